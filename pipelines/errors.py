@@ -1,0 +1,136 @@
+"""Errors that reach a person. Each names what failed and what to do about it.
+
+`code` is the catalogue key under `error.*` with which a screen words the error in the visitor's
+language; `str(error)` is the English sentence for logs and the command line.
+"""
+
+from __future__ import annotations
+
+from pipelines.types import Frozen
+
+
+class ErrorInfo(Frozen):
+    """An error as an event stores it. Never contains a key or a path of the machine."""
+
+    code: str
+    message: str
+    remedy: str
+    provider: str | None = None
+    retryable: bool = False
+
+
+class VeriscopeError(Exception):
+    """Base of all expected failures: `message` says what happened, `remedy` what to do."""
+
+    code = "unexpected"
+    retryable = False
+
+    def __init__(self, message: str, *, remedy: str, provider: str | None = None) -> None:
+        super().__init__(f"{message} {remedy}".strip())
+        self.message = message
+        self.remedy = remedy
+        self.provider = provider
+
+    def info(self) -> ErrorInfo:
+        """The error as a storable value."""
+        return ErrorInfo(
+            code=self.code,
+            message=self.message,
+            remedy=self.remedy,
+            provider=self.provider,
+            retryable=self.retryable,
+        )
+
+
+class InvalidInputError(VeriscopeError):
+    """The question, a setting or a file cannot be used as given."""
+
+    code = "invalid_input"
+
+
+class UnknownModelError(VeriscopeError):
+    """The provider does not know the model asked for."""
+
+    code = "unknown_model"
+
+
+class MissingKeyError(VeriscopeError):
+    """The provider wants a key and none was given."""
+
+    code = "missing_key"
+
+
+class AuthenticationError(VeriscopeError):
+    """The provider refused the key (401 or 403)."""
+
+    code = "authentication"
+
+
+class RateLimitError(VeriscopeError):
+    """The provider asks to slow down (429). `retry_after` is in seconds, where it said."""
+
+    code = "rate_limit"
+    retryable = True
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        remedy: str,
+        provider: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message, remedy=remedy, provider=provider)
+        self.retry_after = retry_after
+
+
+class UnreachableError(VeriscopeError):
+    """No connection to the provider could be made."""
+
+    code = "unreachable"
+    retryable = True
+
+
+class ModelTimeoutError(VeriscopeError):
+    """The provider did not answer in time."""
+
+    code = "timeout"
+    retryable = True
+
+
+class ServerFailedError(VeriscopeError):
+    """The provider failed on its side (5xx)."""
+
+    code = "server_failed"
+    retryable = True
+
+
+class InvalidReplyError(VeriscopeError):
+    """The provider's reply is not what its protocol promises (bad JSON, a cut stream)."""
+
+    code = "invalid_reply"
+    retryable = True
+
+
+class RefusedRequestError(VeriscopeError):
+    """The provider rejected the request as such (other 4xx), e.g. the text is too long."""
+
+    code = "refused_request"
+
+
+class CapabilityError(VeriscopeError):
+    """The model or retriever cannot do what the method needs."""
+
+    code = "capability"
+
+
+class MissingReplyError(VeriscopeError):
+    """A replayed or scripted run asked for a call that was never recorded."""
+
+    code = "missing_reply"
+
+
+class NotFoundError(VeriscopeError):
+    """No such run, library or document for this owner."""
+
+    code = "not_found"

@@ -1,0 +1,198 @@
+"""The event stream of a run: everything a screen shows is folded from these.
+
+An event belongs to a span, and spans form a tree: the run, its methods, their steps. `seq` counts
+from 0 without gaps over stored events; `time` is seconds since the run started (monotonic clock).
+`token` events are shown live and never stored.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter
+
+from pipelines.errors import ErrorInfo
+from pipelines.models.base import ChoiceRequest, GenerationRequest, ScoreRequest
+from pipelines.run.spec import RunSpec
+from pipelines.types import Answer, Choice, Frozen, Generation, Language, Passage, Token
+
+Outcome = Literal["ok", "failed", "cancelled"]
+Verdict = Literal["supported", "contradicted", "not_enough", "doubtful", "confident", "unchecked"]
+
+
+class EventBase(Frozen):
+    """Fields of every event. The root span has no parent."""
+
+    run: str
+    span: str
+    parent: str | None
+    seq: int
+    time: float
+
+
+class RunStarted(EventBase):
+    """The run's header: what was asked for and what it runs on.
+
+    `created` is seconds since the epoch; `prompts` maps a prompt's name to the hash of its text.
+    """
+
+    kind: Literal["run_started"] = "run_started"
+    spec: RunSpec
+    language: Language
+    created: float
+    versions: dict[str, str]
+    prompts: dict[str, str]
+
+
+class SpanStarted(EventBase):
+    """A method (`method` set, `step` "method") or one of its steps begins."""
+
+    kind: Literal["span_started"] = "span_started"
+    method: str
+    step: str
+    detail: dict[str, Any] = Field(default_factory=dict)
+
+
+class SpanEnded(EventBase):
+    """A span is over. A method's span carries its answer."""
+
+    kind: Literal["span_ended"] = "span_ended"
+    outcome: Outcome
+    error: ErrorInfo | None = None
+    answer: Answer | None = None
+
+
+class ModelCalled(EventBase):
+    """One attempt of a model call, successful or not; a cache hit is an attempt too.
+
+    `started` is in seconds since the run started; `queued` is how much of the duration was spent
+    waiting for a free place; `in_flight` how many calls the model was busy with, this one
+    included, over all runs.
+    """
+
+    kind: Literal["model_called"] = "model_called"
+    role: str
+    model: str
+    request: Annotated[GenerationRequest | ChoiceRequest | ScoreRequest, Field()]
+    attempt: int
+    cached: bool = False
+    started: float
+    queued: float = 0.0
+    in_flight: int = 1
+    generations: tuple[Generation, ...] = ()
+    choice: Choice | None = None
+    error: ErrorInfo | None = None
+
+
+class Retrieved(EventBase):
+    """One search and what it found; an empty list is a valid result."""
+
+    kind: Literal["retrieved"] = "retrieved"
+    retriever: str
+    query: str
+    k: int
+    started: float
+    passages: tuple[Passage, ...]
+    error: ErrorInfo | None = None
+
+
+class TokenWritten(EventBase):
+    """A piece of a text being written. `restart` discards the pieces before it."""
+
+    kind: Literal["token"] = "token"
+    text: str
+    tokens: tuple[Token, ...] = ()
+    restart: bool = False
+
+
+class Score(Frozen):
+    """A number with its meaning: flagged when it lies on the wrong side of its threshold.
+
+    `bad` says which side that is; `formula` is a catalogue key, `inputs` the numbers it used.
+    """
+
+    name: str
+    value: float | None
+    threshold: float | None = None
+    bad: Literal["below", "above"] = "below"
+    flagged: bool = False
+    low: float = 0.0
+    high: float | None = 1.0
+    formula: str = ""
+    inputs: tuple[float, ...] = ()
+
+
+class Judged(EventBase):
+    """A verdict on a piece of text (an entity, a sentence, a pair of answers).
+
+    `start` and `end` are offsets in the text of the step's current draft; `draft` counts the
+    drafts of the method from 0 (the original).
+    """
+
+    kind: Literal["judged"] = "judged"
+    what: str
+    text: str
+    start: int
+    end: int
+    draft: int = 0
+    label: str = ""
+    sentence: int | None = None
+    verdict: Verdict
+    scores: tuple[Score, ...] = ()
+    detail: dict[str, Any] = Field(default_factory=dict)
+
+
+class Revised(EventBase):
+    """The method replaced its draft. Text before `start` is unchanged in both.
+
+    `generation` is the whole new draft; tokens of the untouched beginning keep their values.
+    """
+
+    kind: Literal["revised"] = "revised"
+    draft: int
+    before: str
+    after: str
+    start: int
+    reason: str
+    generation: Generation
+    detail: dict[str, Any] = Field(default_factory=dict)
+
+
+class RunFinished(EventBase):
+    """The run is complete; at least one method answered. Maps method name to answer."""
+
+    kind: Literal["run_finished"] = "run_finished"
+    answers: dict[str, Answer]
+
+
+class RunFailed(EventBase):
+    """Nothing could be answered. What was recorded before stays."""
+
+    kind: Literal["run_failed"] = "run_failed"
+    error: ErrorInfo
+
+
+class RunCancelled(EventBase):
+    """Stopped by the visitor, or because nobody was watching any more."""
+
+    kind: Literal["run_cancelled"] = "run_cancelled"
+    reason: Literal["stopped", "unwatched", "shutdown"]
+
+
+TerminalEvent = RunFinished | RunFailed | RunCancelled
+Event = Annotated[
+    RunStarted
+    | SpanStarted
+    | SpanEnded
+    | ModelCalled
+    | Retrieved
+    | TokenWritten
+    | Judged
+    | Revised
+    | RunFinished
+    | RunFailed
+    | RunCancelled,
+    Field(discriminator="kind"),
+]
+event_adapter: TypeAdapter[Event] = TypeAdapter(Event)
+"""Parses and serialises any event, told apart by its `kind`."""

@@ -1,0 +1,60 @@
+"""What to run: the question, the methods, the models behind each role, the evidence."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from pipelines.types import Frozen, Language
+
+ModelKind = Literal["embedded", "local", "openai", "scripted"]
+EvidenceMode = Literal["bm25", "dense", "hybrid"]
+
+
+class ModelSpec(Frozen):
+    """A configured model. Keys are never part of it: they travel beside the spec, per session.
+
+    `model` is the provider's id, a hub id, a folder, a GGUF file or a script, by kind; `name` is
+    what people see; `base_url` is for `openai`. `top_logprobs`, `prefill` and `languages` override
+    what the backend assumes, normally with what the capability probe found.
+    """
+
+    kind: ModelKind = "embedded"
+    name: str = "SmolLM2-135M-Instruct"
+    model: str = ""
+    base_url: str | None = None
+    top_logprobs: int | None = None
+    prefill: bool | None = None
+    structured_output: bool | None = None
+    languages: tuple[Language, ...] | None = None
+
+
+class EvidenceSpec(Frozen):
+    """Where passages come from: a library and how it is searched."""
+
+    library: str = "sample"
+    mode: EvidenceMode = "hybrid"
+
+
+class MethodSpec(Frozen):
+    """A method by its registered name, with the settings that differ from its defaults."""
+
+    name: str
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+
+class RunSpec(Frozen):
+    """Everything that determines a run.
+
+    `language` None lets the question decide. `models` maps a role ("main", "verifier", "proxy") to
+    a model; "main" must be there.
+    """
+
+    question: str
+    methods: tuple[MethodSpec, ...]
+    models: dict[str, ModelSpec] = Field(default_factory=lambda: {"main": ModelSpec()})
+    evidence: EvidenceSpec = EvidenceSpec()
+    language: Language | None = None
+    seed: int = 0
+    reproducible: bool = False

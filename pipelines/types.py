@@ -1,0 +1,137 @@
+"""The values that everything else exchanges: messages, tokens, generations, passages, answers.
+
+All are immutable and serialise to JSON without loss, because a recorded run is made of them.
+Conventions: probabilities lie in [0, 1], log-probabilities are natural logarithms (<= 0),
+entropies are in nats, and character offsets are Python string indices, half-open [start, end).
+"""
+
+from __future__ import annotations
+
+from math import exp
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Language = Literal["en", "zh"]
+Role = Literal["system", "user", "assistant"]
+FinishReason = Literal["stop", "length", "watcher", "filter"]
+
+
+class Frozen(BaseModel):
+    """Base of every stored value: immutable, and strict about unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Message(Frozen):
+    """One turn of a chat. A final assistant message is a prefix for the model to go on from."""
+
+    role: Role
+    content: str
+
+
+class Alternative(Frozen):
+    """A token the model could have written instead, with its log-probability."""
+
+    text: str
+    logprob: float
+
+
+class Token(Frozen):
+    """One generated token, its place in the generated text and what the model thought of it.
+
+    `start` and `end` span every character the token contributes at least one byte to, so the
+    spans of byte-level tokens that share a Chinese character overlap. `entropy` is the predictive
+    entropy of the position over the full vocabulary when `top_k` is None; otherwise it is computed
+    over the `top_k` reported tokens with the remaining probability `tail_mass` taken as one more
+    outcome, which makes it a lower bound. None means that the backend reported nothing.
+    """
+
+    text: str
+    start: int
+    end: int
+    logprob: float | None = None
+    entropy: float | None = None
+    top_k: int | None = None
+    tail_mass: float = 0.0
+    alternatives: tuple[Alternative, ...] = ()
+
+    @property
+    def probability(self) -> float | None:
+        """The token's probability in [0, 1], or None when the backend reported none."""
+        return None if self.logprob is None else exp(self.logprob)
+
+
+class Usage(Frozen):
+    """Tokens a call consumed, as the backend counted them."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class Generation(Frozen):
+    """A text a model wrote. `tokens` is None when the backend gives no per-token data.
+
+    `batch_size` is the number of sequences decoded together with this one, where the backend
+    knows it.
+    """
+
+    text: str
+    tokens: tuple[Token, ...] | None = None
+    usage: Usage = Usage()
+    finish_reason: FinishReason = "stop"
+    batch_size: int | None = None
+
+
+class Choice(Frozen):
+    """How a model distributed its belief over a closed set of options.
+
+    `probabilities` maps option label to probability; `other_mass` is what fell on no option
+    (1.0 when a text reply could not be parsed). `source` says whether the numbers are first-token
+    probabilities or a parsed text, where an option counts 1.0 and the rest 0.0.
+    """
+
+    probabilities: dict[str, float]
+    other_mass: float
+    source: Literal["logprobs", "text"]
+    text: str = ""
+
+    @property
+    def best(self) -> str | None:
+        """The most probable option, or None when nothing could be decided."""
+        label = max(self.probabilities, key=self.probabilities.__getitem__, default=None)
+        return label if label is not None and self.probabilities[label] > 0 else None
+
+
+class Passage(Frozen):
+    """A retrieved piece of a document.
+
+    `start` and `end` are offsets in the document's text; `score` is the retriever's own (higher is
+    better, not comparable between retrievers); `rank` counts from 1.
+    """
+
+    id: str
+    title: str
+    text: str
+    source: str
+    url: str | None = None
+    start: int = 0
+    end: int = 0
+    score: float = 0.0
+    rank: int = 0
+    scores: dict[str, float] = Field(default_factory=dict)
+
+
+class Answer(Frozen):
+    """What a method answers: its final text beside the original it started from.
+
+    `short` is the bare answer where the method asks for one; `flags` are catalogue keys of remarks
+    on the answer, such as "unverified".
+    """
+
+    text: str
+    original: str
+    short: str | None = None
+    abstained: bool = False
+    flags: tuple[str, ...] = ()
+    details: dict[str, Any] = Field(default_factory=dict)
