@@ -42,9 +42,9 @@ class Trace(Frozen):
     def _within(self, method: str) -> Iterator[Event]:
         inside: set[str] = set()
         for event in self.events:
-            if isinstance(event, SpanStarted) and event.step == "method" and event.method == method:
-                inside.add(event.span)
-            elif isinstance(event, SpanStarted) and event.parent in inside:
-                inside.add(event.span)
+            if isinstance(event, SpanStarted):
+                is_root = event.step == "method" and event.method == method
+                if is_root or event.parent in inside:
+                    inside.add(event.span)
             if event.span in inside:
                 yield event

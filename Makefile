@@ -1,0 +1,62 @@
+# `make` alone prints what can be made.
+PYTHON ?=
+HOST ?= 127.0.0.1
+PORT ?= 8501
+ARGS ?=
+
+VENV_PYTHON := .venv/bin/python
+
+# Nothing reports home: neither the interface libraries nor the model library.
+export GRADIO_ANALYTICS_ENABLED := False
+export HF_HUB_DISABLE_TELEMETRY := 1
+export PYTHON
+
+.DEFAULT_GOAL := help
+.PHONY: help run index install test lint format verify install-dev browser postgresql clean
+
+help: ## Print this list
+	@echo "Targets:"
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+	@echo
+	@echo "Variables: PYTHON=python3.12   the Python to build .venv with (3.11 or newer)"
+	@echo "           HOST=127.0.0.1 PORT=8501   where \`make run\` serves"
+	@echo "           ARGS=\"-k drad -x\"   passed on to pytest by \`make test\` and \`make verify\`"
+
+run: install ## Install what is missing, then serve the workbench
+	@echo "Veriscope: http://$(HOST):$(PORT) (Ctrl+C stops it)"
+	@exec $(VENV_PYTHON) -m streamlit run app/workbench.py --server.address "$(HOST)" \
+		--server.port "$(PORT)" --server.headless true --browser.gatherUsageStats false
+
+index: install ## Build the search indexes of the sample library
+	$(VENV_PYTHON) -m pipelines index
+
+install: ## Create .venv and install what the app needs; at once when nothing changed
+	@python=$$(sh scripts/find_python.sh) && "$$python" scripts/environment.py
+
+test: install-dev browser lint ## Install what is missing, then run every check of a change
+	$(VENV_PYTHON) -m pytest -m "not verify" $(ARGS)
+
+lint: install-dev ## Check style, formatting and types
+	$(VENV_PYTHON) -m ruff check
+	$(VENV_PYTHON) -m ruff format --check
+	$(VENV_PYTHON) -m basedpyright
+
+format: install-dev ## Format the code and mend what can be mended by machine
+	$(VENV_PYTHON) -m ruff check --fix
+	$(VENV_PYTHON) -m ruff format
+
+verify: install-dev browser postgresql ## Run everything, long tests too; result in verify-results/
+	$(VENV_PYTHON) -m scripts.verify $(ARGS)
+
+install-dev: ## As install, with the tools that check and test
+	@python=$$(sh scripts/find_python.sh) && "$$python" scripts/environment.py --dev
+
+browser: install-dev ## Find or install the Chromium that browser tests drive
+	@$(VENV_PYTHON) -m scripts.ensure_browser
+
+postgresql: install-dev ## Find or install the PostgreSQL that database tests start
+	@$(VENV_PYTHON) -m scripts.ensure_postgresql
+
+clean: ## Delete caches; .venv and your data in .veriscope stay
+	rm -rf .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -not -path "./.venv/*" -prune -exec rm -rf {} +

@@ -1,0 +1,158 @@
+"""What changed between two texts, word by word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+from components.markup import Html, join, shown, tag
+from components.messages import Catalogue
+from pipelines.text.segmentation import word_boundaries
+from pipelines.types import Language
+
+__all__ = ["Op", "diff_html", "diff_words", "split_words"]
+
+_WORD = re.compile(r"\s+|\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['’-][^\W\d_]+)*|.", re.DOTALL)
+
+
+class Op(NamedTuple):
+    """A run of words that both texts share, or that only one of them has."""
+
+    kind: Literal["same", "removed", "added"]
+    text: str
+
+
+class _Change(NamedTuple):
+    """A run of shared words, or the words of either text that stand in the same place."""
+
+    same: str = ""
+    removed: str = ""
+    added: str = ""
+
+
+def split_words(text: str, language: Language) -> list[str]:
+    """The words, numbers, white space and punctuation of `text`; joined they give it back.
+
+    Chinese is cut at jieba's word boundaries, so that a changed word is marked as a whole.
+    """
+    if language == "zh" and text:
+        edges = sorted(word_boundaries(text))
+        return [text[a:b] for a, b in pairwise(edges)]
+    return _WORD.findall(text)
+
+
+def diff_words(before: str, after: str, language: Language) -> list[Op]:
+    """The fewest changed words that lead from `before` to `after`, in reading order.
+
+    "same" and "removed" joined give `before`, "same" and "added" joined give `after`; a removal
+    stands before the addition that replaces it. White space between two changes counts as changed
+    with them, so that a rewritten phrase reads as one.
+    """
+    old, new = split_words(before, language), split_words(after, language)
+    head = _shared(old, new)
+    tail = _shared(old[head:][::-1], new[head:][::-1])
+    middle_old, middle_new = old[head : len(old) - tail], new[head : len(new) - tail]
+
+    changes = [_Change(same="".join(old[:head]))]
+    matcher = SequenceMatcher(None, middle_old, middle_new, autojunk=False)
+    for what, a, b, c, d in matcher.get_opcodes():
+        if what == "equal":
+            changes.append(_Change(same="".join(middle_old[a:b])))
+        else:
+            changes.append(_Change("", "".join(middle_old[a:b]), "".join(middle_new[c:d])))
+    changes.append(_Change(same="".join(old[len(old) - tail :])))
+    return _operations(_joined([change for change in changes if any(change)]))
+
+
+def diff_html(
+    before: str,
+    after: str,
+    language: Language,
+    t: Catalogue,
+    form: Literal["inline", "side"] = "inline",
+) -> str:
+    """The change as HTML: one running text, or both texts beside each other."""
+    operations = diff_words(before, after, language)
+    removed = sum(op.kind == "removed" for op in operations)
+    added = sum(op.kind == "added" for op in operations)
+    if not removed and not added:
+        summary = t("diff.none")
+    else:
+        summary = t("diff.summary", removed=removed, added=added)
+    summary_html = tag("p", summary, class_="vs-diff-summary vs-num")
+    if form == "inline":
+        body = tag("p", _ops_html(operations, t), class_="vs-answer vs-diff-text", dir="auto")
+        return tag("div", body, summary_html, class_="vs-diff", lang=_lang(language))
+    sides = (
+        tag(
+            "div",
+            tag("h4", t(f"diff.{name}"), class_="vs-label"),
+            tag(
+                "p",
+                _ops_html([op for op in operations if op.kind in ("same", kind)], t),
+                class_="vs-answer vs-diff-text",
+                dir="auto",
+            ),
+            class_="vs-diff-side",
+        )
+        for name, kind in (("before", "removed"), ("after", "added"))
+    )
+    return tag(
+        "div",
+        tag("div", sides, class_="vs-diff-sides"),
+        summary_html,
+        class_="vs-diff",
+        lang=_lang(language),
+    )
+
+
+def _shared(old: Sequence[str], new: Sequence[str]) -> int:
+    count = 0
+    while count < min(len(old), len(new)) and old[count] == new[count]:
+        count += 1
+    return count
+
+
+def _joined(changes: Sequence[_Change]) -> list[_Change]:
+    """The changes with those merged that only white space parts."""
+    found: list[_Change] = []
+    for change, following in zip(changes, [*changes[1:], None], strict=True):
+        after_change = bool(found) and not found[-1].same
+        if after_change and following and not following.same and not change.same.strip():
+            change = _Change("", change.removed + change.same, change.added + change.same)
+        if after_change and not change.same:
+            last = found[-1]
+            found[-1] = _Change("", last.removed + change.removed, last.added + change.added)
+        else:
+            found.append(change)
+    return found
+
+
+def _operations(changes: Sequence[_Change]) -> list[Op]:
+    kinds: tuple[Literal["same", "removed", "added"], ...] = ("same", "removed", "added")
+    return [
+        Op(kind, text)
+        for change in changes
+        for kind, text in zip(kinds, change, strict=True)
+        if text
+    ]
+
+
+def _ops_html(operations: list[Op], t: Catalogue) -> Html:
+    return join(_op_html(op, t) for op in operations)
+
+
+def _op_html(op: Op, t: Catalogue) -> Html:
+    if op.kind == "same":
+        return shown(op.text)
+    name, css = ("del", "vs-del") if op.kind == "removed" else ("ins", "vs-ins")
+    # ARIA forbids naming deletions and insertions, so the words stand in the text, unseen.
+    label = tag("span", t(f"diff.{op.kind}"), " ", class_="vs-sr")
+    return tag(name, label, shown(op.text), class_=css)
+
+
+def _lang(language: Language) -> str:
+    return "zh-CN" if language == "zh" else "en"

@@ -1,0 +1,228 @@
+"""Plotly figures of token and entity confidence, in the colours of the theme."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from components.heatmap import EntityMark, entity_label
+from components.markup import visible
+from components.messages import Catalogue
+from components.numbers import nats, probability
+from components.theme import Theme, plotly_template, tokens
+from components.verdict import VERDICT_SIGNS
+from pipelines.run.events import Verdict
+from pipelines.types import Token
+
+__all__ = ["alternatives_figure", "entities_figure", "profile_figure"]
+
+_SYMBOLS: dict[Verdict, str] = {
+    "supported": "circle",
+    "contradicted": "x",
+    "not_enough": "diamond",
+    "doubtful": "triangle-up",
+    "confident": "circle-open",
+    "unchecked": "line-ew-open",
+}
+_COLOURS: dict[Verdict, str] = {
+    "supported": "supported",
+    "contradicted": "contradicted",
+    "not_enough": "undecided",
+    "doubtful": "undecided",
+    "confident": "ink-2",
+    "unchecked": "unchecked",
+}
+
+
+def alternatives_figure(token: Token, t: Catalogue, theme: Theme = "light") -> go.Figure:
+    """What the model could have written in the token's place, as bars, most probable on top.
+
+    The probability on tokens that were not reported is a bar of its own, in outline.
+    """
+    colour = tokens(theme)
+    rows = [
+        (a.text, exp(a.logprob), a.text == token.text)
+        for a in sorted(token.alternatives, key=lambda a: -a.logprob)
+    ]
+    if token.probability is not None and not any(written for *_, written in rows):
+        rows.append((token.text, token.probability, True))
+    labels = [f"“{_quoted(text)}”" for text, *_ in rows]
+    # Bars are placed by number: two alternatives may look the same once written out.
+    places = list(range(len(rows)))
+    figure = go.Figure(
+        go.Bar(
+            x=[p for _, p, _ in rows],
+            y=places,
+            orientation="h",
+            marker={
+                "color": [colour["heat-line" if w else "heat-4"] for *_, w in rows],
+            },
+            text=[
+                f"{probability(p)} ◂ {t('figure.written')}" if w else probability(p)
+                for _, p, w in rows
+            ],
+            textposition="outside",
+            cliponaxis=False,
+            hoverinfo="skip",
+            showlegend=False,
+        )
+    )
+    if token.tail_mass > 0:
+        labels.append(t("figure.tail"))
+        places.append(len(rows))
+        figure.add_bar(
+            x=[token.tail_mass],
+            y=[len(rows)],
+            orientation="h",
+            marker={
+                "color": "rgba(0,0,0,0)",
+                "line": {"color": colour["line-strong"], "width": 1},
+            },
+            text=[probability(token.tail_mass)],
+            textposition="outside",
+            cliponaxis=False,
+            hoverinfo="skip",
+            showlegend=False,
+        )
+    figure.update_layout(template=plotly_template(theme), height=48 + 26 * len(places), bargap=0.3)
+    figure.update_xaxes(range=[0, 1.15], tickvals=[0, 0.25, 0.5, 0.75, 1], title_text=None)
+    figure.update_yaxes(
+        tickvals=places, ticktext=labels, autorange="reversed", showgrid=False, ticks=""
+    )
+    return figure
+
+
+def profile_figure(
+    generated: Sequence[Token],
+    t: Catalogue,
+    theme: Theme = "light",
+    *,
+    theta_1: float | None = None,
+    theta_2: float | None = None,
+) -> go.Figure:
+    """Probability (above) and entropy (below) of every token along the text, with thresholds.
+
+    `theta_1` is a probability, `theta_2` an entropy in nats. Where the backend reported nothing
+    the profile has a gap.
+    """
+    colour = tokens(theme)
+    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08)
+    number = list(range(1, len(generated) + 1))
+    words = [_quoted(token.text) for token in generated]
+    entropies = [token.entropy for token in generated]
+    probabilities = [token.probability for token in generated]
+    panels = (
+        (1, "probability", probabilities, probability, theta_1, "θ₁"),
+        (2, "entropy", entropies, nats, theta_2, "θ₂"),
+    )
+    for row, name, values, worded, threshold, symbol in panels:
+        title = t(f"figure.{name}")
+        figure.add_bar(
+            x=number,
+            y=values,
+            customdata=[[word, worded(value)] for word, value in zip(words, values, strict=True)],
+            hovertemplate=f"%{{x}} “%{{customdata[0]}}”<br>{title} %{{customdata[1]}}<extra></extra>",
+            marker={"color": [_bar_colour(row, v, threshold, colour) for v in values]},
+            showlegend=False,
+            row=row,
+            col=1,
+        )
+        figure.update_yaxes(title_text=title, rangemode="tozero", row=row, col=1)
+        if threshold is not None:
+            _threshold_line(figure, threshold, f"{symbol} = {threshold:g}", colour, row)
+    figure.update_yaxes(range=[0, 1.05], row=1, col=1)
+    figure.update_xaxes(showgrid=False, row=1, col=1)
+    figure.update_xaxes(showgrid=False, title_text=t("figure.token"), row=2, col=1)
+    figure.update_layout(template=plotly_template(theme), height=340, bargap=0.15)
+    return figure
+
+
+def entities_figure(
+    text: str,
+    entities: Sequence[EntityMark],
+    t: Catalogue,
+    theme: Theme = "light",
+    *,
+    theta_1: float | None = None,
+    theta_2: float | None = None,
+) -> go.Figure:
+    """P(E) against H(E) of every entity with both, one symbol a verdict, thresholds as lines.
+
+    What lies left of `theta_1` or above `theta_2` is doubtful.
+    """
+    colour = tokens(theme)
+    figure = go.Figure()
+    placed = [m for m in entities if m.probability is not None and m.entropy is not None]
+    for verdict in dict.fromkeys(mark.verdict for mark in placed):
+        group = [mark for mark in placed if mark.verdict == verdict]
+        figure.add_scatter(
+            x=[mark.probability for mark in group],
+            y=[mark.entropy for mark in group],
+            mode="markers+text",
+            name=f"{VERDICT_SIGNS[verdict]} {t(f'verdict.{verdict}')}",
+            text=[_quoted(text[mark.start : mark.end]) for mark in group],
+            textposition="top center",
+            textfont={"color": colour["ink-2"], "size": 12},
+            customdata=[
+                [entity_label(m.label, t), probability(m.probability), nats(m.entropy)]
+                for m in group
+            ],
+            hovertemplate="%{text} · %{customdata[0]}<br>P(E) %{customdata[1]} · "
+            "H(E) %{customdata[2]}<extra></extra>",
+            marker={
+                "symbol": _SYMBOLS[verdict],
+                "size": 11,
+                "color": colour[_COLOURS[verdict]],
+                "line": {"width": 1.5, "color": colour[_COLOURS[verdict]]},
+            },
+        )
+    line = {"color": colour["ink-3"], "width": 1.5, "dash": "dash"}
+    note = {"size": 12, "color": colour["ink-2"]}
+    if theta_1 is not None:
+        figure.add_vline(
+            x=theta_1,
+            line=line,
+            annotation={"text": f"θ₁ = {theta_1:g}", "font": note, "textangle": 0},
+            annotation_position="bottom right",
+        )
+    if theta_2 is not None:
+        _threshold_line(figure, theta_2, f"θ₂ = {theta_2:g}", colour)
+    highest = max([0.5, theta_2 or 0.0, *(m.entropy or 0.0 for m in placed)])
+    figure.update_layout(template=plotly_template(theme), height=360)
+    figure.update_xaxes(title_text=t("figure.entity_probability"), range=[-0.03, 1.06])
+    figure.update_yaxes(title_text=t("figure.entity_entropy"), range=[-0.05, highest * 1.18])
+    return figure
+
+
+def _bar_colour(
+    row: int, value: float | None, threshold: float | None, colour: dict[str, str]
+) -> str:
+    if value is None or threshold is None:
+        return colour["heat-4"]
+    wrong = value < threshold if row == 1 else value > threshold
+    return colour["heat-line"] if wrong else colour["heat-3"]
+
+
+def _threshold_line(
+    figure: go.Figure,
+    value: float,
+    label: str,
+    colour: dict[str, str],
+    row: int | None = None,
+) -> None:
+    figure.add_hline(
+        y=value,
+        line={"color": colour["ink-3"], "width": 1.5, "dash": "dash"},
+        annotation={"text": label, "font": {"size": 12, "color": colour["ink-2"]}},
+        annotation_position="top right",
+        **({} if row is None else {"row": row, "col": 1}),
+    )
+
+
+def _quoted(text: str) -> str:
+    """A token for a plotly label: markup characters escaped, white space visible."""
+    plain = visible(text).replace("\n", "↵").strip() or "␣"
+    return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

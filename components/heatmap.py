@@ -1,0 +1,317 @@
+"""A generated text in which every token shows how probable or how uncertain it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import exp
+
+from components.markup import Child, Html, Json, join, shown, tag, visible
+from components.messages import Catalogue
+from components.numbers import nats, probability
+from components.units import (
+    ENTROPY_EDGES,
+    PROBABILITY_EDGES,
+    Measure,
+    Unit,
+    heat_level,
+    text_units,
+)
+from components.verdict import VERDICT_SIGNS
+from pipelines.run.events import Verdict
+from pipelines.types import Token
+
+__all__ = ["EntityMark", "entity_label", "heatmap"]
+
+_ALTERNATIVES = 6
+_NAMED_IN_SUMMARY = 5
+
+
+@dataclass(frozen=True, slots=True)
+class EntityMark:
+    """A named entity at [start, end) of the text and what a detector made of it.
+
+    `probability` is P(E) in [0, 1], `entropy` H(E) in nats; `repeats` says that the entity only
+    repeats the question, so that it is no claim of the model's.
+    """
+
+    start: int
+    end: int
+    label: str
+    verdict: Verdict
+    probability: float | None = None
+    entropy: float | None = None
+    repeats: bool = False
+
+
+def heatmap(
+    text: str,
+    tokens: Sequence[Token],
+    entities: Sequence[EntityMark] = (),
+    *,
+    measure: Measure = "probability",
+    t: Catalogue,
+    id: str,  # noqa: A002 - it is the element's id
+) -> str:
+    """`text` as HTML with one span a token, a box around every entity, and a legend.
+
+    Offsets of tokens and entities are Python string indices into `text`. Values, alternatives and
+    entities stand once, as JSON, on the outer element, where `view.js` finds them for the tooltip.
+    Entities that overlap share one box with a label each. One tab stop; arrow keys move inside.
+    """
+    known = [m for m in entities if 0 <= m.start and m.end <= len(text) and _covers(text, m)]
+    cuts = [offset for mark in known for offset in (mark.start, mark.end)]
+    units = text_units(len(text), tokens, cuts)
+    body = join(_body(text, units, known, measure, t))
+    summary_id = f"{id}-summary"
+    return tag(
+        "figure",
+        tag("p", _summary(text, units, known, t), id=summary_id, class_="vs-sr"),
+        tag(
+            "div",
+            body,
+            class_="vs-heat-text vs-answer",
+            role="group",
+            dir="auto",
+            data_roving="text",
+            aria_label=t(f"heatmap.name.{measure}"),
+            aria_describedby=summary_id,
+        ),
+        _legend(measure, known, t),
+        class_="vs-heat",
+        id=id,
+        data_key=id,
+        data_tokens=Json([_token_data(unit) for unit in units if unit.tokens]),
+        data_entities=Json([_entity_data(text, mark, t) for mark in known]),
+        data_words=Json({name: t(f"heatmap.tip.{name}") for name in _TIP_WORDS}),
+    )
+
+
+_TIP_WORDS = (
+    "probability",
+    "entropy",
+    "nats",
+    "top",
+    "tail",
+    "full",
+    "alternatives",
+    "parts",
+    "written",
+    "unknown",
+    "space",
+    "newline",
+)
+
+
+def _covers(text: str, mark: EntityMark) -> bool:
+    return bool(text[mark.start : mark.end].strip())
+
+
+def entity_label(label: str, t: Catalogue) -> str:
+    """A named-entity type in words; types the catalogue does not know stay as they are."""
+    key = f"entity.label.{label}"
+    return t(key) if t.has(key) else visible(label)
+
+
+def _body(
+    text: str, units: list[Unit], marks: list[EntityMark], measure: Measure, t: Catalogue
+) -> Iterator[Html]:
+    boxes = _boxes(units, marks)
+    number = 0
+    inside: list[Html] = []
+    for position, unit in enumerate(units):
+        piece, box = text[unit.start : unit.end], boxes[position]
+        lead = piece[: len(piece) - len(piece.lstrip())]
+        if box and position and boxes[position - 1] is box:
+            inside.append(_unit(piece, unit, number, measure))
+        elif box and lead != piece:
+            # The space before an entity belongs to its token, but not into its box.
+            yield shown(lead)
+            inside = [_unit(piece[len(lead) :], unit, number, measure)]
+        elif box:
+            yield _unit(piece, unit, number, measure)
+            inside = []
+        else:
+            yield _unit(piece, unit, number, measure)
+        if box and (position + 1 == len(units) or boxes[position + 1] is not box):
+            yield _box(inside, box, marks, t)
+        number += bool(unit.tokens)
+
+
+def _boxes(units: list[Unit], marks: list[EntityMark]) -> list[list[int] | None]:
+    """For every unit the entities of its box. Entities that share a unit share their box."""
+    boxes: list[list[int] | None] = [None] * len(units)
+    reached = -1
+    current: list[int] = []
+    for index in sorted(range(len(marks)), key=lambda i: (marks[i].start, -marks[i].end)):
+        mark = marks[index]
+        covered = [i for i, u in enumerate(units) if u.start < mark.end and mark.start < u.end]
+        if covered[0] > reached:
+            current = []
+        current.append(index)
+        reached = max(reached, covered[-1])
+        for position in covered:
+            boxes[position] = current
+    return boxes
+
+
+def _box(inside: list[Html], box: list[int], marks: list[EntityMark], t: Catalogue) -> Html:
+    ranked: list[Verdict] = [*VERDICT_SIGNS]
+    severity = {"contradicted": 3, "doubtful": 2, "not_enough": 1}
+    worst = max((marks[i].verdict for i in box), key=lambda v: (severity.get(v, 0), ranked.index(v)))
+    repeated = all(marks[i].repeats for i in box)
+    return tag(
+        "span",
+        *inside,
+        *(_box_label(marks[i], t) for i in box),
+        class_=f"vs-entity vs-verdict-{worst.replace('_', '-')}"
+        + (" vs-entity-repeats" if repeated else ""),
+        data_e=" ".join(map(str, box)),
+    )
+
+
+def _box_label(mark: EntityMark, t: Catalogue) -> Html:
+    return tag(
+        "span",
+        entity_label(mark.label, t),
+        tag("span", VERDICT_SIGNS[mark.verdict], class_="vs-sign", aria_hidden="true"),
+        tag("span", t(f"verdict.{mark.verdict}"), class_="vs-sr"),
+        tag("span", t("entity.repeats.short"), class_="vs-entity-note") if mark.repeats else None,
+        class_="vs-entity-label",
+    )
+
+
+def _unit(piece: str, unit: Unit, number: int, measure: Measure) -> Html:
+    if not unit.tokens:
+        return shown(piece)
+    level = heat_level(measure, unit.value(measure))
+    css = "vs-hx" if level is None else f"vs-h{level}"
+    body = piece.lstrip()
+    if not body:
+        return tag(
+            "span",
+            piece,
+            class_=f"{css} vs-newline" if "\n" in piece else css,
+            data_i=number,
+            tabindex=None if number else 0,
+        )
+    lead = piece[: len(piece) - len(body)]
+    span = tag("span", shown(body), class_=css, data_i=number, tabindex=None if number else 0)
+    return join([lead, span])
+
+
+def _token_data(unit: Unit) -> list[object]:
+    """[probability, entropy, top-k or 0, tail mass, alternatives, parts]; empty ends cut off."""
+    first = unit.tokens[0]
+    truncated = any(token.top_k is not None for token in unit.tokens)
+    entropy = nats(unit.entropy)
+    data: list[object] = [
+        probability(unit.probability),
+        f"≥ {entropy}" if truncated and unit.entropy is not None else entropy,
+        first.top_k or 0,
+        probability(max(token.tail_mass for token in unit.tokens)) if truncated else "",
+        _alternatives(first) if len(unit.tokens) == 1 else [],
+        [[_spelled(token.text), probability(token.probability)] for token in unit.tokens]
+        if len(unit.tokens) > 1
+        else [],
+    ]
+    while data and data[-1] in ([], "", 0):
+        data.pop()
+    return data
+
+
+def _alternatives(token: Token) -> list[list[object]]:
+    """[text, probability, 1 when it is the one written]; the one written is always among them."""
+    best = sorted(token.alternatives, key=lambda a: -a.logprob)[:_ALTERNATIVES]
+    if not best:
+        return []
+    rows = [(a.text, a.logprob, a.text == token.text) for a in best]
+    if token.logprob is not None and not any(written for *_, written in rows):
+        rows[_ALTERNATIVES - 1 :] = [(token.text, token.logprob, True)]
+    # A leading space is left out where that keeps all of them apart.
+    texts = [text.removeprefix(" ") or text for text, *_ in rows]
+    if len(set(texts)) < len(texts):
+        texts = [text for text, *_ in rows]
+    return [
+        [_spelled(text), probability(exp(logprob)), *([1] if written else [])]
+        for text, (_, logprob, written) in zip(texts, rows, strict=True)
+    ]
+
+
+def _spelled(text: str) -> str:
+    """A token's text with white space made visible at its ends and throughout if it is only that."""
+    if not text:
+        return "∅"
+    marks = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥"})
+    core = text.strip()
+    if not core:
+        return text.translate(marks)
+    start = text.index(core)
+    end = start + len(core)
+    return text[:start].translate(marks) + visible(core) + text[end:].translate(marks)
+
+
+def _entity_data(text: str, mark: EntityMark, t: Catalogue) -> list[str]:
+    return [
+        visible(text[mark.start : mark.end]),
+        entity_label(mark.label, t),
+        mark.verdict.replace("_", "-"),
+        f"{VERDICT_SIGNS[mark.verdict]} {t(f'verdict.{mark.verdict}')}",
+        f"P(E) {probability(mark.probability)} · H(E) {nats(mark.entropy)}",
+        t("entity.repeats.long") if mark.repeats else "",
+    ]
+
+
+def _summary(text: str, units: list[Unit], marks: list[EntityMark], t: Catalogue) -> str:
+    """What the colours say, in words."""
+    valued = [(unit.probability, unit) for unit in units if unit.probability is not None]
+    sentences = [t("heatmap.summary.tokens", count=len(valued))]
+    low = sorted((pair for pair in valued if pair[0] < 0.4), key=lambda pair: pair[0])
+    if low:
+        named = t("list.separator").join(
+            t(
+                "heatmap.summary.item",
+                text=visible(text[unit.start : unit.end].strip()) or t("heatmap.tip.space"),
+                value=probability(value),
+            )
+            for value, unit in low[:_NAMED_IN_SUMMARY]
+        )
+        sentences.append(t("heatmap.summary.low", count=len(low), list=named))
+    if marks:
+        doubtful = [visible(text[m.start : m.end]) for m in marks if m.verdict == "doubtful"]
+        sentences.append(t("heatmap.summary.entities", count=len(marks)))
+        if doubtful:
+            names = t("list.separator").join(doubtful)
+            sentences.append(t("heatmap.summary.doubtful", count=len(doubtful), list=names))
+    return t("sentence.separator").join(sentences)
+
+
+def _legend(measure: Measure, marks: list[EntityMark], t: Catalogue) -> Html:
+    if measure == "probability":
+        low = [f"{edge:g}" for edge in PROBABILITY_EDGES]
+        ranges = [f"≥ {low[0]}", *(f"{b}–{a}" for a, b in zip(low, low[1:], strict=False))]
+        ranges.append(f"< {low[-1]}")
+    else:
+        high = [f"{edge:g}" for edge in ENTROPY_EDGES]
+        ranges = [f"< {high[0]}", *(f"{a}–{b}" for a, b in zip(high, high[1:], strict=False))]
+        ranges.append(f"≥ {high[-1]}")
+    steps = (
+        tag("li", tag("span", label, class_=f"vs-h{level}"))
+        for level, label in enumerate(ranges)
+    )
+    kinds: list[Child] = []
+    for verdict in dict.fromkeys(mark.verdict for mark in marks):
+        sample = tag("span", t(f"verdict.{verdict}"), _legend_sign(verdict))
+        css = f"vs-entity vs-verdict-{verdict.replace('_', '-')}"
+        kinds.append(tag("li", tag("span", sample, class_=css)))
+    return tag(
+        "figcaption",
+        tag("span", t(f"heatmap.legend.{measure}"), class_="vs-legend-name"),
+        tag("ol", steps, class_="vs-legend-scale"),
+        tag("ul", kinds, class_="vs-legend-kinds") if kinds else None,
+        class_="vs-legend",
+    )
+
+
+def _legend_sign(verdict: Verdict) -> Html:
+    return tag("span", VERDICT_SIGNS[verdict], class_="vs-sign", aria_hidden="true")

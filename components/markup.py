@@ -1,0 +1,144 @@
+"""A small HTML builder in which everything is escaped unless this module made it.
+
+Text of models, documents and visitors reaches a page only through `tag` (which escapes children
+and attributes) or `shown` (which also makes direction-changing and control characters visible, so
+that a text cannot rearrange what stands beside it).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from markupsafe import Markup, escape
+
+__all__ = ["Child", "Html", "Json", "join", "safe_url", "shown", "tag", "visible"]
+
+Html = Markup
+"""Text that is HTML already; `str` everywhere else means text that still has to be escaped."""
+
+Child = str | Html | int | float | None
+
+
+class Json(NamedTuple):
+    """An attribute value written as compact JSON.
+
+    It stands in single quotes, so that the JSON's own double quotes stay as they are: the data of
+    a long text comes out several times smaller than with each of them escaped.
+    """
+
+    value: Any
+
+
+_VOID = frozenset({"br", "hr", "img", "input", "wbr", "meta", "link"})
+_NAME = re.compile(r"[a-z][a-z0-9-]*\Z")
+_UNSAFE_ATTRIBUTES = re.compile(r"on|src|action|formaction|xlink")
+_SCHEMES = frozenset({"http", "https", "mailto"})
+# Direction marks, embeddings, overrides and isolates; line and paragraph separators; controls
+# other than tab and line feed.
+_HIDDEN = re.compile(
+    "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
+
+
+def tag(name: str, /, *children: Child | Iterable[Child], **attributes: Any) -> Html:
+    """The element `name` with escaped children and attributes.
+
+    Attribute names lose a trailing underscore and turn others into hyphens (`class_`, `data_key`);
+    None and False leave an attribute out, True writes it bare. Children None and "" are skipped.
+    `href` keeps only addresses that `safe_url` accepts. Raises ValueError for a name that is none,
+    and for attributes that run or load something.
+    """
+    if not _NAME.match(name) or name in {"script", "style", "iframe", "object", "embed"}:
+        raise ValueError(f"Not an element this builder writes: {name!r}.")
+    opening = f"<{name}{_attributes(attributes)}>"
+    if name in _VOID:
+        return Markup(opening)
+    return Markup(f"{opening}{_content(children)}</{name}>")
+
+
+def join(parts: Iterable[Child], separator: str = "") -> Html:
+    """Several pieces one after another, each escaped if it is not HTML already."""
+    return Markup(escape(separator)).join(escape(part) for part in parts if part is not None)
+
+
+def visible(text: str) -> str:
+    """`text` with characters that would be invisible or turn the line around spelled out."""
+    return _HIDDEN.sub(lambda match: f"\u27e8{_code(match[0])}\u27e9", text)
+
+
+def shown(text: str) -> Html:
+    """Foreign text as HTML: escaped, with hidden characters as small labels in their place."""
+    if not _HIDDEN.search(text):
+        return escape(text)
+    parts: list[Child] = []
+    position = 0
+    for match in _HIDDEN.finditer(text):
+        parts.append(text[position : match.start()])
+        parts.append(tag("span", _code(match[0]), class_="vs-control", title=_title(match[0])))
+        position = match.end()
+    return join([*parts, text[position:]])
+
+
+def safe_url(url: str | None) -> str | None:
+    """`url` when it is an absolute http, https or mailto address or a fragment, else None."""
+    if not url or _HIDDEN.search(url):
+        return None
+    candidate = url.strip()
+    if candidate.startswith("#"):
+        return candidate
+    try:
+        scheme = urlsplit(candidate).scheme.lower()
+    except ValueError:
+        return None
+    return candidate if scheme in _SCHEMES else None
+
+
+def _attributes(attributes: dict[str, Any]) -> str:
+    written = []
+    for key, value in attributes.items():
+        if value is None or value is False:
+            continue
+        name = key.rstrip("_").replace("_", "-").lower()
+        if not _NAME.match(name) or _UNSAFE_ATTRIBUTES.match(name):
+            raise ValueError(f"Not an attribute this builder writes: {key!r}.")
+        if name == "href" and (value := safe_url(str(value))) is None:
+            continue
+        if value is True:
+            written.append(f" {name}")
+        elif isinstance(value, Json):
+            written.append(f" {name}='{_json_text(value.value)}'")
+        else:
+            written.append(f' {name}="{escape(visible(str(value)))}"')
+    return "".join(written)
+
+
+def _json_text(value: Any) -> str:
+    data = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("'", "&#39;")):
+        data = data.replace(character, entity)
+    return data
+
+
+def _content(children: Iterable[Child | Iterable[Child]]) -> str:
+    written = []
+    for child in children:
+        if child is None:
+            continue
+        if isinstance(child, str | int | float):
+            written.append(str(escape(child)))
+        else:
+            written.append(_content(child))
+    return "".join(written)
+
+
+def _code(character: str) -> str:
+    return f"U+{ord(character):04X}"
+
+
+def _title(character: str) -> str:
+    return unicodedata.name(character, _code(character)).lower()

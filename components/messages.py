@@ -1,0 +1,95 @@
+"""The texts of the interface in English and Chinese.
+
+A catalogue is a flat JSON object, sorted by key. A value is a text with `{name}` placeholders, or
+an object with the forms "one" and "other", chosen by the value of `count`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+from functools import cache
+from pathlib import Path
+from typing import get_args
+
+from pipelines.types import Language
+
+__all__ = ["LANGUAGES", "Catalogue", "Message", "load_messages", "placeholders"]
+
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+Message = str | dict[str, str]
+
+_FOLDER = Path(__file__).parent.parent / "assets" / "locale"
+_PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
+_log = logging.getLogger(__name__)
+
+
+@cache
+def load_messages(language: Language) -> dict[str, Message]:
+    """All messages of `language` by key."""
+    return json.loads((_FOLDER / f"{language}.json").read_text(encoding="utf-8"))
+
+
+def placeholders(message: Message) -> frozenset[str]:
+    """The names a message wants values for, over all its forms."""
+    forms = [message] if isinstance(message, str) else message.values()
+    return frozenset(name for form in forms for name in _PLACEHOLDER.findall(form))
+
+
+class Catalogue:
+    """Words things in one language: `t("run.calls", count=3)`.
+
+    With `strict` a missing key or value raises KeyError; otherwise the English text, or failing
+    that the key, is shown and the gap is logged. `strict` None follows the environment variable
+    VERISCOPE_STRICT_MESSAGES ("1" is strict), which tests set.
+    """
+
+    def __init__(self, language: Language, *, strict: bool | None = None) -> None:
+        if language not in LANGUAGES:
+            raise ValueError(f"No catalogue for {language!r}; there are {', '.join(LANGUAGES)}.")
+        self.language: Language = language
+        self.strict = (
+            os.environ.get("VERISCOPE_STRICT_MESSAGES") == "1" if strict is None else strict
+        )
+        self._messages = load_messages(language)
+
+    def __call__(self, key: str, **values: object) -> str:
+        """The text under `key`, filled in. It is plain text: escape it like any other."""
+        return self._fill(key, self._form(key, self._find(key), values), values)
+
+    def has(self, key: str) -> bool:
+        """Whether this language has a text under `key`."""
+        return key in self._messages
+
+    def first(self, *keys: str, **values: object) -> str:
+        """The text under the first of `keys` that exists; the last one is taken for granted."""
+        return self(next((key for key in keys if self.has(key)), keys[-1]), **values)
+
+    def _find(self, key: str) -> Message:
+        if key in self._messages:
+            return self._messages[key]
+        if self.strict:
+            raise KeyError(f"No message {key!r} in {self.language!r}.")
+        _log.warning("No message %r in %r.", key, self.language)
+        return load_messages("en").get(key, key)
+
+    def _form(self, key: str, message: Message, values: dict[str, object]) -> str:
+        if isinstance(message, str):
+            return message
+        if "count" not in values and self.strict:
+            raise KeyError(f"Message {key!r} needs a count.")
+        one = self.language == "en" and values.get("count") in (1, "1")
+        return message["one"] if one and "one" in message else message["other"]
+
+    def _fill(self, key: str, text: str, values: dict[str, object]) -> str:
+        def value(match: re.Match[str]) -> str:
+            if match[1] in values:
+                return str(values[match[1]])
+            if self.strict:
+                raise KeyError(f"Message {key!r} needs a value for {match[1]!r}.")
+            _log.warning("Message %r got no value for %r.", key, match[1])
+            return match[0]
+
+        return _PLACEHOLDER.sub(value, text)

@@ -1,0 +1,193 @@
+"""The design tokens of `assets/theme/tokens.css`, for everything that is not CSS itself."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import plotly.graph_objects as go
+
+__all__ = [
+    "ASSETS",
+    "Theme",
+    "gradio_theme",
+    "plotly_template",
+    "script",
+    "streamlit_theme",
+    "stylesheet",
+    "tokens",
+]
+
+Theme = Literal["light", "dark"]
+
+ASSETS = Path(__file__).parent.parent / "assets"
+_SHEETS = ("tokens", "base", "text", "components", "timeline")
+_DECLARATION = re.compile(r"^\s*--vs-([a-z0-9-]+):\s*(.+?);\s*$", re.MULTILINE)
+_PAIR = re.compile(r"light-dark\(\s*([^,()]+?)\s*,\s*([^,()]+?)\s*\)")
+
+
+@cache
+def stylesheet() -> str:
+    """All style sheets in the order in which they build on each other."""
+    return "\n".join(_read(f"theme/{name}.css") for name in _SHEETS)
+
+
+@cache
+def script() -> str:
+    """The ES module that patches pages and shows tooltips."""
+    return _read("view.js")
+
+
+@cache
+def _declarations() -> tuple[tuple[str, str], ...]:
+    found = tuple(_DECLARATION.findall(_read("theme/tokens.css")))
+    if not found:
+        raise ValueError("assets/theme/tokens.css declares no token.")
+    return found
+
+
+def tokens(theme: Theme) -> dict[str, str]:
+    """Token name (without `--vs-`) to its value in `theme`; colours are #rrggbb or #rrggbbaa."""
+    group = 1 if theme == "light" else 2
+    return {
+        name: _PAIR.sub(lambda match: match[group], value) for name, value in _declarations()
+    }
+
+
+def plotly_template(theme: Theme) -> go.layout.Template:
+    """Figures in the same paper, ink and type: thin grid, no frame, transparent ground."""
+    colour = tokens(theme)
+    axis = {
+        "gridcolor": colour["line"],
+        "linecolor": colour["line-strong"],
+        "zeroline": False,
+        "ticks": "outside",
+        "ticklen": 4,
+        "tickcolor": colour["line-strong"],
+        "tickfont": {"size": 12, "color": colour["ink-2"]},
+        "title": {"font": {"size": 13, "color": colour["ink-2"]}, "standoff": 8},
+        "automargin": True,
+    }
+    return go.layout.Template(
+        layout={
+            "font": {"family": colour["sans"], "size": 13, "color": colour["ink"]},
+            "paper_bgcolor": "rgba(0,0,0,0)",
+            "plot_bgcolor": "rgba(0,0,0,0)",
+            "colorway": [colour[name] for name in ("generate", "retrieve", "score", "choose")],
+            "colorscale": {"sequential": heat_scale(theme)},
+            "xaxis": axis,
+            "yaxis": axis,
+            "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
+            "hoverlabel": {
+                "bgcolor": colour["surface"],
+                "bordercolor": colour["line-strong"],
+                "font": {"family": colour["sans"], "size": 13, "color": colour["ink"]},
+            },
+            "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+            "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": colour["ink-3"]},
+        }
+    )
+
+
+def heat_scale(theme: Theme) -> list[list[float | str]]:
+    """The heat colours as a plotly colour scale from 0 (paper) to 1."""
+    colour = tokens(theme)
+    return [[step / 6, colour[f"heat-{step}"]] for step in range(7)]
+
+
+def streamlit_theme() -> dict[str, Any]:
+    """Streamlit's `[theme]` section: font and shape, with `light` and `dark` tables inside."""
+    shared = tokens("light")
+    return {
+        "font": shared["sans"],
+        "codeFont": shared["mono"],
+        "baseRadius": shared["radius"],
+        "showWidgetBorder": True,
+        "linkUnderline": True,
+        "light": _streamlit_colours("light"),
+        "dark": _streamlit_colours("dark"),
+    }
+
+
+def _streamlit_colours(theme: Theme) -> dict[str, Any]:
+    colour = tokens(theme)
+    named = {
+        "red": "contradicted",
+        "orange": "undecided",
+        "yellow": "undecided",
+        "green": "supported",
+        "gray": "unchecked",
+    }
+    values: dict[str, Any] = {
+        "primaryColor": colour["accent"],
+        "backgroundColor": colour["page"],
+        "secondaryBackgroundColor": colour["sunken"],
+        "textColor": colour["ink"],
+        "linkColor": colour["accent"],
+        "borderColor": colour["line"],
+        "dataframeBorderColor": colour["line"],
+        "dataframeHeaderBackgroundColor": colour["sunken"],
+        "codeBackgroundColor": colour["sunken"],
+        "codeTextColor": colour["ink"],
+        "chartCategoricalColors": [
+            colour[name] for name in ("generate", "retrieve", "score", "choose")
+        ],
+    }
+    for hue, token in named.items():
+        values[f"{hue}Color"] = colour[token]
+        values[f"{hue}TextColor"] = colour[token]
+        values[f"{hue}BackgroundColor"] = colour[f"{token}-wash"]
+    for hue, token, wash in (("blue", "accent", "sunken"), ("violet", "heat-line", "heat-1")):
+        values[f"{hue}Color"] = colour[token]
+        values[f"{hue}TextColor"] = colour[token]
+        values[f"{hue}BackgroundColor"] = colour[wash]
+    return values
+
+
+def gradio_theme() -> dict[str, str]:
+    """Keyword arguments for `set` of a Gradio theme, light and `_dark` values side by side."""
+    names = {
+        "body_background_fill": "page",
+        "background_fill_primary": "surface",
+        "background_fill_secondary": "sunken",
+        "block_background_fill": "surface",
+        "block_border_color": "line",
+        "block_label_text_color": "ink-2",
+        "block_title_text_color": "ink-2",
+        "block_info_text_color": "ink-3",
+        "body_text_color": "ink",
+        "body_text_color_subdued": "ink-2",
+        "border_color_primary": "line",
+        "border_color_accent": "accent",
+        "input_background_fill": "surface",
+        "input_border_color": "line-strong",
+        "input_border_color_focus": "accent",
+        "input_placeholder_color": "ink-3",
+        "link_text_color": "accent",
+        "link_text_color_hover": "accent-hover",
+        "link_text_color_visited": "accent",
+        "button_primary_background_fill": "accent",
+        "button_primary_background_fill_hover": "accent-hover",
+        "button_primary_text_color": "on-accent",
+        "button_secondary_background_fill": "sunken",
+        "button_secondary_text_color": "ink",
+        "button_cancel_background_fill": "contradicted-wash",
+        "button_cancel_text_color": "contradicted",
+        "checkbox_background_color_selected": "accent",
+        "checkbox_label_text_color": "ink",
+        "checkbox_label_text_color_selected": "ink",
+        "slider_color": "accent",
+        "table_border_color": "line",
+        "error_text_color": "contradicted",
+        "error_background_fill": "contradicted-wash",
+        "error_border_color": "contradicted",
+    }
+    light, dark = tokens("light"), tokens("dark")
+    values = {key: light[token] for key, token in names.items()}
+    return values | {f"{key}_dark": dark[token] for key, token in names.items()}
+
+
+def _read(name: str) -> str:
+    return (ASSETS / name).read_text(encoding="utf-8")

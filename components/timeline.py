@@ -1,0 +1,255 @@
+"""When each call was made: one lane a method, one bar a call, every call in words below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from components.markup import Child, Html, shown, tag
+from components.messages import Catalogue
+from components.numbers import duration, integer
+from pipelines.types import Message
+
+__all__ = ["CallBar", "CallKind", "axis_end", "pack_rows", "timeline"]
+
+CallKind = Literal["generate", "choose", "score", "retrieve"]
+
+_NICE = (1, 2, 3, 5)
+_TICKS = {"1": 5, "2": 4, "3": 3, "5": 5}
+_SHORTEST_SHARE = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class CallBar:
+    """One attempt of a call. `start` and `end` are seconds since the run started.
+
+    `end` None means that the call is under way. `error` is the sentence to show when it failed;
+    `prompt` holds the messages sent (a query, as one user message, for a search).
+    """
+
+    method: str
+    step: str
+    role: str
+    model: str
+    start: float
+    end: float | None
+    kind: CallKind
+    cached: bool = False
+    attempt: int = 1
+    error: str | None = None
+    prompt: tuple[Message, ...] = ()
+    reply: str = ""
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    id: str = field(default="")
+
+
+def timeline(
+    calls: Sequence[CallBar],
+    t: Catalogue,
+    *,
+    id: str = "timeline",  # noqa: A002
+    now: float | None = None,
+) -> str:
+    """The calls of a run as HTML.
+
+    `now` is the run's clock while it runs (seconds); calls under way reach up to it. The axis ends
+    at a round number, so bars keep their places until that is passed. Bars share one tab stop.
+    """
+    if not calls:
+        return tag("p", t("timeline.none"), class_="vs-empty", id=id, data_key=id)
+    clock = max([now or 0.0, *(call.end or call.start for call in calls)])
+    end = axis_end(clock)
+    methods = list(dict.fromkeys(call.method for call in calls))
+    lanes = (_lane(method, calls, clock, end, t, id) for method in methods)
+    return tag(
+        "section",
+        tag(
+            "div",
+            tag("div", _ticks(end, t), class_="vs-axis", aria_hidden="true"),
+            lanes,
+            class_="vs-lanes",
+            role="group",
+            aria_label=t("timeline.name"),
+            data_roving="bars",
+        ),
+        _legend(calls, t),
+        _list(calls, clock, t, id),
+        class_="vs-timeline",
+        id=id,
+        data_key=id,
+    )
+
+
+def axis_end(seconds: float) -> float:
+    """The smallest of 1, 2, 3, 5 times a power of ten that is not below `seconds` (at least 0.1)."""
+    power = -1
+    while True:
+        for step in _NICE:
+            if seconds <= (end := float(f"{step}e{power}")):
+                return end
+        power += 1
+
+
+def pack_rows(spans: Sequence[tuple[float, float]]) -> list[int]:
+    """A row for each span, counted from 0, so that no two in a row overlap (first that is free)."""
+    rows: list[int] = [0] * len(spans)
+    free: list[float] = []
+    for index in sorted(range(len(spans)), key=lambda i: (spans[i][0], spans[i][1], i)):
+        start, end = spans[index]
+        row = next((r for r, until in enumerate(free) if until <= start), len(free))
+        free[row : row + 1] = [end]
+        rows[index] = row
+    return rows
+
+
+def _lane(
+    method: str, calls: Sequence[CallBar], clock: float, end: float, t: Catalogue, prefix: str
+) -> Html:
+    mine = [(i, call) for i, call in enumerate(calls) if call.method == method]
+    shortest = end * _SHORTEST_SHARE / 100
+    spans = [(c.start, max(_end(c, clock), c.start + shortest)) for _, c in mine]
+    rows = pack_rows(spans)
+    bars = [
+        _bar(call, index, row, span, end, clock, t, prefix)
+        for (index, call), row, span in zip(mine, rows, spans, strict=True)
+    ]
+    return tag(
+        "div",
+        tag("div", t.first(f"method.{method}.title", "method.other"), class_="vs-lane-name"),
+        tag("div", bars, class_="vs-lane", style=f"--rows:{max(rows) + 1}"),
+        class_="vs-lane-row",
+        data_key=f"{prefix}-lane-{method}",
+    )
+
+
+def _bar(
+    call: CallBar,
+    index: int,
+    row: int,
+    span: tuple[float, float],
+    end: float,
+    clock: float,
+    t: Catalogue,
+    prefix: str,
+) -> Html:
+    left, width = 100 * span[0] / end, 100 * (span[1] - span[0]) / end
+    css = ["vs-bar", f"vs-kind-{call.kind}"]
+    css += ["vs-bar-cached"] if call.cached else []
+    css += ["vs-bar-failed"] if call.error is not None else []
+    css += ["vs-bar-retry"] if call.attempt > 1 else []
+    css += ["vs-bar-open"] if call.end is None else []
+    return tag(
+        "button",
+        type="button",
+        class_=" ".join(css),
+        style=f"left:{left:.2f}%;width:{width:.2f}%;--row:{row}",
+        aria_label=_title(call, clock, t),
+        aria_controls=f"{prefix}-call-{index}",
+        tabindex=0 if index == 0 else -1,
+        data_i=index,
+        data_key=f"{prefix}-bar-{call.id or index}",
+    )
+
+
+def _end(call: CallBar, clock: float) -> float:
+    return clock if call.end is None else call.end
+
+
+def _title(call: CallBar, clock: float, t: Catalogue) -> str:
+    parts = [
+        t(f"timeline.kind.{call.kind}"),
+        _step(call, t),
+        call.model,
+        duration(_end(call, clock) - call.start, t),
+    ]
+    return " · ".join([*filter(None, parts), *_remarks(call, t)])
+
+
+def _step(call: CallBar, t: Catalogue) -> str:
+    return t(f"step.{call.step}") if t.has(f"step.{call.step}") else call.step
+
+
+def _remarks(call: CallBar, t: Catalogue) -> list[str]:
+    remarks = [t("timeline.open")] if call.end is None else []
+    remarks += [t("timeline.cached")] if call.cached else []
+    remarks += [t("timeline.attempt", count=call.attempt)] if call.attempt > 1 else []
+    return remarks + ([t("timeline.failed")] if call.error is not None else [])
+
+
+def _ticks(end: float, t: Catalogue) -> list[Html]:
+    steps = _TICKS[f"{end:e}"[0]]
+    return [
+        tag("span", duration(end * i / steps, t) if i else "0", style=f"left:{100 * i / steps:.4g}%")
+        for i in range(steps + 1)
+    ]
+
+
+def _legend(calls: Sequence[CallBar], t: Catalogue) -> Html:
+    kinds = dict.fromkeys(call.kind for call in calls)
+    items: list[Child] = [
+        tag("li", tag("i", class_=f"vs-swatch vs-kind-{kind}"), t(f"timeline.kind.{kind}"))
+        for kind in kinds
+    ]
+    seen = {
+        "cached": any(call.cached for call in calls),
+        "retry": any(call.attempt > 1 for call in calls),
+        "failed": any(call.error is not None for call in calls),
+    }
+    items += [
+        tag("li", tag("i", class_=f"vs-swatch vs-bar-{name}"), t(f"timeline.legend.{name}"))
+        for name, present in seen.items()
+        if present
+    ]
+    return tag("ul", items, class_="vs-legend vs-timeline-legend")
+
+
+def _list(calls: Sequence[CallBar], clock: float, t: Catalogue, prefix: str) -> Html:
+    entries = (_entry(call, index, clock, t, prefix) for index, call in enumerate(calls))
+    return tag(
+        "details",
+        tag("summary", t("timeline.all", count=len(calls))),
+        tag("ol", (tag("li", entry) for entry in entries), class_="vs-calls"),
+        class_="vs-details",
+        data_key=f"{prefix}-calls",
+    )
+
+
+def _entry(call: CallBar, index: int, clock: float, t: Catalogue, prefix: str) -> Html:
+    numbers = [t("timeline.at", value=duration(call.start, t))]
+    if call.prompt_tokens is not None:
+        numbers.append(t("timeline.prompt_tokens", count=integer(call.prompt_tokens)))
+    if call.completion_tokens is not None:
+        numbers.append(t("timeline.completion_tokens", count=integer(call.completion_tokens)))
+    if call.role:
+        numbers.append(t("timeline.role", value=t.first(f"role.{call.role}", "role.other")))
+    turns = [_turn(t(f"timeline.turn.{m.role}"), m.content) for m in call.prompt]
+    if call.reply:
+        turns.append(_turn(t(f"timeline.reply.{call.kind}"), call.reply, "vs-turn-reply"))
+    if call.error is not None:
+        turns.append(_turn(t("timeline.error"), call.error, "vs-turn-error"))
+    return tag(
+        "details",
+        tag(
+            "summary",
+            tag("i", class_=f"vs-swatch vs-kind-{call.kind}"),
+            tag("span", t.first(f"method.{call.method}.title", "method.other"), class_="vs-strong"),
+            " ",
+            tag("span", _title(call, clock, t), class_="vs-num"),
+        ),
+        tag("p", " · ".join(numbers), class_="vs-note vs-num"),
+        turns,
+        class_="vs-details vs-call",
+        id=f"{prefix}-call-{index}",
+        data_key=f"{prefix}-call-{call.id or index}",
+    )
+
+
+def _turn(name: str, text: str, css: str = "") -> Html:
+    return tag(
+        "div",
+        tag("div", name, class_="vs-label"),
+        tag("pre", shown(text), class_="vs-turn-text", dir="auto"),
+        class_=f"vs-turn {css}".strip(),
+    )

@@ -1,0 +1,28 @@
+"""Defaults that the papers leave open, derived from data and shipped under `assets/calibration`.
+
+Each file is written by a command and says which data, model and records it was derived from.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+__all__ = ["calibrated", "calibration"]
+
+_FOLDER = Path(__file__).parents[1] / "assets" / "calibration"
+
+
+@cache
+def calibration(method: str) -> dict[str, Any]:
+    """The whole calibration file of a method, provenance included; empty when there is none."""
+    path = _FOLDER / f"{method}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def calibrated(method: str, name: str) -> float | None:
+    """A calibrated default, or None when it was never derived."""
+    entry = calibration(method).get(name)
+    return None if entry is None else float(entry["value"])

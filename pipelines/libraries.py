@@ -1,0 +1,82 @@
+"""The libraries that can be searched, each indexed when it is first asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from pipelines.errors import NotFoundError
+from pipelines.retrieval.base import Retriever
+from pipelines.retrieval.embedders import default_embedder
+from pipelines.retrieval.index import (
+    IndexReport,
+    LibraryIndex,
+    Progress,
+    build_index,
+    index_library,
+    library_retriever,
+)
+from pipelines.run.pool import Loading
+from pipelines.run.spec import EvidenceSpec
+
+__all__ = ["SAMPLE_LIBRARY", "Libraries"]
+
+SAMPLE_LIBRARY = Path(__file__).parents[1] / "sample_data" / "library"
+"""The articles this project ships, known as the library "sample"."""
+
+
+class Libraries:
+    """Libraries by name. `indexes` is where their indexes are kept."""
+
+    def __init__(self, indexes: Path, folders: dict[str, Path] | None = None) -> None:
+        self._indexes = indexes
+        self._folders = {"sample": SAMPLE_LIBRARY} | (folders or {})
+        self._open: dict[str, LibraryIndex] = {}
+        self._lock = asyncio.Lock()
+        self._loading: dict[str, Loading] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """Every library that can be chosen."""
+        return list(self._folders)
+
+    def loading(self) -> list[Loading]:
+        """What is being indexed right now; safe to call from any thread."""
+        return list(self._loading.values())
+
+    async def retriever(self, evidence: EvidenceSpec) -> Retriever:
+        """The library's retriever; its index is built, or brought up to date, at first use."""
+        folder = self._folder(evidence.library)
+        async with self._lock:
+            if evidence.library not in self._open:
+                index = await asyncio.to_thread(self._build, evidence.library, folder)
+                self._open[evidence.library] = index
+        return library_retriever(self._open[evidence.library], evidence.mode)
+
+    async def index(
+        self, name: str, *, rebuild: bool = False, progress: Progress | None = None
+    ) -> IndexReport:
+        """Bring the index of a library up to date, or build it anew."""
+        folder = self._folder(name)
+        async with self._lock:
+            self._open.pop(name, None)
+            return await asyncio.to_thread(
+                index_library, folder, self._indexes / name, rebuild=rebuild, progress=progress
+            )
+
+    def _folder(self, name: str) -> Path:
+        if name not in self._folders:
+            raise NotFoundError(
+                f"There is no library {name!r}.", remedy="Choose one of those under Evidence."
+            )
+        return self._folders[name]
+
+    def _build(self, name: str, folder: Path) -> LibraryIndex:
+        def progress(done: int, total: int) -> None:
+            self._loading[name] = Loading(name, "index", done / total if total else 1.0)
+
+        progress(0, 0)
+        try:
+            return build_index(folder, self._indexes / name, default_embedder(), progress=progress)
+        finally:
+            self._loading.pop(name, None)

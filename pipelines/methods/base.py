@@ -1,0 +1,102 @@
+"""What every method is: settings, needs, a run, and a pure decision that can be taken again."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from pipelines.errors import InvalidInputError
+from pipelines.models.base import Capabilities
+from pipelines.prompts import Prompts
+from pipelines.run.events import Score
+from pipelines.run.scope import Scope
+from pipelines.run.trace import Trace
+from pipelines.types import Answer, Frozen, Language
+
+__all__ = ["Decision", "Method", "Need", "Question", "Settings"]
+
+
+class Settings(BaseModel):
+    """Base of every method's settings. Screens draw their controls from the fields.
+
+    A field's description says what it does and where its default comes from; its bounds are the
+    control's bounds.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+S = TypeVar("S", bound=Settings)
+
+
+class Question(Frozen):
+    """The visitor's question and the language it is answered in."""
+
+    text: str
+    language: Language
+
+
+class Need(Frozen):
+    """Something a method cannot do without. `reason` is a catalogue key under `need.*`."""
+
+    reason: Literal["evidence", "logprobs", "proxy", "model"]
+    role: str = "main"
+
+    def unmet(self, models: Mapping[str, Capabilities], *, has_evidence: bool) -> bool:
+        """Whether what is at hand does not serve this need."""
+        if self.reason == "evidence":
+            return not has_evidence
+        if self.role not in models:
+            return True
+        can = models[self.role]
+        return {"logprobs": not can.logprobs, "proxy": not can.scores}.get(self.reason, False)
+
+
+class Decision(Frozen):
+    """What a method concludes from recorded scores, for given settings.
+
+    `flagged` says whether a hallucination was found and `score` is the number that settled it.
+    `answer` is known when every step it rests on was recorded; otherwise `diverges_at` names the
+    first step (a draft's number) from which the run would go another way, and a new run is needed.
+    """
+
+    flagged: bool
+    score: Score | None = None
+    answer: Answer | None = None
+    diverges_at: int | None = None
+    detail: dict[str, Any] = Field(default_factory=dict)
+
+
+class Method(ABC, Generic[S]):
+    """A published way to detect or correct hallucinations, or a baseline for one."""
+
+    name: ClassVar[str]
+    settings_type: type[S]
+    prompts: ClassVar[tuple[Prompts, ...]] = ()
+
+    def settings(self, values: Mapping[str, Any] | None = None) -> S:
+        """The method's settings with `values` over the defaults; says which value is wrong."""
+        try:
+            return self.settings_type.model_validate(dict(values or {}))
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise InvalidInputError(
+                f"Setting {where!r} of {self.name}: {first['msg']}.",
+                remedy="Choose a value within the bounds that the control shows.",
+            ) from None
+
+    def needs(self, settings: S) -> tuple[Need, ...]:
+        """What must be at hand to run with these settings."""
+        return (Need(reason="model"),)
+
+    @abstractmethod
+    async def run(self, question: Question, scope: Scope, settings: S) -> Answer:
+        """Answer the question, recording every step through `scope`."""
+
+    @abstractmethod
+    def decide(self, trace: Trace, settings: S) -> Decision:
+        """Decide again from what was recorded, without a call; pure."""

@@ -1,0 +1,60 @@
+"""Direct: one answer from the model alone, the baseline every method starts from."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from pipelines.methods.base import Decision, Method, Question, Settings
+from pipelines.methods.drafts import record_original, recorded_drafts
+from pipelines.prompts import load_prompts
+from pipelines.run.scope import Scope
+from pipelines.run.trace import Trace
+from pipelines.types import Answer, Message
+
+__all__ = ["Direct", "DirectSettings", "direct_messages"]
+
+
+class DirectSettings(Settings):
+    """Settings of Direct."""
+
+    max_tokens: int = Field(
+        128, ge=8, le=1024, description="Longest answer, in tokens (ours: two short sentences)."
+    )
+
+
+def direct_messages(question: Question) -> tuple[Message, ...]:
+    """The prompt of a direct answer; DRAD's draft uses the very same one."""
+    prompts = load_prompts("direct")
+    return (
+        Message(role="system", content=prompts.fill(question.language, "system")),
+        Message(
+            role="user",
+            content=prompts.fill(question.language, "question", question=question.text),
+        ),
+    )
+
+
+class Direct(Method[DirectSettings]):
+    """One greedy answer, with token log-probabilities where the model gives them."""
+
+    name = "direct"
+    settings_type = DirectSettings
+    prompts = (load_prompts("direct"),)
+
+    async def run(self, question: Question, scope: Scope, settings: DirectSettings) -> Answer:
+        async with scope.span("draft") as step:
+            can = step.model().capabilities
+            request = step.request(
+                direct_messages(question), max_tokens=settings.max_tokens, logprobs=can.logprobs
+            )
+            draft = await step.write(request)
+            record_original(step, draft)
+        return Answer(text=draft.text, original=draft.text)
+
+    def decide(self, trace: Trace, settings: DirectSettings) -> Decision:
+        """Direct judges nothing: never flagged, the answer is the recorded one."""
+        drafts = recorded_drafts(trace, self.name)
+        text = drafts[-1].after if drafts else None
+        return Decision(
+            flagged=False, answer=None if text is None else Answer(text=text, original=text)
+        )

@@ -1,0 +1,78 @@
+"""SEK, DRAD's correction: what to search for, what to keep, and how writing goes on.
+
+Source: the DRAD paper's section on self-correction based on external knowledge, equation 5.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pipelines.types import Generation, Token
+
+__all__ = ["formulate_query", "kept_prefix", "prefix_end", "spliced", "units_of"]
+
+# One unit per Chinese character or run of other visible characters, where there are no tokens.
+_UNIT = re.compile(r"[\u3400-\u9fff]|[^\s\u3400-\u9fff]+")
+
+
+def units_of(generation: Generation) -> tuple[Token, ...]:
+    """The generation's tokens, or its words without any probability where it has none."""
+    if generation.tokens is not None:
+        return generation.tokens
+    return tuple(
+        Token(text=match.group(), start=match.start(), end=match.end())
+        for match in _UNIT.finditer(generation.text)
+    )
+
+
+def formulate_query(text: str, tokens: Sequence[Token], first: int, stop: int, m: int) -> str:
+    """Equation 5: the m tokens before the entity and the text after it up to t_{k+m}.
+
+    The entity covers tokens t_k..t_{k+i}, here `first` = k and `stop` = k+i+1, and is left out
+    itself, so m - i tokens follow. Can be empty, when the text is the entity alone.
+    """
+    before = tokens[max(0, first - m) : first]
+    after = tokens[stop : first + m + 1]
+    pieces = []
+    if before:
+        pieces.append(text[before[0].start : tokens[first].start])
+    if after:
+        pieces.append(text[tokens[stop - 1].end : after[-1].end])
+    joined = " ".join(" ".join(pieces).split())
+    return joined if any(character.isalnum() for character in joined) else ""
+
+
+def kept_prefix(tokens: Sequence[Token], first: int) -> int:
+    """How many tokens stay before the entity at `first`.
+
+    Most tokenizers glue the space to the word that follows it; where it is a token of its own it
+    leaves together with the entity, or the model would have to go on after a dangling space.
+    """
+    kept = first
+    while kept and tokens[kept - 1].text.isspace() and "\n" not in tokens[kept - 1].text:
+        kept -= 1
+    return kept
+
+
+def prefix_end(tokens: Sequence[Token], kept: int, entity_start: int) -> int:
+    """Offset at which the first `kept` tokens end, without cutting a character in two.
+
+    Where a token shares a character with the one before it, that character stays.
+    """
+    end = tokens[kept].start
+    return max(end, min(tokens[kept - 1].end, entity_start)) if kept else end
+
+
+def spliced(draft: Generation, end: int, kept: int, continuation: Generation) -> Generation:
+    """The draft up to offset `end` (its first `kept` tokens) followed by `continuation`."""
+    tokens: tuple[Token, ...] | None = None
+    if draft.tokens is not None and continuation.tokens is not None:
+        moved = tuple(
+            token.model_copy(update={"start": token.start + end, "end": token.end + end})
+            for token in continuation.tokens
+        )
+        tokens = draft.tokens[:kept] + moved
+    return continuation.model_copy(
+        update={"text": draft.text[:end] + continuation.text, "tokens": tokens}
+    )

@@ -1,0 +1,189 @@
+"""A loaded model: forward passes over rows of tokens, one step at a time."""
+
+import gc
+import inspect
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from pipelines.models.local.cache import (
+    Rows,
+    join,
+    keep,
+    new_cache,
+    supports_joining,
+    supports_padding,
+)
+from pipelines.models.local.sampling import Outcome, draw, measure
+from pipelines.models.local.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+__all__ = ["Engine"]
+
+_PREFILL_TOKENS = 8192
+"""Most tokens, padding included, read in one pass: bounds the memory of activations."""
+
+_SCORE_TOKENS = 256
+"""Most positions whose logits over the whole vocabulary are held at once."""
+
+
+class Engine:
+    """One set of weights on one device. Not thread-safe: one thread makes all the passes.
+
+    `stop_ids` are the tokens that end a reply; `context` is the most tokens a sequence may have,
+    None where the architecture sets no limit; `max_rows` is how many sequences it is worth
+    decoding together, 1 for caches whose rows cannot be joined.
+    """
+
+    def __init__(
+        self, model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", vocabulary: Vocabulary
+    ) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.vocabulary = vocabulary
+        self.device = model.device
+        self.exact = model.dtype == torch.float32
+        self.stop_ids = _stop_ids(model, tokenizer)
+        config = model.config.get_text_config(decoder=True)
+        self.context: int | None = getattr(config, "max_position_embeddings", None)
+        accepted = inspect.signature(model.forward).parameters
+        self._positions = "position_ids" in accepted
+        self._keeps = "logits_to_keep" in accepted
+        empty = new_cache(model.config)
+        self._pads = supports_padding(empty)
+        together = 64 if self.device.type == "cuda" else 16
+        self.max_rows = together if supports_joining(empty) else 1
+
+    def groups(self, prompts: Sequence[tuple[int, ...]]) -> list[list[tuple[int, ...]]]:
+        """Prompts that are read in one pass each, of similar lengths to waste little on padding."""
+        groups: list[list[tuple[int, ...]]] = []
+        for prompt in sorted(prompts, key=len):
+            last = groups[-1] if groups else None
+            fits = (
+                last is not None
+                and self.max_rows > 1
+                and (len(last) + 1) * len(prompt) <= _PREFILL_TOKENS
+                and (self._pads or len(last[-1]) == len(prompt))
+            )
+            if last is not None and fits:
+                last.append(prompt)
+            else:
+                groups.append([prompt])
+        return groups
+
+    @torch.inference_mode()
+    def prefill(self, prompts: Sequence[tuple[int, ...]]) -> tuple[torch.Tensor, Rows]:
+        """Read prompts: float32 logits [rows, vocabulary] of what follows each, and their rows."""
+        rows = Rows(new_cache(self.model.config), [len(prompt) for prompt in prompts])
+        width = rows.width
+        ids = [[0] * (width - len(prompt)) + list(prompt) for prompt in prompts]
+        logits = self._forward(ids, rows.cache, before=0, lengths=rows.lengths, count=1)
+        return logits[:, -1], rows
+
+    @torch.inference_mode()
+    def step(self, rows: Rows, tokens: Sequence[int]) -> torch.Tensor:
+        """Append one token to each row: float32 logits [rows, vocabulary] of the next."""
+        before = rows.width
+        rows.lengths = [length + 1 for length in rows.lengths]
+        ids = [[token] for token in tokens]
+        logits = self._forward(ids, rows.cache, before=before, lengths=rows.lengths, count=1)
+        return logits[:, -1]
+
+    @torch.inference_mode()
+    def keep(self, rows: Rows, indices: list[int]) -> None:
+        """Keep only these rows, in this order; see `cache.keep`."""
+        if indices != list(range(len(rows.lengths))):
+            keep(rows, indices)
+
+    @torch.inference_mode()
+    def join(self, first: Rows | None, second: Rows) -> Rows:
+        """Both batches as one."""
+        return second if first is None else join(first, second)
+
+    @torch.inference_mode()
+    def draw(
+        self, logits: torch.Tensor, temperatures: Sequence[float], uniforms: Sequence[float]
+    ) -> list[int]:
+        """The next token of every row; see `sampling.draw`."""
+        return draw(logits, temperatures, uniforms).tolist()
+
+    @torch.inference_mode()
+    def measure(self, logits: torch.Tensor, tokens: Sequence[int], top_k: int) -> list[Outcome]:
+        """What the model thought of these tokens; see `sampling.measure`."""
+        return measure(logits, torch.tensor(tokens, device=logits.device), top_k)
+
+    @torch.inference_mode()
+    def probabilities(self, logits: torch.Tensor, tokens: Sequence[int]) -> list[float]:
+        """Probability of each of `tokens` at one position, `logits` being [vocabulary]."""
+        values = logits.double().softmax(dim=-1)
+        return values[torch.tensor(tokens, dtype=torch.long, device=logits.device)].tolist()
+
+    @torch.inference_mode()
+    def score(self, prompt: Sequence[int], reply: Sequence[int], top_k: int) -> list[Outcome]:
+        """What the model thinks of every token of `reply` after `prompt`, by teacher forcing.
+
+        One pass; only replies longer than 256 tokens are read in several, over the same cache, so
+        that the logits of all positions need not fit in memory at once.
+        """
+        outcomes: list[Outcome] = []
+        for logits in self._reply_logits(prompt, reply):
+            part = reply[len(outcomes) : len(outcomes) + len(logits)]
+            outcomes += measure(logits, torch.tensor(part, device=logits.device), top_k)
+        return outcomes
+
+    def release(self) -> None:
+        """Free the weights; the engine cannot be used afterwards."""
+        del self.model
+        gc.collect()
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def _reply_logits(self, prompt: Sequence[int], reply: Sequence[int]) -> Iterator[torch.Tensor]:
+        ids = [*prompt, *reply][:-1]
+        size = _SCORE_TOKENS if self._pads else len(reply)
+        cache, done = new_cache(self.model.config), 0
+        for first in range(0, len(reply), size):
+            count = min(size, len(reply) - first)
+            end = len(prompt) - 1 + first + count
+            part = ids[done:end]
+            yield self._forward([part], cache, before=done, lengths=[end], count=count)[0, -count:]
+            done = end
+
+    def _forward(
+        self,
+        ids: list[list[int]],
+        cache: Any,
+        *,
+        before: int,
+        lengths: list[int],
+        count: int,
+    ) -> torch.Tensor:
+        """Logits [rows, >= count, vocabulary] of the last columns, in float32.
+
+        `ids` [rows, columns] go behind the `before` columns in the cache; `lengths` counts each
+        row's real tokens, these included.
+        """
+        width = before + len(ids[0])
+        columns = torch.arange(width, device=self.device)
+        padding = torch.tensor([width - length for length in lengths], device=self.device)[:, None]
+        arguments: dict[str, Any] = {"past_key_values": cache, "use_cache": True}
+        if min(lengths) < width:
+            arguments["attention_mask"] = (columns >= padding).long()
+        if self._positions:
+            arguments["position_ids"] = (columns[before:] - padding).clamp(min=0)
+        if self._keeps:
+            arguments["logits_to_keep"] = count
+        output = self.model(input_ids=torch.tensor(ids, device=self.device), **arguments)
+        return output.logits[:, -count:].float()
+
+
+def _stop_ids(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase") -> frozenset[int]:
+    """Every token that model, generation settings or tokenizer call an end of sequence."""
+    found: set[int] = set()
+    for source in (model.config, model.generation_config, tokenizer):
+        value = getattr(source, "eos_token_id", None)
+        found.update(value if isinstance(value, list) else [] if value is None else [value])
+    return frozenset(found)

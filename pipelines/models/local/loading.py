@@ -1,0 +1,212 @@
+"""Loading a model: quietly, with progress, and with errors that say what to do."""
+
+import logging
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import (
+    AuthenticationError,
+    InvalidInputError,
+    RateLimitError,
+    ServerFailedError,
+    UnknownModelError,
+    UnreachableError,
+    VeriscopeError,
+)
+from pipelines.models.local.sources import Progress, Source
+from pipelines.models.local.vocabulary import read_vocabulary
+
+if TYPE_CHECKING:
+    import torch
+
+    from pipelines.models.local.engine import Engine
+
+__all__ = ["explain_failure", "load_engine"]
+
+_one_at_a_time = threading.Lock()
+"""Progress bars and log levels of transformers belong to the process, so loads take turns."""
+
+
+def load_engine(
+    source: Source,
+    *,
+    device: str | None = None,
+    dtype: str | None = None,
+    progress: Progress | None = None,
+) -> "Engine":
+    """Read tokenizer and weights and place them on a device; blocks, for seconds to minutes.
+
+    `device` is CUDA when there is one, else the CPU. `dtype` is bfloat16 where the device computes
+    in it natively, else float32; GPUs without it get float16. Raises one of `pipelines.errors`.
+    """
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    folder = source.folder
+    try:
+        with _one_at_a_time:
+            from transformers import AutoModelForCausalLM, AutoTokenizer
+
+            from pipelines.models.local.engine import Engine
+
+            place, number = choose_device(device), dtype
+            kind = choose_dtype(place, number)
+            folder = source.fetch(progress)
+            with _quietly(progress):
+                options: dict[str, Any] = {}
+                if source.gguf_file is not None:
+                    options["gguf_file"] = source.gguf_file
+                tokenizer = AutoTokenizer.from_pretrained(folder, **options)
+                model, found = AutoModelForCausalLM.from_pretrained(
+                    folder, dtype=kind, output_loading_info=True, **options
+                )
+            if found["missing_keys"]:
+                raise ValueError(f"{len(found['missing_keys'])} weights are missing")
+            model = model.to(place).eval().requires_grad_(False)
+            return Engine(model, tokenizer, read_vocabulary(tokenizer))
+    except VeriscopeError:
+        raise
+    except Exception as error:
+        raise explain_failure(error, source, folder) from error
+
+
+def choose_device(wanted: str | None) -> "torch.device":
+    """The device to compute on. Raises InvalidInputError when it is not there."""
+    import torch
+
+    if wanted is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    kind, _, index = wanted.partition(":")
+    if kind == "cpu" and not index:
+        return torch.device("cpu")
+    if kind == "cuda" and int(index or 0) < torch.cuda.device_count():
+        return torch.device(wanted)
+    raise InvalidInputError(
+        f"There is no device {wanted!r} on this machine.", remedy='Choose "cpu" or "cuda".'
+    )
+
+
+def choose_dtype(device: "torch.device", wanted: str | None) -> "torch.dtype":
+    """The number format of weights and activations, by name or best for the device."""
+    import torch
+
+    known = {kind: getattr(torch, kind) for kind in ("float32", "bfloat16", "float16")}
+    if wanted is not None:
+        if wanted in known:
+            return known[wanted]
+        raise InvalidInputError(
+            f"Unknown number format {wanted!r}.", remedy=f"Choose one of {', '.join(known)}."
+        )
+    if device.type == "cuda":
+        return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
+    able = torch.cpu.get_capabilities()
+    # Without such instructions the processor emulates bfloat16 and is slower than in float32.
+    native = able.get("amx_bf16") or able.get("avx512_bf16") or able.get("bf16")
+    return torch.bfloat16 if native else torch.float32
+
+
+@contextmanager
+def _quietly(progress: Progress | None) -> Iterator[None]:
+    """Keep transformers' bars and warnings off the terminal, turning the bars into progress."""
+    from transformers import modeling_gguf_pytorch_utils as gguf
+    from transformers.utils import logging as library
+
+    class Bar:
+        """Stands in for tqdm around an iterable."""
+
+        def __init__(self, items: Any = (), *_: Any, **__: Any) -> None:
+            self._items = items
+
+        def __iter__(self) -> Iterator[Any]:
+            total = len(self._items)
+            for number, item in enumerate(self._items, start=1):
+                yield item
+                if progress is not None:
+                    progress("loading", number / total)
+
+        def __getattr__(self, _: str) -> Any:
+            return lambda *_, **__: None
+
+    logger = library.get_logger()
+    level, gguf_bar = logger.level, gguf.tqdm
+    previous = library.set_tqdm_hook(lambda _, args, kwargs: Bar(*args, **kwargs))
+    logger.setLevel(logging.CRITICAL)
+    # This module draws its bar past the hook.
+    setattr(gguf, "tqdm", Bar)  # noqa: B010
+    try:
+        yield
+    finally:
+        setattr(gguf, "tqdm", gguf_bar)  # noqa: B010
+        logger.setLevel(level)
+        library.set_tqdm_hook(previous)
+
+
+def explain_failure(error: Exception, source: Source, folder: Path | None) -> VeriscopeError:
+    """What went wrong while fetching or loading a model, as one of `pipelines.errors`."""
+    from huggingface_hub import errors as hub
+
+    label, chain = source.label, _chain(error)
+    for cause in chain:
+        status = getattr(getattr(cause, "response", None), "status_code", None)
+        if isinstance(cause, hub.GatedRepoError) or (
+            status in (401, 403) and not isinstance(cause, hub.RepositoryNotFoundError)
+        ):
+            return AuthenticationError(
+                f"The hub does not give out {label!r} to everyone.",
+                remedy="Accept the model's terms on its page and set HF_TOKEN, or choose another.",
+                provider=label,
+            )
+        if isinstance(cause, hub.RepositoryNotFoundError | hub.HFValidationError):
+            return UnknownModelError(
+                f"Neither this machine nor the hub has a model named {label!r}.",
+                remedy='Check the spelling, e.g. "Qwen/Qwen3-0.6B"; private models need HF_TOKEN.',
+                provider=label,
+            )
+        if status == 429:
+            return RateLimitError(
+                "The hub asks to slow down.", remedy="Try again in a minute.", provider=label
+            )
+        if status is not None and status >= 500:
+            return ServerFailedError(
+                f"The hub failed (status {status}).", remedy="Try again later.", provider=label
+            )
+    if source.hub_id is not None and folder is None:
+        return UnreachableError(
+            f"{label!r} could not be downloaded: the hub cannot be reached.",
+            remedy="Check the connection, or give the folder of a model that is on this machine.",
+            provider=label,
+        )
+    if type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError):
+        return InvalidInputError(
+            f"{label!r} does not fit into memory.",
+            remedy="Choose a smaller model or another device.",
+            provider=label,
+        )
+    if isinstance(error, ImportError):
+        return InvalidInputError(
+            f"A package that {label!r} needs is not installed ({_first_line(error)}).",
+            remedy="Install it, e.g. `pip install gguf` for GGUF files.",
+            provider=label,
+        )
+    reason = _first_line(error).replace(str(folder), label)
+    return InvalidInputError(
+        f"{label!r} cannot be loaded as a language model ({reason}).",
+        remedy="Download it again, or choose a causal language model in transformers' own format.",
+        provider=label,
+    )
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    chain: list[BaseException] = []
+    step: BaseException | None = error
+    while step is not None and step not in chain:
+        chain.append(step)
+        step = step.__cause__ or step.__context__
+    return chain
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:200]

@@ -1,0 +1,250 @@
+"""A language model run on this machine by transformers."""
+
+import asyncio
+import sys
+import threading
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from pipelines.errors import RefusedRequestError
+from pipelines.models.base import (
+    Capabilities,
+    ChoiceRequest,
+    GenerationRequest,
+    Model,
+    ScoreRequest,
+    Watcher,
+)
+from pipelines.models.local.batcher import Batcher
+from pipelines.models.local.prompting import Prompt, encode_prompt, encode_reply, first_tokens
+from pipelines.models.local.sampling import Outcome
+from pipelines.models.local.sources import Progress, Source, find_source
+from pipelines.models.local.transcript import make_token
+from pipelines.models.local.watching import Pieces
+from pipelines.models.local.work import Job, Probe, Scoring, Sequence
+from pipelines.types import Choice, Generation, Language, Message, Usage
+
+if TYPE_CHECKING:
+    from pipelines.models.local.engine import Engine
+
+__all__ = ["LocalModel"]
+
+T = TypeVar("T")
+
+
+class LocalModel(Model):
+    """Any causal language model that transformers loads, with concurrent callers in one batch.
+
+    `path_or_hub_id` is a folder, a GGUF file or a hub id; `gguf_file` names a GGUF file within the
+    folder or repository. The model is loaded at the first call, in its own thread, which tells
+    `progress` how far it is. `device` and `dtype` ("float32", "bfloat16", "float16") are chosen by
+    the machine when None; `max_batch` is the most sequences decoded together (64 on CUDA, 16 on
+    the CPU when None). `thinking` lets models that can write their reasoning first do so.
+
+    Every probability is that of the model's own distribution over the full vocabulary, before
+    temperature. In bfloat16 the logits themselves are rounded (to 1/8 at 16); float32 is exact. A
+    request with `reproducible` runs in float32 and by itself, and gives the same answer each time
+    on the same machine. Sampling draws from the full distribution at the request's temperature;
+    the same request, `seed` and `sample` draw the same random numbers whatever else is decoded.
+    """
+
+    def __init__(
+        self,
+        path_or_hub_id: str | Path,
+        *,
+        name: str | None = None,
+        gguf_file: str | None = None,
+        device: str | None = None,
+        dtype: str | None = None,
+        max_batch: int | None = None,
+        languages: Iterable[Language] = ("en", "zh"),
+        thinking: bool = False,
+        progress: Progress | None = None,
+    ) -> None:
+        given = Path(path_or_hub_id)
+        self.name = name or (given.stem if given.suffix.lower() == ".gguf" else given.name)
+        self._given = path_or_hub_id
+        self._gguf_file = gguf_file
+        self._device = device
+        self._dtype = dtype
+        self._max_batch = max_batch
+        self._thinking = thinking
+        self._progress = progress
+        self._capabilities = Capabilities(
+            languages=frozenset(languages),
+            logprobs=True,
+            top_logprobs=None,
+            structured_output=False,
+            streaming=True,
+            prefill=True,
+            scores=True,
+            full_entropy=True,
+        )
+        self._batcher: Batcher | None = None
+        self._starting = threading.Lock()
+        # A fast tokenizer may not be borrowed by two threads at once.
+        self._encoding = threading.Lock()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Full-vocabulary probabilities, prefixes and teacher forcing, whatever the model."""
+        return self._capabilities
+
+    async def load(self) -> None:
+        """Load the weights now instead of at the first call."""
+        await self._ready()
+
+    async def generate(
+        self, request: GenerationRequest, watch: Watcher | None = None
+    ) -> tuple[Generation, ...]:
+        """Write `request.n` texts, together with whatever other callers are writing.
+
+        `watch` is called on the caller's event loop. When it returns True, the first text ends
+        with the piece it was given, even if the model has written on meanwhile. Raises
+        RefusedRequestError when the messages alone are longer than the model can read; a text
+        that reaches the end of the model's context ends there, with finish reason "length".
+        """
+        batcher, engine = await self._ready()
+        prompt = self._prompt(engine, request.messages)
+        limit = min(request.max_tokens, self._room(engine, len(prompt.ids)))
+        pieces = Pieces(watch) if watch else None
+        sequences = [
+            Sequence(
+                request,
+                prompt,
+                index,
+                engine.vocabulary,
+                limit=limit,
+                on_delta=pieces.put if pieces and index == 0 else None,
+            )
+            for index in range(request.n)
+        ]
+        if limit < 1:
+            return tuple(sequence.result_until((), 0, "length") for sequence in sequences)
+        try:
+            waits = [
+                pieces.follow(sequence) if pieces and index == 0 else _result(sequence)
+                for index, sequence in enumerate(sequences)
+            ]
+            for sequence in sequences:
+                batcher.submit(sequence)
+            return tuple(await asyncio.gather(*waits))
+        finally:
+            for sequence in sequences:
+                sequence.future.cancel()
+
+    async def choose(self, request: ChoiceRequest) -> Choice:
+        """Probability of each option's first tokens as the beginning of the reply.
+
+        An option gets the sum over the first tokens of all its spellings, with and without a
+        space before them; a token with which two options begin counts for neither.
+        """
+        batcher, engine = await self._ready()
+        prompt = self._prompt(engine, request.messages)
+        with self._encoding:
+            heads = {
+                option.label: frozenset[int]().union(
+                    *(
+                        first_tokens(engine.tokenizer, engine.vocabulary, spelling)
+                        for spelling in option.spellings
+                    )
+                )
+                for option in request.options
+            }
+        every = [token for tokens in heads.values() for token in tokens]
+        own = tuple({token for token in every if every.count(token) == 1})
+        probe = Probe(prompt.ids, own, reproducible=request.reproducible)
+        values = dict(zip(own, await _submitted(batcher, probe), strict=True))
+        probabilities = {
+            label: min(1.0, sum(values.get(token, 0.0) for token in tokens))
+            for label, tokens in heads.items()
+        }
+        rest = max(0.0, 1.0 - sum(probabilities.values()))
+        return Choice(probabilities=probabilities, other_mass=rest, source="logprobs")
+
+    async def score(self, request: ScoreRequest) -> Generation:
+        """`request.text` as the reply to the messages, token by token, in one forward pass.
+
+        Raises RefusedRequestError when messages and text are longer than the model can read.
+        """
+        batcher, engine = await self._ready()
+        prompt = self._prompt(engine, request.messages)
+        with self._encoding:
+            reply = encode_reply(
+                engine.tokenizer,
+                engine.vocabulary,
+                request.messages,
+                prompt,
+                request.text,
+                thinking=self._thinking,
+            )
+        ids = tuple(token.id for token in reply)
+        self._room(engine, len(prompt.ids) + len(ids))
+        outcomes: list[Outcome] = []
+        if ids:
+            job = Scoring(prompt.ids, ids, request.top_k, reproducible=request.reproducible)
+            outcomes = await _submitted(batcher, job)
+        return Generation(
+            text=request.text,
+            tokens=tuple(
+                make_token(request.text, token.start, token.end, outcome, engine.vocabulary)
+                for token, outcome in zip(reply, outcomes, strict=True)
+            ),
+            usage=Usage(prompt_tokens=len(prompt.ids), completion_tokens=len(ids)),
+            batch_size=1,
+        )
+
+    async def aclose(self) -> None:
+        """End the decoding thread and free the weights; a later call loads them again."""
+        with self._starting:
+            batcher, self._batcher = self._batcher, None
+        if batcher is not None:
+            await asyncio.to_thread(batcher.close)
+
+    async def _ready(self) -> tuple[Batcher, "Engine"]:
+        with self._starting:
+            if self._batcher is None or self._batcher.finished:
+                source = find_source(self._given, self._gguf_file)
+                load = partial(_load, source, self._device, self._dtype, self._progress)
+                self._batcher = Batcher(load, name=self.name, max_rows=self._max_batch)
+            batcher = self._batcher
+        return batcher, await asyncio.wrap_future(batcher.ready)
+
+    def _prompt(self, engine: "Engine", messages: tuple[Message, ...]) -> Prompt:
+        with self._encoding:
+            return encode_prompt(
+                engine.tokenizer, engine.vocabulary, messages, thinking=self._thinking
+            )
+
+    def _room(self, engine: "Engine", used: int) -> int:
+        """Tokens that still fit into the model's context after `used` ones."""
+        if engine.context is None:
+            return sys.maxsize
+        if used > engine.context:
+            raise RefusedRequestError(
+                f"The text has {used} tokens; {self.name} reads {engine.context} at most.",
+                remedy="Shorten the question or show fewer passages.",
+                provider=self.name,
+            )
+        return engine.context - used
+
+
+def _load(
+    source: Source, device: str | None, dtype: str | None, progress: Progress | None, exact: bool
+) -> "Engine":
+    # Imported here, in the decoding thread: torch and transformers take seconds.
+    from pipelines.models.local.loading import load_engine
+
+    kind = "float32" if exact else dtype
+    return load_engine(source, device=device, dtype=kind, progress=progress)
+
+
+async def _result(job: Job[T]) -> T:
+    return await asyncio.wrap_future(job.future)
+
+
+async def _submitted(batcher: Batcher, job: Job[T]) -> T:
+    batcher.submit(job)
+    return await _result(job)

@@ -1,0 +1,42 @@
+"""Prompts as data: `assets/prompts/<name>.toml`, one table a language, one entry a prompt.
+
+Placeholders are written `$question`; the hash of a whole file goes into every trace, so that a
+recorded run says which wording produced it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from string import Template
+
+from pipelines.types import Language
+
+__all__ = ["Prompts", "load_prompts"]
+
+_FOLDER = Path(__file__).parents[1] / "assets" / "prompts"
+
+
+class Prompts:
+    """The prompts of one method in every language it speaks."""
+
+    def __init__(self, name: str, source: str) -> None:
+        self.name = name
+        self.hash = sha256(source.encode()).hexdigest()[:16]
+        self._texts: dict[str, dict[str, str]] = tomllib.loads(source)
+
+    def fill(self, language: Language, key: str, **values: str) -> str:
+        """The prompt `key` with its placeholders filled; a missing value is a KeyError."""
+        return Template(self._texts[language][key]).substitute(values).strip()
+
+    def keys(self, language: Language) -> frozenset[str]:
+        """Which prompts exist in `language`."""
+        return frozenset(self._texts[language])
+
+
+@cache
+def load_prompts(name: str) -> Prompts:
+    """The prompts of the method `name`, read once."""
+    return Prompts(name, (_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))

@@ -1,0 +1,225 @@
+"""Documents of a library: a folder of Markdown, text and CSV files read into plain text."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from pipelines.errors import InvalidInputError, NotFoundError
+from pipelines.text.languages import detect_language
+from pipelines.types import Frozen, Language
+
+__all__ = ["READERS", "Document", "load_library"]
+
+
+class Document(Frozen):
+    """A text that can be searched.
+
+    `id` is unique in its library; `source` says where the text comes from, in words or as the
+    file's path relative to the library's folder.
+    """
+
+    id: str
+    title: str
+    language: Language
+    text: str
+    source: str
+    url: str | None = None
+
+
+def load_library(folder: Path) -> list[Document]:
+    """Every document below `folder`, sorted by id.
+
+    A file's id is its path without suffix relative to `folder` ("en/marie-curie"); a CSV file
+    holds one document a row, numbered from 1 ("people:1"). Files with a suffix that is not in
+    `READERS`, and hidden ones, are passed over. Files must be UTF-8.
+
+    Raises `NotFoundError` when there is no such folder, `InvalidInputError`, naming the file, when
+    one cannot be read or holds no text, and when the folder holds no document at all.
+    """
+    if not folder.is_dir():
+        raise NotFoundError(
+            f"There is no library folder {folder.name!r}.",
+            remedy="Check the folder's name, or create it and put documents into it.",
+        )
+    documents: dict[str, Document] = {}
+    for path in sorted(folder.rglob("*")):
+        relative = path.relative_to(folder)
+        reader = READERS.get(path.suffix.lower())
+        if reader is None or _is_hidden(relative) or not path.is_file():
+            continue
+        for document in reader(path, relative):
+            if document.id in documents:
+                raise _invalid(
+                    document.source,
+                    f"has the same name as {documents[document.id].source}",
+                    "Rename one of the two.",
+                )
+            documents[document.id] = document
+    if not documents:
+        raise InvalidInputError(
+            f"The library folder {folder.name!r} holds no document.",
+            remedy=f"Put files of these kinds into it: {', '.join(sorted(READERS))}.",
+        )
+    return [documents[key] for key in sorted(documents)]
+
+
+def _read_markdown(path: Path, relative: Path) -> Iterator[Document]:
+    fields, body = _front_matter(_decoded(path, relative), relative)
+    heading = re.search(r"(?m)^#[ \t]+(.+?)[ \t#]*$", body)
+    title = fields.get("title") or (heading.group(1) if heading else path.stem)
+    yield _document(
+        relative,
+        id=relative.with_suffix("").as_posix(),
+        title=title,
+        text=_plain(body),
+        language=fields.get("language", ""),
+        source=fields.get("source", ""),
+        url=fields.get("url", ""),
+    )
+
+
+def _read_text(path: Path, relative: Path) -> Iterator[Document]:
+    yield _document(
+        relative,
+        id=relative.with_suffix("").as_posix(),
+        title=path.stem,
+        text=_decoded(path, relative),
+    )
+
+
+def _read_csv(path: Path, relative: Path) -> Iterator[Document]:
+    # The module's own limit on a cell, 128 KiB, is less than a long article.
+    csv.field_size_limit(2**31 - 1)
+    rows = csv.DictReader(io.StringIO(_decoded(path, relative), newline=""), strict=True)
+    try:
+        columns = {name.strip().lower() for name in rows.fieldnames or ()}
+        if not {"title", "text"} <= columns:
+            raise _invalid(
+                relative, "lacks a column", "Its first line must name the columns title and text."
+            )
+        for number, row in enumerate(rows, start=1):
+            cells = {(name or "").strip().lower(): cell for name, cell in row.items() if name}
+            if None in row or None in cells.values():
+                raise _invalid(
+                    relative,
+                    f"has a wrong number of cells in row {number}",
+                    "Put cells that contain commas or line breaks in double quotes.",
+                )
+            yield _document(
+                relative,
+                id=f"{relative.with_suffix('').as_posix()}:{number}",
+                title=cells["title"],
+                text=cells["text"],
+                language=cells.get("language", ""),
+                source=cells.get("source", ""),
+                url=cells.get("url", ""),
+                where=f" in row {number}",
+            )
+    except csv.Error as error:
+        raise _invalid(relative, f"is not a readable CSV file ({error})", "Mend it.") from error
+
+
+Reader = Callable[[Path, Path], Iterator[Document]]
+"""Reads the file at the first path; the second is the same relative to the library's folder."""
+
+READERS: dict[str, Reader] = {
+    ".md": _read_markdown,
+    ".txt": _read_text,
+    ".csv": _read_csv,
+}
+
+
+def _document(
+    relative: Path,
+    *,
+    id: str,
+    title: str,
+    text: str,
+    language: str = "",
+    source: str = "",
+    url: str = "",
+    where: str = "",
+) -> Document:
+    text, title = text.strip(), " ".join(title.split())
+    if not text:
+        raise _invalid(relative, f"holds no text{where}", "Add the text, or remove it.")
+    if not title:
+        raise _invalid(relative, f"has an empty title{where}", "Give it a title.")
+    code = language.strip().lower().partition("-")[0]
+    if code not in ("", "en", "zh"):
+        raise _invalid(relative, f"names an unknown language {code!r}{where}", "Use en or zh.")
+    return Document(
+        id=id,
+        title=title,
+        language=detect_language(text) if code == "" else "zh" if code == "zh" else "en",
+        text=text,
+        source=source.strip() or relative.as_posix(),
+        url=url.strip() or None,
+    )
+
+
+def _decoded(path: Path, relative: Path) -> str:
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _invalid(relative, "is not UTF-8 text", "Save it again as UTF-8.") from error
+    except OSError as error:
+        raise _invalid(relative, "cannot be read", "Check the file's permissions.") from error
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+_FIELD = re.compile(r"([A-Za-z_-]+)[ \t]*:[ \t]*(.*)")
+
+
+def _front_matter(text: str, relative: Path) -> tuple[dict[str, str], str]:
+    """The `key: value` lines between two lines of `---` at the top, and the text below them.
+
+    Whatever else stands there (lists, indented values) is passed over.
+    """
+    if not text.startswith("---\n"):
+        return {}, text
+    head, fence, body = f"{text[3:]}\n".partition("\n---\n")
+    if not fence:
+        raise _invalid(
+            relative, "has front matter without an end", "Close it with a line of three dashes."
+        )
+    found = filter(None, map(_FIELD.fullmatch, head.splitlines()))
+    return {field.group(1).lower(): _unquoted(field.group(2).strip()) for field in found}, body
+
+
+def _unquoted(value: str) -> str:
+    quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+    return value[1:-1] if quoted else value
+
+
+_MARKS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"<!--.*?-->", re.DOTALL), ""),
+    (re.compile(r"!\[([^\]]*)\]\([^)]*\)"), r"\1"),
+    (re.compile(r"\[([^\]]+)\]\([^)]*\)"), r"\1"),
+    (re.compile(r"(?m)^#{1,6}[ \t]+(.*?)[ \t]*#*$"), r"\1"),
+    (re.compile(r"(?m)^>[ \t]?"), ""),
+    (re.compile(r"(?m)^(?:```|~~~).*$"), ""),
+    (re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1"), r"\2"),
+    (re.compile(r"(?<![\w*])([*_])(?=\S)([^*_\n]+?)(?<=\S)\1(?![\w*])"), r"\2"),
+    (re.compile(r"`([^`\n]+)`"), r"\1"),
+)
+
+
+def _plain(markdown: str) -> str:
+    """The words of a Markdown text without its marks; list signs and tables stay."""
+    for pattern, replacement in _MARKS:
+        markdown = pattern.sub(replacement, markdown)
+    return markdown
+
+
+def _is_hidden(relative: Path) -> bool:
+    return any(part.startswith(".") for part in relative.parts)
+
+
+def _invalid(file: Path | str, what: str, remedy: str) -> InvalidInputError:
+    name = file.as_posix() if isinstance(file, Path) else file
+    return InvalidInputError(f"The library file {name} {what}.", remedy=remedy)

@@ -1,0 +1,142 @@
+"""A run while it happens: its recorder, and the readers that watch it.
+
+Every reader has its own queue and is never waited for; one that reads slowly sees pieces of text
+merged. A reader that comes late is first given everything recorded so far.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any, Literal
+
+from pipelines.run.events import (
+    Event,
+    RunCancelled,
+    RunFailed,
+    RunFinished,
+    TokenWritten,
+)
+from pipelines.run.recorder import Recorder
+from pipelines.run.trace import Trace
+
+__all__ = ["LiveRun", "Subscription"]
+
+
+class Subscription:
+    """One reader's queue. `drain` may be called from any thread; `events` on the engine's loop."""
+
+    def __init__(self, backlog: Iterable[Any], on_read: Callable[[], None]) -> None:
+        self._queue: deque[Any] = deque(backlog)
+        self._lock = threading.Lock()
+        self._on_read = on_read
+        self._woken = asyncio.Event()
+        self.closed = False
+
+    def push(self, event: Any) -> None:
+        """Append an event, merging it with a piece of the same text that nobody has read yet."""
+        with self._lock:
+            last = self._queue[-1] if self._queue else None
+            if isinstance(event, TokenWritten) and isinstance(last, TokenWritten):
+                merged = _merged(last, event)
+                if merged:
+                    self._queue[-1] = merged
+                    return
+            self._queue.append(event)
+        self._woken.set()
+
+    def drain(self) -> list[Event]:
+        """Everything since the last call, in order; an empty list when nothing happened."""
+        self._on_read()
+        with self._lock:
+            events = list(self._queue)
+            self._queue.clear()
+        return events
+
+    async def events(self) -> AsyncIterator[Event]:
+        """Every event as it comes, ending after the terminal one."""
+        while True:
+            self._woken.clear()
+            for event in self.drain():
+                yield event
+                if isinstance(event, RunFinished | RunFailed | RunCancelled):
+                    return
+            await self._woken.wait()
+
+    def close(self) -> None:
+        """Stop watching."""
+        self.closed = True
+
+
+def _merged(one: TokenWritten, other: TokenWritten) -> TokenWritten | None:
+    if one.span != other.span or other.restart:
+        return None
+    return one.model_copy(
+        update={
+            "text": one.text + other.text,
+            "tokens": one.tokens + other.tokens,
+            "time": other.time,
+        }
+    )
+
+
+class LiveRun:
+    """A run under way. `store` receives every event that is to be kept."""
+
+    def __init__(
+        self,
+        run_id: str,
+        owner: str,
+        store: Callable[[Any], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.run_id = run_id
+        self.owner = owner
+        self.recorder = Recorder(run_id, self._publish, clock)
+        self.task: asyncio.Task[None] | None = None
+        self.cancel_reason: Literal["stopped", "unwatched", "shutdown"] = "stopped"
+        self._store = store
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._events: list[Any] = []
+        self._readers: list[Subscription] = []
+        self._being_written: dict[str, TokenWritten] = {}
+        self._last_read = clock()
+
+    def subscribe(self) -> Subscription:
+        """A new reader, given what happened so far; safe from any thread."""
+        with self._lock:
+            backlog = [*self._events, *self._being_written.values()]
+            subscription = Subscription(backlog, self._note_read)
+            self._readers.append(subscription)
+        self._note_read()
+        return subscription
+
+    def trace(self) -> Trace:
+        """What has been recorded so far."""
+        return Trace(events=tuple(self._events))
+
+    def unwatched_for(self) -> float:
+        """Seconds since any reader last looked."""
+        return self._clock() - self._last_read
+
+    def _note_read(self) -> None:
+        self._last_read = self._clock()
+
+    def _publish(self, event: Any) -> None:
+        with self._lock:
+            if isinstance(event, TokenWritten):
+                known = self._being_written.get(event.span)
+                merged = _merged(known, event) if known else None
+                self._being_written[event.span] = merged or event
+            else:
+                # What was being written in this span is now part of a recorded call or gone.
+                self._being_written.pop(event.span, None)
+                self._events.append(event)
+                self._store(event)
+            self._readers = [reader for reader in self._readers if not reader.closed]
+            for reader in self._readers:
+                reader.push(event)

@@ -1,0 +1,204 @@
+"""What a screen knows of a run, folded from its events: `reduce(view, event) -> view`.
+
+Pure and the same for every reader. Live and stored runs give the same view, except that a live
+one also shows the text being written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Literal, assert_never
+
+from pipelines.errors import ErrorInfo
+from pipelines.models.base import Capabilities
+from pipelines.run.events import (
+    Event,
+    Judged,
+    ModelCalled,
+    Outcome,
+    Retrieved,
+    Revised,
+    RunCancelled,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    SpanEnded,
+    SpanStarted,
+    TokenWritten,
+)
+from pipelines.types import Answer, Token
+
+__all__ = ["MethodView", "RunView", "StepView", "fold", "reduce"]
+
+Status = Literal["waiting", "running", "finished", "failed", "cancelled"]
+
+
+@dataclass(frozen=True)
+class StepView:
+    """A step of a method: what it is, what it is writing, and how it ended (None: under way)."""
+
+    span: str
+    step: str
+    started: float
+    detail: dict[str, object]
+    ended: float | None = None
+    outcome: Outcome | None = None
+    text: str = ""
+    tokens: tuple[Token, ...] = ()
+
+
+@dataclass(frozen=True)
+class MethodView:
+    """One method of a run: its steps, drafts, verdicts, searches and calls, in order."""
+
+    name: str
+    span: str
+    started: float
+    models: dict[str, Capabilities] = field(default_factory=dict)
+    ended: float | None = None
+    outcome: Outcome | None = None
+    answer: Answer | None = None
+    error: ErrorInfo | None = None
+    steps: tuple[StepView, ...] = ()
+    drafts: tuple[Revised, ...] = ()
+    judged: tuple[Judged, ...] = ()
+    searches: tuple[Retrieved, ...] = ()
+    calls: tuple[ModelCalled, ...] = ()
+
+    @property
+    def writing(self) -> StepView | None:
+        """The step that is writing right now, if any."""
+        last = self.steps[-1] if self.steps else None
+        return last if last is not None and last.outcome is None and last.text else None
+
+    @property
+    def made(self) -> tuple[ModelCalled, ...]:
+        """Calls that reached the model: attempts that were not answered from the cache."""
+        return tuple(call for call in self.calls if not call.cached)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens written for this method, cached replies left out."""
+        return sum(g.usage.completion_tokens for call in self.made for g in call.generations)
+
+
+@dataclass(frozen=True)
+class RunView:
+    """A run as far as it has come. `methods` keeps the order in which they were asked for."""
+
+    run: str = ""
+    status: Status = "waiting"
+    header: RunStarted | None = None
+    time: float = 0.0
+    methods: dict[str, MethodView] = field(default_factory=dict)
+    error: ErrorInfo | None = None
+    reason: str | None = None
+    spans: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will happen."""
+        return self.status in ("finished", "failed", "cancelled")
+
+
+def fold(events: Iterable[Event], view: RunView | None = None) -> RunView:
+    """All `events` reduced into `view`, from the beginning when there is none."""
+    view = view or RunView()
+    for event in events:
+        view = reduce(view, event)
+    return view
+
+
+def reduce(view: RunView, event: Event) -> RunView:
+    """The view after `event`. An event of a span nobody announced changes only the clock."""
+    view = replace(view, time=max(view.time, event.time))
+    match event:
+        case RunStarted():
+            return replace(view, run=event.run, status="running", header=event)
+        case RunFinished():
+            return replace(view, status="finished")
+        case RunFailed():
+            return replace(view, status="failed", error=event.error)
+        case RunCancelled():
+            return replace(view, status="cancelled", reason=event.reason)
+        case SpanStarted() if event.step == "method":
+            return _open_method(view, event)
+        case _:
+            return _within_method(view, event)
+
+
+def _open_method(view: RunView, event: SpanStarted) -> RunView:
+    models = {
+        role: Capabilities.model_validate(value)
+        for role, value in event.detail.get("models", {}).items()
+    }
+    method = MethodView(name=event.method, span=event.span, started=event.time, models=models)
+    return replace(
+        view,
+        methods={**view.methods, event.method: method},
+        spans={**view.spans, event.span: event.method},
+    )
+
+
+MethodEvent = SpanStarted | SpanEnded | ModelCalled | Retrieved | TokenWritten | Judged | Revised
+
+
+def _within_method(view: RunView, event: MethodEvent) -> RunView:
+    spans = view.spans
+    if isinstance(event, SpanStarted) and event.parent in spans:
+        spans = {**spans, event.span: spans[event.parent]}
+    if event.span not in spans:
+        return view
+    method = view.methods[spans[event.span]]
+    changed = _reduce_method(method, event)
+    return replace(view, spans=spans, methods={**view.methods, method.name: changed})
+
+
+def _reduce_method(method: MethodView, event: MethodEvent) -> MethodView:
+    match event:
+        case SpanStarted():
+            step = StepView(
+                span=event.span, step=event.step, started=event.time, detail=event.detail
+            )
+            return replace(method, steps=(*method.steps, step))
+        case SpanEnded() if event.span == method.span:
+            return replace(
+                method,
+                ended=event.time,
+                outcome=event.outcome,
+                answer=event.answer,
+                error=event.error,
+            )
+        case SpanEnded():
+            return _in_step(method, event.span, ended=event.time, outcome=event.outcome)
+        case TokenWritten():
+            return _write(method, event)
+        case ModelCalled():
+            return replace(method, calls=(*method.calls, event))
+        case Retrieved():
+            return replace(method, searches=(*method.searches, event))
+        case Judged():
+            return replace(method, judged=(*method.judged, event))
+        case Revised():
+            # The draft now holds what was being written.
+            cleared = _in_step(method, event.span, text="", tokens=())
+            return replace(cleared, drafts=(*method.drafts, event))
+        case _:
+            assert_never(event)
+
+
+def _write(method: MethodView, event: TokenWritten) -> MethodView:
+    step = next((step for step in method.steps if step.span == event.span), None)
+    if step is None:
+        return method
+    text, tokens = ("", ()) if event.restart else (step.text, step.tokens)
+    return _in_step(method, event.span, text=text + event.text, tokens=tokens + event.tokens)
+
+
+def _in_step(method: MethodView, span: str, **changes: object) -> MethodView:
+    steps = tuple(
+        replace(step, **changes) if step.span == span else step  # pyright: ignore[reportArgumentType]
+        for step in method.steps
+    )
+    return replace(method, steps=steps)

@@ -1,0 +1,192 @@
+"""The one door to the engine: start a run, watch it, stop it, and look at what was recorded.
+
+Every screen, the command line and the tests go through `Service`. It lives on one event loop;
+`pipelines.engine.Engine` runs it on a thread of its own for front ends that are not asynchronous.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pipelines.executor import Materials, Plan, execute, make_plan, start_event
+from pipelines.libraries import Libraries
+from pipelines.models.base import Model
+from pipelines.retrieval.base import Retriever
+from pipelines.run.events import Event, RunCancelled, RunFailed, RunFinished
+from pipelines.run.live import LiveRun, Subscription
+from pipelines.run.pool import Loading, ModelPool
+from pipelines.run.replay import replay_retriever, replay_slots
+from pipelines.run.spec import ModelSpec, RunSpec
+from pipelines.run.trace import Trace
+from pipelines.store import RunStore, new_run_id
+
+__all__ = ["Service"]
+
+Keys = Mapping[str, str]
+"""Keys by model name. They live in memory for as long as the run, and are never recorded."""
+
+
+class Service:
+    """Runs, models and libraries of one installation.
+
+    `unwatched_after` is how many seconds a run goes on with nobody looking. All methods are to be
+    called on the service's event loop, except `loading` and what a `Subscription` offers.
+    """
+
+    def __init__(
+        self,
+        data: Path,
+        *,
+        database_url: str | None = None,
+        pool: ModelPool | None = None,
+        libraries: Libraries | None = None,
+        unwatched_after: float = 30.0,
+        look_every: float = 1.0,
+    ) -> None:
+        data.mkdir(parents=True, exist_ok=True)
+        self.store = RunStore(database_url or f"sqlite:///{data / 'veriscope.db'}")
+        self.pool = pool or ModelPool()
+        self.libraries = libraries or Libraries(data / "index")
+        self._unwatched_after = unwatched_after
+        self._look_every = look_every
+        self._live: dict[str, LiveRun] = {}
+        self._chores: set[asyncio.Task[None]] = set()
+
+    async def start(self, spec: RunSpec, *, owner: str, keys: Keys | None = None) -> str:
+        """Start a run and return its id; raises InvalidInputError when it cannot be."""
+        plan = make_plan(spec)
+        return await self._begin(plan, owner, keys or {}, source=None)
+
+    async def replay(self, run_id: str, *, owner: str) -> str:
+        """Run the methods again on the recorded replies, without a single call; a new run."""
+        trace = await self.load(run_id, owner=owner)
+        return await self._begin(make_plan(trace.header.spec), owner, {}, source=trace)
+
+    async def stream(
+        self, spec: RunSpec, *, owner: str, keys: Keys | None = None
+    ) -> AsyncIterator[Event]:
+        """Start a run and yield its events to the last; leaving early stops the run."""
+        run_id = await self.start(spec, owner=owner, keys=keys)
+        async for event in self.follow(run_id, owner=owner):
+            yield event
+
+    async def follow(self, run_id: str, *, owner: str) -> AsyncIterator[Event]:
+        """The events of a run, past and to come; leaving a live run early stops it."""
+        subscription = await self.watch(run_id, owner=owner)
+        try:
+            async for event in subscription.events():
+                yield event
+        finally:
+            subscription.close()
+            await self.stop(run_id, owner=owner)
+
+    async def watch(self, run_id: str, *, owner: str) -> Subscription:
+        """A reader of a run, live or recorded, from its beginning."""
+        live = self._live.get(run_id)
+        if live is not None and live.owner == owner:
+            return live.subscribe()
+        trace = await asyncio.to_thread(self.store.load, run_id, owner)
+        return Subscription(trace.events, lambda: None)
+
+    async def stop(
+        self,
+        run_id: str,
+        *,
+        owner: str,
+        reason: Literal["stopped", "unwatched", "shutdown"] = "stopped",
+    ) -> bool:
+        """End a run's calls and wait until it has ended; False when it had ended already."""
+        live = self._live.get(run_id)
+        if live is None or live.owner != owner or live.task is None:
+            return False
+        live.cancel_reason = reason
+        live.task.cancel()
+        await asyncio.wait({live.task})
+        return True
+
+    async def load(self, run_id: str, *, owner: str) -> Trace:
+        """What was recorded of a run, whether it has ended or not."""
+        live = self._live.get(run_id)
+        if live is not None and live.owner == owner:
+            return live.trace()
+        return await asyncio.to_thread(self.store.load, run_id, owner)
+
+    def is_live(self, run_id: str) -> bool:
+        """Whether the run is still under way."""
+        return run_id in self._live
+
+    def loading(self) -> list[Loading]:
+        """Models and libraries being prepared right now; safe from any thread."""
+        return [*self.pool.loading(), *self.libraries.loading()]
+
+    async def model(self, spec: ModelSpec, key: str | None = None) -> Model:
+        """A configured model, loaded, for the capability probe."""
+        return (await self.pool.get(spec, key)).model
+
+    async def aclose(self) -> None:
+        """Stop every run and release everything."""
+        for run_id, live in list(self._live.items()):
+            await self.stop(run_id, owner=live.owner, reason="shutdown")
+        await asyncio.gather(*self._chores, return_exceptions=True)
+        await self.pool.aclose()
+        await asyncio.to_thread(self.store.close)
+
+    async def _begin(self, plan: Plan, owner: str, keys: Keys, source: Trace | None) -> str:
+        run_id = new_run_id()
+        kept: asyncio.Queue[Event] = asyncio.Queue()
+        live = LiveRun(run_id, owner, kept.put_nowait)
+        started = start_event(live, plan, time.time())
+        await asyncio.to_thread(self.store.create, run_id, owner, started)
+        kept.get_nowait()
+
+        async def materials() -> Materials:
+            if source is not None:
+                return Materials(replay_slots(source), replay_retriever(source))
+            return await self._materials(plan, keys)
+
+        self._live[run_id] = live
+        live.task = asyncio.create_task(execute(live, plan, materials))
+        self._chore(self._keep(live, kept))
+        self._chore(self._mind(live))
+        return run_id
+
+    async def _materials(self, plan: Plan, keys: Keys) -> Materials:
+        async def evidence() -> Retriever | None:
+            if not plan.needs_evidence:
+                return None
+            return await self.libraries.retriever(plan.spec.evidence)
+
+        roles = plan.spec.models
+        wanted = [self.pool.get(spec, keys.get(spec.name)) for spec in roles.values()]
+        retriever, slots = await asyncio.gather(evidence(), asyncio.gather(*wanted))
+        return Materials(dict(zip(roles, slots, strict=True)), retriever)
+
+    async def _keep(self, live: LiveRun, kept: asyncio.Queue[Event]) -> None:
+        """Store events as they come, several at a time, and let the run go after the last."""
+        ended = False
+        try:
+            while not ended:
+                batch = [await kept.get()]
+                while not kept.empty():
+                    batch.append(kept.get_nowait())
+                ended = isinstance(batch[-1], RunFinished | RunFailed | RunCancelled)
+                await asyncio.to_thread(self.store.append, live.run_id, batch)
+        finally:
+            del self._live[live.run_id]
+
+    async def _mind(self, live: LiveRun) -> None:
+        """End a run that nobody watches any more."""
+        assert live.task is not None
+        while not live.task.done():
+            await asyncio.wait({live.task}, timeout=self._look_every)
+            if live.unwatched_for() > self._unwatched_after:
+                await self.stop(live.run_id, owner=live.owner, reason="unwatched")
+
+    def _chore(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._chores.add(task)
+        task.add_done_callback(self._chores.discard)

@@ -1,0 +1,89 @@
+"""Brings a database to the newest schema.
+
+Revisions live in `versions/`, one file each, numbered. A new one is begun with
+`python -m pipelines.store.revise "what changed"` and then read and corrected by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+
+from alembic import command
+from alembic.config import Config
+from alembic.util import CommandError
+from sqlalchemy import Connection, Engine, text
+
+from pipelines.store.engine import WRITING, StorageError, open_engine
+
+FOLDER = Path(__file__).parent
+
+_UPGRADE_LOCK_KEY = 0x76657269_73636F70  # any number, as long as it never changes
+
+# Alembic hands its context to env.py through a module, so one upgrade at a time in a process.
+_alembic_turn = Lock()
+
+
+def upgrade(url: str) -> None:
+    """Create or upgrade the schema of the database at `url`; does nothing if it is up to date.
+
+    Raises InvalidInputError for an unusable URL, StorageError if the database was written by a
+    newer release.
+    """
+    engine = open_engine(url)
+    try:
+        upgrade_engine(engine)
+    finally:
+        engine.dispose()
+
+
+def upgrade_engine(engine: Engine) -> None:
+    """`upgrade` for an open engine. All of it happens, or none; processes take turns."""
+    with _alembic_turn, migrating(engine) as connection:
+        try:
+            command.upgrade(alembic_config(connection), "head")
+        except CommandError as error:
+            raise StorageError(
+                "The database that keeps the runs was written by a newer release.",
+                remedy="Update Veriscope, or give it another database.",
+            ) from error
+
+
+def alembic_config(connection: Connection, folder: Path = FOLDER) -> Config:
+    """What an alembic.ini would say, with `connection` for env.py to work on."""
+    config = Config()
+    for option, value in {
+        "script_location": str(folder),
+        "file_template": "%(rev)s_%(slug)s",
+        "path_separator": "os",
+    }.items():
+        config.set_main_option(option, value.replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config
+
+
+@contextmanager
+def migrating(engine: Engine) -> Iterator[Connection]:
+    """A connection inside a transaction in which tables may be rebuilt.
+
+    SQLite changes a table by copying and dropping it; with foreign keys enforced, dropping `runs`
+    would delete every event. They can be turned off only outside of a transaction.
+    """
+    with engine.connect().execution_options(**{WRITING: True}) as connection:
+        if engine.dialect.name != "sqlite":
+            with connection.begin():
+                connection.execute(
+                    text("SELECT pg_advisory_xact_lock(:key)"), {"key": _UPGRADE_LOCK_KEY}
+                )
+                yield connection
+            return
+        driver = connection.connection.driver_connection
+        assert driver is not None
+        driver.execute("PRAGMA foreign_keys = OFF")
+        try:
+            with connection.begin():
+                yield connection
+        finally:
+            driver.execute("PRAGMA foreign_keys = ON")

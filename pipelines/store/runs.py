@@ -1,0 +1,268 @@
+"""Recorded runs: written event by event while they happen, listed, loaded, carried away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+
+from pydantic import ValidationError
+from sqlalchemy import and_, delete, insert, or_, select
+from sqlalchemy.orm import Session
+
+from pipelines.errors import InvalidInputError, NotFoundError
+from pipelines.run.events import Event, RunStarted, TokenWritten
+from pipelines.run.trace import Trace
+from pipelines.store.database import Database
+from pipelines.store.encoding import from_body, to_body, to_json
+from pipelines.store.engine import DEFAULT_URL, StorageError
+from pipelines.store.exchange import cancelled_after, export_lines, parse_lines
+from pipelines.store.ids import new_run_id
+from pipelines.store.keys import refuse_keys_in_run
+from pipelines.store.models import ModelStore
+from pipelines.store.summary import RunSummary, Tally, status_after, tally
+from pipelines.store.tables import EventRow, RunRow
+
+MAX_SEARCH = 1_000
+"""Characters of a text to search for."""
+
+
+class RunStore:
+    """Runs and saved models in one database. Every method blocks, and may be called in any thread.
+
+    A run belongs to its owner: for anyone else it does not exist. All methods raise StorageError
+    when the database does not do its part.
+    """
+
+    models: ModelStore
+
+    def __init__(self, url: str = DEFAULT_URL) -> None:
+        """Open the database at `url`, creating or upgrading it.
+
+        Raises InvalidInputError if the URL names no SQLite file and no PostgreSQL database.
+        """
+        self._database = Database(url)
+        self.models = ModelStore(self._database)
+
+    def close(self) -> None:
+        """Close every connection. Runs that have not ended count as abandoned from here on."""
+        self._database.close()
+
+    def create(self, run_id: str, owner: str, started: RunStarted) -> None:
+        """Begin to record a run with its first event.
+
+        Raises InvalidInputError if a model of the run carries a key, ValueError if the id is taken
+        or the event is not the first of that run.
+        """
+        refuse_keys_in_run(started.spec)
+        if started.run != run_id or started.seq != 0:
+            raise ValueError("The event is not the first of this run.")
+        self._database.renew_presence()
+        with self._database.write() as session:
+            if session.get(RunRow, run_id) is not None:
+                raise ValueError("A run of this id is stored already.")
+            created = datetime.fromtimestamp(started.created, UTC)
+            self._insert(session, run_id, owner, created, (started,))
+
+    def append(self, run_id: str, events: Sequence[Event]) -> None:
+        """Record the events that follow; all of them or, on an error, none.
+
+        `token` events are left out. The event that ends the run settles its status.
+        Raises NotFoundError if the run was deleted meanwhile, ValueError if the events do not
+        continue it.
+        """
+        stored = [event for event in events if not isinstance(event, TokenWritten)]
+        if not stored:
+            return
+        rows = _event_rows(run_id, stored)
+        with self._database.write() as session:
+            run = session.get(RunRow, run_id, with_for_update=True)
+            if run is None:
+                raise _not_found()
+            _check_continues(run, stored)
+            session.execute(insert(EventRow), rows)
+            _settle(run, stored)
+
+    def load(self, run_id: str, owner: str) -> Trace:
+        """What is stored of a run. Raises NotFoundError if this owner has none of that id."""
+        with self._database.read() as session:
+            return Trace(events=_load_events(session, run_id, owner))
+
+    def delete(self, run_id: str, owner: str) -> None:
+        """Forget a run. Raises NotFoundError if this owner has none of that id."""
+        statement = delete(RunRow).where(RunRow.id == run_id, RunRow.owner == owner)
+        with self._database.write() as session:
+            if session.execute(statement.returning(RunRow.id)).one_or_none() is None:
+                raise _not_found()
+
+    def delete_older_than(self, seconds: float) -> int:
+        """Forget the runs of every owner that entered the store more than `seconds` ago; how many.
+
+        Runs that are still going stay.
+        """
+        statement = delete(RunRow).where(
+            RunRow.created < datetime.now(UTC) - timedelta(seconds=seconds),
+            RunRow.status != "running",
+        )
+        with self._database.write() as session:
+            return len(session.execute(statement.returning(RunRow.id)).all())
+
+    def export(self, run_id: str, owner: str) -> Iterator[str]:
+        """The run as JSON lines (see `pipelines.store.exchange`), line ends included.
+
+        Raises NotFoundError, before the first line, if this owner has no run of that id.
+        """
+        return export_lines(self.load(run_id, owner))
+
+    def import_run(self, lines: str | Iterable[str], owner: str) -> str:
+        """Store an exported run as a new run of `owner`; returns its new id.
+
+        A run without an end is completed with `run_cancelled`. Raises InvalidInputError, which
+        names the line, if anything is wrong (see `exchange.parse_lines`); nothing is stored then.
+        """
+        events = parse_lines(lines)
+        run_id = new_run_id()
+        with self._database.write() as session:
+            self._insert(session, run_id, owner, datetime.now(UTC), events)
+        return run_id
+
+    def recover(self) -> int:
+        """End the runs whose process died, with `run_cancelled` ("shutdown"); how many.
+
+        Runs that another living process is writing are left alone, so this may be called at any
+        time.
+        """
+        with self._database.write() as session:
+            running = select(RunRow).where(RunRow.status == "running").with_for_update()
+            runs = session.scalars(running).all()
+            alive = {
+                writer: self._database.presence.is_alive(writer, session)
+                for writer in {run.writer for run in runs}
+            }
+            abandoned = [run for run in runs if not alive[run.writer]]
+            for run in abandoned:
+                end = cancelled_after(_load_events(session, run.id, run.owner))
+                session.execute(insert(EventRow), _event_rows(run.id, [end]))
+                _settle(run, [end])
+            return len(abandoned)
+
+    def list(
+        self,
+        owner: str,
+        limit: int = 50,
+        before: RunSummary | None = None,
+        text: str | None = None,
+    ) -> list[RunSummary]:
+        """At most `limit` runs of `owner`, newest first.
+
+        `before` continues after the last of an earlier page, `text` keeps the runs whose question
+        contains it (Latin letters in either case). Raises InvalidInputError if `text` is longer
+        than a search may be.
+        """
+        query = select(RunRow).where(RunRow.owner == owner)
+        if before is not None:
+            earlier = and_(RunRow.created == before.created, RunRow.id < before.id)
+            query = query.where(or_(RunRow.created < before.created, earlier))
+        if text:
+            if len(text) > MAX_SEARCH:
+                raise InvalidInputError(
+                    "The text to search for is too long.",
+                    remedy=f"Search for at most {MAX_SEARCH} characters.",
+                )
+            query = query.where(RunRow.question.icontains(text, autoescape=True))
+        query = query.order_by(RunRow.created.desc(), RunRow.id.desc()).limit(max(limit, 0))
+        with self._database.read() as session:
+            return [_summary(run) for run in session.scalars(query)]
+
+    def _insert(
+        self,
+        session: Session,
+        run_id: str,
+        owner: str,
+        created: datetime,
+        events: Sequence[Event],
+    ) -> None:
+        header = events[0]
+        assert isinstance(header, RunStarted)
+        run = RunRow(
+            id=run_id,
+            owner=owner,
+            question=header.spec.question,
+            language=header.language,
+            status="running",
+            created=created,
+            finished=None,
+            writer=self._database.presence.writer,
+            length=0,
+            spec=to_json(header.spec),
+            summary=to_json(Tally()),
+        )
+        _settle(run, events)
+        session.add(run)
+        session.flush()
+        session.execute(insert(EventRow), _event_rows(run_id, events))
+
+
+def _event_rows(run_id: str, events: Sequence[Event]) -> list[dict[str, object]]:
+    return [
+        {"run_id": run_id, "seq": event.seq, "kind": event.kind, "body": to_body(event)}
+        for event in events
+    ]
+
+
+def _check_continues(run: RunRow, events: Sequence[Event]) -> None:
+    if any(event.run != run.id or isinstance(event, RunStarted) for event in events):
+        raise ValueError("The events belong to another run, or begin one.")
+    if [event.seq for event in events] != [run.length + step for step in range(len(events))]:
+        raise ValueError(f"The next event of this run must have the number {run.length}.")
+    if run.status != "running" or any(status_after(event) != "running" for event in events[:-1]):
+        raise ValueError("The run has ended: no event can follow.")
+
+
+def _settle(run: RunRow, events: Sequence[Event]) -> None:
+    """Bring the run's own row up to date with `events`, its newest."""
+    run.length += len(events)
+    run.summary = to_json(tally(events, Tally.model_validate(run.summary)))
+    run.status = status_after(events[-1])
+    if run.status != "running":
+        run.finished = datetime.now(UTC)
+
+
+def _load_events(session: Session, run_id: str, owner: str) -> tuple[Event, ...]:
+    # One statement, so that a run deleted meanwhile is either whole or not there.
+    query = (
+        select(EventRow.seq, EventRow.kind, EventRow.body)
+        .join(RunRow, RunRow.id == EventRow.run_id)
+        .where(RunRow.id == run_id, RunRow.owner == owner)
+        .order_by(EventRow.seq)
+    )
+    try:
+        events = tuple(
+            from_body(run_id, seq, kind, body) for seq, kind, body in session.execute(query)
+        )
+    except ValidationError as error:
+        raise StorageError(
+            "The run was recorded by a release whose format this one cannot read.",
+            remedy="Open it with the release that recorded it.",
+        ) from error
+    if not events:
+        raise _not_found()
+    return events
+
+
+def _summary(run: RunRow) -> RunSummary:
+    return RunSummary.model_validate(
+        {
+            **run.summary,
+            "id": run.id,
+            "question": run.question,
+            "language": run.language,
+            "status": run.status,
+            "created": run.created,
+        }
+    )
+
+
+def _not_found() -> NotFoundError:
+    return NotFoundError(
+        "There is no such run among yours.", remedy="Choose one from the list of your runs."
+    )

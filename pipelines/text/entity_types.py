@@ -1,0 +1,62 @@
+"""What the recognisers find: entities with OntoNotes labels, and how overlaps are settled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+from pipelines.text.spans import Span
+
+__all__ = ["Candidate", "Entity", "Label", "longest_first"]
+
+Label = Literal[
+    "PERSON",
+    "NORP",
+    "FAC",
+    "ORG",
+    "GPE",
+    "LOC",
+    "PRODUCT",
+    "EVENT",
+    "WORK_OF_ART",
+    "LAW",
+    "LANGUAGE",
+    "DATE",
+    "TIME",
+    "PERCENT",
+    "MONEY",
+    "QUANTITY",
+    "ORDINAL",
+    "CARDINAL",
+    "MISC",
+]
+
+
+class Entity(Span):
+    """A named entity: `source[start:end] == text`.
+
+    `label` is one of the eighteen of OntoNotes 5.0, or "MISC" for a name whose kind the rules
+    cannot tell.
+    """
+
+    label: Label
+
+
+class Candidate(NamedTuple):
+    """A stretch that one rule takes for an entity, before overlaps are settled."""
+
+    start: int
+    end: int
+    label: Label
+
+
+def longest_first(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """The candidates without overlaps, in text order; the longer one stays, then the earlier.
+
+    Of two that cover the same characters the one given first stays, so order means priority.
+    """
+    taken: list[Candidate] = []
+    for new in sorted(candidates, key=lambda c: (c.start - c.end, c.start)):
+        if all(new.end <= old.start or old.end <= new.start for old in taken):
+            taken.append(new)
+    return sorted(taken)

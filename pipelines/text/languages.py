@@ -1,0 +1,36 @@
+"""Which of the two working languages a text is written in, told by its script."""
+
+from __future__ import annotations
+
+import re
+
+from pipelines.types import Language
+
+__all__ = ["HAN", "detect_language", "has_han"]
+
+# The inside of a character class: ideographs of the basic block, extension A, compatibility and
+# the supplementary planes, and the two that stand for a numeral and a repetition.
+HAN = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
+
+_HAN_CHARACTER = re.compile(f"[{HAN}]")
+_LATIN_WORD = re.compile(r"[A-Za-z\u00c0-\u024f]+(?:['’-][A-Za-z\u00c0-\u024f]+)*")
+_HAN_PER_WORD = 2
+
+
+def has_han(text: str) -> bool:
+    """Whether `text` holds at least one Chinese character."""
+    return _HAN_CHARACTER.search(text) is not None
+
+
+def detect_language(text: str) -> Language:
+    """`"zh"` when at least as many words of `text` are Chinese as are Latin, else `"en"`.
+
+    Two Chinese characters count as one word, a run of Latin letters as one, so a Chinese sentence
+    full of foreign product names stays Chinese and an English one that quotes a Chinese name stays
+    English. Digits and punctuation do not vote. Only these two languages are told apart: French,
+    German or any other text without Chinese characters, and text without letters, is `"en"`.
+    """
+    han = len(_HAN_CHARACTER.findall(text))
+    if not han:
+        return "en"
+    return "zh" if han / _HAN_PER_WORD >= len(_LATIN_WORD.findall(text)) else "en"

@@ -1,0 +1,64 @@
+"""Whether an entity of an answer says no more than the question did."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from pipelines.text.languages import HAN, has_han
+from pipelines.text.segmentation import word_boundaries
+
+__all__ = ["repeats_question"]
+
+_ARTICLES = frozenset({"a", "an", "the"})
+_CHARACTER = rf"(?![{HAN}])[^\W_]"
+_WORD = re.compile(rf"(?:{_CHARACTER})+(?:[.'’](?:{_CHARACTER})+)*")
+_POSSESSIVE = re.compile(r"['’]s$")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3})")
+_ACRONYM_LENGTH = 3
+
+
+def repeats_question(entity_text: str, question: str) -> bool:
+    """True when `entity_text` only repeats the question.
+
+    Its words, without articles, case and punctuation, stand in the question one after another, so
+    part of a name is enough: "Clinton" when the question says "Bill Clinton". A longer name than
+    the question's is new information. Chinese is compared as a substring that begins and ends at
+    word boundaries of the question. An entity without letters and digits repeats nothing.
+    """
+    if has_han(entity_text):
+        return _repeats_chinese(_letters(entity_text), unicodedata.normalize("NFKC", question))
+    entity, asked = _words(entity_text), _words(question)
+    width = len(entity)
+    return width > 0 and any(asked[i : i + width] == entity for i in range(len(asked) - width + 1))
+
+
+def _words(text: str) -> list[str]:
+    """Words for comparison: folded, without articles, possessive endings and inner dots."""
+    normal = _THOUSANDS.sub("", unicodedata.normalize("NFKC", text))
+    found = [_POSSESSIVE.sub("", word) for word in _WORD.findall(normal)]
+    shouting = normal.isupper() and len(found) > 1
+    words = [_fold(word, shouting=shouting) for word in found]
+    return [word for word in words if word not in _ARTICLES]
+
+
+def _fold(word: str, *, shouting: bool) -> str:
+    if not any(character.isdigit() for character in word):
+        word = re.sub(r"[.'’]", "", word)
+    # "US" against "us": the one place where case alone makes another word.
+    acronym = 1 < len(word) <= _ACRONYM_LENGTH and word.isupper() and word.isalpha()
+    return word if acronym and not shouting else word.casefold()
+
+
+def _letters(text: str) -> str:
+    """`text` without the punctuation, title marks and spaces at its two ends."""
+    return re.sub(r"^[\W_]+|[\W_]+$", "", unicodedata.normalize("NFKC", text))
+
+
+def _repeats_chinese(entity: str, question: str) -> bool:
+    folded, wanted = question.casefold(), entity.casefold()
+    if not wanted or len(folded) != len(question) or wanted not in folded:
+        return False
+    edges = word_boundaries(question)
+    starts = (found.start() for found in re.finditer(f"(?={re.escape(wanted)})", folded))
+    return any(start in edges and start + len(wanted) in edges for start in starts)

@@ -1,0 +1,205 @@
+"""Sentences of English, Chinese and mixed text, with exact offsets.
+
+Rules only, no model: a stop ends a sentence unless something speaks against it (an abbreviation, an
+initial, a decimal point, a list number, a small letter after it). A line break ends one unless the
+line was merely wrapped.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+from pipelines.text import sentence_rules as rules
+from pipelines.text.languages import HAN
+from pipelines.text.spans import Span
+
+__all__ = ["sentence_at", "split_sentences"]
+
+_HAN_CHARACTER = re.compile(f"[{HAN}]")
+_WORD = re.compile(r"[^\W\d_]+")
+_LAST_TOKEN = re.compile(r"[^\s\"'“”‘’([{（《「*_/—–-]*$")
+_BREAK = re.compile(rf"[ \t]*(?:\r\n|[{rules.LINE_BREAKS}])\s*")
+_ENDS_CLAUSE = tuple(".!?…。！？:：;；")
+_WRAPPED_LINE = 60
+# With fewer characters than this after a Chinese closing quote the speaker may still be coming.
+_SPEECH_WINDOW = 6
+_LOOKAHEAD = 120
+
+
+def split_sentences(text: str) -> list[Span]:
+    """The sentences of `text` in order.
+
+    Spans do not overlap; what lies between them is white space and the markers of list items
+    (bullets, numbers, Markdown heading signs), so spans and gaps together give `text` back.
+    A last sentence without a stop is a span like any other. While text is still being written,
+    every span but the last is final: more text never changes it.
+    """
+    spans: list[Span] = []
+    for first, last in _lines(text):
+        marker = rules.LIST_MARKER.match(text, first, last)
+        start = marker.end() if marker else first
+        for end in [*_ends(text, start, last), last]:
+            while start < end and text[start].isspace():
+                start += 1
+            stop = end
+            while stop > start and text[stop - 1].isspace():
+                stop -= 1
+            if start < stop:
+                spans.append(Span.of(text, start, stop))
+            start = end
+    return spans
+
+
+def sentence_at(sentences: Sequence[Span], offset: int) -> int | None:
+    """Index of the sentence that holds the character at `offset`; `None` in a gap."""
+    index = bisect_right(sentences, offset, key=lambda span: span.start) - 1
+    return index if index >= 0 and offset < sentences[index].end else None
+
+
+def _lines(text: str) -> Iterator[tuple[int, int]]:
+    """Stretches of text that no sentence crosses: paragraphs, list items, headings."""
+    start = 0
+    for found in _BREAK.finditer(text):
+        if not _is_wrapped(text, start, found):
+            yield start, found.start()
+            start = found.end()
+    yield start, len(text)
+
+
+def _is_wrapped(text: str, start: int, found: re.Match[str]) -> bool:
+    """Whether a line break was put in for width only, in the middle of a sentence."""
+    breaks = found.group().replace("\r\n", "\n")
+    if sum(character in "\n\r\u2028\u2029\v\f" for character in breaks) > 1:
+        return False
+    line = text[start : found.start()].rstrip()
+    following = text[found.end() : found.end() + 1]
+    if not line or not following or rules.LIST_MARKER.match(text, found.end()):
+        return False
+    if line.lstrip().startswith("#") or line.endswith(_ENDS_CLAUSE):
+        return False
+    if _HAN_CHARACTER.match(line[-1]) or _HAN_CHARACTER.match(following):
+        return False
+    last_line = re.split(rf"[{rules.LINE_BREAKS}]", line)[-1]
+    return following.islower() or (len(last_line) >= _WRAPPED_LINE and following.isalpha())
+
+
+def _ends(text: str, start: int, last: int) -> Iterator[int]:
+    """Where sentences end inside `text[start:last]`, the very last one left out."""
+    position = start
+    while stop := rules.STOPS.search(text, position, last):
+        end = position = _closed_at(text, start, stop.end(), last)
+        if end >= last:
+            return
+        if _is_end(text, start, stop, end, last):
+            emoji = rules.TRAILING_EMOJI.match(text, end, last)
+            position = start = emoji.end() if emoji else end
+            yield position
+
+
+def _closed_at(text: str, start: int, stop: int, last: int) -> int:
+    """End of the closing marks after a stop that ends at `stop`."""
+    closers = rules.CLOSERS.match(text, stop, last)
+    end = closers.end() if closers else stop
+    quote = text.find('"', stop, end)
+    # A straight quote closes only what one before it opened.
+    if quote >= 0 and text.count('"', start, stop) % 2 == 0:
+        return quote
+    return end
+
+
+def _is_end(text: str, start: int, stop: re.Match[str], end: int, last: int) -> bool:
+    """Whether the stop, whose closing quotes and brackets run up to `end`, ends a sentence."""
+    marks = stop.group()
+    closed = end > stop.end()
+    spaced = text[end].isspace()
+    following = text[end : min(last, end + _LOOKAHEAD)].lstrip()
+    if not following:
+        return False
+    if marks[-1] not in rules.LATIN_STOPS + "…":
+        return _ends_chinese(following, closed)
+    before_han = _HAN_CHARACTER.match(following) or following[0] in "“‘「『《（"
+    if set(marks) == {"…"} and before_han:
+        return False
+    if not spaced:
+        after_han = _HAN_CHARACTER.match(text, stop.start() - 1) if stop.start() else None
+        return bool(before_han) and (marks[-1] in "!?" or after_han is not None)
+    if set(marks) <= {".", "…"}:
+        sentence = text[start : stop.start()]
+        if len(marks) > 1 or marks == "…":
+            return not _opens_small(following)
+        return _period_ends(sentence, following)
+    if f"{_token_before(text, start, stop.start())}{marks}" in rules.NAMES_WITH_STOP:
+        return _starter(following) is True
+    return not (closed and _opens_small(following))
+
+
+def _ends_chinese(following: str, closed: bool) -> bool:
+    if not closed:
+        return following[0] not in "，、；：,;:"
+    if len(following) < _SPEECH_WINDOW and not re.search(r"[。！？]", following):
+        return False
+    return rules.SPEECH_FOLLOWS.match(following) is None
+
+
+def _period_ends(sentence: str, following: str) -> bool:
+    """Whether one full stop with white space after it ends `sentence`."""
+    token = _LAST_TOKEN.search(sentence)
+    word = token.group() if token else ""
+    lowered = word.lower()
+    lead = sentence[: len(sentence) - len(word)].strip()
+    if rules.ENUMERATOR.match(word) and not lead:
+        return False
+    if rules.FIRST_ENUMERATOR.match(word) and lead.endswith(":"):
+        return False
+    if lowered in rules.NUMBERED_ABBREVIATIONS and following[0].isdigit():
+        return False
+    starter = _starter(following)
+    if len(word) > 1 and word.isalpha() and word.isupper():
+        # A state code or an acronym, not the abbreviation it may be spelt like: CA, MT, REP.
+        return not _opens_small(following)
+    if lowered in rules.ABBREVIATIONS:
+        return False
+    if len(word) == 1 and word.isalpha() and word.isupper():
+        return starter is True
+    if lowered in rules.TIME_ABBREVIATIONS:
+        if not following[0].isupper():
+            return not following[0].islower() and not following[0].isdigit()
+        opening = _WORD.match(following)
+        if opening is None or opening.end() == len(following):
+            return False
+        return opening.group() not in rules.CONTINUES_TIME
+    if lowered in rules.MAY_END_ABBREVIATIONS or re.fullmatch(r"(?:[a-z]\.)+[a-z]", lowered):
+        return starter is True
+    if _opens_small(following):
+        # Someone who writes without capitals starts sentences small too.
+        return _opens_small(sentence.lstrip()) and len(word) > 1
+    return True
+
+
+def _token_before(text: str, start: int, end: int) -> str:
+    token = _LAST_TOKEN.search(text[start:end])
+    return token.group() if token else ""
+
+
+def _opens_small(text: str) -> bool:
+    """Whether the first word is in small letters; "iPhone" and "eBay" count as capitals."""
+    opening = _WORD.search(text)
+    if opening is None or any(character.isdigit() for character in text[: opening.start()]):
+        return False
+    return opening.group()[0].islower() and not any(c.isupper() for c in opening.group()[1:])
+
+
+def _starter(following: str) -> bool | None:
+    """Whether a word that usually opens a sentence follows; `None` while it is incomplete."""
+    words = following.lstrip("\"'“‘([*_")
+    opening = _WORD.match(words)
+    if opening is None:
+        return False
+    rest = words[opening.end() :]
+    if not rest:
+        return None
+    if len(opening.group()) == 1 and rest.startswith("."):
+        return False
+    return opening.group() in rules.STARTERS

@@ -1,0 +1,1 @@
+"""What the Makefile runs: the environment, the programs tests need, the full verification."""

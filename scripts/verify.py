@@ -1,0 +1,205 @@
+"""Run every check, long tests too, and keep the outcome: `python -m scripts.verify [pytest args]`.
+
+Writes `verify-results/<date>.md`, whatever the outcome, and exits 1 unless all passed. All steps
+together may take `LIMIT` seconds; what is still running then is stopped and counts as failed.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "verify-results"
+LIMIT = 70 * 60.0
+SLOWEST = 10
+
+
+@dataclass(frozen=True)
+class Step:
+    """One check that was run. `outcome` is passed, failed or stopped; `seconds` is wall time."""
+
+    name: str
+    outcome: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What pytest counted, and its slowest tests as (name, seconds), slowest first."""
+
+    passed: int
+    failed: int
+    errors: int
+    skipped: int
+    slowest: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Everything the result file says. `tests` is None when pytest left no report."""
+
+    started: datetime
+    commit: str
+    python: str
+    system: str
+    steps: tuple[Step, ...]
+    tests: Counts | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether every step passed and tests were run."""
+        return self.tests is not None and all(step.outcome == "passed" for step in self.steps)
+
+
+def run_step(name: str, command: Sequence[str | Path], seconds: float) -> Step:
+    """Run `command` in the open for at most `seconds`, then stop it and all it started."""
+    print(f"\n== {name}", flush=True)
+    started = time.monotonic()
+    if seconds <= 0:
+        return Step(name, "stopped", 0.0)
+    # Its own process group, because a test's browsers and servers have to go with it.
+    process = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
+    try:
+        code = process.wait(timeout=seconds)
+        outcome = "passed" if code == 0 else "failed"
+    except subprocess.TimeoutExpired:
+        outcome = "stopped"
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    return Step(name, outcome, time.monotonic() - started)
+
+
+def read_tests(report: Path) -> Counts | None:
+    """The counts in pytest's JUnit XML file, or None when there is no readable one."""
+    try:
+        suite = ElementTree.parse(report).getroot().find("testsuite")
+    except (OSError, ElementTree.ParseError):
+        return None
+    if suite is None:
+        return None
+    total, failed, errors, skipped = (
+        int(suite.get(name, "0")) for name in ("tests", "failures", "errors", "skipped")
+    )
+    timed = [
+        (f"{case.get('classname')}::{case.get('name')}", float(case.get("time", "0")))
+        for case in suite.iter("testcase")
+    ]
+    timed.sort(key=lambda item: -item[1])
+    passed = total - failed - errors - skipped
+    return Counts(passed, failed, errors, skipped, tuple(timed[:SLOWEST]))
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people write them: 0.4 s, 41 s, 12 min 3 s."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def render(result: Verification) -> str:
+    """The result file's text."""
+    total = sum(step.seconds for step in result.steps)
+    lines = [
+        f"# Verification of {result.started:%Y-%m-%d}",
+        "",
+        f"- Outcome: **{'passed' if result.passed else 'failed'}**",
+        f"- Commit: {result.commit}",
+        f"- Python: {result.python} on {result.system}",
+        f"- Started: {result.started:%Y-%m-%d %H:%M} UTC, took {duration(total)}",
+        "",
+        "| Step | Outcome | Duration |",
+        "|---|---|---|",
+        *(f"| {step.name} | {step.outcome} | {duration(step.seconds)} |" for step in result.steps),
+        "",
+    ]
+    if result.tests is None:
+        lines.append("The tests left no report.")
+    else:
+        tests = result.tests
+        lines += [
+            "| Tests passed | failed | errors | skipped |",
+            "|---|---|---|---|",
+            f"| {tests.passed} | {tests.failed} | {tests.errors} | {tests.skipped} |",
+            "",
+            "| Slowest tests | Duration |",
+            "|---|---|",
+            *(f"| {name} | {duration(seconds)} |" for name, seconds in tests.slowest),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def current_commit(root: Path) -> str:
+    """The commit of the tree at `root`, and whether files differ from it."""
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(root), *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    try:
+        commit = git("rev-parse", "HEAD")
+        return f"{commit}, with changes not committed" if git("status", "--porcelain") else commit
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown (not a git checkout)"
+
+
+def verify(pytest_arguments: Sequence[str], limit: float = LIMIT) -> Verification:
+    """Run all steps, each in the time the ones before it left of `limit` seconds."""
+    started, deadline = datetime.now(UTC), time.monotonic() + limit
+    commit = current_commit(ROOT)
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "tests.xml"
+        module = [sys.executable, "-m"]
+        commands = {
+            "ruff check": [*module, "ruff", "check"],
+            "ruff format": [*module, "ruff", "format", "--check"],
+            "basedpyright": [*module, "basedpyright"],
+            "pytest": [*module, "pytest", f"--junitxml={report}", *pytest_arguments],
+        }
+        steps = tuple(
+            run_step(name, command, deadline - time.monotonic())
+            for name, command in commands.items()
+        )
+        return Verification(
+            started=started,
+            commit=commit,
+            python=platform.python_version(),
+            system=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+            steps=steps,
+            tests=read_tests(report),
+        )
+
+
+def save(result: Verification, folder: Path) -> Path:
+    """Write the result file of the day, in place of an earlier one of the same day."""
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{result.started:%Y-%m-%d}.md"
+    unfinished = path.with_suffix(".tmp")
+    unfinished.write_text(render(result), encoding="utf-8")
+    unfinished.replace(path)
+    return path
+
+
+def main() -> None:
+    """Command line: verifies this tree."""
+    result = verify(sys.argv[1:])
+    path = save(result, RESULTS)
+    print(f"\n{render(result)}\nWritten to {path.relative_to(ROOT)}")
+    sys.exit(0 if result.passed else 1)
+
+
+if __name__ == "__main__":
+    main()

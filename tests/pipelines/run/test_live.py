@@ -1,0 +1,116 @@
+"""Readers of a run: complete, in order, merged when slow, and never waited for."""
+
+import asyncio
+import threading
+from typing import Any
+
+from pipelines.errors import ErrorInfo
+from pipelines.run.events import RunFailed, SpanStarted, TokenWritten
+from pipelines.run.live import LiveRun, Subscription
+
+
+def live_run() -> tuple[LiveRun, list[Any]]:
+    stored: list[Any] = []
+    return LiveRun("r", "owner", stored.append), stored
+
+
+def write(live: LiveRun, text: str, span: str = "s", **fields: Any) -> None:
+    live.recorder.emit(TokenWritten, span=span, parent=None, text=text, **fields)
+
+
+def step(live: LiveRun, span: str) -> None:
+    live.recorder.emit(SpanStarted, span=span, parent=None, method="m", step="draft")
+
+
+def fail(live: LiveRun) -> None:
+    error = ErrorInfo(code="x", message="x", remedy="x")
+    live.recorder.emit(RunFailed, span="run", parent=None, error=error)
+
+
+def test_pieces_of_one_text_are_merged_for_a_slow_reader_but_not_across_steps():
+    live, stored = live_run()
+    reader = live.subscribe()
+    for text in ("a", "b"):
+        write(live, text)
+    write(live, "c", span="other")
+    write(live, "d")
+    write(live, "", restart=True)
+    write(live, "e")
+    events: list[Any] = list(reader.drain())
+    assert [getattr(event, "text", None) for event in events] == ["ab", "c", "d", "e"]
+    assert events[3].restart
+    assert stored == []
+    assert reader.drain() == []
+
+
+def test_stored_events_are_numbered_without_gaps_and_token_events_are_not_stored():
+    live, stored = live_run()
+    step(live, "s")
+    write(live, "a")
+    step(live, "t")
+    fail(live)
+    assert [event.seq for event in stored] == [0, 1, 2]
+    assert list(live.trace().events) == stored
+
+
+def test_a_late_reader_gets_everything_and_what_is_being_written_now():
+    live, _ = live_run()
+    step(live, "s")
+    write(live, "half a ")
+    write(live, "sentence")
+    events: list[Any] = list(live.subscribe().drain())
+    assert [type(event).__name__ for event in events] == ["SpanStarted", "TokenWritten"]
+    assert events[1].text == "half a sentence"
+
+
+def test_a_closed_reader_gets_nothing_more():
+    live, _ = live_run()
+    reader = live.subscribe()
+    reader.close()
+    step(live, "s")
+    assert reader.drain() == []
+
+
+async def test_iteration_ends_with_the_terminal_event():
+    live, _ = live_run()
+    reader = live.subscribe()
+
+    async def read() -> list[Any]:
+        return [event async for event in reader.events()]
+
+    task = asyncio.create_task(read())
+    await asyncio.sleep(0)
+    step(live, "s")
+    await asyncio.sleep(0)
+    fail(live)
+    assert [type(event).__name__ for event in await task] == ["SpanStarted", "RunFailed"]
+
+
+def test_readers_that_come_while_events_are_emitted_miss_none_and_see_none_twice():
+    live, _ = live_run()
+    total, readers = 500, list[Subscription]()
+    going = threading.Event()
+
+    def subscribe() -> None:
+        going.wait()
+        for _ in range(50):
+            readers.append(live.subscribe())
+
+    thread = threading.Thread(target=subscribe)
+    thread.start()
+    going.set()
+    for number in range(total):
+        step(live, str(number))
+    thread.join()
+    for reader in readers:
+        assert [event.seq for event in reader.drain()] == list(range(total))
+
+
+def test_looking_is_what_counts_as_watching():
+    now = 0.0
+    live = LiveRun("r", "owner", lambda _: None, clock=lambda: now)
+    reader = live.subscribe()
+    now = 20.0
+    assert live.unwatched_for() == 20.0
+    reader.drain()
+    assert live.unwatched_for() == 0.0

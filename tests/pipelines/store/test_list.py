@@ -1,0 +1,119 @@
+"""The list of runs: order, pages, search, and what it says of each."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from pipelines.errors import InvalidInputError
+from pipelines.store import RunStore, RunSummary
+from tests.pipelines.store import examples
+
+
+def ask(store: RunStore, run: str, created: float, question: str = "?") -> None:
+    store.create(run, "me", examples.started(run, question, created))
+
+
+def ids(runs: list[RunSummary]) -> list[str]:
+    return [run.id for run in runs]
+
+
+def test_a_line_says_what_happened(store: RunStore):
+    store.create("r1", "me", examples.started("r1"))
+    store.append("r1", examples.steps("r1"))
+    expected = {
+        "id": "r1",
+        "question": examples.QUESTION,
+        "language": "zh",
+        "status": "running",
+        "created": datetime(2023, 11, 14, 22, 13, 20, 500_000, tzinfo=UTC),
+        "methods": ("drad", "rag"),
+        "duration": 9.0,
+        "model_calls": 2,
+        "cached_calls": 1,
+        "retrievals": 1,
+        "verdicts": {"doubtful": 1},
+        "flags": ("unverified",),
+    }
+    assert store.list("me")[0].model_dump() == expected
+    store.append("r1", [examples.finished("r1", 10)])
+    assert store.list("me")[0].model_dump() == {
+        **expected,
+        "status": "finished",
+        "duration": 10.0,
+    }
+
+
+def test_newest_first(store: RunStore):
+    for run, created in (("b", 20.0), ("a", 30.0), ("c", 10.0), ("d", 20.000_001)):
+        ask(store, run, created)
+    assert ids(store.list("me")) == ["a", "d", "b", "c"]
+
+
+def test_pages_meet_without_gap_or_repetition(store: RunStore):
+    # Three runs share each moment, so that pages also end between runs of the same time.
+    for number in range(9):
+        ask(store, f"r{number}", float(number // 3))
+    whole = ids(store.list("me"))
+    assert whole == [f"r{number}" for number in (8, 7, 6, 5, 4, 3, 2, 1, 0)]
+    seen: list[str] = []
+    page = store.list("me", limit=2)
+    while page:
+        seen += ids(page)
+        page = store.list("me", limit=2, before=page[-1])
+    assert seen == whole
+
+
+def test_a_page_follows_on_a_run_that_is_gone(store: RunStore):
+    for number in range(4):
+        ask(store, f"r{number}", float(number))
+    page = store.list("me", limit=2)
+    store.delete("r2", "me")
+    ask(store, "r9", 9.0)
+    assert ids(store.list("me", before=page[-1])) == ["r1", "r0"]
+
+
+def test_a_list_may_be_empty(store: RunStore):
+    assert store.list("me") == []
+    ask(store, "r1", 1.0)
+    assert store.list("me", limit=0) == []
+    assert store.list("me", limit=-1) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("moon", ["en"]),
+        ("MOON", ["en"]),
+        ("月球", ["zh"]),
+        ("100%", ["percent"]),
+        ("%", ["percent"]),
+        ("_", []),
+        ("\\", []),
+        ("' OR '1'='1", []),
+        ("\x00", []),
+        ("\ud800", []),
+        ("", ["percent", "zh", "en"]),
+        (None, ["percent", "zh", "en"]),
+    ],
+)
+def test_search_takes_the_text_literally(store: RunStore, text: str | None, found: list[str]):
+    ask(store, "en", 1.0, "Who walked on the Moon first?")
+    ask(store, "zh", 2.0, "谁第一个登上月球？")
+    ask(store, "percent", 3.0, "Is it 100% certain?")
+    assert ids(store.list("me", text=text)) == found
+
+
+def test_search_stays_with_the_owner_and_goes_on_over_pages(store: RunStore):
+    for number in range(6):
+        ask(store, f"r{number}", float(number), "odd" if number % 2 else "even")
+    store.create("foreign", "you", examples.started("foreign", "odd"))
+    page = store.list("me", limit=2, text="odd")
+    assert ids(page) == ["r5", "r3"]
+    assert ids(store.list("me", limit=2, before=page[-1], text="odd")) == ["r1"]
+
+
+def test_a_search_text_has_a_limit(store: RunStore):
+    with pytest.raises(InvalidInputError, match="1000 characters"):
+        store.list("me", text="x" * 1001)

@@ -1,0 +1,120 @@
+"""The verification's result file and its time limit."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from scripts import verify
+from scripts.verify import Counts, Step, Verification
+
+REPORT = """<?xml version="1.0" encoding="utf-8"?>
+<testsuites><testsuite name="pytest" errors="1" failures="2" skipped="3" tests="10" time="9.5">
+<testcase classname="tests.a" name="test_quick" time="0.5"/>
+<testcase classname="tests.a" name="test_slow" time="83.2"/>
+</testsuite></testsuites>
+"""
+
+
+@pytest.fixture
+def result() -> Verification:
+    return Verification(
+        started=datetime(2026, 11, 21, 9, 5, tzinfo=UTC),
+        commit="0123abc",
+        python="3.11.7",
+        system="Linux x86_64, 2 cores",
+        steps=(Step("ruff check", "passed", 0.4), Step("pytest", "passed", 723.0)),
+        tests=Counts(200, 0, 0, 0, (("tests.a::test_slow", 83.2),)),
+    )
+
+
+def test_the_result_file_says_what_was_run(result: Verification, tmp_path: Path):
+    path = verify.save(result, tmp_path / "results")
+    assert path.name == "2026-11-21.md"
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    text = path.read_text(encoding="utf-8")
+    for line in (
+        "# Verification of 2026-11-21",
+        "- Outcome: **passed**",
+        "- Commit: 0123abc",
+        "- Python: 3.11.7 on Linux x86_64, 2 cores",
+        "- Started: 2026-11-21 09:05 UTC, took 12 min 3 s",
+        "| ruff check | passed | 0.4 s |",
+        "| pytest | passed | 12 min 3 s |",
+        "| 200 | 0 | 0 | 0 |",
+        "| tests.a::test_slow | 1 min 23 s |",
+    ):
+        assert line in text.splitlines()
+
+
+def test_a_later_run_of_the_day_takes_its_place(result: Verification, tmp_path: Path):
+    verify.save(result, tmp_path)
+    path = verify.save(replace(result, commit="4567def"), tmp_path)
+    assert "0123abc" not in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("outcome", ["failed", "stopped"])
+def test_one_step_is_enough_to_fail(result: Verification, outcome: str):
+    failed = replace(result, steps=(*result.steps, Step("basedpyright", outcome, 1.0)))
+    assert result.passed
+    assert not failed.passed
+    assert "- Outcome: **failed**" in verify.render(failed)
+
+
+def test_without_a_report_nothing_passed(result: Verification):
+    assert not replace(result, tests=None).passed
+    assert "The tests left no report." in verify.render(replace(result, tests=None))
+
+
+def test_counts_are_read_from_the_report(tmp_path: Path):
+    report = tmp_path / "tests.xml"
+    assert verify.read_tests(report) is None
+    report.write_text(REPORT[:120])
+    assert verify.read_tests(report) is None
+    report.write_text(REPORT)
+    assert verify.read_tests(report) == Counts(
+        passed=4,
+        failed=2,
+        errors=1,
+        skipped=3,
+        slowest=(("tests.a::test_slow", 83.2), ("tests.a::test_quick", 0.5)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.04, "0.0 s"), (9.96, "10.0 s"), (59.6, "1 min 0 s"), (41.2, "41 s"), (723, "12 min 3 s")],
+)
+def test_durations_are_written_for_people(seconds: float, words: str):
+    assert verify.duration(seconds) == words
+
+
+@pytest.mark.parametrize(("code", "outcome"), [(0, "passed"), (3, "failed")])
+def test_a_step_reports_how_its_command_ended(code: int, outcome: str):
+    step = verify.run_step("step", [sys.executable, "-c", f"raise SystemExit({code})"], 60)
+    assert (step.name, step.outcome) == ("step", outcome)
+
+
+def test_a_step_past_its_time_is_stopped():
+    forever = [sys.executable, "-c", "import threading; threading.Event().wait()"]
+    assert verify.run_step("step", forever, 0.2).outcome == "stopped"
+
+
+def test_no_time_left_starts_nothing(tmp_path: Path):
+    assert verify.run_step("step", [tmp_path / "missing"], -1.0).outcome == "stopped"
+
+
+def test_the_commit_says_whether_files_differ_from_it(tmp_path: Path):
+    assert verify.current_commit(tmp_path).startswith("unknown")
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=A", "-c", "user.email=a@example.org"]
+    for arguments in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "x"]):
+        subprocess.run([*git, *arguments], check=True, capture_output=True)
+    commit = verify.current_commit(tmp_path)
+    assert len(commit) == 40
+    (tmp_path / "new").write_text("")
+    assert verify.current_commit(tmp_path) == f"{commit}, with changes not committed"

