@@ -25,6 +25,8 @@ Theme = Literal["light", "dark"]
 ASSETS = Path(__file__).parent.parent / "assets"
 _SHEETS = ("tokens", "base", "text", "components", "timeline")
 _DECLARATION = re.compile(r"^\s*--vs-([a-z0-9-]+):\s*(.+?);\s*$", re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=function|class|const)", re.MULTILINE)
+_IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
 _PAIR = re.compile(r"light-dark\(\s*([^,()]+?)\s*,\s*([^,()]+?)\s*\)")
 
 
@@ -36,8 +38,9 @@ def stylesheet() -> str:
 
 @cache
 def script() -> str:
-    """The ES module that patches pages and shows tooltips."""
-    return _read("view.js")
+    """`assets/view.js` with the modules it imports, as one ES module that imports nothing."""
+    parts = [_EXPORT.sub("", _read(f"{name}.js")) for name in ("patch", "tooltip")]
+    return "\n".join([*parts, _IMPORT.sub("", _read("view.js"))])
 
 
 @cache

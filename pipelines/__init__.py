@@ -1,0 +1,1 @@
+"""The engine: models, retrieval, methods, runs and their storage. Knows no user interface."""

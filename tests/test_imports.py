@@ -29,6 +29,7 @@ LAYERS = (
         "pipelines.executor",
         "pipelines.service",
         "pipelines.engine",
+        "pipelines.terminal",
         "pipelines.cli",
         "pipelines.__main__",
     ),

@@ -7,33 +7,32 @@ trimmed, and the text can hold U+FFFD where a server cut it between the bytes of
 text is trusted, except that bytes replace U+FFFD where they can; entries outside it are dropped.
 """
 
-from __future__ import annotations
-
+import codecs
 import re
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 from pipelines.models.distributions import truncated_entropy
 from pipelines.text.align import token_spans
 from pipelines.types import Alternative, Token
 
-__all__ = ["Piece", "decode_complete", "place", "read_piece"]
+__all__ = ["REPLACEMENT", "Piece", "decode_complete", "place", "read_piece", "to_token"]
 
-_REPLACEMENT = "\ufffd"
+REPLACEMENT = "\ufffd"
 
 
 class Piece(NamedTuple):
     """A token entry: the bytes it stands for and what the model thought of the position.
 
-    `alternatives` are the other candidates reported, most probable first; `top_k` counts the
-    candidates the entropy was computed over, this token included.
+    `alternatives` are the candidates reported, most probable first, the token itself among them
+    when it is probable enough; `top_k` counts the candidates the entropy was computed over, which
+    always include the token.
     """
 
     data: bytes
-    logprob: float | None
-    entropy: float | None
-    top_k: int | None
+    logprob: float
+    entropy: float
+    top_k: int
     tail_mass: float
     alternatives: tuple[Alternative, ...]
 
@@ -46,20 +45,19 @@ def read_piece(entry: Mapping[str, Any]) -> Piece:
     only, so the token is looked up among its alternatives by vocabulary id first. Raises KeyError,
     TypeError or ValueError when the entry is not what the protocol promises.
     """
-    own = float(entry["logprob"])
-    listed = list(entry.get("top_logprobs") or ())
-    others = [candidate for candidate in listed if not _same_token(entry, candidate)]
-    if len(listed) - len(others) > 1:
-        # Distinct tokens that look alike (broken bytes decode alike): only one can be the token.
-        twins = [candidate for candidate in listed if _same_token(entry, candidate)]
-        others += sorted(twins, key=lambda twin: abs(float(twin["logprob"]) - own))[1:]
-    others.sort(key=lambda candidate: -float(candidate["logprob"]))
+    own = min(float(entry["logprob"]), 0.0)
+    listed = sorted(entry.get("top_logprobs") or (), key=lambda one: -float(one["logprob"]))
     alternatives = tuple(
-        Alternative(text=_data(one).decode("utf-8", "replace"), logprob=float(one["logprob"]))
-        for one in others
+        Alternative(
+            text=_data(one).decode("utf-8", "replace"), logprob=min(float(one["logprob"]), 0.0)
+        )
+        for one in listed
     )
-    entropy, tail = truncated_entropy([own, *(one.logprob for one in alternatives)])
-    return Piece(_data(entry), own, entropy, 1 + len(alternatives), tail, alternatives)
+    known = [one.logprob for one in alternatives]
+    if not any(_same_token(entry, one) for one in listed):
+        known.append(own)
+    entropy, tail = truncated_entropy(known)
+    return Piece(_data(entry), own, entropy, len(known), tail, alternatives)
 
 
 def _data(entry: Mapping[str, Any]) -> bytes:
@@ -74,74 +72,10 @@ def _same_token(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return one["token"] == other["token"]
 
 
-def decode_complete(data: bytes) -> str:
-    """`data` as text without an unfinished character at its end."""
-    text = data.decode("utf-8", "replace")
-    if text.endswith(_REPLACEMENT):
-        try:
-            data.decode("utf-8")
-        except UnicodeDecodeError as error:
-            if error.reason == "unexpected end of data":
-                return data[: error.start].decode("utf-8", "replace")
-            last = data.rfind(text[-2:-1].encode("utf-8")) if len(text) > 1 else 0
-            tail = data[last:]
-            for cut in range(1, min(4, len(tail) + 1)):
-                if _unfinished(data[-cut:]):
-                    return data[:-cut].decode("utf-8", "replace")
-    return text
-
-
-def _unfinished(tail: bytes) -> bool:
-    try:
-        tail.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return error.start == 0 and error.reason == "unexpected end of data"
-    return False
-
-
-def place(pieces: Sequence[Piece], content: str) -> tuple[str, tuple[Token, ...] | None]:
-    """The reply's text and its tokens with offsets in it; None where they cannot be matched.
-
-    The text is `content`, or what the bytes decode to where `content` has U+FFFD in their place.
-    """
-    decoded = b"".join(piece.data for piece in pieces).decode("utf-8", "replace")
-    spans = token_spans([piece.data for piece in pieces])
-    text = _mended(content, decoded)
-    offset = _find(text, decoded, {start for start, _ in spans})
-    if offset is None:
-        return text, None
-    tokens = []
-    for piece, (start, end) in zip(pieces, spans, strict=True):
-        first, last = max(start - offset, 0), min(end - offset, len(text))
-        if first < last:
-            inside = last - first == end - start
-            shown = piece.data.decode("utf-8", "replace") if inside else text[first:last]
-            tokens.append(_token(piece, shown, first, last))
-    return text, tuple(tokens)
-
-
-def _mended(content: str, decoded: str) -> str:
-    if _REPLACEMENT not in content or _REPLACEMENT in decoded:
-        return content
-    known = [re.escape(part) for part in re.split(f"{_REPLACEMENT}+", content)]
-    return decoded if re.fullmatch(".+?".join(known), decoded, re.DOTALL) else content
-
-
-def _find(text: str, decoded: str, starts: set[int]) -> int | None:
-    """Where `text` lies in `decoded`: at its start, else at the last token, else anywhere.
-
-    The last, because what a server leaves out before the text is reasoning, which may quote it.
-    """
-    if decoded.startswith(text):
-        return 0
-    found = [match.start() for match in re.finditer(f"(?={re.escape(text)})", decoded)]
-    at_token = [offset for offset in found if offset in starts]
-    return at_token[-1] if at_token else (found[0] if found else None)
-
-
-def _token(piece: Piece, text: str, start: int, end: int) -> Token:
+def to_token(piece: Piece, text: str, start: int, end: int) -> Token:
+    """`piece` as the token at `[start, end)` of `text`."""
     return Token(
-        text=text,
+        text=text[start:end],
         start=start,
         end=end,
         logprob=piece.logprob,
@@ -152,4 +86,44 @@ def _token(piece: Piece, text: str, start: int, end: int) -> Token:
     )
 
 
-_ = accumulate
+def decode_complete(data: bytes) -> str:
+    """`data` as text, without a character at its end whose bytes are not all there yet."""
+    return codecs.getincrementaldecoder("utf-8")("replace").decode(data)
+
+
+def place(pieces: Sequence[Piece], content: str) -> tuple[str, tuple[Token, ...] | None]:
+    """The reply's text and its tokens with offsets in it; None where they do not belong together.
+
+    The text is `content`, or what the bytes decode to where `content` has U+FFFD in their place.
+    """
+    decoded = b"".join(piece.data for piece in pieces).decode("utf-8", "replace")
+    spans = token_spans([piece.data for piece in pieces])
+    text = _mended(content, decoded)
+    offset = _find(text, decoded, {start for start, _ in spans})
+    if offset is None:
+        return text, None
+    tokens: list[Token] = []
+    for piece, (start, end) in zip(pieces, spans, strict=True):
+        first, last = max(start - offset, 0), min(end - offset, len(text))
+        if first < last:
+            tokens.append(to_token(piece, text, first, last))
+    return text, tuple(tokens)
+
+
+def _mended(content: str, decoded: str) -> str:
+    if REPLACEMENT not in content or REPLACEMENT in decoded:
+        return content
+    known = [re.escape(part) for part in re.split(f"{REPLACEMENT}+", content)]
+    return decoded if re.fullmatch(".+?".join(known), decoded, re.DOTALL) else content
+
+
+def _find(text: str, decoded: str, starts: set[int]) -> int | None:
+    """Where `text` lies in `decoded`: at its start, else at the last fitting token, else anywhere.
+
+    The last, because what a server leaves out before the text is reasoning, which may quote it.
+    """
+    if decoded.startswith(text):
+        return 0
+    found = [match.start() for match in re.finditer(f"(?={re.escape(text)})", decoded)]
+    at_token = [offset for offset in found if offset in starts]
+    return at_token[-1] if at_token else (found[0] if found else None)

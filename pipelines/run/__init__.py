@@ -1,0 +1,1 @@
+"""What happens around a method: spec, events, recording, live readers, view and replay."""

@@ -35,6 +35,7 @@ class Subscription:
         self._on_read = on_read
         self._woken = asyncio.Event()
         self.closed = False
+        self.waiting = False
 
     def push(self, event: Any) -> None:
         """Append an event, merging it with a piece of the same text that nobody has read yet."""
@@ -64,7 +65,11 @@ class Subscription:
                 yield event
                 if isinstance(event, RunFinished | RunFailed | RunCancelled):
                     return
-            await self._woken.wait()
+            self.waiting = True
+            try:
+                await self._woken.wait()
+            finally:
+                self.waiting = False
 
     def close(self) -> None:
         """Stop watching."""
@@ -120,7 +125,9 @@ class LiveRun:
         return Trace(events=tuple(self._events))
 
     def unwatched_for(self) -> float:
-        """Seconds since any reader last looked."""
+        """Seconds since any reader last looked; 0 while one is waiting for the next event."""
+        if any(reader.waiting for reader in self._readers):
+            return 0.0
         return self._clock() - self._last_read
 
     def _note_read(self) -> None:

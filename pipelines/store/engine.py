@@ -36,8 +36,9 @@ def open_engine(url: str) -> Engine:
     """
     try:
         parsed = make_url(url)
-    except ArgumentError as error:
-        raise _invalid_url("The address of the database cannot be read.") from error
+    except (ArgumentError, ValueError):
+        # The parser's own words may repeat a part of the address.
+        raise _invalid_url("The address of the database cannot be read.") from None
     backend = parsed.get_backend_name()
     if backend == "sqlite":
         return _open_sqlite(parsed)

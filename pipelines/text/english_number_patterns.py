@@ -104,7 +104,8 @@ _NOT_INSIDE = r"(?<![\w.,$£€¥-])"
 _PATTERNS: tuple[tuple[Label, str], ...] = (
     (
         "DATE",
-        rf"(?:(?:{_WEEKDAY}),? )?(?:the )?{_DAY}(?: of)? {_MONTH}(?:,? (?:\d{{1,4}}{_ERA}|{_YEAR}\b))?",
+        rf"(?:(?:{_WEEKDAY}),? )?(?:the )?{_DAY}(?: of)? {_MONTH}"
+        rf"(?:,? (?:\d{{1,4}}{_ERA}|{_YEAR}\b))?",
     ),
     ("DATE", rf"(?:{_WEEKDAY},? )?{_MONTH} {_DAY}(?: ?[–-] ?{_DAY})?\b(?:,? {_YEAR}\b)?(?!,\d)"),
     ("DATE", rf"{_STAGE}?{_MONTH},? (?:of )?{_YEAR}\b"),

@@ -6,7 +6,7 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
-__all__ = ["phrases", "words"]
+__all__ = ["words"]
 
 _FOLDER = Path(__file__).parent / "lexicons"
 
@@ -22,13 +22,3 @@ def words(file: str, *lists: str) -> frozenset[str]:
     tables = _load(file)
     entries = (entry.strip() for name in lists for entry in tables[name].split(","))
     return frozenset(" ".join(entry.split()) for entry in entries if entry)
-
-
-@cache
-def phrases(file: str, labels: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """Entry to label, for `(list, label)` pairs of one file; the first pair that has it wins."""
-    table: dict[str, str] = {}
-    for name, label in labels:
-        for entry in words(file, name):
-            table.setdefault(entry, label)
-    return table

@@ -1,4 +1,4 @@
-"""Language models that transformers loads on this machine, from a folder, a GGUF file or the hub."""
+"""Language models that transformers runs on this machine."""
 
 from pipelines.models.local.model import LocalModel
 

@@ -52,13 +52,13 @@ class Batcher:
         """Whether this batcher takes no more work: closed, or the model could not be loaded."""
         return self._closed or (self.ready.done() and self.ready.exception() is not None)
 
-    def submit(self, job: Job) -> None:
-        """Queue a job; its future gets the result."""
+    def submit(self, jobs: Iterable[Job]) -> None:
+        """Queue jobs, all at once so that equal prompts are read once; futures get the results."""
         with self._changed:
             if self._closed:
-                _fail([job], self._closed_error())
+                _fail(jobs, self._closed_error())
                 return
-            self._queue.append(job)
+            self._queue.extend(jobs)
             self._changed.notify()
 
     def close(self) -> None:

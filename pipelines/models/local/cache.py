@@ -88,6 +88,7 @@ def keep(rows: Rows, indices: list[int]) -> None:
                     if state is not None:
                         table[name] = state[indices]
         elif isinstance(layer, DynamicLayer) and layer.keys is not None:
+            assert layer.values is not None
             layer.keys = layer.keys[indices, :, surplus:]
             layer.values = layer.values[indices, :, surplus:]
 
@@ -96,7 +97,9 @@ def join(first: Rows, second: Rows) -> Rows:
     """One batch of the rows of `first`, then those of `second`; both are used up."""
     width = max(first.width, second.width)
 
-    def together(one: torch.Tensor, two: torch.Tensor) -> torch.Tensor:
+    def together(one: torch.Tensor | None, two: torch.Tensor | None) -> torch.Tensor:
+        assert one is not None
+        assert two is not None
         return torch.cat([pad(t, (0, 0, width - t.shape[-2], 0)) for t in (one, two)])
 
     for layer, other in zip(first.cache.layers, second.cache.layers, strict=True):
@@ -107,8 +110,6 @@ def join(first: Rows, second: Rows) -> Rows:
                     if state is not None and extra is not None:
                         table[name] = torch.cat([state, extra])
         elif isinstance(layer, DynamicLayer) and isinstance(other, DynamicLayer):
-            assert layer.keys is not None and layer.values is not None
-            assert other.keys is not None and other.values is not None
             layer.keys = together(layer.keys, other.keys)
             layer.values = together(layer.values, other.values)
     return Rows(first.cache, first.lengths + second.lengths)

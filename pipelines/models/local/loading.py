@@ -5,6 +5,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,26 +47,25 @@ def load_engine(
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     folder = source.folder
     try:
-        with _one_at_a_time:
-            from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers import AutoModelForCausalLM, AutoTokenizer
 
-            from pipelines.models.local.engine import Engine
+        from pipelines.models.local.engine import Engine
 
-            place, number = choose_device(device), dtype
-            kind = choose_dtype(place, number)
-            folder = source.fetch(progress)
-            with _quietly(progress):
-                options: dict[str, Any] = {}
-                if source.gguf_file is not None:
-                    options["gguf_file"] = source.gguf_file
-                tokenizer = AutoTokenizer.from_pretrained(folder, **options)
-                model, found = AutoModelForCausalLM.from_pretrained(
-                    folder, dtype=kind, output_loading_info=True, **options
-                )
-            if found["missing_keys"]:
-                raise ValueError(f"{len(found['missing_keys'])} weights are missing")
-            model = model.to(place).eval().requires_grad_(False)
-            return Engine(model, tokenizer, read_vocabulary(tokenizer))
+        place = choose_device(device)
+        kind = choose_dtype(place, dtype)
+        folder = source.fetch(progress)
+        options = {} if source.gguf_file is None else {"gguf_file": source.gguf_file}
+        with _one_at_a_time, _quietly(progress):
+            tokenizer = AutoTokenizer.from_pretrained(folder, **options)
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
+                folder, dtype=kind, output_loading_info=True, **options
+            )
+        model, found = loaded
+        # transformers would fill them with random numbers and only warn.
+        if found["missing_keys"]:
+            raise ValueError(f"{len(found['missing_keys'])} weights are missing")
+        model = model.to(place).eval().requires_grad_(False)
+        return Engine(model, tokenizer, read_vocabulary(tokenizer))
     except VeriscopeError:
         raise
     except Exception as error:
@@ -110,8 +110,10 @@ def choose_dtype(device: "torch.device", wanted: str | None) -> "torch.dtype":
 @contextmanager
 def _quietly(progress: Progress | None) -> Iterator[None]:
     """Keep transformers' bars and warnings off the terminal, turning the bars into progress."""
-    from transformers import modeling_gguf_pytorch_utils as gguf
     from transformers.utils import logging as library
+
+    # This module draws its bar past the hook.
+    gguf: Any = import_module("transformers.modeling_gguf_pytorch_utils")
 
     class Bar:
         """Stands in for tqdm around an iterable."""
@@ -133,12 +135,11 @@ def _quietly(progress: Progress | None) -> Iterator[None]:
     level, gguf_bar = logger.level, gguf.tqdm
     previous = library.set_tqdm_hook(lambda _, args, kwargs: Bar(*args, **kwargs))
     logger.setLevel(logging.CRITICAL)
-    # This module draws its bar past the hook.
-    setattr(gguf, "tqdm", Bar)  # noqa: B010
+    gguf.tqdm = Bar
     try:
         yield
     finally:
-        setattr(gguf, "tqdm", gguf_bar)  # noqa: B010
+        gguf.tqdm = gguf_bar
         logger.setLevel(level)
         library.set_tqdm_hook(previous)
 

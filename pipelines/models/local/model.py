@@ -128,8 +128,7 @@ class LocalModel(Model):
                 pieces.follow(sequence) if pieces and index == 0 else _result(sequence)
                 for index, sequence in enumerate(sequences)
             ]
-            for sequence in sequences:
-                batcher.submit(sequence)
+            batcher.submit(sequences)
             return tuple(await asyncio.gather(*waits))
         finally:
             for sequence in sequences:
@@ -246,5 +245,5 @@ async def _result(job: Job[T]) -> T:
 
 
 async def _submitted(batcher: Batcher, job: Job[T]) -> T:
-    batcher.submit(job)
+    batcher.submit([job])
     return await _result(job)

@@ -94,13 +94,13 @@ def _apply_template(
         # Some vocabularies spell a control token in plain pieces; there the text stays as it is.
         for sanitize in (True, False):
             try:
-                ids = tokenizer.apply_chat_template(
+                ids: Any = tokenizer.apply_chat_template(
                     attempt, sanitize_control_tokens=sanitize, **options
                 )
             except (TemplateError, ValueError, NotImplementedError) as error:
                 problem = error
             else:
-                return list(map(int, ids))
+                return list(ids)
     raise InvalidInputError(
         f"The model's chat template refuses these messages ({problem}).",
         remedy="Let user and assistant messages alternate, beginning with a user message.",
@@ -192,8 +192,9 @@ def first_tokens(
         ids = _encode_text(tokenizer, variant)
         heads.update(ids[:1])
         # SentencePiece puts a space before everything, so the piece without it is looked up.
-        if ids and (name := tokenizer.convert_ids_to_tokens(ids[0])).startswith("▁"):
-            bare = tokenizer.convert_tokens_to_ids(name[1:]) if name[1:] else None
-            if isinstance(bare, int) and bare != tokenizer.unk_token_id:
-                heads.add(bare)
+        for name in tokenizer.convert_ids_to_tokens(ids[:1]):
+            if name.startswith("▁") and name != "▁":
+                bare = tokenizer.convert_tokens_to_ids(name[1:])
+                if isinstance(bare, int) and bare != tokenizer.unk_token_id:
+                    heads.add(bare)
     return frozenset(token for token in heads if (vocabulary.piece(token) or b"").strip())

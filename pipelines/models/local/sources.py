@@ -63,7 +63,7 @@ def find_source(path_or_hub_id: str | Path, gguf_file: str | None = None) -> Sou
         label = path.resolve().name or given
     if path.is_dir():
         return _checked(Source(label, folder=path, gguf_file=gguf_file))
-    if isinstance(path_or_hub_id, str) and _HUB_ID.fullmatch(given) and not path.suffix == ".gguf":
+    if isinstance(path_or_hub_id, str) and _HUB_ID.fullmatch(given) and path.suffix != ".gguf":
         return Source(given, hub_id=given, gguf_file=gguf_file)
     raise UnknownModelError(
         f"There is no model named {label!r} on this machine.",
@@ -95,7 +95,7 @@ def _download(
     hub_id: str, wanted: list[str], unwanted: list[str], progress: Progress | None
 ) -> Path:
     from huggingface_hub import snapshot_download
-    from tqdm.std import tqdm
+    from tqdm.auto import tqdm
 
     class Reporter(tqdm):
         """Draws nothing; hands the share of bytes on."""

@@ -87,7 +87,7 @@ def token_bytes(tokenizer: "PreTrainedTokenizerBase") -> list[bytes | None]:
     what decoding it after a plain letter adds.
     """
     size = len(tokenizer)
-    pieces: list[str | None] = list(tokenizer.convert_ids_to_tokens(range(size)))
+    pieces: list[str | None] = list(tokenizer.convert_ids_to_tokens(list(range(size))))
     special = set(tokenizer.all_special_ids)
     added = {
         index: token.content
@@ -134,7 +134,7 @@ class Vocabulary:
 def read_vocabulary(tokenizer: "PreTrainedTokenizerBase") -> Vocabulary:
     """Read all of a tokenizer's tokens at once, so that decoding never has to ask it again."""
     pieces = token_bytes(tokenizer)
-    names = tokenizer.convert_ids_to_tokens(range(len(pieces)))
+    names = tokenizer.convert_ids_to_tokens(list(range(len(pieces))))
     special = {
         index: name
         for index, (piece, name) in enumerate(zip(pieces, names, strict=True))

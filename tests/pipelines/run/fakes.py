@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 from pipelines.models.base import Capabilities, Delta, GenerationRequest, Model, Watcher
 from pipelines.types import Generation, Message, Token, Usage
@@ -33,7 +32,12 @@ class FakeModel(Model):
         self.gate = asyncio.Event()
         if not held:
             self.gate.set()
-        self.on_word: Callable[[str], None] | None = None
+        self._called = asyncio.Condition()
+
+    async def until_asked(self, times: int = 1) -> None:
+        """Wait until the model has been called `times` times."""
+        async with self._called:
+            await self._called.wait_for(lambda: len(self.asked) >= times)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -42,7 +46,9 @@ class FakeModel(Model):
     async def generate(
         self, request: GenerationRequest, watch: Watcher | None = None
     ) -> tuple[Generation, ...]:
-        self.asked.append(request)
+        async with self._called:
+            self.asked.append(request)
+            self._called.notify_all()
         reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
         self.busy += 1
         self.most_busy = max(self.most_busy, self.busy)

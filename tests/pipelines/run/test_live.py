@@ -114,3 +114,16 @@ def test_looking_is_what_counts_as_watching():
     assert live.unwatched_for() == 20.0
     reader.drain()
     assert live.unwatched_for() == 0.0
+
+
+async def test_a_reader_that_waits_for_the_next_event_is_watching():
+    now = 0.0
+    live = LiveRun("r", "owner", lambda _: None, clock=lambda: now)
+    reader = live.subscribe()
+    waiting = asyncio.create_task(anext(reader.events()))
+    await asyncio.sleep(0)
+    now = 99.0
+    assert live.unwatched_for() == 0.0
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    assert live.unwatched_for() == 99.0

@@ -31,7 +31,7 @@ from tests.pipelines.store import examples
     ],
 )
 def test_an_address_that_cannot_be_used_is_refused_and_not_repeated(url: str):
-    with pytest.raises(InvalidInputError, match="sqlite:///folder/file.db") as refused:
+    with pytest.raises(InvalidInputError, match=r"sqlite:///folder/file\.db") as refused:
         RunStore(url)
     assert "hunter2" not in str(refused.value)
 

@@ -1,0 +1,1 @@
+"""The screens: a Streamlit workbench, and nothing that is not a screen."""

@@ -1,0 +1,1 @@
+"""One module a page of the workbench; each has a function `show`."""

@@ -1,0 +1,34 @@
+"""Serves the workbench: `streamlit run app/workbench.py`.
+
+Streamlit finds `app` here and serves it: the screens of `main.py` behind a cookie that tells
+browsers apart, with an engine that is closed when the server ends.
+"""
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from starlette.middleware import Middleware
+from streamlit.starlette import App
+
+# `streamlit run` puts the script's own folder on the path, not the one the packages lie in.
+_ROOT = str(Path(__file__).resolve().parents[1])
+if _ROOT not in sys.path:
+    sys.path.insert(0, _ROOT)
+
+from app.engine import close_engines  # noqa: E402
+from app.owner import OwnerCookie  # noqa: E402
+
+
+@asynccontextmanager
+async def _lifespan(_: App) -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        close_engines()
+
+
+app = App(
+    Path(__file__).with_name("main.py"), lifespan=_lifespan, middleware=[Middleware(OwnerCookie)]
+)

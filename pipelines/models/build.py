@@ -1,0 +1,86 @@
+"""From a configuration to a model. Backends are imported when they are first wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pipelines.errors import InvalidInputError
+from pipelines.models.base import Model
+
+__all__ = ["MODEL_KINDS", "Progress", "build_model"]
+
+Progress = Callable[[str, float], None]
+"""Is told the stage of loading and how far it is, in [0, 1]."""
+
+
+def build_model(kind: str, *, progress: Progress, **options: Any) -> Model:
+    """Load the model of `kind`; blocks. Options are the fields of a model's configuration.
+
+    Raises InvalidInputError for an unknown kind, and whatever loading raises.
+    """
+    if kind not in MODEL_KINDS:
+        known = ", ".join(MODEL_KINDS)
+        raise InvalidInputError(
+            f"There is no kind of model {kind!r}.", remedy=f"Choose one of: {known}."
+        )
+    return MODEL_KINDS[kind](progress=progress, **options)
+
+
+def _embedded(*, progress: Progress, name: str, **_: Any) -> Model:
+    from pipelines.models.embedded import EmbeddedModel, gguf_path
+    from pipelines.models.embedded import is_available as has_llama_cpp
+
+    if has_llama_cpp():
+        return EmbeddedModel(progress=progress)
+    # No wheel of llama.cpp for this platform: transformers reads the same file, more slowly.
+    from pipelines.models.local import LocalModel
+
+    weights = gguf_path()
+    return LocalModel(
+        str(weights.parent), name=name, gguf_file=weights.name, progress=progress
+    )
+
+
+def _local(*, progress: Progress, name: str, model: str, **overrides: Any) -> Model:
+    if model.lower().endswith(".gguf"):
+        from pipelines.models.embedded import GgufModel
+
+        return GgufModel(
+            Path(model), name=name, languages=overrides.get("languages"), progress=progress
+        )
+    from pipelines.models.local import LocalModel
+
+    return LocalModel(
+        model, name=name, languages=overrides.get("languages"), progress=progress
+    )
+
+
+def _openai(
+    *,
+    progress: Progress,
+    name: str,
+    model: str,
+    base_url: str | None,
+    key: str | None,
+    **overrides: Any,
+) -> Model:
+    from pipelines.models.openai_model import OpenAIModel
+
+    return OpenAIModel(name=name, model=model, base_url=base_url, api_key=key, **overrides)
+
+
+def _scripted(*, progress: Progress, name: str, model: str, **_: Any) -> Model:
+    from pipelines.models.scripted import ScriptedModel
+
+    return ScriptedModel.from_file(Path(model), name=name)
+
+
+MODEL_KINDS: dict[str, Callable[..., Model]] = {
+    "embedded": _embedded,
+    "local": _local,
+    "openai": _openai,
+    "scripted": _scripted,
+}
+"""Every kind of model, with what builds it."""

@@ -1,0 +1,235 @@
+"""Names in English text: which runs of capitalised words are one name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from spacy.tokens import Doc, Token
+
+from pipelines.text.english_labels import GAZETTEER, TITLES, cue_label, looks_like_person
+from pipelines.text.english_words import ACRONYMS, is_common, is_function_word, may_modify
+from pipelines.text.lexicon import words
+
+__all__ = ["Name", "names"]
+
+_PARTICLES = frozenset(
+    "van von der den de da di del della du dos la le bin ibn al el ten ter y".split()
+)
+_LINKS = {
+    "of": words("en_names", "of_heads"),
+    "for": words("en_names", "for_heads"),
+    "and": words("en_names", "and_heads"),
+    "in": frozenset({"Prize", "Award", "Medal"}),
+}
+_OWNED = words("en_names", "owned_words")
+_AFTER_COMMA = frozenset("Inc. Inc Ltd. Ltd LLC Jr. Jr Sr. Sr".split())
+_YEAR = re.compile(r"1\d{3}|20\d{2}")
+_STOPS = frozenset(". ! ? : ; … ... • * - – — # > | ?! !!".split())
+_OPENING_MARKS = frozenset("\" “ ‘ ( [ { ' «".split())
+
+
+class Name(NamedTuple):
+    """A name at tokens `[start, end)`; `titled` when a person's title stands before it."""
+
+    start: int
+    end: int
+    titled: bool = False
+
+
+def names(doc: Doc, busy: Collection[int]) -> Iterator[Name]:
+    """The names of `doc` in order, articles left out.
+
+    `busy` holds the character offsets that dates and other expressions already cover; no name
+    begins on one or runs over one.
+    """
+    position = 0
+    while position < len(doc):
+        if doc[position].idx in busy or not _can_be_name(doc[position]):
+            position += 1
+            continue
+        end = _extent(doc, position, busy)
+        yield from _pieces(doc, *_without_opening(doc, position, end))
+        position = end
+
+
+def opens_sentence(doc: Doc, position: int) -> bool:
+    """Whether the token may owe its capital to its place: after a stop, a line break, a quote."""
+    if position == 0:
+        return True
+    before = doc[position - 1]
+    if before.is_space:
+        # Chinese text is masked by vertical tabs; what follows it does not open a sentence.
+        return "\n" in before.text
+    if before.text in _OPENING_MARKS:
+        return position == 1 or doc[position - 2].text in _STOPS | {","} or before.text != "("
+    return before.text in _STOPS and (before.text != "-" or bool(before.whitespace_))
+
+
+def _can_be_name(token: Token) -> bool:
+    text = token.text
+    if not any(character.isalpha() for character in text) or text in ACRONYMS:
+        return False
+    capital = text[0].isupper() or (text[0].islower() and any(c.isupper() for c in text[1:3]))
+    return (capital and text != "I") or text in GAZETTEER
+
+
+def _extent(doc: Doc, start: int, busy: Collection[int]) -> int:
+    """End of the longest run of tokens from `start` that can be one name."""
+    end = start + 1
+    while end < len(doc):
+        step = _step(doc, start, end)
+        if not step or any(doc[i].idx in busy for i in range(end, end + step)):
+            break
+        end += step
+    return end
+
+
+def _step(doc: Doc, start: int, end: int) -> int:
+    """How many more tokens belong to the name `[start, end)`; 0 when it ends here."""
+    last, token = doc[end - 1], doc[end]
+    following = [other.text for other in doc[end : end + 3]]
+    if not last.whitespace_:
+        return _step_joined(doc, start, end, following)
+    if token.is_space or (last.text in {"Jr.", "Inc.", "Ltd."} and token.text != "Co."):
+        return 0
+    if _can_be_name(token) and not is_function_word_inside(doc, end):
+        return 1
+    if token.text == "&" and token.whitespace_ and _name_at(doc, end + 1):
+        return 2
+    if re.fullmatch(r"\d{1,4}", token.text) and not _YEAR.fullmatch(token.text):
+        return 1 if _takes_number(doc, start, end) else 0
+    return _step_linked(doc, start, end)
+
+
+def _step_joined(doc: Doc, start: int, end: int, following: list[str]) -> int:
+    """The same when no white space comes first: hyphens, possessives, commas."""
+    if following[0] in {"-", "–", "'", "’", "/"} and not doc[end].whitespace_:
+        if _name_at(doc, end + 1):
+            return 2
+        particle = following[1:2] and following[1] in _PARTICLES | {"sur", "en", "upon", "on", "au"}
+        hyphen = following[2:3] == ["-"]
+        return 3 if particle and hyphen else 0
+    if following[0] in {"'s", "’s"} and _name_at(doc, end + 1):
+        owned = doc[_extent(doc, end + 1, ()) - 1].text if end + 1 < len(doc) else ""
+        return 2 if owned in _OWNED else 0
+    if following[0] == "," and following[1:2] and following[1] in _AFTER_COMMA:
+        return 2
+    return 0
+
+
+def _step_linked(doc: Doc, start: int, end: int) -> int:
+    """The same for small words inside a name: "of the", "van der", "for", "and"."""
+    particles = end
+    while particles < len(doc) and doc[particles].text in _PARTICLES:
+        particles += 1
+    if particles > end and particles - end <= 2 and _name_at(doc, particles):
+        return particles - end + 1
+    link = doc[end].text
+    heads = _LINKS.get(link)
+    if heads is None:
+        return 0
+    article = 1 if end + 1 < len(doc) and doc[end + 1].text == "the" and link == "of" else 0
+    if not _name_at(doc, end + 1 + article):
+        return 0
+    run = [token.text for token in doc[start:end]]
+    if link in {"and", "in"}:
+        # "Department of Health and Human Services", but "University of Oxford and Cambridge".
+        linked = any(word in heads for word in run) and (link == "in" or "of" in run)
+    elif link == "of" and len(run) == 1 and looks_like_person(run):
+        linked = not article and not _article_before(doc, start)
+    else:
+        linked = run[-1] in heads
+    return 2 + article if linked else 0
+
+
+def is_function_word_inside(doc: Doc, position: int) -> bool:
+    """Whether a capitalised token inside a sentence still is no part of a name."""
+    token = doc[position]
+    return token.text in {"I", "The", "A", "An", "And", "But", "He", "She", "It", "They", "We"} or (
+        opens_sentence(doc, position) and is_function_word(token.text)
+    )
+
+
+def _name_at(doc: Doc, position: int) -> bool:
+    return position < len(doc) and _can_be_name(doc[position])
+
+
+def _takes_number(doc: Doc, start: int, end: int) -> bool:
+    phrase = doc[start : end + 1].text
+    return phrase in GAZETTEER or doc[end - 1].text in {"Apollo", "Boeing", "War", "Windows"}
+
+
+def _article_before(doc: Doc, start: int) -> bool:
+    return start > 0 and doc[start - 1].lower_ == "the"
+
+
+def _without_opening(doc: Doc, start: int, end: int) -> tuple[int, int]:
+    """The run without a first word that is capitalised only for opening a sentence."""
+    while start < end and opens_sentence(doc, start):
+        if _stays(doc, start, end):
+            break
+        start += 1
+        while start < end and not _can_be_name(doc[start]):
+            start += 1
+        if start < end and not is_function_word(doc[start].text):
+            break
+    return start, end
+
+
+def _stays(doc: Doc, start: int, end: int) -> bool:
+    word = doc[start].text
+    run = [token.text for token in doc[start:end]]
+    if any(doc[start : start + width].text in GAZETTEER for width in range(len(run), 1, -1)):
+        return True
+    if is_function_word(word):
+        return False
+    if len(run) > 1:
+        return looks_like_person(run) or word in TITLES or cue_label(run) is not None or (
+            not is_common(word)
+        )
+    if is_common(word):
+        return False
+    following = doc[end].text if end < len(doc) else ""
+    if word in GAZETTEER or looks_like_person(run) or word.isupper():
+        return True
+    return not may_modify(following) and not _is_plural(word, following)
+
+
+def _is_plural(word: str, following: str) -> bool:
+    """Whether "Bats sleep" rather than "Mars turns": a plural takes a verb without -s."""
+    if not word.endswith("s") or word.endswith(("ss", "us", "is")):
+        return False
+    return following in {"are", "were", "have", "do", "can", "may", "must", "often", "usually"} or (
+        following[:1].islower() and not following.endswith(("s", "ed")) and not
+        is_function_word(following)
+    )
+
+
+def _pieces(doc: Doc, start: int, end: int) -> Iterator[Name]:
+    """The run cut into names: titles dropped, a people's or a country's name before one split off."""
+    run = [token.text for token in doc[start:end]]
+    if not run:
+        return
+    if doc[start:end].text in GAZETTEER or cue_label(run) is not None:
+        yield Name(start, end)
+        return
+    for i in range(len(run) - 1, -1, -1):
+        if run[i] in TITLES and not (i + 1 < len(run) and run[i + 1] in {"of", "-", "'s"}):
+            first = i
+            while first > 0 and run[first - 1] in TITLES:
+                first -= 1
+            yield from _pieces(doc, start, start + first)
+            if i + 1 < len(run):
+                yield Name(start + i + 1, end, titled=True)
+            return
+    for width in (2, 1):
+        head = doc[start : start + width].text
+        if width < len(run) and GAZETTEER.get(head) in {"NORP", "GPE"} and run[width] != "-":
+            if looks_like_person(run) and GAZETTEER[head] == "GPE":
+                break
+            yield Name(start, start + width)
+            yield from _pieces(doc, start + width, end)
+            return
+    yield Name(start, end)

@@ -1,0 +1,25 @@
+"""The embedded model, loaded once, and the sample library, indexed once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipelines.retrieval.embedders import EmbeddedEmbedder
+from pipelines.retrieval.index import build_index
+from pipelines.retrieval.library import LibraryIndex
+
+SAMPLE_LIBRARY = Path(__file__).resolve().parents[3] / "sample_data" / "library"
+
+
+@pytest.fixture(scope="session")
+def embedder() -> EmbeddedEmbedder:
+    return EmbeddedEmbedder()
+
+
+@pytest.fixture(scope="session")
+def sample_index(
+    embedder: EmbeddedEmbedder, tmp_path_factory: pytest.TempPathFactory
+) -> LibraryIndex:
+    return build_index(SAMPLE_LIBRARY, tmp_path_factory.mktemp("sample-index"), embedder)
