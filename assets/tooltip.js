@@ -82,7 +82,10 @@ function describeToken(item) {
   const nodes = [make("div", "vs-tip-title", item.textContent.trim() || blank)];
   nodes.push(row(words.probability, known(p, words)));
   nodes.push(row(words.entropy, known(entropy, words, ` ${words.nats}`)));
-  if (topK) nodes.push(make("div", "vs-tip-note", `${words.top} ${topK} · ${words.tail} ${tail}`));
+  if (topK) {
+    const note = words.truncated.replace("{k}", topK).replace("{tail}", tail);
+    nodes.push(make("div", "vs-tip-note", note));
+  }
   if (parts?.length) {
     const listed = parts.map(([text, value]) => `${text} ${value}`).join(" · ");
     nodes.push(part(make("div", "vs-tip-note", words.parts), make("div", "", listed)));

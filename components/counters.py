@@ -21,7 +21,7 @@ def counters(
     calls: int,
     retrievals: int,
     tokens: int,
-    id: str = "counters",  # noqa: A002
+    id: str = "counters",
 ) -> str:
     """Elapsed seconds and counts so far.
 
@@ -59,9 +59,7 @@ def announcement(t: Catalogue, *, status: Status, seconds: float, calls: int) ->
     seconds_so_far = int(seconds) - int(seconds) % _SECONDS_STEP
     if not calls_so_far and not seconds_so_far:
         return t("counter.announce.started")
-    return t(
-        "counter.announce.running", value=duration(seconds_so_far, t), count=calls_so_far
-    )
+    return t("counter.announce.running", value=duration(seconds_so_far, t), count=calls_so_far)
 
 
 def _figure(name: str, content: Child) -> Html:

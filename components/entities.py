@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from components.heatmap import EntityMark, entity_label
+from components.heatmap import EntityMark
 from components.markup import Child, Html, shown, tag, visible
 from components.messages import Catalogue
+from components.names import named
 from components.numbers import comparison, nats, probability
 from components.verdict import verdict_badge
 from pipelines.types import Token
@@ -29,7 +30,7 @@ def entity_table(
     *,
     theta_1: float | None = None,
     theta_2: float | None = None,
-    id: str = "entities",  # noqa: A002
+    id: str = "entities",
 ) -> str:
     """The entities as an HTML table; on a narrow screen every row becomes a card.
 
@@ -67,7 +68,7 @@ def entity_frame(
     rows = [
         (
             text[mark.start : mark.end],
-            entity_label(mark.label, t),
+            named("entity.label", mark.label, t),
             mark.probability,
             mark.entropy,
             len(tokens_of(mark, tokens)),
@@ -95,7 +96,7 @@ def _row(
     pieces = tokens_of(mark, tokens)
     cells: list[Child] = [
         tag("bdi", shown(text[mark.start : mark.end]), class_="vs-strong"),
-        entity_label(mark.label, t),
+        named("entity.label", mark.label, t),
         _against(mark.probability, theta_1, probability(mark.probability)),
         _against(mark.entropy, theta_2, nats(mark.entropy)),
         tag(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from components.markup import Child, Html, join, safe_url, shown, tag
 from components.messages import Catalogue
+from components.names import named
 from components.numbers import two_digits
 from pipelines.types import Passage
 
@@ -26,7 +27,7 @@ class EvidenceItem:
     marks: tuple[tuple[int, int], ...] = ()
 
 
-def evidence(items: Sequence[EvidenceItem], t: Catalogue, *, id: str = "evidence") -> str:  # noqa: A002
+def evidence(items: Sequence[EvidenceItem], t: Catalogue, *, id: str = "evidence") -> str:
     """All passages as a list of cards; an empty list says so and what follows from it."""
     if not items:
         return tag("p", t("evidence.none"), class_="vs-empty", id=id, data_key=id)
@@ -57,8 +58,7 @@ def passage_card(item: EvidenceItem, t: Catalogue) -> str:
             tag("h4", title, class_="vs-card-title"),
             tag(
                 "span",
-                (tag("span", t.first(f"method.{m}.title", "method.other"), class_="vs-chip")
-                 for m in item.methods),
+                (tag("span", named("method", m, t), class_="vs-chip") for m in item.methods),
                 class_="vs-chips",
             ),
         ),
@@ -79,7 +79,7 @@ def _facts(item: EvidenceItem, t: Catalogue) -> Iterable[Html]:
     for name, value in scores.items():
         meaning = f"evidence.score.{name}.meaning"
         yield _fact(
-            t(f"evidence.score.{name}") if t.has(f"evidence.score.{name}") else name,
+            named("evidence.score", name, t),
             tag("span", two_digits(value), class_="vs-num"),
             t(meaning) if t.has(meaning) else t("evidence.score.retriever.meaning"),
         )

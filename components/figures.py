@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import exp
+from typing import Any
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from components.heatmap import EntityMark, entity_label
+from components.heatmap import EntityMark
 from components.markup import visible
 from components.messages import Catalogue
+from components.names import named
 from components.numbers import nats, probability
 from components.theme import Theme, plotly_template, tokens
-from components.verdict import VERDICT_SIGNS
+from components.verdict import VERDICT_SIGNS, distinct
 from pipelines.run.events import Verdict
 from pipelines.types import Token
 
@@ -124,7 +126,9 @@ def profile_figure(
             x=number,
             y=values,
             customdata=[[word, worded(value)] for word, value in zip(words, values, strict=True)],
-            hovertemplate=f"%{{x}} “%{{customdata[0]}}”<br>{title} %{{customdata[1]}}<extra></extra>",
+            hovertemplate=(
+                f"%{{x}} “%{{customdata[0]}}”<br>{title} %{{customdata[1]}}<extra></extra>"
+            ),
             marker={"color": [_bar_colour(row, v, threshold, colour) for v in values]},
             showlegend=False,
             row=row,
@@ -156,7 +160,7 @@ def entities_figure(
     colour = tokens(theme)
     figure = go.Figure()
     placed = [m for m in entities if m.probability is not None and m.entropy is not None]
-    for verdict in dict.fromkeys(mark.verdict for mark in placed):
+    for verdict in distinct(mark.verdict for mark in placed):
         group = [mark for mark in placed if mark.verdict == verdict]
         figure.add_scatter(
             x=[mark.probability for mark in group],
@@ -167,7 +171,7 @@ def entities_figure(
             textposition="top center",
             textfont={"color": colour["ink-2"], "size": 12},
             customdata=[
-                [entity_label(m.label, t), probability(m.probability), nats(m.entropy)]
+                [named("entity.label", m.label, t), probability(m.probability), nats(m.entropy)]
                 for m in group
             ],
             hovertemplate="%{text} · %{customdata[0]}<br>P(E) %{customdata[1]} · "
@@ -213,12 +217,13 @@ def _threshold_line(
     colour: dict[str, str],
     row: int | None = None,
 ) -> None:
+    place: dict[str, Any] = {} if row is None else {"row": row, "col": 1}
     figure.add_hline(
         y=value,
         line={"color": colour["ink-3"], "width": 1.5, "dash": "dash"},
         annotation={"text": label, "font": {"size": 12, "color": colour["ink-2"]}},
         annotation_position="top right",
-        **({} if row is None else {"row": row, "col": 1}),
+        **place,
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import exp
 
 from components.markup import Child, Html, Json, join, shown, tag, visible
 from components.messages import Catalogue
+from components.names import named
 from components.numbers import nats, probability
 from components.units import (
     ENTROPY_EDGES,
@@ -17,13 +19,21 @@ from components.units import (
     heat_level,
     text_units,
 )
-from components.verdict import VERDICT_SIGNS
+from components.verdict import VERDICT_SIGNS, distinct
 from pipelines.run.events import Verdict
 from pipelines.types import Token
 
-__all__ = ["EntityMark", "entity_label", "heatmap"]
+__all__ = ["EntityMark", "heatmap"]
 
 _ALTERNATIVES = 6
+_SEVERITY: tuple[Verdict, ...] = (
+    "unchecked",
+    "confident",
+    "supported",
+    "not_enough",
+    "doubtful",
+    "contradicted",
+)
 _NAMED_IN_SUMMARY = 5
 
 
@@ -51,7 +61,7 @@ def heatmap(
     *,
     measure: Measure = "probability",
     t: Catalogue,
-    id: str,  # noqa: A002 - it is the element's id
+    id: str,
 ) -> str:
     """`text` as HTML with one span a token, a box around every entity, and a legend.
 
@@ -59,7 +69,7 @@ def heatmap(
     entities stand once, as JSON, on the outer element, where `view.js` finds them for the tooltip.
     Entities that overlap share one box with a label each. One tab stop; arrow keys move inside.
     """
-    known = [m for m in entities if 0 <= m.start and m.end <= len(text) and _covers(text, m)]
+    known = [m for m in entities if m.start >= 0 and m.end <= len(text) and _covers(text, m)]
     cuts = [offset for mark in known for offset in (mark.start, mark.end)]
     units = text_units(len(text), tokens, cuts)
     body = join(_body(text, units, known, measure, t))
@@ -83,7 +93,7 @@ def heatmap(
         data_key=id,
         data_tokens=Json([_token_data(unit) for unit in units if unit.tokens]),
         data_entities=Json([_entity_data(text, mark, t) for mark in known]),
-        data_words=Json({name: t(f"heatmap.tip.{name}") for name in _TIP_WORDS}),
+        data_words=Json(_tip_words(t)),
     )
 
 
@@ -91,9 +101,6 @@ _TIP_WORDS = (
     "probability",
     "entropy",
     "nats",
-    "top",
-    "tail",
-    "full",
     "alternatives",
     "parts",
     "written",
@@ -103,14 +110,14 @@ _TIP_WORDS = (
 )
 
 
+def _tip_words(t: Catalogue) -> dict[str, str]:
+    # The script fills in what differs from token to token.
+    truncated = t("heatmap.tip.truncated", k="{k}", tail="{tail}")
+    return {name: t(f"heatmap.tip.{name}") for name in _TIP_WORDS} | {"truncated": truncated}
+
+
 def _covers(text: str, mark: EntityMark) -> bool:
     return bool(text[mark.start : mark.end].strip())
-
-
-def entity_label(label: str, t: Catalogue) -> str:
-    """A named-entity type in words; types the catalogue does not know stay as they are."""
-    key = f"entity.label.{label}"
-    return t(key) if t.has(key) else visible(label)
 
 
 def _body(
@@ -121,18 +128,17 @@ def _body(
     inside: list[Html] = []
     for position, unit in enumerate(units):
         piece, box = text[unit.start : unit.end], boxes[position]
-        lead = piece[: len(piece) - len(piece.lstrip())]
+        lead, span = _unit(piece, unit, number, measure)
         if box and position and boxes[position - 1] is box:
-            inside.append(_unit(piece, unit, number, measure))
-        elif box and lead != piece:
+            inside += [lead, span]
+        elif box and piece.strip():
             # The space before an entity belongs to its token, but not into its box.
-            yield shown(lead)
-            inside = [_unit(piece[len(lead) :], unit, number, measure)]
-        elif box:
-            yield _unit(piece, unit, number, measure)
-            inside = []
+            yield lead
+            inside = [span]
         else:
-            yield _unit(piece, unit, number, measure)
+            yield lead
+            yield span
+            inside = []
         if box and (position + 1 == len(units) or boxes[position + 1] is not box):
             yield _box(inside, box, marks, t)
         number += bool(unit.tokens)
@@ -156,14 +162,15 @@ def _boxes(units: list[Unit], marks: list[EntityMark]) -> list[list[int] | None]
 
 
 def _box(inside: list[Html], box: list[int], marks: list[EntityMark], t: Catalogue) -> Html:
-    ranked: list[Verdict] = [*VERDICT_SIGNS]
-    severity = {"contradicted": 3, "doubtful": 2, "not_enough": 1}
-    worst = max((marks[i].verdict for i in box), key=lambda v: (severity.get(v, 0), ranked.index(v)))
+    worst = max((marks[i].verdict for i in box), key=_SEVERITY.index)
     repeated = all(marks[i].repeats for i in box)
+    labels = [_box_label(marks[i], t) for i in box]
+    # A label never starts a line without the word it belongs to.
+    end = tag("span", *inside[-1:], labels, class_="vs-entity-end")
     return tag(
         "span",
-        *inside,
-        *(_box_label(marks[i], t) for i in box),
+        *inside[:-1],
+        end,
         class_=f"vs-entity vs-verdict-{worst.replace('_', '-')}"
         + (" vs-entity-repeats" if repeated else ""),
         data_e=" ".join(map(str, box)),
@@ -173,31 +180,25 @@ def _box(inside: list[Html], box: list[int], marks: list[EntityMark], t: Catalog
 def _box_label(mark: EntityMark, t: Catalogue) -> Html:
     return tag(
         "span",
-        entity_label(mark.label, t),
-        tag("span", VERDICT_SIGNS[mark.verdict], class_="vs-sign", aria_hidden="true"),
+        named("entity.label", mark.label, t),
+        _sign(mark.verdict),
         tag("span", t(f"verdict.{mark.verdict}"), class_="vs-sr"),
         tag("span", t("entity.repeats.short"), class_="vs-entity-note") if mark.repeats else None,
         class_="vs-entity-label",
     )
 
 
-def _unit(piece: str, unit: Unit, number: int, measure: Measure) -> Html:
+def _unit(piece: str, unit: Unit, number: int, measure: Measure) -> tuple[Html, Html]:
+    """The white space before a unit, and the unit itself; all of it if it is only white space."""
     if not unit.tokens:
-        return shown(piece)
+        return Html(""), shown(piece)
     level = heat_level(measure, unit.value(measure))
     css = "vs-hx" if level is None else f"vs-h{level}"
-    body = piece.lstrip()
-    if not body:
-        return tag(
-            "span",
-            piece,
-            class_=f"{css} vs-newline" if "\n" in piece else css,
-            data_i=number,
-            tabindex=None if number else 0,
-        )
-    lead = piece[: len(piece) - len(body)]
+    body = piece.lstrip() or piece
+    if "\n" in body and not body.strip():
+        css += " vs-newline"
     span = tag("span", shown(body), class_=css, data_i=number, tabindex=None if number else 0)
-    return join([lead, span])
+    return shown(piece[: len(piece) - len(body)]), span
 
 
 def _token_data(unit: Unit) -> list[object]:
@@ -239,7 +240,7 @@ def _alternatives(token: Token) -> list[list[object]]:
 
 
 def _spelled(text: str) -> str:
-    """A token's text with white space made visible at its ends and throughout if it is only that."""
+    """A token's text with the white space at its ends made visible."""
     if not text:
         return "∅"
     marks = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥"})
@@ -254,7 +255,7 @@ def _spelled(text: str) -> str:
 def _entity_data(text: str, mark: EntityMark, t: Catalogue) -> list[str]:
     return [
         visible(text[mark.start : mark.end]),
-        entity_label(mark.label, t),
+        named("entity.label", mark.label, t),
         mark.verdict.replace("_", "-"),
         f"{VERDICT_SIGNS[mark.verdict]} {t(f'verdict.{mark.verdict}')}",
         f"P(E) {probability(mark.probability)} · H(E) {nats(mark.entropy)}",
@@ -289,21 +290,23 @@ def _summary(text: str, units: list[Unit], marks: list[EntityMark], t: Catalogue
 def _legend(measure: Measure, marks: list[EntityMark], t: Catalogue) -> Html:
     if measure == "probability":
         low = [f"{edge:g}" for edge in PROBABILITY_EDGES]
-        ranges = [f"≥ {low[0]}", *(f"{b}–{a}" for a, b in zip(low, low[1:], strict=False))]
+        ranges = [f"≥ {low[0]}", *(f"{b}–{a}" for a, b in itertools.pairwise(low))]
         ranges.append(f"< {low[-1]}")
     else:
         high = [f"{edge:g}" for edge in ENTROPY_EDGES]
-        ranges = [f"< {high[0]}", *(f"{a}–{b}" for a, b in zip(high, high[1:], strict=False))]
+        ranges = [f"< {high[0]}", *(f"{a}–{b}" for a, b in itertools.pairwise(high))]
         ranges.append(f"≥ {high[-1]}")
     steps = (
-        tag("li", tag("span", label, class_=f"vs-h{level}"))
-        for level, label in enumerate(ranges)
+        tag("li", tag("span", label, class_=f"vs-h{level}")) for level, label in enumerate(ranges)
     )
     kinds: list[Child] = []
-    for verdict in dict.fromkeys(mark.verdict for mark in marks):
-        sample = tag("span", t(f"verdict.{verdict}"), _legend_sign(verdict))
+    for verdict in distinct(mark.verdict for mark in marks):
+        sample = tag("span", t(f"verdict.{verdict}"), _sign(verdict))
         css = f"vs-entity vs-verdict-{verdict.replace('_', '-')}"
         kinds.append(tag("li", tag("span", sample, class_=css)))
+    if any(mark.repeats for mark in marks):
+        sample = tag("span", t("entity.repeats.short"), class_="vs-entity vs-entity-repeats")
+        kinds.append(tag("li", sample))
     return tag(
         "figcaption",
         tag("span", t(f"heatmap.legend.{measure}"), class_="vs-legend-name"),
@@ -313,5 +316,8 @@ def _legend(measure: Measure, marks: list[EntityMark], t: Catalogue) -> Html:
     )
 
 
-def _legend_sign(verdict: Verdict) -> Html:
+def _sign(verdict: Verdict) -> Html | None:
+    """Only what stands out has a sign; a plain box is confident."""
+    if verdict == "confident":
+        return None
     return tag("span", VERDICT_SIGNS[verdict], class_="vs-sign", aria_hidden="true")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from components.diff import diff_html
 from components.markup import Child, Html, shown, tag
 from components.messages import Catalogue
+from components.names import named
 from components.numbers import duration, integer
 from components.scores import gauge, score_title, score_value
 from components.verdict import Status, status_badge, verdict_badge
@@ -45,7 +46,7 @@ class MethodRow:
     reason: str = ""
 
 
-def method_cards(rows: Sequence[MethodRow], t: Catalogue, *, id: str = "methods") -> str:  # noqa: A002
+def method_cards(rows: Sequence[MethodRow], t: Catalogue, *, id: str = "methods") -> str:
     """The rows, in the order given."""
     return tag(
         "div",
@@ -94,7 +95,7 @@ def error_note(error: ErrorInfo, t: Catalogue, retry: str | None = None) -> Html
 
 
 def _card(row: MethodRow, key: str, t: Catalogue) -> Html:
-    title = t.first(f"method.{row.method}.title", "method.other")
+    title = named("method", row.method, t)
     return tag(
         "article",
         tag(
@@ -114,9 +115,7 @@ def _card(row: MethodRow, key: str, t: Catalogue) -> Html:
 
 
 def _status_words(row: MethodRow, t: Catalogue) -> str | None:
-    if row.status == "running" and row.step and t.has(f"step.{row.step}"):
-        return t(f"step.{row.step}")
-    return None
+    return named("step", row.step, t) if row.status == "running" and row.step else None
 
 
 def _judgement(row: MethodRow, t: Catalogue) -> list[Child]:

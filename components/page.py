@@ -14,9 +14,7 @@ __all__ = ["standalone"]
 _START = '\nmount(document.querySelector(".vs-root"));\n'
 
 
-def standalone(
-    html: str, title: str, theme: Theme | None = None, language: Language = "en"
-) -> str:
+def standalone(html: str, title: str, theme: Theme | None = None, language: Language = "en") -> str:
     """A static HTML document around `html`, styles and script inside it.
 
     `theme` None follows the reader's preference. `html` must come from this package. As a second

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from components.markup import Html, tag
 from components.messages import Catalogue
+from components.names import named
 from components.numbers import comparison, two_digits
 from pipelines.run.events import Score
 
@@ -12,8 +13,7 @@ __all__ = ["consequence", "gauge", "score_line", "score_title", "score_value"]
 
 def score_title(score: Score, t: Catalogue) -> str:
     """What the number is, e.g. "P(E), entity probability"; unknown names stay as they are."""
-    key = f"score.{score.name}.title"
-    return t(key) if t.has(key) else score.name
+    return named("score", score.name, t)
 
 
 def score_value(score: Score) -> str:
@@ -48,7 +48,9 @@ def gauge(score: Score, t: Catalogue) -> Html:
     """
     low = score.low
     present = [v for v in (score.value, score.threshold) if v is not None]
-    high = score.high if score.high is not None else low + max((v - low for v in present), default=1) * 1.25
+    high = score.high
+    if high is None:
+        high = low + 1.25 * max((value - low for value in present), default=1.0)
     span = high - low or 1.0
 
     def share(value: float) -> float:
@@ -64,9 +66,7 @@ def gauge(score: Score, t: Catalogue) -> Html:
         )
         marks.append(tag("span", class_="vs-gauge-bad", style=side))
     if score.value is not None:
-        marks.append(
-            tag("span", class_="vs-gauge-value", style=f"width:{share(score.value):.2f}%")
-        )
+        marks.append(tag("span", class_="vs-gauge-value", style=f"width:{share(score.value):.2f}%"))
     if threshold is not None:
         marks.append(tag("span", class_="vs-gauge-threshold", style=f"left:{threshold:.2f}%"))
     measured = score.value is not None

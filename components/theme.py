@@ -23,7 +23,7 @@ __all__ = [
 Theme = Literal["light", "dark"]
 
 ASSETS = Path(__file__).parent.parent / "assets"
-_SHEETS = ("tokens", "base", "text", "components", "timeline")
+_SHEETS = ("tokens", "base", "text", "components", "timeline", "pages")
 _DECLARATION = re.compile(r"^\s*--vs-([a-z0-9-]+):\s*(.+?);\s*$", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=function|class|const)", re.MULTILINE)
 _IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
@@ -54,9 +54,7 @@ def _declarations() -> tuple[tuple[str, str], ...]:
 def tokens(theme: Theme) -> dict[str, str]:
     """Token name (without `--vs-`) to its value in `theme`; colours are #rrggbb or #rrggbbaa."""
     group = 1 if theme == "light" else 2
-    return {
-        name: _PAIR.sub(lambda match: match[group], value) for name, value in _declarations()
-    }
+    return {name: _PAIR.sub(lambda match: match[group], value) for name, value in _declarations()}
 
 
 def plotly_template(theme: Theme) -> go.layout.Template:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from components.markup import Child, Html, shown, tag
 from components.messages import Catalogue
+from components.names import named
 from components.numbers import duration, integer
 from pipelines.types import Message
 
@@ -49,7 +50,7 @@ def timeline(
     calls: Sequence[CallBar],
     t: Catalogue,
     *,
-    id: str = "timeline",  # noqa: A002
+    id: str = "timeline",
     now: float | None = None,
 ) -> str:
     """The calls of a run as HTML.
@@ -67,7 +68,12 @@ def timeline(
         "section",
         tag(
             "div",
-            tag("div", _ticks(end, t), class_="vs-axis", aria_hidden="true"),
+            tag(
+                "div",
+                _ticks(end, t),
+                class_="vs-axis vs-axis-long" if end > 60 else "vs-axis",
+                aria_hidden="true",
+            ),
             lanes,
             class_="vs-lanes",
             role="group",
@@ -83,7 +89,7 @@ def timeline(
 
 
 def axis_end(seconds: float) -> float:
-    """The smallest of 1, 2, 3, 5 times a power of ten that is not below `seconds` (at least 0.1)."""
+    """The least of 1, 2, 3, 5 times a power of ten that is not below `seconds` (0.1 or more)."""
     power = -1
     while True:
         for step in _NICE:
@@ -117,7 +123,7 @@ def _lane(
     ]
     return tag(
         "div",
-        tag("div", t.first(f"method.{method}.title", "method.other"), class_="vs-lane-name"),
+        tag("div", named("method", method, t), class_="vs-lane-name"),
         tag("div", bars, class_="vs-lane", style=f"--rows:{max(rows) + 1}"),
         class_="vs-lane-row",
         data_key=f"{prefix}-lane-{method}",
@@ -135,15 +141,10 @@ def _bar(
     prefix: str,
 ) -> Html:
     left, width = 100 * span[0] / end, 100 * (span[1] - span[0]) / end
-    css = ["vs-bar", f"vs-kind-{call.kind}"]
-    css += ["vs-bar-cached"] if call.cached else []
-    css += ["vs-bar-failed"] if call.error is not None else []
-    css += ["vs-bar-retry"] if call.attempt > 1 else []
-    css += ["vs-bar-open"] if call.end is None else []
     return tag(
         "button",
         type="button",
-        class_=" ".join(css),
+        class_=f"vs-bar {_look(call)}",
         style=f"left:{left:.2f}%;width:{width:.2f}%;--row:{row}",
         aria_label=_title(call, clock, t),
         aria_controls=f"{prefix}-call-{index}",
@@ -153,6 +154,18 @@ def _bar(
     )
 
 
+def _look(call: CallBar) -> str:
+    """The classes that tell kinds and fates of calls apart."""
+    fates = {
+        "cached": call.cached,
+        "failed": call.error is not None,
+        "retry": call.attempt > 1,
+        "open": call.end is None,
+    }
+    marks = [f"vs-bar-{fate}" for fate, so in fates.items() if so]
+    return " ".join([f"vs-kind-{call.kind}", *marks])
+
+
 def _end(call: CallBar, clock: float) -> float:
     return clock if call.end is None else call.end
 
@@ -160,15 +173,11 @@ def _end(call: CallBar, clock: float) -> float:
 def _title(call: CallBar, clock: float, t: Catalogue) -> str:
     parts = [
         t(f"timeline.kind.{call.kind}"),
-        _step(call, t),
+        named("step", call.step, t),
         call.model,
         duration(_end(call, clock) - call.start, t),
     ]
     return " · ".join([*filter(None, parts), *_remarks(call, t)])
-
-
-def _step(call: CallBar, t: Catalogue) -> str:
-    return t(f"step.{call.step}") if t.has(f"step.{call.step}") else call.step
 
 
 def _remarks(call: CallBar, t: Catalogue) -> list[str]:
@@ -181,7 +190,9 @@ def _remarks(call: CallBar, t: Catalogue) -> list[str]:
 def _ticks(end: float, t: Catalogue) -> list[Html]:
     steps = _TICKS[f"{end:e}"[0]]
     return [
-        tag("span", duration(end * i / steps, t) if i else "0", style=f"left:{100 * i / steps:.4g}%")
+        tag(
+            "span", duration(end * i / steps, t) if i else "0", style=f"left:{100 * i / steps:.4g}%"
+        )
         for i in range(steps + 1)
     ]
 
@@ -223,7 +234,7 @@ def _entry(call: CallBar, index: int, clock: float, t: Catalogue, prefix: str) -
     if call.completion_tokens is not None:
         numbers.append(t("timeline.completion_tokens", count=integer(call.completion_tokens)))
     if call.role:
-        numbers.append(t("timeline.role", value=t.first(f"role.{call.role}", "role.other")))
+        numbers.append(t("timeline.role", value=named("role", call.role, t)))
     turns = [_turn(t(f"timeline.turn.{m.role}"), m.content) for m in call.prompt]
     if call.reply:
         turns.append(_turn(t(f"timeline.reply.{call.kind}"), call.reply, "vs-turn-reply"))
@@ -233,8 +244,8 @@ def _entry(call: CallBar, index: int, clock: float, t: Catalogue, prefix: str) -
         "details",
         tag(
             "summary",
-            tag("i", class_=f"vs-swatch vs-kind-{call.kind}"),
-            tag("span", t.first(f"method.{call.method}.title", "method.other"), class_="vs-strong"),
+            tag("i", class_=f"vs-swatch {_look(call)}"),
+            tag("span", named("method", call.method, t), class_="vs-strong"),
             " ",
             tag("span", _title(call, clock, t), class_="vs-num"),
         ),

@@ -7,6 +7,7 @@ tokens' probabilities, so it is never above the least of them; its entropy is th
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -90,4 +91,4 @@ def text_units(length: int, tokens: Sequence[Token], cuts: Iterable[int] = ()) -
 def _bare(start: int, end: int, edges: list[int]) -> list[Unit]:
     inside = edges[bisect_left(edges, start + 1) : bisect_left(edges, end)]
     stops = [start, *dict.fromkeys(inside), end]
-    return [Unit(a, b) for a, b in zip(stops, stops[1:], strict=False) if a < b]
+    return [Unit(a, b) for a, b in itertools.pairwise(stops) if a < b]

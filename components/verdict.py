@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from components.markup import Child, Html, tag
 from components.messages import Catalogue
 from pipelines.run.events import Verdict
 
-__all__ = ["STATUS_SIGNS", "VERDICT_SIGNS", "Status", "status_badge", "verdict_badge"]
+__all__ = ["STATUS_SIGNS", "VERDICT_SIGNS", "Status", "distinct", "status_badge", "verdict_badge"]
 
 Status = Literal["waiting", "running", "done", "failed", "cancelled", "unsupported"]
 
@@ -41,6 +42,12 @@ def verdict_badge(verdict: Verdict, t: Catalogue, label: str | None = None) -> H
 def status_badge(status: Status, t: Catalogue, label: str | None = None) -> Html:
     """How far something is, as a badge; what runs carries a quiet pulse instead of a sign."""
     return _badge("status", status, STATUS_SIGNS[status], label or t(f"status.{status}"))
+
+
+def distinct(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """The different verdicts among `verdicts`, always in the same order."""
+    present = set(verdicts)
+    return [verdict for verdict in VERDICT_SIGNS if verdict in present]
 
 
 def _badge(kind: str, value: str, sign: str, label: Child) -> Html:

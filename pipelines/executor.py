@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -18,6 +18,7 @@ from pipelines.run.live import LiveRun
 from pipelines.run.pool import Slot
 from pipelines.run.scope import Scope, unexpected
 from pipelines.run.spec import RunSpec
+from pipelines.run.wrappers import RetryPolicy
 from pipelines.text import detect_language
 from pipelines.types import Answer
 
@@ -97,7 +98,12 @@ def start_event(live: LiveRun, plan: Plan, created: float) -> RunStarted:
     )
 
 
-async def execute(live: LiveRun, plan: Plan, gather_materials: Callable[[], Any]) -> None:
+async def execute(
+    live: LiveRun,
+    plan: Plan,
+    gather_materials: Callable[[], Awaitable[Materials]],
+    retry: RetryPolicy,
+) -> None:
     """Run every method of `plan` and end the run with exactly one terminal event.
 
     A method that fails does not touch the others; the run fails only when none answered. Being
@@ -108,9 +114,9 @@ async def execute(live: LiveRun, plan: Plan, gather_materials: Callable[[], Any]
         live.recorder.emit(event_type, span=_ROOT, parent=None, **fields)
 
     try:
-        materials: Materials = await gather_materials()
+        materials = await gather_materials()
         results = await asyncio.gather(
-            *(_run_method(live, plan, materials, *chosen) for chosen in plan.methods)
+            *(_run_method(live, plan, materials, retry, *chosen) for chosen in plan.methods)
         )
     except VeriscopeError as error:
         terminal(RunFailed, error=error.info())
@@ -132,7 +138,12 @@ async def execute(live: LiveRun, plan: Plan, gather_materials: Callable[[], Any]
 
 
 async def _run_method(
-    live: LiveRun, plan: Plan, materials: Materials, method: Method[Any], settings: Settings
+    live: LiveRun,
+    plan: Plan,
+    materials: Materials,
+    retry: RetryPolicy,
+    method: Method[Any],
+    settings: Settings,
 ) -> Answer | VeriscopeError:
     capabilities = {role: slot.model.capabilities for role, slot in materials.slots.items()}
     root = Scope(
@@ -145,6 +156,7 @@ async def _run_method(
         parent=None,
         seed=plan.spec.seed,
         reproducible=plan.spec.reproducible,
+        retry=retry,
     )
     described = {role: can.model_dump(mode="json") for role, can in capabilities.items()}
     try:

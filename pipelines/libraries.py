@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 from pipelines.errors import NotFoundError
 from pipelines.retrieval.base import Retriever
-from pipelines.retrieval.embedders import default_embedder
+from pipelines.retrieval.embedders import LibraryEmbedder, default_embedder
 from pipelines.retrieval.index import (
     IndexReport,
     LibraryIndex,
@@ -26,10 +27,19 @@ SAMPLE_LIBRARY = Path(__file__).parents[1] / "sample_data" / "library"
 
 
 class Libraries:
-    """Libraries by name. `indexes` is where their indexes are kept."""
+    """Libraries by name. `indexes` is where their indexes are kept.
 
-    def __init__(self, indexes: Path, folders: dict[str, Path] | None = None) -> None:
+    `find_embedder` gives what makes vectors, or None to search by words alone.
+    """
+
+    def __init__(
+        self,
+        indexes: Path,
+        folders: dict[str, Path] | None = None,
+        find_embedder: Callable[[], LibraryEmbedder | None] = default_embedder,
+    ) -> None:
         self._indexes = indexes
+        self._find_embedder = find_embedder
         self._folders = {"sample": SAMPLE_LIBRARY} | (folders or {})
         self._open: dict[str, LibraryIndex] = {}
         self._lock = asyncio.Lock()
@@ -77,6 +87,7 @@ class Libraries:
 
         progress(0, 0)
         try:
-            return build_index(folder, self._indexes / name, default_embedder(), progress=progress)
+            embedder = self._find_embedder()
+            return build_index(folder, self._indexes / name, embedder, progress=progress)
         finally:
             self._loading.pop(name, None)

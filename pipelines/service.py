@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Coroutine, Mapping
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +23,7 @@ from pipelines.run.pool import Loading, ModelPool
 from pipelines.run.replay import replay_retriever, replay_slots
 from pipelines.run.spec import ModelSpec, RunSpec
 from pipelines.run.trace import Trace
+from pipelines.run.wrappers import RetryPolicy
 from pipelines.store import RunStore, new_run_id
 
 __all__ = ["Service"]
@@ -46,6 +48,7 @@ class Service:
         libraries: Libraries | None = None,
         unwatched_after: float = 30.0,
         look_every: float = 1.0,
+        retry: RetryPolicy | None = None,
     ) -> None:
         data.mkdir(parents=True, exist_ok=True)
         self.store = RunStore(database_url or f"sqlite:///{data / 'veriscope.db'}")
@@ -53,6 +56,7 @@ class Service:
         self.libraries = libraries or Libraries(data / "index")
         self._unwatched_after = unwatched_after
         self._look_every = look_every
+        self._retry = retry or RetryPolicy()
         self._live: dict[str, LiveRun] = {}
         self._chores: set[asyncio.Task[None]] = set()
 
@@ -68,13 +72,14 @@ class Service:
 
     async def stream(
         self, spec: RunSpec, *, owner: str, keys: Keys | None = None
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event]:
         """Start a run and yield its events to the last; leaving early stops the run."""
         run_id = await self.start(spec, owner=owner, keys=keys)
-        async for event in self.follow(run_id, owner=owner):
-            yield event
+        async with aclosing(self.follow(run_id, owner=owner)) as events:
+            async for event in events:
+                yield event
 
-    async def follow(self, run_id: str, *, owner: str) -> AsyncIterator[Event]:
+    async def follow(self, run_id: str, *, owner: str) -> AsyncGenerator[Event]:
         """The events of a run, past and to come; leaving a live run early stops it."""
         subscription = await self.watch(run_id, owner=owner)
         try:
@@ -101,7 +106,7 @@ class Service:
     ) -> bool:
         """End a run's calls and wait until it has ended; False when it had ended already."""
         live = self._live.get(run_id)
-        if live is None or live.owner != owner or live.task is None:
+        if live is None or live.owner != owner or live.task is None or live.task.done():
             return False
         live.cancel_reason = reason
         live.task.cancel()
@@ -114,6 +119,13 @@ class Service:
         if live is not None and live.owner == owner:
             return live.trace()
         return await asyncio.to_thread(self.store.load, run_id, owner)
+
+    async def delete(self, run_id: str, *, owner: str) -> None:
+        """Forget a run; one that is under way is stopped first."""
+        await self.stop(run_id, owner=owner)
+        if (live := self._live.get(run_id)) is not None and live.owner == owner:
+            await live.kept.wait()
+        await asyncio.to_thread(self.store.delete, run_id, owner)
 
     def is_live(self, run_id: str) -> bool:
         """Whether the run is still under way."""
@@ -148,10 +160,12 @@ class Service:
                 return Materials(replay_slots(source), replay_retriever(source))
             return await self._materials(plan, keys)
 
+        live.task = asyncio.create_task(execute(live, plan, materials, self._retry))
         self._live[run_id] = live
-        live.task = asyncio.create_task(execute(live, plan, materials))
         self._chore(self._keep(live, kept))
         self._chore(self._mind(live))
+        # Let it begin: a task that is cancelled before it ran at all could not end its run.
+        await asyncio.sleep(0)
         return run_id
 
     async def _materials(self, plan: Plan, keys: Keys) -> Materials:
@@ -177,6 +191,7 @@ class Service:
                 await asyncio.to_thread(self.store.append, live.run_id, batch)
         finally:
             del self._live[live.run_id]
+            live.kept.set()
 
     async def _mind(self, live: LiveRun) -> None:
         """End a run that nobody watches any more."""

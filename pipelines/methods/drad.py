@@ -138,7 +138,7 @@ class _Writer:
         self.question = question
         self.scope = scope
         self.settings = settings
-        self.recognizer = EntityRecognizer.shared()
+        self.recognizer = EntityRecognizer()
         self.source = confidence.choose_source(scope, settings.confidence)
         # Offset of the last sentence that was revised or found beyond revising.
         self.settled = -1

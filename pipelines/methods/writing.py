@@ -10,7 +10,7 @@ from pipelines.prompts import Prompts
 from pipelines.run.scope import Scope
 from pipelines.types import Generation, Message
 
-__all__ = ["continue_text", "sample_continuations"]
+__all__ = ["continue_text", "joined_to", "sample_continuations"]
 
 
 async def continue_text(
@@ -34,7 +34,7 @@ async def continue_text(
         logprobs=step.model().capabilities.logprobs,
     )
     written = await step.write(request, watch=watch)
-    return written if _is_handed(step, prefix) else _joined_to(prefix, written)
+    return written if _is_handed(step, prefix) else joined_to(prefix, written)
 
 
 async def sample_continuations(
@@ -58,7 +58,7 @@ async def sample_continuations(
     drawn = await step.model().generate(request)
     if _is_handed(step, prefix):
         return list(drawn)
-    return [_joined_to(prefix, sample) for sample in drawn]
+    return [joined_to(prefix, sample) for sample in drawn]
 
 
 def _is_handed(step: Scope, prefix: str) -> bool:
@@ -82,7 +82,7 @@ def _going_on(
     return (*messages[:-1], Message(role="user", content=asked))
 
 
-def _joined_to(prefix: str, written: Generation) -> Generation:
+def joined_to(prefix: str, written: Generation) -> Generation:
     """`written` without a repeated prefix and with the space that keeps two words apart."""
     drop = len(prefix) if written.text.startswith(prefix) else 0
     text = written.text[drop:]

@@ -38,9 +38,7 @@ def _embedded(*, progress: Progress, name: str, **_: Any) -> Model:
     from pipelines.models.local import LocalModel
 
     weights = gguf_path()
-    return LocalModel(
-        str(weights.parent), name=name, gguf_file=weights.name, progress=progress
-    )
+    return LocalModel(str(weights.parent), name=name, gguf_file=weights.name, progress=progress)
 
 
 def _local(*, progress: Progress, name: str, model: str, **overrides: Any) -> Model:
@@ -52,9 +50,7 @@ def _local(*, progress: Progress, name: str, model: str, **overrides: Any) -> Mo
         )
     from pipelines.models.local import LocalModel
 
-    return LocalModel(
-        model, name=name, languages=overrides.get("languages"), progress=progress
-    )
+    return LocalModel(model, name=name, languages=overrides.get("languages"), progress=progress)
 
 
 def _openai(

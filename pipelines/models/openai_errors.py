@@ -1,7 +1,8 @@
 """From what an OpenAI-compatible server said, or failed to say, to the project's typed errors."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -39,10 +40,18 @@ class ErrorReader:
         self._host = host
         self._key = key
 
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn what the client raises, or what a misshapen reply causes, into a typed error."""
+        try:
+            yield
+        except (openai.OpenAIError, httpx2.HTTPError) as error:
+            raise self.read(error) from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise self.invalid("its answer could not be read") from error
+
     def read(self, error: Exception) -> VeriscopeError:
-        """The typed error for what the client raised; `error` itself where it is one already."""
-        if isinstance(error, VeriscopeError):
-            return error
+        """The typed error for what the client raised."""
         if isinstance(error, openai.APIStatusError):
             headers = error.response.headers
             return self._status(error.status_code, error.body, error.code, headers)
@@ -50,7 +59,7 @@ class ErrorReader:
             return self._connection(error)
         if isinstance(error, openai.APIError):
             return self._in_stream(error)
-        return self.invalid("its answer could not be read")
+        return self.invalid("the connection was cut before the answer was complete")
 
     def invalid(self, what: str) -> InvalidReplyError:
         """The reply is not what the protocol promises."""

@@ -1,69 +1,48 @@
 """Models behind any server that speaks the OpenAI chat protocol."""
 
 import asyncio
-import hashlib
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from typing import Any, Literal
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 import httpx2
 import openai
-from openai.types.chat import ChatCompletion
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from pipelines.errors import AuthenticationError, CapabilityError, InvalidInputError
-from pipelines.models.base import Capabilities, GenerationRequest, Model, Watcher
+from pipelines.models.base import Capabilities, Delta, GenerationRequest, Model, Watcher
 from pipelines.models.gate import CallGate
 from pipelines.models.openai_errors import ErrorReader, server_words
+from pipelines.models.openai_request import PrefillStyle, chat_body, objections, prefix_of
 from pipelines.models.reply import ReplyBuilder
-from pipelines.types import Generation, Usage
+from pipelines.types import Generation, Language, Usage
 
-__all__ = ["ASSUMED", "DEFAULT_BASE_URL", "OpenAIModel", "PrefillStyle", "sampling_seed"]
+__all__ = ["DEFAULT_BASE_URL", "OpenAIModel", "PrefillStyle"]
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 
-PrefillStyle = Literal["native", "vllm"]
-"""How a server is told to continue a final assistant message: "native" does so by itself
-(llama.cpp, Ollama), "vllm" wants `continue_final_message` (vLLM, SGLang). A server that refuses
-the extra fields is asked again without them, so "vllm" does no harm elsewhere."""
-
-ASSUMED = Capabilities(
-    languages=frozenset({"en", "zh"}),
-    logprobs=True,
-    top_logprobs=20,
-    structured_output=True,
-    streaming=True,
-)
-"""What a server is taken to offer until the capability probe has looked."""
-
-# Fields a server may refuse without the request losing its meaning: the answer is asked for again
-# without them, and they are left out from then on.
-_DISPENSABLE = (
-    "stream_options",
-    "seed",
-    "n",
-    "response_format",
-    "continue_final_message",
-    "add_generation_prompt",
-)
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_CONNECT_SECONDS = 10.0
+_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class OpenAIModel(Model):
     """A model by its id at an OpenAI-compatible address; one call is one attempt.
 
-    `capabilities` is what the server is taken to offer, `prefill` aside, which follows from
-    `prefill_style` (None: a final assistant message cannot be continued). `timeout` is in seconds
-    and bounds the wait for the next bytes. `always_stream` streams unwatched calls too, so that
-    cancelling ends the work at once on servers that look for a lost reader only then. `native_n`
-    asks for several texts in one request; where the server gives fewer, and without it, each is
-    asked for by itself. `reproducible_body` is added to reproducible requests, which run alone
-    among the calls that share `gate`; `extra_body` to all.
+    `top_logprobs` (0: none), `prefill`, `structured_output` and `languages` say what the server
+    offers; None is the usual: 20, not known to continue a begun answer, constrained output, English
+    and Chinese. A begun answer is sent as `prefill_style` wants it unless `prefill` is False.
+    `timeout` is in seconds and bounds the wait for the next bytes. `always_stream` streams
+    unwatched calls too: a server notices sooner that nobody reads a stream any more, so cancelling
+    ends its work at once. `native_n` asks for several texts in one request; where the server gives
+    fewer, and without it, each is asked for by itself. `extra_body` is added to every request,
+    `reproducible_body` to reproducible ones, which have the server to themselves among the calls
+    that share `gate`.
 
     Sampling beyond temperature (top-p and the like) is left to the server's defaults. The key, the
-    address, the organisation and further headers come from the arguments alone, never from the
-    environment; a proxy of the environment is used except for an address on this machine.
+    address and the organisation come from the arguments alone, never from the environment; its
+    proxy is used except for an address on this machine. Optional fields that a server refuses are
+    left out, and the answer is asked for again.
 
     llama.cpp merges the tokens of a character it wrote in several into one and reports the
     probability of the last of them, which is too high for such a character.
@@ -77,8 +56,12 @@ class OpenAIModel(Model):
         base_url: str | None = None,
         api_key: str | None = None,
         provider: str | None = None,
-        capabilities: Capabilities = ASSUMED,
-        prefill_style: PrefillStyle | None = None,
+        top_logprobs: int | None = None,
+        prefill: bool | None = None,
+        structured_output: bool | None = None,
+        languages: Collection[Language] | None = None,
+        streaming: bool = True,
+        prefill_style: PrefillStyle = "vllm",
         timeout: float = 120.0,
         always_stream: bool = False,
         native_n: bool = True,
@@ -88,13 +71,21 @@ class OpenAIModel(Model):
     ) -> None:
         self.name = name
         self._model = model
-        self._base_url, host, self._local = _address(base_url or DEFAULT_BASE_URL)
+        self._base_url, host, self._on_this_machine = _address(base_url or DEFAULT_BASE_URL)
         self.provider = provider or host
         self._key = _usable_key(api_key, self.provider)
-        self._capabilities = capabilities.model_copy(update={"prefill": prefill_style is not None})
-        self._prefill_style = prefill_style
+        alternatives = 20 if top_logprobs is None else top_logprobs
+        self._capabilities = Capabilities(
+            languages=frozenset(("en", "zh") if languages is None else languages),
+            logprobs=alternatives > 0,
+            top_logprobs=alternatives,
+            structured_output=structured_output is not False,
+            streaming=streaming,
+            prefill=prefill is True,
+        )
+        self._prefill_style: PrefillStyle | None = None if prefill is False else prefill_style
         self._timeout = timeout
-        self._always_stream = always_stream and capabilities.streaming
+        self._always_stream = always_stream
         self._native_n = native_n
         self._extra_body = dict(extra_body or {})
         self._reproducible_body = dict(reproducible_body or {})
@@ -103,6 +94,7 @@ class OpenAIModel(Model):
         self._errors = ErrorReader(
             name=name, model=model, provider=self.provider, host=host, key=self._key
         )
+        # A connection belongs to the event loop it was opened in.
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, openai.AsyncOpenAI] = (
             WeakKeyDictionary()
         )
@@ -118,28 +110,33 @@ class OpenAIModel(Model):
         """Write `request.n` texts; raises CapabilityError where log-probabilities stay away."""
         if request.logprobs and not self._capabilities.logprobs:
             raise self._errors.no_logprobs()
-        if _prefix(request) and self._prefill_style is None:
+        if prefix_of(request) and self._prefill_style is None:
             raise CapabilityError(
                 f"{self.name} answers a text that was begun instead of continuing it.",
                 remedy="Choose a model that continues, or a method that does not need it.",
                 provider=self.provider,
             )
         async with self._gate.enter(alone=request.reproducible):
+            together = self._native_n and not request.reproducible and "n" not in self._refused
+            texts = await self._ask(request, request.n if together else 1, 0, watch)
+            missing = range(len(texts), request.n)
             if request.reproducible:
-                texts = [
-                    (await self._ask(request, 1, index, None if index else watch))[0]
-                    for index in range(request.n)
-                ]
-                return tuple(texts)
-            together = self._native_n and "n" not in self._refused
-            texts = list(await self._ask(request, request.n if together else 1, 0, watch))
-            texts += await self._each(request, range(len(texts), request.n))
-            return tuple(texts[: request.n])
+                for index in missing:
+                    texts += await self._ask(request, 1, index, None)
+            elif missing:
+                texts += await self._each(request, missing)
+            return tuple(texts)
+
+    async def aclose(self) -> None:
+        """Close the connections opened in the running event loop."""
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.close()
 
     async def _each(self, request: GenerationRequest, indices: range) -> list[Generation]:
         tasks = [asyncio.ensure_future(self._ask(request, 1, index, None)) for index in indices]
         try:
-            return [texts[0] for texts in await asyncio.gather(*tasks)]
+            return [text for texts in await asyncio.gather(*tasks) for text in texts]
         finally:
             for task in tasks:
                 task.cancel()
@@ -147,22 +144,190 @@ class OpenAIModel(Model):
 
     async def _ask(
         self, request: GenerationRequest, n: int, index: int, watch: Watcher | None
-    ) -> tuple[Generation, ...]:
-        """One request for `n` texts, the first of which is sample `index`."""
-        streamed = self._always_stream or (watch is not None and self._capabilities.streaming)
-        body = self._body(request, n, index, streamed)
-        replies = [
-            ReplyBuilder(logprobs=request.logprobs, prefix=_prefix(request)) for _ in range(n)
-        ]
-        try:
-            if streamed:
-                texts = await self._stream(body, replies, watch)
-            else:
-                texts = await self._whole(body, replies)
-                if watch is not None and texts[0].text:
-                    watch(_as_delta(texts[0]))
-        except Exception as error:
-            raise self._errors.read(error) from error
-        if request.logprobs and any(t.text and not r.has_pieces for t, r in zip(texts, replies)):
+    ) -> list[Generation]:
+        """The texts of one request, at most `n`; the first is the request's `index`-th."""
+        streamed = self._capabilities.streaming and (watch is not None or self._always_stream)
+        prefix = prefix_of(request)
+        replies = [ReplyBuilder(logprobs=request.logprobs, prefix=prefix) for _ in range(n)]
+        if streamed:
+            texts = await self._stream(request, index, replies, watch)
+        else:
+            texts = await self._whole(request, index, replies)
+            if watch is not None and texts[0].text:
+                watch(Delta(text=texts[0].text, tokens=texts[0].tokens or ()))
+        if request.logprobs and any(
+            text.text and not reply.has_pieces for text, reply in zip(texts, replies, strict=False)
+        ):
             raise self._errors.no_logprobs()
         return texts
+
+    async def _whole(
+        self, request: GenerationRequest, index: int, replies: Sequence[ReplyBuilder]
+    ) -> list[Generation]:
+        with self._errors.reading():
+            answer = await self._send(request, len(replies), index, streamed=False)
+            choices = answer.choices if isinstance(answer, ChatCompletion) else None
+            if not choices:
+                raise self._errors.invalid("there is no text in its answer")
+            usage, texts = _usage(answer), []
+            for choice, reply in zip(choices, replies, strict=False):
+                reply.add(choice.message.content or "", _entries(choice))
+                reply.close(choice.finish_reason or "stop")
+                texts.append(reply.generation(Usage() if texts else usage))
+            return texts
+
+    async def _stream(
+        self,
+        request: GenerationRequest,
+        index: int,
+        replies: Sequence[ReplyBuilder],
+        watch: Watcher | None,
+    ) -> list[Generation]:
+        usage = Usage()
+        with self._errors.reading():
+            stream = await self._send(request, len(replies), index, streamed=True)
+        async with stream:
+            while True:
+                with self._errors.reading():
+                    try:
+                        chunk: ChatCompletionChunk = await stream.__anext__()
+                    except StopAsyncIteration:
+                        break
+                    usage = _usage(chunk) if chunk.usage else usage
+                    delta = _take(chunk, replies)
+                if delta is not None and watch is not None and watch(delta):
+                    return [reply.stopped() for reply in replies]
+        first, *others = replies
+        if first.finish_reason is None:
+            raise self._errors.invalid("its stream broke off")
+        with self._errors.reading():
+            rest = first.rest()
+            done = [first, *(reply for reply in others if reply.finish_reason is not None)]
+            texts = [reply.generation(Usage() if reply is not first else usage) for reply in done]
+        if rest is not None and watch is not None:
+            watch(rest)
+        return texts
+
+    async def _send(self, request: GenerationRequest, n: int, index: int, *, streamed: bool) -> Any:
+        left_out: set[str] = set()
+        # Without a key the client insists on being told that none is meant.
+        headers = None if self._key else {"Authorization": openai.omit}
+        while True:
+            body = chat_body(
+                request,
+                model=self._model,
+                n=n,
+                index=index,
+                capabilities=self._capabilities,
+                prefill_style=self._prefill_style,
+                refused=self._refused | left_out,
+            )
+            extra = dict(self._extra_body)
+            if request.reproducible:
+                extra |= self._reproducible_body
+            if streamed:
+                body["stream"] = True
+                if "stream_options" not in self._refused:
+                    body["stream_options"] = {"include_usage": True}
+            for field in ("continue_final_message", "add_generation_prompt"):
+                if field in body:
+                    extra[field] = body.pop(field)
+            try:
+                return await self._client().chat.completions.create(
+                    **body, extra_body=extra, extra_headers=headers
+                )
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+                dropped = objections(server_words(error.body), body | extra)
+                if not dropped:
+                    raise
+                # A schema may be refused for what it says, so that the next one is worth a try.
+                left_out |= dropped
+                self._refused |= dropped - {"response_format"}
+
+    def _client(self) -> openai.AsyncOpenAI:
+        loop = asyncio.get_running_loop()
+        client = self._clients.get(loop)
+        if client is None:
+            client = self._clients[loop] = self._new_client()
+        return client
+
+    def _new_client(self) -> openai.AsyncOpenAI:
+        timeout = httpx2.Timeout(self._timeout, connect=_CONNECT_SECONDS)
+        # A local server may keep a worker per open connection, and opening one costs nothing there.
+        kept = 0 if self._on_this_machine else 20
+        client = openai.AsyncOpenAI(
+            api_key=self._key or "",
+            admin_api_key="",
+            webhook_secret="",
+            base_url=self._base_url,
+            timeout=timeout,
+            max_retries=0,
+            http_client=httpx2.AsyncClient(
+                timeout=timeout,
+                limits=httpx2.Limits(max_connections=None, max_keepalive_connections=kept),
+                trust_env=not self._on_this_machine,
+            ),
+        )
+        # The client fills these from environment variables even where arguments are given.
+        client.organization = client.project = None
+        client._custom_headers = {}
+        return client
+
+
+def _take(chunk: ChatCompletionChunk, replies: Sequence[ReplyBuilder]) -> Delta | None:
+    """Add a chunk to its replies; returns what can be shown of the first."""
+    shown: Delta | None = None
+    for choice in chunk.choices or ():
+        if not 0 <= choice.index < len(replies):
+            continue
+        reply = replies[choice.index]
+        content = choice.delta.content or ""
+        extra = choice.delta.model_extra or {}
+        hidden = not content and (extra.get("reasoning_content") or extra.get("reasoning"))
+        delta = reply.add(content, () if hidden else _entries(choice))
+        if choice.finish_reason:
+            reply.close(choice.finish_reason)
+        if choice.index == 0 and delta is not None:
+            shown = delta
+    return shown
+
+
+def _entries(choice: Any) -> list[dict[str, Any]]:
+    logprobs = choice.logprobs
+    return [entry.model_dump(warnings=False) for entry in (logprobs and logprobs.content) or ()]
+
+
+def _usage(answer: ChatCompletion | ChatCompletionChunk) -> Usage:
+    usage = answer.usage
+    if usage is None:
+        return Usage()
+    return Usage(
+        prompt_tokens=usage.prompt_tokens or 0, completion_tokens=usage.completion_tokens or 0
+    )
+
+
+def _address(url: str) -> tuple[str, str, bool]:
+    """The base URL, its host for messages, and whether that is this machine."""
+    url = url.strip().rstrip("/").removesuffix("/chat/completions")
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        parts, host, port = urlsplit(""), None, None
+    if parts.scheme not in ("http", "https") or not host or parts.username or parts.query:
+        raise InvalidInputError(
+            "The address of the model server is not a web address.",
+            remedy="Enter it like https://example.com/v1, without a key in it.",
+        )
+    return url, f"{host}:{port}" if port else host, host in _LOOPBACK
+
+
+def _usable_key(key: str | None, provider: str) -> str | None:
+    key = (key or "").strip()
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise AuthenticationError(
+            "The key holds characters that no key has.",
+            remedy="Copy it again, without quotes or spaces.",
+            provider=provider,
+        )
+    return key or None

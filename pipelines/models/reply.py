@@ -63,13 +63,28 @@ class ReplyBuilder:
         rest = text[self._length :]
         if not self._logprobs:
             return self._show(rest.partition(REPLACEMENT)[0], [])
-        decoded = decode_complete(b"".join(piece.data for piece in self._open))
-        if self._matched and not (rest.startswith(decoded) or decoded.startswith(rest)):
-            # The entries belong to something else; `generation` finds their place in the whole.
-            self._matched = False
+        decoded = self._decoded()
+        if self._matched and not _agree(rest, decoded):
+            if self._length == 0:
+                self._drop_blank()
+                decoded = self._decoded()
+            # Else the entries belong to something more than the text; `place` sorts that out.
+            self._matched = _agree(rest, decoded)
         if not self._matched:
             return self._show(rest.partition(REPLACEMENT)[0], [])
         return self._show_matched(rest, min(len(rest), len(decoded)))
+
+    def _decoded(self) -> str:
+        return decode_complete(b"".join(piece.data for piece in self._open))
+
+    def _drop_blank(self) -> None:
+        """Forget white space before the text, which some servers trim from it."""
+        while self._open:
+            first = self._open[0]
+            self._open[0] = first._replace(data=first.data.lstrip())
+            if self._open[0].data or not first.data:
+                return
+            del self._open[0]
 
     def _show_matched(self, rest: str, ready: int) -> Delta | None:
         spans = token_spans([piece.data for piece in self._open])
@@ -102,9 +117,7 @@ class ReplyBuilder:
         if not prefix:
             return content
         written = decode_complete(b"".join(piece.data for piece in self._pieces))
-        new = bool(written and content) and (
-            content.startswith(written) or written.startswith(content)
-        )
+        new = bool(written and content) and _agree(content, written)
         if not new and content.startswith(prefix):
             return content[len(prefix) :]
         if not new and prefix.startswith(content):
@@ -139,3 +152,7 @@ class ReplyBuilder:
         text = self._without_prefix()
         text = self._content if text is None else text
         return place(self._pieces, text) if self._logprobs else (text, None)
+
+
+def _agree(text: str, decoded: str) -> bool:
+    return text.startswith(decoded) or decoded.startswith(text)

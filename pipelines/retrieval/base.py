@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.types import Passage
+from pipelines.types import Language, Passage
 
 
 class Retriever(ABC):
@@ -23,9 +23,10 @@ class Retriever(ABC):
 
 
 class Embedder(Protocol):
-    """Maps texts to vectors."""
+    """Maps texts of its `languages` to vectors."""
 
     name: str
+    languages: frozenset[Language]
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors, shape [len(texts), d], float32."""

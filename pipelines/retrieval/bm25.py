@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from pipelines.retrieval.tokens import query_terms, terms
 from pipelines.types import Passage
 
 __all__ = ["BM25Index", "BM25Retriever", "best_positions"]
+
+# It sets its own logger to DEBUG, which every handler of the application would then print.
+logging.getLogger("bm25s").setLevel(logging.WARNING)
 
 K1 = 1.2
 B = 0.75

@@ -9,7 +9,7 @@ from pipelines.retrieval import builds
 from pipelines.retrieval.bm25 import BM25Index
 from pipelines.retrieval.dense import DenseIndex
 from pipelines.retrieval.embedders import LibraryEmbedder
-from pipelines.retrieval.manifest import Manifest
+from pipelines.retrieval.manifest import Manifest, current_rules
 from pipelines.retrieval.store import PassageStore
 
 __all__ = ["LibraryIndex", "current_index"]
@@ -46,7 +46,7 @@ def current_index(target: Path) -> LibraryIndex | None:
 
 def _open_build(build: Path) -> LibraryIndex:
     manifest = builds.read_manifest(build)
-    if not manifest.follows_rules():
+    if manifest.rules != current_rules():
         raise ValueError("The index was made by other rules.")
     embedded = any(entry.embedded and entry.passages for entry in manifest.documents)
     index = LibraryIndex(

@@ -14,7 +14,7 @@ from pipelines.retrieval.passages import CUTTING_RULES
 from pipelines.retrieval.tokens import TERM_RULES
 from pipelines.types import Frozen, Language
 
-__all__ = ["DocumentEntry", "Manifest", "digest"]
+__all__ = ["DocumentEntry", "Manifest", "current_rules", "digest"]
 
 _FORMAT = 1
 
@@ -32,26 +32,21 @@ class DocumentEntry(Frozen):
     embedded: bool
 
 
+def current_rules() -> str:
+    """Names everything in the program that shapes an index. One with other rules is useless."""
+    return f"format {_FORMAT}, cutting {CUTTING_RULES}, terms {TERM_RULES}"
+
+
 class Manifest(Frozen):
     """What an index was made of and by which rules. `files` maps every file to its size in bytes.
 
     `embedder` is None for an index without vectors.
     """
 
-    format: int = _FORMAT
-    cutting_rules: int = CUTTING_RULES
-    term_rules: int = TERM_RULES
+    rules: str = Field(default_factory=current_rules)
     embedder: str | None
     documents: tuple[DocumentEntry, ...]
     files: dict[str, int] = Field(default_factory=dict)
-
-    def follows_rules(self) -> bool:
-        """Whether the index was made by the rules of this version of the program."""
-        return (self.format, self.cutting_rules, self.term_rules) == (
-            _FORMAT,
-            CUTTING_RULES,
-            TERM_RULES,
-        )
 
     def serves(self, embedder: LibraryEmbedder | None) -> bool:
         """Whether the vectors are the `embedder`'s; without one, any index will do."""

@@ -103,6 +103,8 @@ class LiveRun:
         self.recorder = Recorder(run_id, self._publish, clock)
         self.task: asyncio.Task[None] | None = None
         self.cancel_reason: Literal["stopped", "unwatched", "shutdown"] = "stopped"
+        # Set once the last event is in the store.
+        self.kept = asyncio.Event()
         self._store = store
         self._clock = clock
         self._lock = threading.Lock()

@@ -122,8 +122,10 @@ class AdvisoryPresence(Presence):
     def close(self) -> None:
         with self._guard:
             if self._connection is not None:
-                # Returned to the pool, the connection would keep its lock.
-                self._connection.detach()
+                with suppress(DBAPIError):  # the connection may be gone, and the lock with it
+                    # Explicitly, for the server notices a closed connection only a moment later.
+                    unlock = func.pg_advisory_unlock(_key_of(self.writer))
+                    self._connection.execute(select(unlock))
                 self._connection.close()
                 self._connection = None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipelines.text.entity_types import Label
 from pipelines.text.lexicon import words
 
-__all__ = ["GAZETTEER", "TITLES", "cue_label", "looks_like_person"]
+__all__ = ["CUE_WORDS", "GAZETTEER", "SUFFIXES", "TITLES", "cue_label", "looks_like_person"]
 
 _PLACES: tuple[tuple[str, Label], ...] = (
     ("countries", "GPE"),
@@ -48,9 +48,13 @@ _FIRST_WORD: tuple[tuple[frozenset[str], Label], ...] = (
     (words("en_names", "event_prefixes"), "EVENT"),
     (words("en_names", "location_prefixes"), "LOC"),
 )
-_PARTICLES = frozenset("van von der den de da di del della dos bin ibn al ten ter".split())
+# Alone they only point back: "the University", "the Act", "the Company".
+CUE_WORDS = frozenset(
+    word for table, label in _LAST_WORD if label not in {"WORK_OF_ART", "EVENT"} for word in table
+)
+_PARTICLES = words("en_names", "particles")
 _LINKS = frozenset({"of", "for", "in", "and"})
-_NAME_ENDINGS = frozenset({"Jr.", "Jr", "Sr.", "Sr", "II", "III", "IV", "VI", "VII", "VIII"})
+SUFFIXES = frozenset({"Jr.", "Jr", "Sr.", "Sr", "II", "III", "IV", "VI", "VII", "VIII"})
 
 
 def cue_label(name: list[str]) -> Label | None:
@@ -60,6 +64,8 @@ def cue_label(name: list[str]) -> Label | None:
     """
     if len(name) < 2:
         return None
+    if name[-1].isdigit() and name[0] in {"Section", "Article", "Title", "Amendment"}:
+        return "LAW"
     if "&" in name:
         return "ORG"
     cut = next((i for i, word in enumerate(name) if i and word in _LINKS), len(name))
@@ -76,6 +82,6 @@ def looks_like_person(name: list[str]) -> bool:
     return (
         first in _GIVEN_NAMES
         or (initial and len(name) > 1 and first not in {"St.", "Mt."})
-        or name[-1] in _NAME_ENDINGS
+        or name[-1] in SUFFIXES
         or (len(name) > 2 and any(word in _PARTICLES for word in name[1:-1]))
     )

@@ -4,30 +4,38 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from spacy.tokens import Doc, Token
-
-from pipelines.text.english_labels import GAZETTEER, TITLES, cue_label, looks_like_person
+from pipelines.text.english_labels import (
+    CUE_WORDS,
+    GAZETTEER,
+    SUFFIXES,
+    TITLES,
+    cue_label,
+    looks_like_person,
+)
 from pipelines.text.english_words import ACRONYMS, is_common, is_function_word, may_modify
 from pipelines.text.lexicon import words
 
-__all__ = ["Name", "names"]
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Token
 
-_PARTICLES = frozenset(
-    "van von der den de da di del della du dos la le bin ibn al el ten ter y".split()
-)
+__all__ = ["Name", "names", "opens_sentence"]
+
+_PARTICLES = words("en_names", "particles")
+_INNER_PARTICLES = _PARTICLES | {"sur", "en", "upon", "on", "au"}
 _LINKS = {
     "of": words("en_names", "of_heads"),
     "for": words("en_names", "for_heads"),
     "and": words("en_names", "and_heads"),
     "in": frozenset({"Prize", "Award", "Medal"}),
 }
+_NUMBERED = words("en_names", "numbered_words")
 _OWNED = words("en_names", "owned_words")
-_AFTER_COMMA = frozenset("Inc. Inc Ltd. Ltd LLC Jr. Jr Sr. Sr".split())
+_AFTER_COMMA = frozenset(["Inc.", "Inc", "Ltd.", "Ltd", "LLC", "Jr.", "Jr", "Sr.", "Sr"])
 _YEAR = re.compile(r"1\d{3}|20\d{2}")
-_STOPS = frozenset(". ! ? : ; … ... • * - – — # > | ?! !!".split())
-_OPENING_MARKS = frozenset("\" “ ‘ ( [ { ' «".split())
+_STOPS = frozenset([*".!?:;…•*-–—#>|", "...", "?!", "!!"])
+_OPENING_MARKS = frozenset(['"', "“", "‘", "(", "[", "{", "'", "«"])
 
 
 class Name(NamedTuple):
@@ -69,10 +77,15 @@ def opens_sentence(doc: Doc, position: int) -> bool:
 
 def _can_be_name(token: Token) -> bool:
     text = token.text
-    if not any(character.isalpha() for character in text) or text in ACRONYMS:
+    if not any(character.isalpha() for character in text) or _plain(text) in ACRONYMS:
         return False
     capital = text[0].isupper() or (text[0].islower() and any(c.isupper() for c in text[1:3]))
     return (capital and text != "I") or text in GAZETTEER
+
+
+def _plain(text: str) -> str:
+    """An acronym without the -s of its plural."""
+    return text[:-1] if text.endswith("s") and text[:-1].isupper() else text
 
 
 def _extent(doc: Doc, start: int, busy: Collection[int]) -> int:
@@ -94,11 +107,13 @@ def _step(doc: Doc, start: int, end: int) -> int:
         return _step_joined(doc, start, end, following)
     if token.is_space or (last.text in {"Jr.", "Inc.", "Ltd."} and token.text != "Co."):
         return 0
-    if _can_be_name(token) and not is_function_word_inside(doc, end):
+    if _can_be_name(token) and not _never_inside(doc, end):
         return 1
     if token.text == "&" and token.whitespace_ and _name_at(doc, end + 1):
         return 2
-    if re.fullmatch(r"\d{1,4}", token.text) and not _YEAR.fullmatch(token.text):
+    if token.text == "I" and looks_like_person([last.text]):
+        return 1
+    if re.fullmatch(r"\d{1,4}(?:\.\d)?", token.text) and not _YEAR.fullmatch(token.text):
         return 1 if _takes_number(doc, start, end) else 0
     return _step_linked(doc, start, end)
 
@@ -108,9 +123,8 @@ def _step_joined(doc: Doc, start: int, end: int, following: list[str]) -> int:
     if following[0] in {"-", "–", "'", "’", "/"} and not doc[end].whitespace_:
         if _name_at(doc, end + 1):
             return 2
-        particle = following[1:2] and following[1] in _PARTICLES | {"sur", "en", "upon", "on", "au"}
-        hyphen = following[2:3] == ["-"]
-        return 3 if particle and hyphen else 0
+        particle = following[1:2] and following[1] in _INNER_PARTICLES
+        return 4 if particle and following[2:3] == ["-"] and _name_at(doc, end + 3) else 0
     if following[0] in {"'s", "’s"} and _name_at(doc, end + 1):
         owned = doc[_extent(doc, end + 1, ()) - 1].text if end + 1 < len(doc) else ""
         return 2 if owned in _OWNED else 0
@@ -144,7 +158,7 @@ def _step_linked(doc: Doc, start: int, end: int) -> int:
     return 2 + article if linked else 0
 
 
-def is_function_word_inside(doc: Doc, position: int) -> bool:
+def _never_inside(doc: Doc, position: int) -> bool:
     """Whether a capitalised token inside a sentence still is no part of a name."""
     token = doc[position]
     return token.text in {"I", "The", "A", "An", "And", "But", "He", "She", "It", "They", "We"} or (
@@ -157,8 +171,7 @@ def _name_at(doc: Doc, position: int) -> bool:
 
 
 def _takes_number(doc: Doc, start: int, end: int) -> bool:
-    phrase = doc[start : end + 1].text
-    return phrase in GAZETTEER or doc[end - 1].text in {"Apollo", "Boeing", "War", "Windows"}
+    return doc[start : end + 1].text in GAZETTEER or doc[end - 1].text in _NUMBERED
 
 
 def _article_before(doc: Doc, start: int) -> bool:
@@ -186,50 +199,65 @@ def _stays(doc: Doc, start: int, end: int) -> bool:
     if is_function_word(word):
         return False
     if len(run) > 1:
-        return looks_like_person(run) or word in TITLES or cue_label(run) is not None or (
-            not is_common(word)
+        return (
+            looks_like_person(run)
+            or word in TITLES
+            or cue_label(run) is not None
+            or (not is_common(word))
         )
     if is_common(word):
         return False
     following = doc[end].text if end < len(doc) else ""
-    if word in GAZETTEER or looks_like_person(run) or word.isupper():
+    if word in GAZETTEER or looks_like_person(run) or word.isupper() or not word.isascii():
         return True
     return not may_modify(following) and not _is_plural(word, following)
 
 
 def _is_plural(word: str, following: str) -> bool:
     """Whether "Bats sleep" rather than "Mars turns": a plural takes a verb without -s."""
+    if following in {"are", "were", "have", "do"}:
+        return True
     if not word.endswith("s") or word.endswith(("ss", "us", "is")):
         return False
-    return following in {"are", "were", "have", "do", "can", "may", "must", "often", "usually"} or (
-        following[:1].islower() and not following.endswith(("s", "ed")) and not
-        is_function_word(following)
+    return following in {"can", "may", "must", "often", "usually"} or (
+        following[:1].islower()
+        and not following.endswith(("s", "ed"))
+        and not is_function_word(following)
     )
 
 
 def _pieces(doc: Doc, start: int, end: int) -> Iterator[Name]:
-    """The run cut into names: titles dropped, a people's or a country's name before one split off."""
+    """The run cut into names: titles are dropped, a people or country before a name splits off."""
     run = [token.text for token in doc[start:end]]
-    if not run:
+    if not run or (len(run) == 1 and run[0] in CUE_WORDS and run[0] not in GAZETTEER):
         return
     if doc[start:end].text in GAZETTEER or cue_label(run) is not None:
         yield Name(start, end)
         return
     for i in range(len(run) - 1, -1, -1):
-        if run[i] in TITLES and not (i + 1 < len(run) and run[i + 1] in {"of", "-", "'s"}):
+        if run[i] in TITLES and not _is_surname(run, i) and run[i + 1 : i + 2] != ["-"]:
             first = i
             while first > 0 and run[first - 1] in TITLES:
                 first -= 1
             yield from _pieces(doc, start, start + first)
-            if i + 1 < len(run):
+            if run[i + 1 : i + 2] == ["of"]:
+                yield from _pieces(doc, start + i + 2, end)
+            elif i + 1 < len(run):
                 yield Name(start + i + 1, end, titled=True)
             return
     for width in (2, 1):
         head = doc[start : start + width].text
         if width < len(run) and GAZETTEER.get(head) in {"NORP", "GPE"} and run[width] != "-":
-            if looks_like_person(run) and GAZETTEER[head] == "GPE":
+            rest = run[width:]
+            if looks_like_person(run) or not (len(rest) == 1 or looks_like_person(rest)):
                 break
             yield Name(start, start + width)
             yield from _pieces(doc, start + width, end)
             return
     yield Name(start, end)
+
+
+def _is_surname(run: list[str], position: int) -> bool:
+    """Whether a word that can be a title ends a person's name: "Stephen King"."""
+    rest = run[position + 1 :]
+    return position > 0 and looks_like_person(run[:position]) and (not rest or rest[0] in SUFFIXES)

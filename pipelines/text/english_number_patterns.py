@@ -97,7 +97,7 @@ _MONEY_DIGITS = rf"\s?{_DIGITS}(?:\s?(?:bn|m|k|M|B|K)\b)?"
 _HOLIDAY = "|".join(
     re.escape(name) for name in sorted(words("en_names", "holidays"), key=len, reverse=True)
 )
-NUMBER_WORD = re.compile(rf"(?:{_APPROXIMATELY})(?:{_SPELLED_PART})\b")
+NUMBER_WORD = re.compile(rf"{_APPROXIMATELY}(?i:{_SPELLED_PART})\b")
 _NOT_INSIDE = r"(?<![\w.,$£€¥-])"
 
 # A group named "it" or "it2" marks the entity where the rule needs words around it.
@@ -183,10 +183,10 @@ _PATTERNS: tuple[tuple[Label, str], ...] = (
         r"(?i:one|a)[- ](?:third|quarter|fifth|tenth)\b|"
         r"\b(?i:half)(?= (?:of|the|its|their|his|her)\b)",
     ),
-    ("CARDINAL", r"\d{1,3}[–-]\d{1,3}\b(?:[–-]\d{1,3}\b)?"),
+    ("CARDINAL", r"\d{1,3}[–/-]\d{1,3}\b(?:[–-]\d{1,3}\b)?"),
     ("CARDINAL", rf"{_AMOUNT}(?![\w%]|\.\d|,\d)"),
     ("CARDINAL", r"\b(?i:(?:tens|hundreds|thousands|millions|billions|dozens))\b(?= of)"),
 )
-NUMBER_PATTERNS = tuple(
+NUMBER_PATTERNS: tuple[tuple[Label, re.Pattern[str]], ...] = tuple(
     (label, re.compile(f"{_NOT_INSIDE}(?:{pattern})")) for label, pattern in _PATTERNS
 )

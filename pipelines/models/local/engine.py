@@ -50,6 +50,11 @@ class Engine:
         config = model.config.get_text_config(decoder=True)
         self.context: int | None = getattr(config, "max_position_embeddings", None)
         accepted = inspect.signature(model.forward).parameters
+        # Purely recurrent models (Mamba) name their cache so; they have no columns to mask.
+        names = [name for name in ("past_key_values", "cache_params") if name in accepted]
+        if not names:
+            raise ValueError(f"{type(model).__name__} keeps no cache")
+        self._cache_name = names[0]
         self._positions = "position_ids" in accepted
         self._keeps = "logits_to_keep" in accepted
         empty = new_cache(model.config)
@@ -169,8 +174,8 @@ class Engine:
         width = before + len(ids[0])
         columns = torch.arange(width, device=self.device)
         padding = torch.tensor([width - length for length in lengths], device=self.device)[:, None]
-        arguments: dict[str, Any] = {"past_key_values": cache, "use_cache": True}
-        if min(lengths) < width:
+        arguments: dict[str, Any] = {self._cache_name: cache, "use_cache": True}
+        if min(lengths) < width and self._cache_name == "past_key_values":
             arguments["attention_mask"] = (columns >= padding).long()
         if self._positions:
             arguments["position_ids"] = (columns[before:] - padding).clamp(min=0)

@@ -1,6 +1,5 @@
 """Loading a model: quietly, with progress, and with errors that say what to do."""
 
-import logging
 import os
 import threading
 from collections.abc import Iterator
@@ -131,16 +130,15 @@ def _quietly(progress: Progress | None) -> Iterator[None]:
         def __getattr__(self, _: str) -> Any:
             return lambda *_, **__: None
 
-    logger = library.get_logger()
-    level, gguf_bar = logger.level, gguf.tqdm
+    gguf_bar = gguf.tqdm
     previous = library.set_tqdm_hook(lambda _, args, kwargs: Bar(*args, **kwargs))
-    logger.setLevel(logging.CRITICAL)
+    # Left so: forward passes warn too, about kernels that are not installed.
+    library.set_verbosity_error()
     gguf.tqdm = Bar
     try:
         yield
     finally:
         gguf.tqdm = gguf_bar
-        logger.setLevel(level)
         library.set_tqdm_hook(previous)
 
 

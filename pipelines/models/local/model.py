@@ -41,7 +41,8 @@ class LocalModel(Model):
     folder or repository. The model is loaded at the first call, in its own thread, which tells
     `progress` how far it is. `device` and `dtype` ("float32", "bfloat16", "float16") are chosen by
     the machine when None; `max_batch` is the most sequences decoded together (64 on CUDA, 16 on
-    the CPU when None). `thinking` lets models that can write their reasoning first do so.
+    the CPU when None); `languages` are English and Chinese when None. `thinking` lets models that
+    can write their reasoning first do so.
 
     Every probability is that of the model's own distribution over the full vocabulary, before
     temperature. In bfloat16 the logits themselves are rounded (to 1/8 at 16); float32 is exact. A
@@ -59,7 +60,7 @@ class LocalModel(Model):
         device: str | None = None,
         dtype: str | None = None,
         max_batch: int | None = None,
-        languages: Iterable[Language] = ("en", "zh"),
+        languages: Iterable[Language] | None = None,
         thinking: bool = False,
         progress: Progress | None = None,
     ) -> None:
@@ -73,7 +74,7 @@ class LocalModel(Model):
         self._thinking = thinking
         self._progress = progress
         self._capabilities = Capabilities(
-            languages=frozenset(languages),
+            languages=frozenset(languages or ("en", "zh")),
             logprobs=True,
             top_logprobs=None,
             structured_output=False,
@@ -92,9 +93,13 @@ class LocalModel(Model):
         """Full-vocabulary probabilities, prefixes and teacher forcing, whatever the model."""
         return self._capabilities
 
-    async def load(self) -> None:
-        """Load the weights now instead of at the first call."""
-        await self._ready()
+    def load(self) -> None:
+        """Load the weights now instead of at the first call; blocks until they are there.
+
+        Raises UnknownModelError, InvalidInputError or, for a hub id, UnreachableError,
+        AuthenticationError, RateLimitError or ServerFailedError.
+        """
+        self._start().ready.result()
 
     async def generate(
         self, request: GenerationRequest, watch: Watcher | None = None
@@ -202,13 +207,16 @@ class LocalModel(Model):
         if batcher is not None:
             await asyncio.to_thread(batcher.close)
 
-    async def _ready(self) -> tuple[Batcher, "Engine"]:
+    def _start(self) -> Batcher:
         with self._starting:
             if self._batcher is None or self._batcher.finished:
                 source = find_source(self._given, self._gguf_file)
                 load = partial(_load, source, self._device, self._dtype, self._progress)
                 self._batcher = Batcher(load, name=self.name, max_rows=self._max_batch)
-            batcher = self._batcher
+            return self._batcher
+
+    async def _ready(self) -> tuple[Batcher, "Engine"]:
+        batcher = self._start()
         return batcher, await asyncio.wrap_future(batcher.ready)
 
     def _prompt(self, engine: "Engine", messages: tuple[Message, ...]) -> Prompt:

@@ -183,18 +183,22 @@ def first_tokens(
 ) -> frozenset[int]:
     """Tokens with which a reply that begins with `spelling` can begin.
 
-    Counted are the first token of the spelling, with and without a space before it. A token that
-    is nothing but space begins every word and therefore counts for none.
+    Counted are the first tokens of the spelling with and without a space before it. A token that
+    is nothing but space begins every word and is passed over, so that with a vocabulary that
+    writes "▁", "是" the second counts.
     """
     word = spelling.strip()
     heads: set[int] = set()
     for variant in (word, f" {word}"):
         ids = _encode_text(tokenizer, variant)
-        heads.update(ids[:1])
+        head = next((token for token in ids if (vocabulary.piece(token) or b"").strip()), None)
+        if head is None:
+            continue
+        heads.add(head)
         # SentencePiece puts a space before everything, so the piece without it is looked up.
-        for name in tokenizer.convert_ids_to_tokens(ids[:1]):
-            if name.startswith("▁") and name != "▁":
+        for name in tokenizer.convert_ids_to_tokens([head]):
+            if name.startswith("▁"):
                 bare = tokenizer.convert_tokens_to_ids(name[1:])
                 if isinstance(bare, int) and bare != tokenizer.unk_token_id:
                     heads.add(bare)
-    return frozenset(token for token in heads if (vocabulary.piece(token) or b"").strip())
+    return frozenset(heads)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import pytest
 
@@ -39,7 +40,7 @@ def test_the_unit_of_a_date_stands_alone():
 
 
 def test_mixed_text():
-    assert terms("阿波罗11号由NASA发射。") == ["阿波罗", "11", "号", "由", "nasa", "发射"]
+    assert terms("月球11号由NASA发射。") == ["月球", "11", "号", "由", "nasa", "发射"]
 
 
 @pytest.mark.parametrize("text", ["", " \n", "?!… —", "。，「」", "🙂"])
@@ -49,7 +50,7 @@ def test_no_terms(text: str):
 
 def test_a_query_loses_its_stop_words():
     assert query_terms("Who was the first man on the Moon?") == ["first", "man", "moon"]
-    assert query_terms("大熊猫是什么时候出生的？") == ["熊猫", "大熊猫", "出生"]
+    assert query_terms("竹子是什么时候开花的？") == ["竹子", "开花"]
 
 
 def test_a_query_of_stop_words_keeps_them():
@@ -61,7 +62,7 @@ def test_a_query_of_stop_words_keeps_them():
 def test_word_spans_point_into_the_text(text: str):
     spans = word_spans(text)
     assert all(text[start:end].isalnum() for start, end in spans)
-    assert all(before[1] <= after[0] for before, after in zip(spans, spans[1:], strict=False))
+    assert all(before[1] <= after[0] for before, after in pairwise(spans))
     joined = "".join(text[start:end] for start, end in spans)
     assert joined == "".join(filter(str.isalnum, text))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from shutil import chown
@@ -60,18 +60,28 @@ def _account() -> str | None:
     return "postgres" if "postgres" in accounts else "nobody"
 
 
+@pytest.fixture
+def new_postgresql(request: pytest.FixtureRequest) -> Callable[[], str]:
+    """Creates an empty PostgreSQL database and gives its URL; the server starts when first used."""
+
+    def create() -> str:
+        server: str = request.getfixturevalue("postgresql_server")
+        name = f"runs_{uuid4().hex}"
+        engine = create_engine(server, isolation_level="AUTOCOMMIT")
+        with engine.connect() as connection:
+            connection.execute(text(f"CREATE DATABASE {name}"))
+        engine.dispose()
+        return server.replace("/postgres?", f"/{name}?")
+
+    return create
+
+
 @pytest.fixture(params=ON_BOTH)
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def url(request: pytest.FixtureRequest, tmp_path: Path, new_postgresql: Callable[[], str]) -> str:
     """The URL of a database that nothing was written to yet."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/private/runs.db"
-    server: str = request.getfixturevalue("postgresql_server")
-    name = f"runs_{uuid4().hex}"
-    engine = create_engine(server, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.execute(text(f"CREATE DATABASE {name}"))
-    engine.dispose()
-    return server.replace("/postgres?", f"/{name}?")
+    return new_postgresql()
 
 
 @pytest.fixture

@@ -1,0 +1,101 @@
+"""The run a visitor is looking at: followed while it happens, read from the store afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import streamlit as st
+
+from app.engine import engine
+from app.session import keys_for, owner
+from pipelines.errors import VeriscopeError
+from pipelines.run.events import Event, TokenWritten
+from pipelines.run.live import Subscription
+from pipelines.run.spec import RunSpec
+from pipelines.run.trace import Trace
+from pipelines.run.view import RunView, fold
+
+__all__ = ["PERIOD", "Watched", "close", "current", "open_run", "start", "stop"]
+
+PERIOD = 0.3
+"""Seconds between two looks at a run that goes on."""
+
+_WATCHED = "_watched"
+
+
+@dataclass
+class Watched:
+    """A run, what is known of it, and the reader that brings what is new."""
+
+    run_id: str
+    subscription: Subscription
+    view: RunView = field(default_factory=RunView)
+    events: list[Event] = field(default_factory=list)
+
+    def pull(self) -> RunView:
+        """Take in what happened since the last time."""
+        news = self.subscription.drain()
+        self.view = fold(news, self.view)
+        self.events += [event for event in news if not isinstance(event, TokenWritten)]
+        return self.view
+
+    @property
+    def trace(self) -> Trace:
+        """What was recorded so far."""
+        return Trace(events=tuple(self.events))
+
+
+def start(spec: RunSpec) -> None:
+    """Start a run and look at it; raises what starting it raises."""
+    service = engine().service
+    run_id = engine().call(service.start(spec, owner=owner(), keys=keys_for(spec.models)))
+    _watch(run_id)
+
+
+def open_run(run_id: str) -> None:
+    """Look at a run, live or recorded. Raises NotFoundError if this browser has no such run."""
+    _watch(run_id)
+
+
+def current() -> Watched | None:
+    """The run that is looked at, if any."""
+    return st.session_state.get(_WATCHED)
+
+
+def follow_address() -> VeriscopeError | None:
+    """Make the address's `run` and the run that is looked at the same; the address comes first.
+
+    Returns why the run of the address cannot be shown, if it cannot.
+    """
+    asked, watched = st.query_params.get("run"), current()
+    if asked and (watched is None or watched.run_id != asked):
+        try:
+            open_run(asked)
+        except VeriscopeError as error:
+            close()
+            return error
+    elif watched is not None and not asked:
+        st.query_params["run"] = watched.run_id
+    return None
+
+
+def stop() -> None:
+    """End the run that is looked at; what it has stays."""
+    watched = current()
+    if watched is not None:
+        engine().call(engine().service.stop(watched.run_id, owner=owner()))
+
+
+def close() -> None:
+    """Look at no run any more."""
+    watched = st.session_state.pop(_WATCHED, None)
+    if watched is not None:
+        watched.subscription.close()
+
+
+def _watch(run_id: str) -> None:
+    subscription = engine().call(engine().service.watch(run_id, owner=owner()))
+    close()
+    watched = st.session_state[_WATCHED] = Watched(run_id, subscription)
+    watched.pull()
+    st.query_params["run"] = run_id

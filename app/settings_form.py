@@ -1,0 +1,180 @@
+"""Draws the controls of a method's settings from its pydantic model, and reads them back.
+
+Labels and explanations come from the catalogue (`setting.<method>.<field>`, with `.help` and
+`.<option>`); a field nobody has worded yet shows its name and its own description.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
+
+import streamlit as st
+from annotated_types import Ge, Le
+from pydantic.fields import FieldInfo
+
+from components.messages import Catalogue
+from pipelines.methods import Method, Settings
+
+__all__ = ["draw_settings", "forget_settings", "read_settings"]
+
+
+def draw_settings(
+    method: Method[Any],
+    t: Catalogue,
+    *,
+    scope: str,
+    start: Mapping[str, Any] | None = None,
+    only: Iterable[str] | None = None,
+) -> None:
+    """Controls for the fields `only` names (all by default), kept under `scope` in the session.
+
+    `start` holds the values that the controls begin with, over the method's defaults.
+    """
+    known = method.settings(start).model_dump()
+    fields = method.settings_type.model_fields
+    for name in only or fields:
+        _Control(method.name, name, fields[name], t, scope).draw(known[name])
+
+
+def read_settings(
+    method: Method[Any], *, scope: str, start: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """What the controls say, where it differs from the method's defaults.
+
+    Fields without a control have the value of `start`, else their default.
+    """
+    values = dict(start or {})
+    for name, field in method.settings_type.model_fields.items():
+        place = _place(scope, method.name, name)
+        if place in st.session_state:
+            values[name] = st.session_state[place]
+        if _is_optional(field) and st.session_state.get(_switch(place)) is False:
+            values[name] = None
+    settings: Settings = method.settings(values)
+    defaults = method.settings().model_dump()
+    return {k: v for k, v in settings.model_dump().items() if v != defaults[k]}
+
+
+def forget_settings(method: Method[Any], *, scope: str) -> None:
+    """Let the controls begin anew the next time they are drawn."""
+    for name in method.settings_type.model_fields:
+        place = _place(scope, method.name, name)
+        for key in (place, _switch(place)):
+            st.session_state.pop(key, None)
+
+
+class _Control:
+    """One field of the settings as a widget."""
+
+    def __init__(
+        self, method: str, name: str, field: FieldInfo, t: Catalogue, scope: str
+    ) -> None:
+        self._key = f"setting.{method}.{name}"
+        self._field = field
+        self._t = t
+        self._place = _place(scope, method, name)
+        self._label = t(self._key) if t.has(self._key) else name.replace("_", " ").capitalize()
+        worded = f"{self._key}.help"
+        self._help = t(worded) if t.has(worded) else field.description or ""
+
+    def draw(self, value: Any) -> None:
+        kind = _kind(self._field)
+        if get_origin(kind) is Literal:
+            self._select(get_args(kind), value)
+        elif kind is bool:
+            st.toggle(value=bool(self._initial(value)), **self._common())
+        elif kind is int:
+            low, high = _bounds(self._field)
+            st.number_input(
+                min_value=_whole(low),
+                max_value=_whole(high),
+                value=int(self._initial(value)),
+                step=1,
+                **self._common(),
+            )
+        elif _is_optional(self._field):
+            self._optional(value)
+        else:
+            self._slide(float(self._initial(value)))
+
+    def _select(self, options: tuple[str, ...], value: str) -> None:
+        def word(option: str) -> str:
+            key = f"{self._key}.{option}"
+            return self._t(key) if self._t.has(key) else option
+
+        chosen = self._initial(value)
+        st.selectbox(
+            options=options, index=options.index(chosen), format_func=word, **self._common()
+        )
+
+    def _optional(self, value: float | None) -> None:
+        used = st.checkbox(
+            self._t("setting.use", name=self._label),
+            value=value is not None,
+            key=_switch(self._place),
+            persist_state="session",
+        )
+        low, high = _bounds(self._field)
+        middle = ((low or 0.0) + (high or 1.0)) / 4
+        self._slide(float(self._initial(middle if value is None else value)), disabled=not used)
+
+    def _slide(self, value: float, *, disabled: bool = False) -> None:
+        low, high = _bounds(self._field)
+        if low is None or high is None:
+            st.number_input(value=value, disabled=disabled, **self._common())
+            return
+        step = 0.01 if high - low <= 2 else 0.05
+        st.slider(
+            min_value=float(low),
+            max_value=float(high),
+            value=value,
+            step=step,
+            format="%.2f",
+            disabled=disabled,
+            **self._common(),
+        )
+
+    def _initial(self, value: Any) -> Any:
+        """What the visitor chose last, so that drawing again does not ask for two values."""
+        return st.session_state.get(self._place, value)
+
+    def _common(self) -> dict[str, Any]:
+        return {
+            "label": self._label,
+            "help": self._help or None,
+            "key": self._place,
+            "persist_state": "session",
+        }
+
+
+def _place(scope: str, method: str, name: str) -> str:
+    return f"{scope}.{method}.{name}"
+
+
+def _switch(place: str) -> str:
+    return f"{place}.used"
+
+
+def _kind(field: FieldInfo) -> Any:
+    """The field's type, without the None of an optional one."""
+    members = [part for part in get_args(field.annotation) if part is not NoneType]
+    return members[0] if _is_optional(field) else field.annotation
+
+
+def _is_optional(field: FieldInfo) -> bool:
+    return get_origin(field.annotation) is not Literal and NoneType in get_args(field.annotation)
+
+
+def _bounds(field: FieldInfo) -> tuple[float | None, float | None]:
+    low = next((item.ge for item in field.metadata if isinstance(item, Ge)), None)
+    high = next((item.le for item in field.metadata if isinstance(item, Le)), None)
+    return (
+        None if low is None else float(low),  # pyright: ignore[reportArgumentType]
+        None if high is None else float(high),  # pyright: ignore[reportArgumentType]
+    )
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)

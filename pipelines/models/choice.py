@@ -1,0 +1,174 @@
+"""Closed choices: which of a few options a model answers, from probabilities or from its text."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from math import exp
+
+from pipelines.errors import CapabilityError
+from pipelines.models.base import ChoiceRequest, GenerationRequest, Model, Option
+from pipelines.types import Choice, Generation, Token
+
+__all__ = ["choose_by_generating", "option_of_token", "parse_choice"]
+
+_ALTERNATIVES = 100
+_SHORT = 48
+_WITH_REASONING = 2048
+
+
+async def choose_by_generating(model: Model, request: ChoiceRequest) -> Choice:
+    """The probability of each option as the first token of the reply, where the backend tells it.
+
+    All reported spellings of an option count together; what fell on no option, on ambiguous tokens
+    and on tokens not reported is `other_mass`. Elsewhere a short reply is parsed: the option it
+    names gets 1.0, and if it names none, `other_mass` is 1.0.
+    """
+    if model.capabilities.logprobs:
+        width = min(_ALTERNATIVES, model.capabilities.top_logprobs or _ALTERNATIVES)
+        asked = _generation(request, max_tokens=1, logprobs=True, top_k=width)
+        try:
+            (reply,) = await model.generate(asked)
+        except CapabilityError:
+            # The backend was taken to offer probabilities and does not: its text still counts.
+            reply = None
+        if reply is not None and reply.tokens:
+            return _by_probability(reply.tokens[0], request.options)
+    (reply,) = await model.generate(_generation(request, max_tokens=_SHORT))
+    if _still_thinking(reply):
+        (reply,) = await model.generate(_generation(request, max_tokens=_WITH_REASONING))
+    label = parse_choice(reply.text, request.options)
+    return Choice(
+        probabilities={option.label: float(option.label == label) for option in request.options},
+        other_mass=float(label is None),
+        source="text",
+        text=reply.text,
+    )
+
+
+def _generation(request: ChoiceRequest, *, max_tokens: int, **fields: object) -> GenerationRequest:
+    return GenerationRequest.model_validate(
+        {
+            "messages": request.messages,
+            "max_tokens": max_tokens,
+            "reproducible": request.reproducible,
+            **fields,
+        }
+    )
+
+
+def _by_probability(token: Token, options: Sequence[Option]) -> Choice:
+    reported = [(one.text, exp(one.logprob)) for one in token.alternatives]
+    # Backends list the written token among the candidates only when it is probable enough.
+    if token.logprob is not None and all(
+        one.logprob != token.logprob for one in token.alternatives
+    ):
+        reported.append((token.text, exp(token.logprob)))
+    masses = {option.label: 0.0 for option in options}
+    for text, mass in reported:
+        label = option_of_token(text, options)
+        if label is not None:
+            masses[label] += mass
+    total = sum(masses.values())
+    if total > 1.0:
+        masses = {label: mass / total for label, mass in masses.items()}
+    return Choice(
+        probabilities=masses,
+        other_mass=max(0.0, 1.0 - total),
+        source="logprobs",
+        text=token.text,
+    )
+
+
+def option_of_token(text: str, options: Sequence[Option]) -> str | None:
+    """The option a first token speaks for, None when it speaks for none or more than one.
+
+    White space before it and punctuation after it are ignored; case counts as spelled. A token
+    that only begins a spelling counts when no other option begins so: "Y" for "YES" against "NO",
+    but not "不" for "不是" against "不知道".
+    """
+    word = text.lstrip(" \t\n▁Ġ").rstrip(" \t\n.,:;!。，：；！")
+    if not word:
+        return None
+    labels = {
+        option.label
+        for option in options
+        if any(_may_become(word, spelling, options) for spelling in option.spellings)
+    }
+    return labels.pop() if len(labels) == 1 else None
+
+
+def _may_become(word: str, spelling: str, options: Sequence[Option]) -> bool:
+    if not spelling.startswith(word):
+        return False
+    if len(spelling) == len(word) or not _is_word(word, options):
+        return True
+    # "No" stands for itself and not for "Not enough": a tokenizer would have gone on to "Not".
+    following = spelling[len(word)]
+    return not (following.isascii() and following.isalnum())
+
+
+def _is_word(word: str, options: Iterable[Option]) -> bool:
+    return any(word in option.spellings for option in options)
+
+
+def _still_thinking(reply: Generation) -> bool:
+    return reply.finish_reason == "length" and (not reply.text.strip() or "<think>" in reply.text)
+
+
+_THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.S | re.I)
+_MARKUP = re.compile(r"[*_`#>\"'“”‘’「」『』《》\[\](){}]|\\boxed")
+# What may follow an option for it to be a complete answer; 的 ends a Chinese one.
+_END = r"(?=的?\s*(?:$|\n|[.,;:!。、]|[-–—]\s|\s(?:because|since|as)\b|因为))"
+_LEAD = re.compile(
+    r"(?:^|(?<=[\n.!?。;,]))\s*"
+    r"(?:(?:so|thus|hence|therefore|in conclusion|i (?:think|believe)|that|my|the|this|final|"
+    r"correct|overall|所以|因此|综上|我的|最终|最后|正确)[\s,]*)*"
+    r"(?:answer|verdict|judge?ment|conclusion|decision|result|statement|sentence|claim|this|that|"
+    r"it|答案|回答|判断|结论|结果|判定)\s*(?:is|was|:|=|应该是|应为|为|是)\s*:?\s*",
+    re.I,
+)
+_BETWEEN = re.compile(r"[\s.,;/。、]*(?:(?:or|and|nor)\b|或者?|还是|和)?\s*")
+
+
+def parse_choice(text: str, options: Sequence[Option]) -> str | None:
+    """The label of the option that `text` names, None unless it names exactly one.
+
+    Counts an option that stands at the very beginning, alone on the last line, or after a phrase
+    such as "the answer is"; case, markdown, full-width forms and <think> blocks do not matter. An
+    option counts only as a complete word or phrase that ends there: "untrue", "not true",
+    "不是真的", "no idea" and "true or false" name nothing.
+    """
+    reply = _plain(text)
+    named = _at_start(reply, options) | _alone(reply.rsplit("\n", 1)[-1], options)
+    for lead in _LEAD.finditer(reply):
+        named |= _at_start(reply[lead.end() :], options)
+    return named.pop() if len(named) == 1 else None
+
+
+def _plain(text: str) -> str:
+    text = _THOUGHT.sub("", text).rpartition("</think>")[2]
+    text = unicodedata.normalize("NFKC", text)
+    lines = (" ".join(_MARKUP.sub("", line).split()) for line in text.splitlines())
+    return "\n".join(line for line in lines if line).casefold()
+
+
+def _spelled(options: Sequence[Option]) -> list[tuple[str, str]]:
+    pairs = [(_plain(word), option.label) for option in options for word in option.spellings]
+    return sorted(pairs, key=lambda pair: -len(pair[0]))
+
+
+def _alone(line: str, options: Sequence[Option]) -> set[str]:
+    line = line.strip(" .,;:!。、")
+    return {label for word, label in _spelled(options) if line == word}
+
+
+def _at_start(text: str, options: Sequence[Option]) -> set[str]:
+    spelled = _spelled(options)
+    for word, label in spelled:
+        if re.match(re.escape(word) + _END, text):
+            # A list of options, as in "true, false", names them all and so decides nothing.
+            following = _BETWEEN.sub("", text[len(word) :], count=1)
+            return {label} | {
+                other for rival, other in spelled if re.match(re.escape(rival) + _END, following)
+            }
+    return set()

@@ -1,0 +1,217 @@
+"""Finds out by a few short calls what a configured model can do."""
+
+import asyncio
+import json
+import time
+import unicodedata
+from collections.abc import Awaitable, Callable
+
+from pipelines.errors import VeriscopeError
+from pipelines.models.base import Capabilities, Delta, GenerationRequest, Model, Option
+from pipelines.models.choice import parse_choice
+from pipelines.types import Frozen, Generation, Language, Message
+
+__all__ = ["Finding", "ProbeReport", "probe"]
+
+Value = str | float | int | bool | None
+Check = Callable[[Model], Awaitable["Finding"]]
+
+
+class Finding(Frozen):
+    """What one check found. `key` is a catalogue key; `value` is shown, `note` explains it.
+
+    Values by key: "reachable" seconds until a short reply was complete; "streaming" seconds until
+    its first piece; "logprobs" the number of alternatives per token (None: the whole vocabulary);
+    "english" and "chinese" the first reply; "format", "schema" and "prefill" the reply.
+    """
+
+    key: str
+    ok: bool
+    value: Value = None
+    note: str = ""
+
+
+class ProbeReport(Frozen):
+    """What a model was found able to do; `capabilities` replaces what was assumed of it."""
+
+    capabilities: Capabilities
+    findings: tuple[Finding, ...]
+
+    def finding(self, key: str) -> Finding:
+        """The finding of this key; raises KeyError when there is none."""
+        for finding in self.findings:
+            if finding.key == key:
+                return finding
+        raise KeyError(key)
+
+
+async def probe(model: Model) -> ProbeReport:
+    """Try each ability on `model`. Build the model without overrides, so that nothing is ruled out.
+
+    Raises what the very first call raises: a model that cannot be reached, does not exist or
+    refuses the key has nothing to report. A later check that fails is a finding.
+    """
+    started = time.perf_counter()
+    reply = await _ask(model, _FRANCE)
+    findings = [
+        Finding(
+            key="reachable",
+            ok=True,
+            value=round(time.perf_counter() - started, 3),
+            note="Seconds until a short reply was complete.",
+        ),
+        _english(reply),
+    ]
+    checks: tuple[tuple[str, Check], ...] = (
+        ("streaming", _streaming),
+        ("logprobs", _logprobs),
+        ("chinese", _chinese),
+        ("format", _format),
+        ("schema", _schema),
+        ("prefill", _prefill),
+    )
+    for key, check in checks:
+        try:
+            findings.append(await check(model))
+        except VeriscopeError as error:
+            findings.append(Finding(key=key, ok=False, note=error.message))
+    return ProbeReport(capabilities=_found(model, findings), findings=tuple(findings))
+
+
+def _found(model: Model, findings: list[Finding]) -> Capabilities:
+    found = {finding.key: finding for finding in findings}
+    spoken: dict[str, Language] = {"english": "en", "chinese": "zh"}
+    alternatives = found["logprobs"].value
+    return model.capabilities.model_copy(
+        update={
+            "languages": frozenset(code for key, code in spoken.items() if found[key].ok),
+            "logprobs": found["logprobs"].ok,
+            "top_logprobs": alternatives if found["logprobs"].ok else 0,
+            "structured_output": found["schema"].ok,
+            "streaming": found["streaming"].ok,
+            "prefill": found["prefill"].ok,
+        }
+    )
+
+
+_FRANCE = "What is the capital of France? Answer in one short sentence."
+# Each is asked for a name that a speaker of the language knows, and can hardly hit by chance.
+_CHINESE = (
+    ("中国的首都是哪座城市？请只用中文回答城市名。", "北京"),
+    ("一个星期的第一天叫星期一，最后一天叫什么？请只用中文回答。", "星期日", "星期天", "周日"),
+)
+_CHINESE_SHARE = 0.6
+_YES_NO = (
+    Option(label="yes", spellings=("YES",)),
+    Option(label="no", spellings=("NO",)),
+)
+_SCHEMA = {
+    "type": "object",
+    "properties": {"town": {"type": "string", "maxLength": 40}, "age": {"type": "integer"}},
+    "required": ["town", "age"],
+    "additionalProperties": False,
+}
+
+
+async def _ask(model: Model, text: str, prefix: str = "", **fields: object) -> Generation:
+    turns = [Message(role="user", content=text)]
+    if prefix:
+        turns.append(Message(role="assistant", content=prefix))
+    request = GenerationRequest.model_validate(
+        {"messages": tuple(turns), "max_tokens": 48, **fields}
+    )
+    return (await model.generate(request))[0]
+
+
+def _english(reply: Generation) -> Finding:
+    return Finding(key="english", ok="paris" in reply.text.casefold(), value=reply.text.strip())
+
+
+async def _streaming(model: Model) -> Finding:
+    started = time.perf_counter()
+    pieces: list[str] = []
+    waited = 0.0
+
+    def watch(delta: Delta) -> None:
+        nonlocal waited
+        waited = waited if pieces else time.perf_counter() - started
+        pieces.append(delta.text)
+
+    turns = (Message(role="user", content="Count from one to ten in words."),)
+    (reply,) = await model.generate(GenerationRequest(messages=turns, max_tokens=32), watch)
+    whole = "".join(pieces) == reply.text
+    return Finding(
+        key="streaming",
+        ok=whole and len(pieces) > 1,
+        value=round(waited, 3),
+        note=f"{len(pieces)} pieces; the value is seconds until the first.",
+    )
+
+
+async def _logprobs(model: Model) -> Finding:
+    failure = "The server sent no log-probabilities."
+    declared = model.capabilities.top_logprobs or 0
+    for wanted in sorted({declared, 20, 5, 1} - {0}, reverse=True):
+        try:
+            reply = await _ask(model, _FRANCE, max_tokens=4, logprobs=True, top_k=wanted)
+        except VeriscopeError as error:
+            failure = error.message
+            continue
+        tokens = [token for token in reply.tokens or () if token.logprob is not None]
+        if not tokens:
+            continue
+        if all(token.top_k is None for token in tokens):
+            return Finding(key="logprobs", ok=True, note="Over the whole vocabulary.")
+        most = max(min(wanted, len(token.alternatives)) for token in tokens)
+        if most == 0:
+            failure = "The server names no alternatives to a token."
+            continue
+        return Finding(key="logprobs", ok=True, value=most, note="Alternatives per token.")
+    return Finding(key="logprobs", ok=False, value=0, note=failure)
+
+
+async def _chinese(model: Model) -> Finding:
+    replies: list[str] = []
+    for question, *expected in _CHINESE:
+        text = (await _ask(model, question)).text
+        replies.append(text.strip())
+        if not any(name in text for name in expected):
+            note = f"Asked {question} it did not answer {expected[0]}."
+            return Finding(key="chinese", ok=False, value=replies[0], note=note)
+        if _chinese_share(text) < _CHINESE_SHARE:
+            note = "Its replies to Chinese questions are mostly not Chinese."
+            return Finding(key="chinese", ok=False, value=replies[0], note=note)
+    return Finding(key="chinese", ok=True, value=replies[0])
+
+
+def _chinese_share(text: str) -> float:
+    """Share of Chinese characters among the letters of `text`, in [0, 1]."""
+    letters = [character for character in text if character.isalpha()]
+    chinese = [one for one in letters if unicodedata.name(one, "").startswith("CJK UNIFIED")]
+    return len(chinese) / len(letters) if letters else 0.0
+
+
+async def _format(model: Model) -> Finding:
+    text = (await _ask(model, "Is Paris a city in France? Reply with YES or NO only.")).text
+    return Finding(key="format", ok=parse_choice(text, _YES_NO) is not None, value=text.strip())
+
+
+async def _schema(model: Model) -> Finding:
+    # The prompt asks for no JSON: only a server that constrains the output answers with it.
+    reply = await _ask(model, "Tell me about an old town.", max_tokens=96, json_schema=_SCHEMA)
+    try:
+        record = json.loads(reply.text)
+        ok = set(record) == {"town", "age"} and isinstance(record["age"], int)
+    except (ValueError, TypeError):
+        ok = False
+    return Finding(key="schema", ok=ok, value=reply.text.strip())
+
+
+async def _prefill(model: Model) -> Finding:
+    """Two begun answers: one only a continuation goes on with 5, one stops inside a word."""
+    counted, spelled = await asyncio.gather(
+        _ask(model, "Count from 1 to 10, with commas.", "1, 2, 3, 4,", max_tokens=8),
+        _ask(model, "What is the capital of France?", "The capital of France is Par", max_tokens=8),
+    )
+    goes_on = counted.text.lstrip().startswith("5") and spelled.text[:1].islower()
+    return Finding(key="prefill", ok=goes_on, value=f"{counted.text.strip()} | {spelled.text}")

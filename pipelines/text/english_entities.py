@@ -1,0 +1,214 @@
+"""Entities of English text by rules: numbers, dates, quoted titles and capitalised names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING
+
+from pipelines.text.english_labels import GAZETTEER, TITLES, cue_label, looks_like_person
+from pipelines.text.english_names import Name, names, opens_sentence
+from pipelines.text.english_numbers import number_candidates
+from pipelines.text.english_words import is_common, is_function_word, may_modify
+from pipelines.text.entity_types import Candidate, Label
+from pipelines.text.languages import HAN
+from pipelines.text.lexicon import words
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+    from spacy.tokens import Doc
+
+__all__ = ["english_candidates"]
+
+# Chinese characters and punctuation become vertical tabs: offsets stay, and names end there.
+_NOT_LATIN = re.compile(f"[{HAN}\u3000-\u303f\uff00-\uffef]")
+_QUOTED = re.compile(
+    r"[\"“«](?P<quoted>[^\"“”«»\n]{2,80}?)[,.]?[\"”»]|"
+    r"(?<![*\w])[*_](?P<italic>[^*_\n]{2,80})[*_](?![*\w])"
+)
+_TITLE_LINKS = words("en_names", "title_links")
+_WITH_THE = words("en_names", "with_the")
+_POLITICAL = words("en_names", "political_words")
+_WORK_BEFORE = words("en_names", "work_contexts")
+_PLACE_BEFORE = words("en_names", "place_contexts")
+_OF_PLACES = TITLES | {"capital", "city", "town", "village", "state", "king", "queen", "duke"}
+_SPEAKS = re.compile(
+    r"\b(?:speaks?|spoke|spoken|speaking|languages?|translated|translation|fluent|learn\w*|"
+    r"written in|wrote in|dialects?|means? in|in)\b[^.!?]*$"
+)
+_PERSON_AFTER = re.compile(
+    r",? (?:who|was born|died|wrote|painted|composed|married|said|says|invented|discovered|"
+    r"was (?:educated|raised|appointed|elected|buried|knighted)|studied|attended|graduated|"
+    r"became|retired|served|began his|began her)\b|"
+    r",? (?:the|an?) (?:son|daughter|author|painter|physicist|writer|scientist|poet)\b"
+)
+_ORGANISATION_BEFORE = re.compile(
+    r"\b(?:joined|(?:play\w*|debut|goals|work\w*|caps) for|sign\w+ (?:for|with|by)|work\w* at"
+    r"|acquired by|(?:co-)?founded|employed by|(?:graduated|degree) from"
+    r"|(?:CEO|director|manager|chairman|member|president) of"
+    r"|(?:studied|educated|taught|professor) at) (?:the )?$"
+)
+_DATED_AFTER = re.compile(r" \((?:1[89]|20)\d\d\)")
+_LISTED = re.compile(r"(?:,|,? and|,? or) (?:the )?")
+_KIN_BEFORE = words("en_names", "person_contexts")
+_NAMED_TWICE = frozenset({"LANGUAGE", "NORP"})
+
+
+@cache
+def _tokenizer() -> Language:
+    import spacy
+
+    return spacy.blank("en")
+
+
+def english_candidates(text: str, *, numbers: bool = True) -> list[Candidate]:
+    """Candidates for entities in the Latin-script parts of `text`, which may overlap.
+
+    `numbers` is off for text in another language, whose own rules read the figures.
+    """
+    masked = _NOT_LATIN.sub("\v", text)
+    figures = list(number_candidates(masked)) if numbers else []
+    titles = list(_quoted_titles(masked))
+    spelled = [c for c in figures if any(ch.isupper() for ch in masked[c.start : c.end])]
+    busy = {i for c in [*spelled, *titles] for i in range(c.start, c.end)}
+    doc = _tokenizer()(masked)
+    found = [_candidate(doc, name) for name in names(doc, busy)]
+    found = [c for c in found if c.label != "MISC" or not is_common(masked[c.start : c.end])]
+    return [*titles, *_settled(masked, found), *figures]
+
+
+def _quoted_titles(text: str) -> Iterator[Candidate]:
+    """Titles of works between quotation marks or in Markdown italics."""
+    for found in _QUOTED.finditer(text):
+        start, end = found.span(found.lastgroup or 0)
+        title = text[start:end].split()
+        first, rest = title[0], title[1:]
+        capitals = [word for word in title if word[0].isupper() or word[0].isdigit()]
+        named = all(word in capitals or word in _TITLE_LINKS for word in rest)
+        if not named or not first[0].isupper() or (len(title) == 1 and is_function_word(first)):
+            continue
+        if text[end - 1] in "!?" and len(title) < 3:
+            continue
+        label = GAZETTEER.get(text[start:end], "WORK_OF_ART")
+        yield Candidate(start, end, label)
+
+
+def _candidate(doc: Doc, name: Name) -> Candidate:
+    label = _label(doc, name)
+    first = name.start - 1 if _takes_article(doc, name, label) else name.start
+    return Candidate(doc[first].idx, doc[name.end - 1].idx + len(doc[name.end - 1]), label)
+
+
+def _settled(text: str, found: list[Candidate]) -> Iterator[Candidate]:
+    """Names of unknown kind, told by an earlier fuller name or by what they are listed with."""
+    surnames: set[str] = set()
+    previous: Candidate | None = None
+    for candidate in found:
+        name = text[candidate.start : candidate.end]
+        if candidate.label == "MISC":
+            listed = previous and _LISTED.fullmatch(text, previous.end, candidate.start)
+            if name in surnames:
+                candidate = candidate._replace(label="PERSON")
+            elif previous and listed:
+                candidate = candidate._replace(label=previous.label)
+        if candidate.label == "PERSON":
+            surnames.add(name.split()[-1])
+        yield candidate
+        previous = candidate
+
+
+def _label(doc: Doc, name: Name) -> Label:
+    phrase = doc[name.start : name.end].text
+    run = [token.text for token in doc[name.start : name.end]]
+    before, after = _context(doc, name)
+    if name.titled:
+        return "PERSON"
+    known = GAZETTEER.get(phrase)
+    if known in _NAMED_TWICE:
+        return _people_or_language(phrase, before, after)
+    if _is_work(before):
+        return "WORK_OF_ART"
+    if known is not None:
+        return known
+    cue = cue_label(run)
+    if cue is not None:
+        return cue
+    if looks_like_person(run) or _PERSON_AFTER.match(after) or _last(before) in _KIN_BEFORE:
+        return "PERSON"
+    if len(run) == 1 and phrase.isupper() and len(phrase) > 1:
+        return "ORG"
+    if _ORGANISATION_BEFORE.search(before):
+        return "ORG"
+    if _DATED_AFTER.match(after) or re.search(r"[^.!?\s\"“(]\s+(?:The|An?) $", before):
+        return "WORK_OF_ART"
+    if _last(before) in _PLACE_BEFORE or _beside_place(doc, name):
+        return "GPE"
+    if _rules(before):
+        return "GPE"
+    if re.search(r"\b(?:his|her|its|their|'s) $", before) and len(run) == 1:
+        return "WORK_OF_ART"
+    if 2 <= len(run) <= 4 and all(word[0].isupper() for word in run):
+        return "PERSON"
+    return "MISC"
+
+
+def _context(doc: Doc, name: Name) -> tuple[str, str]:
+    start, end = doc[name.start].idx, doc[name.end - 1].idx + len(doc[name.end - 1])
+    return doc.text[max(0, start - 80) : start], doc.text[end : end + 40]
+
+
+def _last(before: str) -> str:
+    """The last word before the name, an article skipped."""
+    spoken = [word for word in before.split() if word.lower() not in {"the", "a", "an"}]
+    return spoken[-1].strip("\"'“(").lower() if spoken and before[-1:].isspace() else ""
+
+
+def _rules(before: str) -> bool:
+    """Whether "the city of" or "Duke of" stands before the name."""
+    spoken = before.split()[-2:]
+    return len(spoken) == 2 and spoken[1] == "of" and spoken[0] in _OF_PLACES
+
+
+def _is_work(before: str) -> bool:
+    return _last(before) in _WORK_BEFORE
+
+
+def _people_or_language(phrase: str, before: str, after: str) -> Label:
+    languages = words("en_places", "languages")
+    if phrase not in languages:
+        return "NORP"
+    if phrase not in words("en_places", "peoples") or re.match(r" language\b", after):
+        return "LANGUAGE"
+    if _SPEAKS.search(before) is None:
+        return "NORP"
+    following = re.match(r" ([a-z]+)", after)
+    return "NORP" if following and may_modify(following.group(1)) else "LANGUAGE"
+
+
+def _beside_place(doc: Doc, name: Name) -> bool:
+    """Whether ", Arkansas" or the like follows, or "Paris, " stands before."""
+    if name.end + 1 < len(doc) and doc[name.end].text == ",":
+        following = doc[name.end + 1 : name.end + 3].text, doc[name.end + 1].text
+        return any(GAZETTEER.get(place) == "GPE" for place in following)
+    return False
+
+
+def _takes_article(doc: Doc, name: Name, label: Label) -> bool:
+    """Whether a "the" in front belongs to the entity, as in "the Nile" and not "the Prius"."""
+    article = doc[name.start - 1] if name.start else None
+    if article is None or article.lower_ not in {"the", "a", "an"}:
+        return False
+    run = doc[name.start : name.end]
+    if article.text[0].isupper() and not opens_sentence(doc, name.start - 1):
+        return True
+    if article.lower_ != "the":
+        return False
+    following = doc[name.end].text if name.end < len(doc) else ""
+    if len(run) == 1 and may_modify(following):
+        return False
+    if label == "GPE":
+        return any(token.text in _POLITICAL | _WITH_THE for token in run) or "of" in run.text
+    if label == "WORK_OF_ART":
+        return len(run) > 1
+    return label in {"ORG", "FAC", "LOC", "EVENT", "LAW", "MISC"}

@@ -1,0 +1,124 @@
+"""Named entities: spaCy's trained pipeline where one is installed, rules where none is."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import warnings
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, NamedTuple, get_args
+
+from pipelines.text.entity_types import Candidate, Entity, Label, longest_first
+from pipelines.text.languages import detect_language, has_han
+from pipelines.types import Language
+
+if TYPE_CHECKING:
+    from spacy.language import Language as SpacyPipeline
+
+__all__ = ["Entity", "EntityRecognizer"]
+
+_LOG = logging.getLogger(__name__)
+# Best first.
+_PACKAGES: dict[Language, tuple[str, ...]] = {
+    "en": tuple(f"en_core_web_{size}" for size in ("trf", "lg", "md", "sm")),
+    "zh": tuple(f"zh_core_web_{size}" for size in ("trf", "lg", "md", "sm")),
+}
+_LABELS: dict[str, Label] = {label: label for label in get_args(Label)}
+_RULES = "rules"
+_LOCK = threading.RLock()
+
+
+class _Trained(NamedTuple):
+    pipeline: SpacyPipeline
+    source: str
+
+
+class EntityRecognizer:
+    """Finds named entities in English, Chinese and mixed text.
+
+    Nothing is loaded before the first call; what is loaded is shared by all recognisers of the
+    process and guarded, so one may be used from several threads. With `trained=False` the rules
+    are used even where a trained pipeline is installed.
+    """
+
+    def __init__(self, *, trained: bool = True) -> None:
+        self._trained = trained
+
+    @property
+    def source(self) -> str:
+        """What is in use: "rules", "spacy:en_core_web_sm 3.8.0", or one of these per language."""
+        english, chinese = self.source_for("en"), self.source_for("zh")
+        return english if english == chinese else f"en {english}, zh {chinese}"
+
+    def source_for(self, language: Language) -> str:
+        """What is in use for one language. Loads the trained pipeline if there is one."""
+        trained = self._load(language)
+        return trained.source if trained else _RULES
+
+    def recognize(self, text: str, language: Language | None = None) -> list[Entity]:
+        """The entities of `text`, in order and without overlaps.
+
+        `language` is told from the script when it is None. Offsets are those of `text` itself.
+        """
+        if not text.strip():
+            return []
+        language = language or detect_language(text)
+        trained = self._load(language)
+        found = _by_rules(text, language) if trained is None else _by_model(trained.pipeline, text)
+        return [
+            Entity(text=text[c.start : c.end], start=c.start, end=c.end, label=c.label)
+            for c in longest_first(found)
+        ]
+
+    def _load(self, language: Language) -> _Trained | None:
+        if not self._trained:
+            return None
+        with _LOCK:
+            return _load_trained(language)
+
+
+@cache
+def _load_trained(language: Language) -> _Trained | None:
+    """The best trained pipeline that is installed for `language` and can be loaded."""
+    for package in _PACKAGES[language]:
+        try:
+            installed = version(package)
+        except PackageNotFoundError:
+            continue
+        logging.getLogger("spacy").setLevel(logging.ERROR)
+        import spacy
+
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                pipeline = spacy.load(package)
+        except (ImportError, OSError, ValueError) as error:
+            _LOG.warning(
+                "%s %s cannot be loaded, going on without it: %s", package, installed, error
+            )
+            continue
+        return _Trained(pipeline, f"spacy:{package} {installed}")
+    return None
+
+
+def _by_model(pipeline: SpacyPipeline, text: str) -> list[Candidate]:
+    with _LOCK:
+        document = pipeline(text)
+    return [
+        Candidate(ent.start_char, ent.end_char, _LABELS.get(ent.label_, "MISC"))
+        for ent in document.ents
+        if ent.text.strip()
+    ]
+
+
+def _by_rules(text: str, language: Language) -> list[Candidate]:
+    from pipelines.text.english_entities import english_candidates
+
+    with _LOCK:
+        found = english_candidates(text, numbers=language == "en")
+        if has_han(text):
+            from pipelines.text.chinese_entities import chinese_candidates
+
+            found = [*chinese_candidates(text), *found]
+    return found

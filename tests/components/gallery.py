@@ -1,0 +1,52 @@
+"""Every component on one page: what the browser tests open and the screenshots show."""
+
+from components.counters import counters
+from components.diff import diff_html
+from components.entities import entity_table
+from components.evidence import evidence
+from components.heatmap import heatmap
+from components.markup import Html, join, tag
+from components.messages import Catalogue
+from components.method_card import method_cards
+from components.scores import score_line
+from components.timeline import timeline
+from components.verdict import VERDICT_SIGNS, verdict_badge
+from pipelines.types import Language
+from tests.components import samples as s
+
+
+def section(title: str, *content: str) -> Html:
+    """A headed part of the page."""
+    return tag("section", tag("h2", title), *content, class_="vs-stack")
+
+
+def gallery(language: Language = "en") -> Html:
+    """All components with the sample values."""
+    t = Catalogue(language, strict=True)
+    chinese = s.chinese()
+    parts = [
+        tag("h1", t("app.name")),
+        counters(t, status="running", seconds=4.1, calls=12, retrievals=2, tokens=1696),
+        section(t("ask.results"), method_cards(s.ROWS, t)),
+        section(
+            t("ask.original"),
+            heatmap(s.TEXT, s.TOKENS, s.ENTITIES, t=t, id="heat"),
+            heatmap(s.TEXT, s.TOKENS, s.ENTITIES, measure="entropy", t=t, id="heat-entropy"),
+            heatmap(s.ZH_TEXT, chinese, s.ZH_ENTITIES, t=t, id="heat-zh"),
+        ),
+        section(
+            t("drad.title"),
+            score_line(s.PROBABILITY_SCORE, t),
+            score_line(s.ENTROPY_SCORE, t),
+            entity_table(s.TEXT, s.TOKENS, s.ENTITIES, t, theta_1=0.6, theta_2=2.5),
+            tag("p", join((verdict_badge(v, t) for v in VERDICT_SIGNS), " "), class_="vs-chips"),
+        ),
+        section(
+            t("ask.corrected"),
+            diff_html(s.TEXT, s.CORRECTED, "en", t),
+            diff_html(s.TEXT, s.CORRECTED, "en", t, form="side"),
+        ),
+        section(t("ask.timeline"), timeline(s.calls(), t, now=2.4)),
+        section(t("evidence.title"), evidence(s.EVIDENCE, t)),
+    ]
+    return tag("div", parts, class_="vs-sections")

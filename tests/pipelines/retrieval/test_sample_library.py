@@ -1,0 +1,48 @@
+"""The sample questions find the articles they are about."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+from pipelines.retrieval.documents import load_library
+from pipelines.retrieval.index import RetrievalMode, library_retriever
+from pipelines.retrieval.library import LibraryIndex
+from pipelines.retrieval.passages import cut_document
+from tests.pipelines.retrieval.conftest import SAMPLE_LIBRARY
+
+
+def questions(language: str) -> list[tuple[str, str]]:
+    """Every question in `language` with its article."""
+    with (SAMPLE_LIBRARY.parent / "questions.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["language"] == language]
+    return [(row["question"], row["article"]) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("mode", "language"),
+    [("bm25", "en"), ("bm25", "zh"), ("dense", "en"), ("hybrid", "en"), ("hybrid", "zh")],
+)
+async def test_questions_find_their_article(
+    sample_index: LibraryIndex, mode: RetrievalMode, language: str
+):
+    retriever = library_retriever(sample_index, mode)
+    asked = questions(language)
+    missed = []
+    for question, article in asked:
+        found = await retriever.search(question, 3)
+        if article not in {passage.id.partition("#")[0] for passage in found}:
+            missed.append(question)
+    assert len(asked) >= 16
+    assert len(missed) <= 0.05 * len(asked), missed
+
+
+def test_every_passage_is_a_stretch_of_its_article(sample_index: LibraryIndex):
+    documents = load_library(SAMPLE_LIBRARY)
+    texts = {document.id: document.text for document in documents}
+    assert len(sample_index.passages) == sum(len(cut_document(item)) for item in documents)
+    for position in range(len(sample_index.passages)):
+        passage = sample_index.passages[position]
+        text = texts[passage.id.partition("#")[0]]
+        assert text[passage.start : passage.end] == passage.text
