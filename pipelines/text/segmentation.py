@@ -47,20 +47,29 @@ def tagged_words(text: str) -> list[TaggedWord]:
 
     Loads the dictionary on the first call (about a second). Safe to call from several threads.
     """
-    with _LOADING:
-        tagger = _load()
     words: list[TaggedWord] = []
     position = 0
-    for pair in tagger.cut(text):
+    for pair in _tagger().cut(text):
         start = text.index(pair.word, position)
         position = start + len(pair.word)
         words.append(TaggedWord(pair.word, start, position, pair.flag))
     return words
 
 
-def word_boundaries(text: str) -> set[int]:
-    """Offsets at which a word of `text` begins or ends, the two ends of the text among them."""
+def word_boundaries(text: str, *, fine: bool = False) -> set[int]:
+    """Offsets at which a word of `text` begins or ends, the two ends of the text among them.
+
+    With `fine`, words inside compounds count too: "地球表面" also ends at "地球".
+    """
     edges = {0, len(text)}
     for word in tagged_words(text):
         edges |= {word.start, word.end}
+    if fine:
+        for _, start, end in _tagger().tokenizer.tokenize(text, mode="search"):
+            edges |= {start, end}
     return edges
+
+
+def _tagger() -> POSTokenizer:
+    with _LOADING:
+        return _load()

@@ -142,8 +142,8 @@ class Engine:
     def release(self) -> None:
         """Free the weights; the engine cannot be used afterwards."""
         del self.model
-        gc.collect()
         if self.device.type == "cuda":
+            gc.collect()
             torch.cuda.empty_cache()
 
     def _reply_logits(self, prompt: Sequence[int], reply: Sequence[int]) -> Iterator[torch.Tensor]:

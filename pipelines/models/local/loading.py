@@ -80,8 +80,10 @@ def choose_device(wanted: str | None) -> "torch.device":
     kind, _, index = wanted.partition(":")
     if kind == "cpu" and not index:
         return torch.device("cpu")
-    if kind == "cuda" and int(index or 0) < torch.cuda.device_count():
-        return torch.device(wanted)
+    if kind == "cuda" and (index or "0").isdecimal():
+        number = int(index or 0)
+        if number < torch.cuda.device_count():
+            return torch.device("cuda", number)
     raise InvalidInputError(
         f"There is no device {wanted!r} on this machine.", remedy='Choose "cpu" or "cuda".'
     )

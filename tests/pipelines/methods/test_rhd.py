@@ -16,8 +16,8 @@ from pipelines.methods.rhd import (
     scores_of,
 )
 from pipelines.models.distributions import truncated_entropy
-from pipelines.text import Entity
 from pipelines.types import Token
+from tests.pipelines.methods.bench import FixedRecognizer
 
 NEW_YORK_CITY = (0.17, 0.93, 0.96)
 
@@ -125,24 +125,6 @@ def test_the_first_doubtful_entity_skips_settled_sentences_and_repeats():
     assert first(0, False) is readings[2]
     assert first(0, True) is readings[3]
     assert first(40, False) is None
-
-
-class FixedRecognizer:
-    """Finds exactly the names it was given, every time they occur."""
-
-    source = "fixed"
-
-    def __init__(self, *names: str) -> None:
-        self._names = names
-
-    def recognize(self, text: str, language: str | None = None) -> list[Entity]:
-        found = []
-        for name in self._names:
-            at = text.find(name)
-            while at >= 0:
-                found.append(Entity(text=name, start=at, end=at + len(name), label="GPE"))
-                at = text.find(name, at + 1)
-        return sorted(found, key=lambda entity: entity.start)
 
 
 def tokens_of(*pieces: tuple[str, float]) -> list[Token]:

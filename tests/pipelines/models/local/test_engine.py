@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -22,7 +23,7 @@ from pipelines.models.local.cache import Rows
 from pipelines.models.local.engine import Engine
 from pipelines.models.local.vocabulary import Vocabulary
 
-SIZES = {
+SIZES: dict[str, Any] = {
     "vocab_size": 97,
     "hidden_size": 32,
     "intermediate_size": 48,
@@ -34,8 +35,8 @@ SIZES = {
     "eos_token_id": [3, 5],
     "bos_token_id": 1,
 }
-SMALL = {"vocab_size": 97, "n_layer": 2, "n_head": 4, "initializer_range": 0.3}
-OWN_ENDS = {"eos_token_id": 2, "bos_token_id": 1, "pad_token_id": 2}
+SMALL: dict[str, Any] = {"vocab_size": 97, "n_layer": 2, "n_head": 4, "initializer_range": 0.3}
+OWN_ENDS: dict[str, Any] = {"eos_token_id": 2, "bos_token_id": 1, "pad_token_id": 2}
 CONFIGS: dict[str, PreTrainedConfig] = {
     "llama": LlamaConfig(**SIZES),
     "qwen2": Qwen2Config(**SIZES),

@@ -29,20 +29,12 @@ def ask(text: str) -> tuple[Message, ...]:
     return (Message(role="user", content=text),)
 
 
-def prompt_ids(tokenizer: PreTrainedTokenizerFast, text: str) -> list[int]:
-    return list(
-        tokenizer.apply_chat_template(
-            [{"role": "user", "content": text}], add_generation_prompt=True, return_dict=False
-        )
-    )
-
-
 def greedy(
     folder: Path, tokenizer: PreTrainedTokenizerFast, text: str, steps: int
 ) -> tuple[list[int], torch.Tensor]:
     """Greedy tokens and log-probabilities [tokens, vocabulary], each step a whole new pass."""
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    ids, written, rows = prompt_ids(tokenizer, text), [], []
+    ids, written, rows = tiny.prompt_ids(tokenizer, text), [], []
     while len(written) < steps:
         with torch.no_grad():
             row = model(input_ids=torch.tensor([ids]), use_cache=False).logits[0, -1]
@@ -71,7 +63,7 @@ async def test_every_caller_gets_what_a_plain_pass_gives(
     pieces = token_bytes(tokenizer)
     for text, (answer, twin) in zip(QUESTIONS, answers, strict=True):
         ids, logprobs = greedy(folder, tokenizer, text, 12)
-        assert answer.usage.prompt_tokens == len(prompt_ids(tokenizer, text))
+        assert answer.usage.prompt_tokens == len(tiny.prompt_ids(tokenizer, text))
         known = [
             (token, row)
             for token, row in zip(ids, logprobs, strict=True)
@@ -191,7 +183,7 @@ async def test_scores_of_a_whole_reply(
     scored = await model.score(ScoreRequest(messages=ask("Is it?"), text=text))
     ids = byte_level.encode(text, add_special_tokens=False)
     plain = AutoModelForCausalLM.from_pretrained(llama_folder, dtype=torch.float32).eval()
-    before = prompt_ids(byte_level, "Is it?")
+    before = tiny.prompt_ids(byte_level, "Is it?")
     with torch.no_grad():
         logits = plain(input_ids=torch.tensor([before + ids]), use_cache=False).logits[0]
     rows = logits.log_softmax(-1)[len(before) - 1 : -1]
@@ -220,7 +212,7 @@ async def test_choosing_by_hand(
 ) -> None:
     start = tiny.last_prompt_token(byte_level)
     heads = {"Yes": 6.0, "No": 5.0, "ĠNo": 4.0, "y": 3.0}
-    logits = {int(byte_level.convert_tokens_to_ids(name)): v for name, v in heads.items()}  # pyright: ignore[reportArgumentType]
+    logits = {tiny.token_id(byte_level, name): logit for name, logit in heads.items()}
     model = open_model(tiny.save_reciter(tmp_path, byte_level, {start: logits}))
     total = sum(map(exp, heads.values())) + len(byte_level) - len(heads)
     yes = (exp(6.0) + exp(3.0)) / total
@@ -263,7 +255,7 @@ async def test_more_callers_than_places(llama_folder: Path, open_model: OpenMode
 async def test_the_end_of_the_context(
     tmp_path: Path, byte_level: PreTrainedTokenizerFast, open_model: OpenModel
 ) -> None:
-    used = len(prompt_ids(byte_level, "Is it?"))
+    used = len(tiny.prompt_ids(byte_level, "Is it?"))
     folder = tiny.save_reciter(tmp_path, byte_level, {}, context=used + 4)
     model = open_model(folder)
     (answer,) = await model.generate(GenerationRequest(messages=ask("Is it?"), max_tokens=50))

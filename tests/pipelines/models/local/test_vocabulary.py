@@ -5,6 +5,7 @@ from tokenizers.pre_tokenizers import Whitespace
 from transformers import PreTrainedTokenizerFast
 
 from pipelines.models.local.vocabulary import read_vocabulary, token_bytes
+from tests.pipelines.models.local import tiny
 
 TEXT = "The capital of 北京 is 🙂,\n naïve? Yes"
 
@@ -34,8 +35,8 @@ def test_metaspace_pieces_are_words_with_spaces_and_bytes(
     metaspace: PreTrainedTokenizerFast,
 ) -> None:
     pieces = token_bytes(metaspace)
-    assert pieces[metaspace.convert_tokens_to_ids("▁capital")] == b" capital"
-    assert pieces[metaspace.convert_tokens_to_ids("<0xE4>")] == b"\xe4"
+    assert pieces[tiny.token_id(metaspace, "▁capital")] == b" capital"
+    assert pieces[tiny.token_id(metaspace, "<0xE4>")] == b"\xe4"
 
 
 @pytest.mark.parametrize("kind", ["byte_level", "metaspace"])
@@ -45,8 +46,7 @@ def test_special_tokens_add_nothing_and_keep_their_names(
     tokenizer: PreTrainedTokenizerFast = request.getfixturevalue(kind)
     vocabulary = read_vocabulary(tokenizer)
     for name in ("<|endoftext|>", "<|im_start|>", "<|im_end|>"):
-        token = tokenizer.convert_tokens_to_ids(name)
-        assert isinstance(token, int)
+        token = tiny.token_id(tokenizer, name)
         assert vocabulary.piece(token) is None
         assert vocabulary.text(token) == name
     assert vocabulary.piece(len(tokenizer) + 3) is None
@@ -59,8 +59,7 @@ def test_added_words_that_are_not_special_are_text(byte_level: PreTrainedTokeniz
     tokenizer.add_tokens(["<think>", "答え"])
     vocabulary = read_vocabulary(tokenizer)
     for word in ("<think>", "答え"):
-        token = tokenizer.convert_tokens_to_ids(word)
-        assert isinstance(token, int)
+        token = tiny.token_id(tokenizer, word)
         assert vocabulary.piece(token) == word.encode()
 
 

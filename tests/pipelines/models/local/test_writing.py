@@ -62,9 +62,9 @@ async def test_pieces_arrive_in_order_on_the_callers_loop(make_reciter: Reciter)
 
 
 async def test_stop_strings_over_several_tokens(make_reciter: Reciter) -> None:
-    model, seen = make_reciter("Paris is far.\n#Q: moon"), list[str]()
+    model, seen = make_reciter("Paris is far. #Q: moon"), list[str]()
     (answer,) = await model.generate(
-        request(stop=("\n#Q:", "moon"), logprobs=True), lambda delta: seen.append(delta.text)
+        request(stop=(" #Q:", "moon"), logprobs=True), lambda delta: seen.append(delta.text)
     )
     assert answer.text == "Paris is far."
     assert answer.finish_reason == "stop"
@@ -91,7 +91,7 @@ async def test_a_space_before_the_reply_is_not_part_of_it(
         "北",
         "北",
     ]
-    prefix = Message(role="assistant", content="The")
+    prefix = Message(role="assistant", content="Say: The")
     (rest,) = await model.generate(GenerationRequest(messages=(*QUESTION, prefix), max_tokens=2))
     assert rest.text == " capital is"
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import torch
 from tokenizers import Tokenizer, decoders, pre_tokenizers
@@ -84,7 +85,7 @@ def save_random_model(
     folder: Path, tokenizer: PreTrainedTokenizerFast, *, family: str = "llama"
 ) -> Path:
     """A two-layer model with random weights, large enough to make its distributions uneven."""
-    sizes = {
+    sizes: dict[str, Any] = {
         "vocab_size": len(tokenizer) + 5,  # checkpoints often have more rows than tokens
         "hidden_size": 32,
         "intermediate_size": 48,
@@ -135,12 +136,12 @@ def save_reciter(
         head_dim=4,
         max_position_embeddings=context,
         rms_norm_eps=1e-12,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
+        bos_token_id=token_id(tokenizer, "<|endoftext|>"),
+        eos_token_id=token_id(tokenizer, "<|im_end|>"),
         tie_word_embeddings=False,
     )
     model = LlamaForCausalLM(config)
-    layer = model.model.layers[0]
+    layer: Any = model.model.layers[0]
     with torch.no_grad():
         model.model.embed_tokens.weight.copy_(torch.eye(vocabulary, size))
         layer.self_attn.o_proj.weight.zero_()
@@ -162,14 +163,25 @@ def recite(
 
     The tokens of the text must all differ, since each has one successor.
     """
-    chain = [after, *tokenizer.encode(text, add_special_tokens=False), tokenizer.eos_token_id]
+    words = tokenizer.encode(text, add_special_tokens=False)
+    chain = [after, *words, token_id(tokenizer, "<|im_end|>")]
     assert len(set(chain)) == len(chain), "a token of the text occurs twice"
     return {token: {successor: logit} for token, successor in pairwise(chain)}
 
 
 def last_prompt_token(tokenizer: PreTrainedTokenizerFast) -> int:
     """The token every prompt of the chat template ends with."""
-    ids = tokenizer.apply_chat_template(
-        [{"role": "user", "content": "x"}], add_generation_prompt=True, return_dict=False
+    return prompt_ids(tokenizer, "x")[-1]
+
+
+def prompt_ids(tokenizer: PreTrainedTokenizerFast, question: str) -> list[int]:
+    """The prompt for one question, as the tokenizer's own chat template writes it."""
+    ids: Any = tokenizer.apply_chat_template(
+        [{"role": "user", "content": question}], add_generation_prompt=True, return_dict=False
     )
-    return int(ids[-1])
+    return list(ids)
+
+
+def token_id(tokenizer: PreTrainedTokenizerFast, name: str) -> int:
+    """The id of a token by its name in the vocabulary."""
+    return tokenizer.get_vocab()[name]

@@ -1,0 +1,205 @@
+"""Names in Chinese text, from word lists, name endings and jieba's parts of speech."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from pipelines.text.entity_types import Candidate, Label
+from pipelines.text.languages import HAN
+from pipelines.text.lexicon import words
+from pipelines.text.segmentation import TaggedWord, word_boundaries
+
+__all__ = ["chinese_name_candidates"]
+
+_LISTS: tuple[tuple[str, Label], ...] = (
+    ("products", "PRODUCT"),
+    ("works", "WORK_OF_ART"),
+    ("organisations", "ORG"),
+    ("persons", "PERSON"),
+    ("peoples", "NORP"),
+    ("laws", "LAW"),
+    ("events", "EVENT"),
+    ("facilities", "FAC"),
+    ("languages", "LANGUAGE"),
+    ("regions", "LOC"),
+    ("places", "GPE"),
+    ("countries", "GPE"),
+)
+_GAZETTEER: dict[str, Label] = {
+    name: label for list_name, label in _LISTS for name in words("zh", list_name)
+}
+_LONGEST_NAME = max(map(len, _GAZETTEER))
+_ENDINGS: tuple[tuple[str, Label], ...] = (
+    ("organisation_endings", "ORG"),
+    ("event_endings", "EVENT"),
+    ("law_endings", "LAW"),
+    ("work_endings", "WORK_OF_ART"),
+    ("facility_endings", "FAC"),
+)
+_ENDING_LABEL: dict[str, Label] = {
+    ending: label for list_name, label in reversed(_ENDINGS) for ending in words("zh", list_name)
+}
+_LOCATION_ENDINGS = tuple(words("zh", "location_endings"))
+_POLITICAL_ENDINGS = tuple(words("zh", "political_endings"))
+_SURNAMES = words("zh", "surnames")
+_DOUBTFUL_SURNAMES = words("zh", "doubtful_surnames")
+_TRANSLITERATION = words("zh", "transliteration")
+_NOT_NAMES = words("zh", "not_names")
+_NOT_PLACES = words("zh", "not_places")
+_NOT_ORGANISATIONS = words("zh", "not_organisations")
+_AFTER_ORGANISATION = tuple(words("zh", "after_organisation"))
+_BRANDS = words("zh", "brands")
+_PERSON_TAGS = frozenset({"nr", "nrt", "nrfg"})
+_INNER_TAGS = _PERSON_TAGS | {"ns", "nz", "nt", "eng", "j", "n", "vn", "b", "an"}
+# Bodies of a state: the country before them belongs to the name.
+_STATE_BODY = re.compile(
+    r"国家|外交|国防|财政|教育|商务|司法|中央|最高|人民|科学|社会|政府|国会|议会|政|军|海军|空军|陆军"
+)
+_MOST_WORDS = 5
+
+_TITLE = re.compile(r"《([^《》\n]{1,60})》")
+_DOTTED = re.compile(rf"[{HAN}]{{1,10}}(?:[·•・‧][{HAN}]{{1,10}})+")
+_PLACE_BEFORE = re.compile(
+    r"(?:位于|来自|前往|到达|抵达|首都是|省会是|出生于|出生在|访问|移居|迁往|[国州省市]的|在)$"
+)
+_FUNCTION_CHARACTERS = frozenset("的了在是和与及或于被将就都也而把从向对这那")
+
+
+def chinese_name_candidates(text: str, tagged: Sequence[TaggedWord]) -> Iterator[Candidate]:
+    """Names in `text`, overlapping, the surer kind first; `tagged` are its words."""
+    for title in _TITLE.finditer(text):
+        label = _GAZETTEER.get(title.group(1), "WORK_OF_ART")
+        yield Candidate(*title.span(1), label)
+    yield from _dotted_names(text, tagged)
+    yield from _listed_names(text, tagged)
+    for index, word in enumerate(tagged):
+        yield from _by_ending(tagged, index)
+        yield from _by_tag(text, tagged, index)
+        if word.tag in _PERSON_TAGS and len(word.text) == 1 and index + 1 < len(tagged):
+            given = tagged[index + 1]
+            if word.text in _SURNAMES and given.tag in _PERSON_TAGS and len(given.text) <= 2:
+                yield Candidate(word.start, given.end, "PERSON")
+
+
+def _listed_names(text: str, tagged: Sequence[TaggedWord]) -> Iterator[Candidate]:
+    edges = word_boundaries(text, fine=True)
+    # A dictionary without "福州人" takes it for a person.
+    edges |= {word.end - 1 for word in tagged if word.text[-1] in "人籍裔式版产"}
+    for start in range(len(text)):
+        for end in range(min(len(text), start + _LONGEST_NAME), start + 1, -1):
+            label = _GAZETTEER.get(text[start:end])
+            sure = end - start > 2 or (start in edges and end in edges)
+            if label is not None and sure:
+                yield Candidate(start, end, label)
+                break
+
+
+def _dotted_names(text: str, tagged: Sequence[TaggedWord]) -> Iterator[Candidate]:
+    """Foreign names whose parts are set apart by a dot: "比尔·克林顿"."""
+    for found in _DOTTED.finditer(text):
+        dots = [m.start() for m in re.finditer("[·•・‧]", found.group())]
+        first, last = found.start() + dots[0], found.start() + dots[-1] + 1
+        before = [word for word in tagged if found.start() <= word.start < first]
+        after = [word for word in tagged if last <= word.start < found.end()]
+        start, end = first, last
+        for word in reversed(before):
+            if start < first and not _continues_name(word):
+                break
+            start = word.start
+        for word in after:
+            if end > last and not _continues_name(word):
+                break
+            end = word.end
+        if start < first and end > last:
+            yield Candidate(start, end, "PERSON")
+
+
+def _continues_name(word: TaggedWord) -> bool:
+    foreign = all(character in _TRANSLITERATION for character in word.text)
+    single = len(word.text) == 1 and word.text not in _FUNCTION_CHARACTERS
+    return foreign and (word.tag in _PERSON_TAGS | {"ns", "nz"} or single)
+
+
+def _by_tag(text: str, tagged: Sequence[TaggedWord], index: int) -> Iterator[Candidate]:
+    word = tagged[index]
+    if word.tag in _PERSON_TAGS and _is_person(word):
+        label: Label = "PERSON"
+        if _foreign(word) and _PLACE_BEFORE.search(text[: word.start]):
+            label = "GPE"
+        end = word.end + 2 if label == "PERSON" and text.startswith("夫人", word.end) else word.end
+        yield Candidate(word.start, end, label)
+    elif word.tag == "ns" and _is_place(word.text):
+        yield Candidate(word.start, word.end, _place_label(word.text))
+    elif word.tag == "nt" and word.text not in _NOT_ORGANISATIONS and len(word.text) > 2:
+        ending = next((e for e in _AFTER_ORGANISATION if word.text.endswith(e)), "")
+        yield Candidate(word.start, word.end - len(ending), "ORG")
+
+
+def _foreign(word: TaggedWord) -> bool:
+    return all(character in _TRANSLITERATION for character in word.text)
+
+
+def _is_person(word: TaggedWord) -> bool:
+    name = word.text
+    if name in _NOT_NAMES or not 2 <= len(name) <= 8:
+        return False
+    if any(character in _FUNCTION_CHARACTERS - {"于", "和"} for character in name):
+        return False
+    surname = name[:2] if name[:2] in _SURNAMES and len(name) > 2 else name[:1]
+    if surname in _SURNAMES and len(name) - len(surname) <= 2:
+        return surname not in _DOUBTFUL_SURNAMES or word.tag == "nrfg" or len(name) > 3
+    return _foreign(word) and (word.tag == "nrt" or len(name) > 2)
+
+
+def _is_place(name: str) -> bool:
+    if len(name) < 2 or name in _NOT_PLACES or name in _NOT_NAMES:
+        return False
+    ends = name.endswith(_POLITICAL_ENDINGS) or name.endswith(_LOCATION_ENDINGS)
+    return len(name) < 4 or ends or all(character in _TRANSLITERATION for character in name)
+
+
+def _place_label(name: str) -> Label:
+    ending = max((e for e in _ENDING_LABEL if name.endswith(e)), key=len, default="")
+    if ending and len(name) > 2:
+        return _ENDING_LABEL[ending]
+    return "LOC" if len(name) > 1 and name.endswith(_LOCATION_ENDINGS) else "GPE"
+
+
+def _by_ending(tagged: Sequence[TaggedWord], index: int) -> Iterator[Candidate]:
+    """Names told by their last word: "腾讯公司", "雅典奥运会", "诺贝尔文学奖"."""
+    word = tagged[index]
+    ending = max((e for e in _ENDING_LABEL if word.text.endswith(e)), key=len, default="")
+    if not ending or word.tag not in _INNER_TAGS or word.text in _NOT_NAMES:
+        return
+    own = word.text.removesuffix(ending)
+    if own in _GAZETTEER or own in _BRANDS:
+        yield Candidate(word.start, word.end, _ENDING_LABEL[ending])
+        return
+    if len(ending) == 1 and own and word.tag == "n":
+        return
+    first = index
+    if word.tag != "nt" or _STATE_BODY.match(word.text) or word.text in _NOT_ORGANISATIONS:
+        first = _first_word(tagged, index)
+    if first < index:
+        yield Candidate(tagged[first].start, word.end, _ENDING_LABEL[ending])
+
+
+def _first_word(tagged: Sequence[TaggedWord], index: int) -> int:
+    """Index of the proper name that the name ending at `index` begins with; `index` if none."""
+    best = index
+    for position in range(index - 1, max(-1, index - _MOST_WORDS), -1):
+        word = tagged[position]
+        if word.tag not in _INNER_TAGS and word.text not in _GAZETTEER:
+            break
+        if _is_proper(word):
+            best = position
+    return best
+
+
+def _is_proper(word: TaggedWord) -> bool:
+    if word.text in _GAZETTEER or word.text in _BRANDS or word.tag == "eng":
+        return True
+    if word.tag in _PERSON_TAGS:
+        return _is_person(word) or _foreign(word)
+    return (word.tag == "ns" and _is_place(word.text)) or word.tag in {"nz", "nt"}

@@ -1,0 +1,115 @@
+"""Dates, times, amounts and numbers of Chinese text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from pipelines.text.entity_types import Candidate, Label
+from pipelines.text.languages import HAN
+from pipelines.text.lexicon import words
+from pipelines.text.segmentation import TaggedWord
+
+__all__ = ["chinese_number_candidates"]
+
+_DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
+_NUMERAL = "〇零一二三四五六七八九十百千万亿两"
+_HAN_NUMBER = rf"[{_NUMERAL}]+(?:点[〇零一二三四五六七八九]+)?"
+_NUMBER = rf"(?:{_DIGITS} ?[十百千万亿]*|{_HAN_NUMBER})(?:[多余](?!年))?(?:[万亿])?"
+_ABOUT = (
+    r"(?:(?:大约|大概|约|近|将近|接近|至少|最多|至多|不足)(?=[\d〇一二三四五六七八九十百千万两]))?"
+)
+_RANGE = rf"(?:{_NUMBER}\s?(?:至|到|[-–—~～])\s?)?{_NUMBER}"
+_AMOUNT = _ABOUT + _RANGE
+
+_YEAR = rf"(?:公元前|公元|前)?(?:\d{{1,4}}|[〇零一二三四五六七八九]{{4}}|[{_NUMERAL}]{{1,5}}) ?年"
+_MONTH = r"(?:\d{1,2}|十[一二]|[一二三四五六七八九十]) ?月"
+_DAY = rf"(?:\d{{1,2}}|[一二三]?十?[一二三四五六七八九十]) ?(?:日|号(?![{HAN}]))"
+_PART = r"(?:上旬|中旬|下旬|份|初|底|末|间)?"
+_DATE = rf"{_YEAR}(?:{_MONTH}(?:{_DAY}|{_PART})|[初底末])?"
+_CENTURY = r"(?:公元前|公元|前)?(?:\d{1,2}|[一二三四五六七八九十]{1,3}|上|本) ?世纪"
+_DECADE = r"(?:\d0|[二三四五六七八九]十) ?年代(?:初期?|中期|末期?|后期)?"
+_TO = r"\s?(?:至|到|[-–—－~～]+)\s?"
+_PART_OF_DAY = "(?:凌晨|清晨|早晨|早上|上午|中午|正午|下午|傍晚|黄昏|晚上|夜里|深夜|午夜|半夜)"
+_CLOCK = r"(?:\d{1,2}|十[一二]|二十[一二三四]?|[一二两三四五六七八九十])"
+_UNIT = (
+    r"(?:平方|立方)?(?:公里|千米|米|厘米|毫米|微米|纳米|分米)|英里|英尺|英寸|英亩|海里|光年|天文单位|"
+    r"千克|公斤|毫克|微克|克|公吨|吨|磅|盎司|斤|毫升|升|加仑|公顷|亩|摄氏度|华氏度|度|°C|°F|℃|"
+    r"(?:千|兆|吉)?瓦(?:时)?|千瓦时|伏特?|安培|赫兹|马力|帕|卡路里|千卡|海拔|"
+    r"(?:km²|km|cm|mm|m²|m|kg|mg|g|ml|mL|L|GB|MB|TB|KB|GHz|MHz|Hz|kW|MW|GW)(?![A-Za-z])"
+)
+_CURRENCY = (
+    r"(?:人民币|美元|美金|欧元|英镑|日元|港元|港币|韩元|卢布|卢比|法郎|马克|澳元|加元|新台币|泰铢|比索|"
+    r"元(?:人民币)?|块钱?|角|两(?:白银|黄金|银子))"
+)
+_CLASSIFIER = (
+    "个 位 名 只 条 张 座 家 所 本 部 篇 首 次 种 类 项 件 套 台 辆 架 艘 颗 枚 支 把 块 间 层 栋 幢 户 "
+    "人 口 匹 头 棵 株 朵 片 份 届 场 局 句 段 章 节 集 步 批 组 队 对 双 群 排 代 省 市 县 区 州 城 族 股 "
+    "票 球 笔 封 卷 册 版 岁 字 页 行 件 国 大 倍 处 道 门 幅 任 名 声 遍 轮 枝 根 粒 滴 碗 杯 瓶 盒 箱 袋"
+)
+_COUNTED = "(?=(?:" + "|".join(dict.fromkeys(_CLASSIFIER.split())) + "))"
+_DYNASTY = "|".join(sorted(words("zh", "dynasties"), key=len, reverse=True))
+_DAYS = "|".join(sorted(words("zh", "days"), key=len, reverse=True))
+
+_PATTERNS: tuple[tuple[Label, str], ...] = (
+    ("DATE", rf"(?:{_DATE}|{_YEAR}){_TO}(?:{_DATE})"),
+    ("DATE", rf"\d{{4}}{_TO}\d{{4}} ?年|\d{{4}}-\d{{1,2}}-\d{{1,2}}|\d{{4}}/\d{{1,2}}/\d{{1,2}}"),
+    ("DATE", _DATE),
+    ("DATE", rf"{_MONTH}(?:{_DAY}|{_PART})(?:{_TO}(?:{_MONTH})?{_DAY})?|{_DAY}"),
+    ("DATE", rf"{_CENTURY}(?:{_DECADE}|初期?|中叶|中期|末期?|后期|前期|上半叶|下半叶)?|{_DECADE}"),
+    ("DATE", r"(?:第[一二三四1-4]|[一二三四])季度|(?:上|下)半年"),
+    (
+        "DATE",
+        rf"{_AMOUNT}(?:多)?(?:周年|年半|年|个半?月|个(?:星期|礼拜|世纪|年头)|星期|周|天|昼夜|岁)(?:前|后|来|间)?",
+    ),
+    ("DATE", r"半年|半个月|半天"),
+    ("DATE", rf"(?:{_DYNASTY})(?:初年|末年|初期|中期|末期|后期|时期|年间)?|{_DAYS}"),
+    ("DATE", r"(?:上|下|这|本|每)?(?:个)?(?:星期|周|礼拜)[一二三四五六日天]"),
+    ("TIME", rf"{_PART_OF_DAY}?{_CLOCK}(?:点钟|[点时](?:半|整|[一三]刻|{_NUMBER}分(?:钟)?))"),
+    ("TIME", rf"{_PART_OF_DAY}{_CLOCK}[点时]|{_PART_OF_DAY}?\d{{1,2}}:\d{{2}}(?::\d{{2}})?"),
+    ("TIME", rf"{_PART_OF_DAY}|今晚|昨晚|明晚|当晚"),
+    (
+        "TIME",
+        rf"{_AMOUNT}(?:个半?)?(?:小时|分钟|秒钟?|钟头|刻钟|毫秒)(?:前|后)?|半(?:个)?(?:小时|钟头)",
+    ),
+    (
+        "PERCENT",
+        rf"{_ABOUT}(?:{_DIGITS}\s?[%％](?:{_TO}))?{_DIGITS}\s?[%％]|{_ABOUT}百分之{_NUMBER}",
+    ),
+    ("PERCENT", rf"{_AMOUNT}个百分点|{_ABOUT}[一二三四五六七八九]成(?![{HAN}])"),
+    ("MONEY", rf"{_ABOUT}(?:人民币|[¥￥$€£])\s?{_RANGE}(?:{_CURRENCY})?|{_AMOUNT}\s?{_CURRENCY}"),
+    ("QUANTITY", rf"{_AMOUNT}\s?(?:{_UNIT})"),
+    ("ORDINAL", rf"第(?:{_DIGITS}|[{_NUMERAL}]+)"),
+    ("CARDINAL", r"\d+(?:比|:|[-–—])\d+"),
+    ("CARDINAL", rf"{_ABOUT}[{_NUMERAL}]+分之[{_NUMERAL}]+"),
+    ("CARDINAL", rf"{_ABOUT}{_DIGITS}(?: ?[十百千万亿]+)?(?:多|余)?(?:[万亿])?"),
+    ("CARDINAL", rf"{_ABOUT}{_HAN_NUMBER}(?:多|余)?(?:[万亿])?{_COUNTED}"),
+    ("CARDINAL", rf"{_ABOUT}[一二三四五六七八九十][〇零一二三四五六七八九十百千万亿]+(?:多|余)?"),
+)
+_COMPILED = tuple(
+    (label, re.compile(rf"(?<![\d.,A-Za-z第])(?:{pattern})")) for label, pattern in _PATTERNS
+)
+
+
+def chinese_number_candidates(text: str, tagged: Sequence[TaggedWord]) -> Iterator[Candidate]:
+    """Numeric and temporal expressions of `text`, overlapping, the surer kind first.
+
+    `tagged` are the words of `text`: numerals inside other words ("四川", "一直") are no numbers.
+    """
+    starts = {word.start: word for word in tagged}
+    for label, pattern in _COMPILED:
+        for found in pattern.finditer(text):
+            if _counts(found, label, starts):
+                yield Candidate(found.start(), found.end(), label)
+
+
+def _counts(found: re.Match[str], label: Label, starts: dict[int, TaggedWord]) -> bool:
+    matched = found.group()
+    if matched[0].isdigit() or not re.match(f"[{_NUMERAL}半]", matched):
+        return True
+    if matched in {"一", "十分", "一天", "一年", "万"}:
+        return False
+    word = starts.get(found.start())
+    return word is not None and (
+        word.tag[0] in "mqt" or all(character in _NUMERAL for character in word.text)
+    )

@@ -1,0 +1,202 @@
+"""Runs a method on a model and a library that are in the test's hands, through the real engine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from math import log
+from typing import Any
+
+from pipelines.errors import VeriscopeError
+from pipelines.executor import Materials, Plan, execute, start_event
+from pipelines.methods import Method, Question
+from pipelines.models.base import (
+    Capabilities,
+    Delta,
+    GenerationRequest,
+    Model,
+    ScoreRequest,
+    Watcher,
+)
+from pipelines.retrieval.base import Retriever
+from pipelines.run.events import Event, Judged, ModelCalled, Retrieved, Revised, SpanStarted
+from pipelines.run.live import LiveRun
+from pipelines.run.pool import Slot
+from pipelines.run.spec import MethodSpec, RunSpec
+from pipelines.run.trace import Trace
+from pipelines.run.wrappers import RetryPolicy
+from pipelines.text import Entity, detect_language
+from pipelines.types import Answer, FinishReason, Generation, Passage, Token
+
+Piece = tuple[str, float] | tuple[str, float, float]
+Reply = Sequence[Piece] | str
+Answerer = Callable[[GenerationRequest], Reply]
+
+FULL = Capabilities(
+    languages=frozenset({"en", "zh"}), logprobs=True, top_logprobs=5, prefill=True, scores=True
+)
+
+
+def pieces(text: str, p: float = 0.9, **low: float) -> list[Piece]:
+    """`text` cut before every space, each piece with probability `p` but those named in `low`."""
+    words = text.split(" ")
+    cut = [words[0], *(f" {word}" for word in words[1:])]
+    return [(piece, low.get(piece.strip(" .,"), p)) for piece in cut if piece]
+
+
+def tokens_of(reply: Sequence[Piece]) -> tuple[Token, ...]:
+    tokens, at = [], 0
+    for piece in reply:
+        text, probability, *entropy = piece
+        tokens.append(
+            Token(
+                text=text,
+                start=at,
+                end=at + len(text),
+                logprob=log(probability),
+                entropy=entropy[0] if entropy else 0.5,
+                top_k=5,
+            )
+        )
+        at += len(text)
+    return tuple(tokens)
+
+
+class PieceModel(Model):
+    """Answers with what `answer` says for a request, piece by piece when watched."""
+
+    def __init__(self, answer: Answerer, capabilities: Capabilities = FULL) -> None:
+        self.name = "pieces"
+        self._answer = answer
+        self._capabilities = capabilities
+        self.asked: list[GenerationRequest] = []
+        self.scored: list[ScoreRequest] = []
+        self.draws: list[str] = []
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._capabilities
+
+    async def generate(
+        self, request: GenerationRequest, watch: Watcher | None = None
+    ) -> tuple[Generation, ...]:
+        self.asked.append(request)
+        if request.n > 1:
+            return tuple(Generation(text=text) for text in self.draws)
+        reply = self._answer(request)
+        tokens = tokens_of(pieces(reply) if isinstance(reply, str) else reply)
+        written: list[Token] = []
+        reason: FinishReason = "stop"
+        for token in tokens:
+            written.append(token)
+            if watch and watch(Delta(text=token.text, tokens=(token,))):
+                reason = "watcher"
+                break
+            await asyncio.sleep(0)
+        return (
+            Generation(
+                text="".join(token.text for token in written),
+                tokens=tuple(written) if self._capabilities.logprobs else None,
+                finish_reason=reason,
+            ),
+        )
+
+    async def score(self, request: ScoreRequest) -> Generation:
+        self.scored.append(request)
+        words = pieces(request.text, 0.8, Florida=0.1)
+        return Generation(text=request.text, tokens=tokens_of(words))
+
+
+class Shelf(Retriever):
+    """Finds what `found` says for a query."""
+
+    name = "shelf"
+
+    def __init__(self, found: Callable[[str], list[str]] | VeriscopeError) -> None:
+        self._found = found
+
+    async def search(self, query: str, k: int) -> list[Passage]:
+        if isinstance(self._found, VeriscopeError):
+            raise self._found
+        return [
+            Passage(id=str(rank), title="A title", text=text, source="shelf", rank=rank)
+            for rank, text in enumerate(self._found(query)[:k], start=1)
+        ]
+
+
+class FixedRecognizer:
+    """Finds exactly the names it was given, wherever they occur."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def recognize(self, text: str, language: str | None = None) -> list[Entity]:
+        found = []
+        for name in self._names:
+            at = text.find(name)
+            while at >= 0:
+                found.append(Entity(text=name, start=at, end=at + len(name), label="GPE"))
+                at = text.find(name, at + 1)
+        return sorted(found, key=lambda entity: entity.start)
+
+
+class Outcome:
+    """What came of a run, and what it did on the way."""
+
+    def __init__(self, trace: Trace, method: Method[Any]) -> None:
+        self.trace = trace
+        self.method = method
+        self.events: list[Event] = list(trace.of_method(method.name))
+
+    @property
+    def answer(self) -> Answer:
+        answers = getattr(self.trace.terminal, "answers", {})
+        return answers[self.method.name]
+
+    @property
+    def queries(self) -> list[str]:
+        return [event.query for event in self.events if isinstance(event, Retrieved)]
+
+    @property
+    def drafts(self) -> list[str]:
+        return [event.after for event in self.events if isinstance(event, Revised)]
+
+    @property
+    def steps(self) -> list[str]:
+        return [event.step for event in self.events if isinstance(event, SpanStarted)]
+
+    @property
+    def calls(self) -> list[ModelCalled]:
+        return [event for event in self.events if isinstance(event, ModelCalled)]
+
+    def judged(self, draft: int) -> list[tuple[str, str]]:
+        return [
+            (event.text, event.verdict)
+            for event in self.events
+            if isinstance(event, Judged) and event.draft == draft
+        ]
+
+
+async def run_method(
+    method: Method[Any],
+    question: str,
+    model: Model,
+    *,
+    shelf: Shelf | None = None,
+    proxy: Model | None = None,
+    **settings: Any,
+) -> Outcome:
+    """Run `method` alone, to its end."""
+    chosen = MethodSpec(name=method.name, settings=settings)
+    spec = RunSpec(question=question, methods=(chosen,))
+    asked = Question(text=question, language=detect_language(question))
+    plan = Plan(spec, asked, ((method, method.settings(settings)),))
+    live = LiveRun("run", "owner", lambda _: None)
+    start_event(live, plan, 0.0)
+    slots = {"main": Slot(model)} | ({"proxy": Slot(proxy)} if proxy else {})
+
+    async def materials() -> Materials:
+        return Materials(slots, shelf)
+
+    await execute(live, plan, materials, RetryPolicy(pause=0.0))
+    return Outcome(live.trace(), method)
