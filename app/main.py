@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
+from app.parts import take_wanted_page
 from app.screens import ask, drad, models, runs
 from app.session import default_language, messages
 from components.theme import ASSETS
 
+_SHEETS = ("tokens", "workbench")
+_PAGES = {"ask": ask.show, "drad": drad.show, "models": models.show, "runs": runs.show}
 _LANGUAGES = {"en": "EN", "zh": "中文"}
 
 
@@ -19,8 +22,7 @@ def main() -> None:
         layout="wide",
         initial_sidebar_state="collapsed",
     )
-    style = (ASSETS / "theme" / "workbench.css").read_text(encoding="utf-8")
-    st.html(f"<style>{style}</style>")
+    st.html(f"<style>{_style()}</style>")
     with st.container(key="language-switch"):
         st.segmented_control(
             "Language · 语言",
@@ -34,16 +36,21 @@ def main() -> None:
         )
     t = messages()
     st.logo(str(ASSETS / "logo" / "wordmark.svg"), size="large")
-    page = st.navigation(
-        [
-            st.Page(ask.show, title=t("nav.ask"), url_path="ask", default=True),
-            st.Page(drad.show, title=t("nav.drad"), url_path="drad"),
-            st.Page(models.show, title=t("nav.models"), url_path="models"),
-            st.Page(runs.show, title=t("nav.runs"), url_path="runs"),
-        ],
-        position="top",
-    )
+    pages = {
+        name: st.Page(show, title=t(f"nav.{name}"), url_path=name, default=name == "ask")
+        for name, show in _PAGES.items()
+    }
+    page = st.navigation(list(pages.values()), position="top")
+    wanted = take_wanted_page()
+    if wanted is not None:
+        st.switch_page(pages[wanted])
     page.run()
+
+
+def _style() -> str:
+    return "\n".join(
+        (ASSETS / "theme" / f"{name}.css").read_text(encoding="utf-8") for name in _SHEETS
+    )
 
 
 main()

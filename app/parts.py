@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import live
-from app.engine import engine
-from app.session import language, messages, theme
-from app.view_component import Action, show_html
+from app.session import language, messages
+from app.view_component import show_html
 from components.markup import tag
 from components.method_card import error_note
 from pipelines.errors import ErrorInfo, VeriscopeError
 
-__all__ = ["page_title", "remember_error", "run_again", "show_error", "take_error"]
+__all__ = [
+    "go_to",
+    "page_title",
+    "redraw_if_asked",
+    "remember_error",
+    "show_error",
+    "take_error",
+    "take_wanted_page",
+    "whole_page",
+]
+
+_PAGE = "_wanted_page"
+_WHOLE = "_whole_page"
 
 
 def page_title(text: str, note: str = "") -> None:
@@ -35,3 +45,25 @@ def remember_error(place: str, error: VeriscopeError | None) -> None:
 def take_error(place: str) -> ErrorInfo | None:
     """What went wrong, as long as nothing else was tried."""
     return st.session_state.get(f"_error.{place}")
+
+
+def go_to(page: str) -> None:
+    """From a callback: open another page as soon as the script runs."""
+    st.session_state[_PAGE] = page
+    whole_page()
+
+
+def take_wanted_page() -> str | None:
+    """The page that a callback asked for, once."""
+    return st.session_state.pop(_PAGE, None)
+
+
+def whole_page() -> None:
+    """From a callback of a fragment: what it changed concerns the whole page."""
+    st.session_state[_WHOLE] = True
+
+
+def redraw_if_asked() -> None:
+    """In a fragment: draw the whole page anew if a callback asked for that."""
+    if st.session_state.pop(_WHOLE, False):
+        st.rerun()

@@ -13,7 +13,7 @@ def two_digits(value: float, digits: int = 2) -> str:
     """`value` to `digits` significant digits without an exponent: 0.42, 1.3, 87, 412."""
     if value == 0:
         return "0"
-    if abs(value) >= 10**digits:
+    if abs(value) >= 10**digits - 0.5:
         return f"{value:.0f}"
     text = f"{value:#.{digits}g}"
     if "e" in text:

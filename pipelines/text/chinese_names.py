@@ -69,7 +69,7 @@ _FUNCTION_CHARACTERS = frozenset("的了在是和与及或于被将就都也而�
 def chinese_name_candidates(text: str, tagged: Sequence[TaggedWord]) -> Iterator[Candidate]:
     """Names in `text`, overlapping, the surer kind first; `tagged` are its words."""
     for title in _TITLE.finditer(text):
-        label = _GAZETTEER.get(title.group(1), "WORK_OF_ART")
+        label: Label = _GAZETTEER.get(title.group(1), "WORK_OF_ART")
         yield Candidate(*title.span(1), label)
     yield from _dotted_names(text, tagged)
     yield from _listed_names(text, tagged)
@@ -173,10 +173,11 @@ def _by_ending(tagged: Sequence[TaggedWord], index: int) -> Iterator[Candidate]:
     if not ending or word.tag not in _INNER_TAGS or word.text in _NOT_NAMES:
         return
     own = word.text.removesuffix(ending)
-    if own in _GAZETTEER or own in _BRANDS:
+    named = word.tag == "nz" and own and len(ending) > 1
+    if named or own in _GAZETTEER or own in _BRANDS:
         yield Candidate(word.start, word.end, _ENDING_LABEL[ending])
         return
-    if len(ending) == 1 and own and word.tag == "n":
+    if len(ending) == 1 and own and word.tag == "n" and ending not in {"队", "党"}:
         return
     first = index
     if word.tag != "nt" or _STATE_BODY.match(word.text) or word.text in _NOT_ORGANISATIONS:
@@ -201,5 +202,5 @@ def _is_proper(word: TaggedWord) -> bool:
     if word.text in _GAZETTEER or word.text in _BRANDS or word.tag == "eng":
         return True
     if word.tag in _PERSON_TAGS:
-        return _is_person(word) or _foreign(word)
+        return _is_person(word) or _foreign(word) or word.text.endswith("人")
     return (word.tag == "ns" and _is_place(word.text)) or word.tag in {"nz", "nt"}

@@ -43,16 +43,15 @@ _CURRENCY = (
     r"元(?:人民币)?|块钱?|角|两(?:白银|黄金|银子))"
 )
 _CLASSIFIER = (
-    "个 位 名 只 条 张 座 家 所 本 部 篇 首 次 种 类 项 件 套 台 辆 架 艘 颗 枚 支 把 块 间 层 栋 幢 户 "
-    "人 口 匹 头 棵 株 朵 片 份 届 场 局 句 段 章 节 集 步 批 组 队 对 双 群 排 代 省 市 县 区 州 城 族 股 "
-    "票 球 笔 封 卷 册 版 岁 字 页 行 件 国 大 倍 处 道 门 幅 任 名 声 遍 轮 枝 根 粒 滴 碗 杯 瓶 盒 箱 袋"
+    "个位名只条张座家所本部篇首次种类项件套台辆架艘颗枚支把块间层栋幢户人口匹头棵株朵片份届场局句段章节集步批组队"
+    "对双群排代省市县区州城族股票球笔封卷册版岁字页行国大倍处道门幅任声遍轮枝根粒滴碗杯瓶盒箱袋"
 )
-_COUNTED = "(?=(?:" + "|".join(dict.fromkeys(_CLASSIFIER.split())) + "))"
+_COUNTED = f"(?=[{_CLASSIFIER}])"
 _DYNASTY = "|".join(sorted(words("zh", "dynasties"), key=len, reverse=True))
 _DAYS = "|".join(sorted(words("zh", "days"), key=len, reverse=True))
 
 _PATTERNS: tuple[tuple[Label, str], ...] = (
-    ("DATE", rf"(?:{_DATE}|{_YEAR}){_TO}(?:{_DATE})"),
+    ("DATE", rf"{_DATE}[至到]{_DATE}"),
     ("DATE", rf"\d{{4}}{_TO}\d{{4}} ?年|\d{{4}}-\d{{1,2}}-\d{{1,2}}|\d{{4}}/\d{{1,2}}/\d{{1,2}}"),
     ("DATE", _DATE),
     ("DATE", rf"{_MONTH}(?:{_DAY}|{_PART})(?:{_TO}(?:{_MONTH})?{_DAY})?|{_DAY}"),
@@ -86,7 +85,7 @@ _PATTERNS: tuple[tuple[Label, str], ...] = (
     ("CARDINAL", rf"{_ABOUT}{_HAN_NUMBER}(?:多|余)?(?:[万亿])?{_COUNTED}"),
     ("CARDINAL", rf"{_ABOUT}[一二三四五六七八九十][〇零一二三四五六七八九十百千万亿]+(?:多|余)?"),
 )
-_COMPILED = tuple(
+_COMPILED: tuple[tuple[Label, re.Pattern[str]], ...] = tuple(
     (label, re.compile(rf"(?<![\d.,A-Za-z第])(?:{pattern})")) for label, pattern in _PATTERNS
 )
 

@@ -11,9 +11,7 @@ from tests.pipelines.models.wire import entry, raw_entry
 
 
 def pieces(*data: str | bytes) -> list[Piece]:
-    return [
-        read_piece(raw_entry(one if isinstance(one, bytes) else one.encode())) for one in data
-    ]
+    return [read_piece(raw_entry(one if isinstance(one, bytes) else one.encode())) for one in data]
 
 
 def spans(content: str, *data: str | bytes) -> list[tuple[str, int, int]] | None:
@@ -87,7 +85,11 @@ def test_reasoning_before_the_text_is_dropped_even_when_it_quotes_it():
     found = spans("Yes", "<think>", "Yes", "?", "</think>", "Yes", "<|im_end|>")
     assert found == [("Yes", 0, 3)]
     _, tokens = place(
-        [read_piece(entry("Yes", 0.1)), read_piece(entry("\n", 0.9)), read_piece(entry("Yes", 0.7))],
+        [
+            read_piece(entry("Yes", 0.1)),
+            read_piece(entry("\n", 0.9)),
+            read_piece(entry("Yes", 0.7)),
+        ],
         "Yes",
     )
     # At the very start the first is taken: nothing says that it was left out.

@@ -1,0 +1,82 @@
+"""What a question is asked of: methods, model, evidence and settings."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.choices import (
+    EVIDENCE_MODES,
+    SETTINGS,
+    chosen_methods,
+    chosen_models,
+    chosen_spec,
+    known_models,
+    unmet_need,
+)
+from app.engine import engine
+from app.settings_form import draw_settings
+from components.messages import Catalogue
+from pipelines.methods import METHODS
+
+__all__ = ["SETUP", "chosen_spec", "draw_setup"]
+
+SETUP = "setup"
+"""The session's key for whether the methods, model and evidence are unfolded."""
+
+
+def draw_setup(t: Catalogue, *, expanded: bool) -> None:
+    """The controls; `expanded` is how they are found at first."""
+    if SETUP not in st.session_state:
+        st.session_state[SETUP] = expanded
+    with st.expander(_summary(t), key=SETUP, on_change="rerun"):
+        columns = st.columns([1, 1, 1, 1.15], gap="medium")
+        for column, name in zip(columns, METHODS, strict=False):
+            with column, st.container(key=f"choice-{name}"):
+                _method(name, t)
+        with columns[-1]:
+            _sources(t)
+    with st.expander(t("ask.settings")):
+        tabs = st.tabs([t(f"method.{name}.title") for name in METHODS])
+        for tab, (name, method) in zip(tabs, METHODS.items(), strict=True):
+            with tab, st.container(key=f"settings-{name}"):
+                draw_settings(method, t, scope=SETTINGS)
+
+
+def _summary(t: Catalogue) -> str:
+    """What is chosen, in a line, for when the controls are folded away."""
+    names = t("list.separator").join(t(f"method.{name}.title") for name in chosen_methods())
+    return f"**{t('ask.methods')}** · {names or t('ask.no_method')}"
+
+
+def _method(name: str, t: Catalogue) -> None:
+    need = unmet_need(METHODS[name], chosen_models())
+    st.checkbox(
+        f"**{t(f'method.{name}.title')}**",
+        value=True,
+        key=f"method.{name}",
+        disabled=need is not None,
+        persist_state="session",
+    )
+    st.caption(t(f"need.{need.reason}") if need else t(f"method.{name}.summary"))
+
+
+def _sources(t: Catalogue) -> None:
+    st.selectbox(t("ask.model"), list(known_models()), key="model.main", persist_state="session")
+    left, right = st.columns(2, gap="small")
+    with left:
+        st.selectbox(
+            t("ask.evidence"),
+            engine().service.libraries.names,
+            key="evidence.library",
+            format_func=lambda name: t(f"library.{name}") if t.has(f"library.{name}") else name,
+            persist_state="session",
+        )
+    with right:
+        st.selectbox(
+            t("ask.search"),
+            EVIDENCE_MODES,
+            index=EVIDENCE_MODES.index("hybrid"),
+            key="evidence.mode",
+            format_func=lambda mode: t(f"evidence.mode.{mode}"),
+            persist_state="session",
+        )

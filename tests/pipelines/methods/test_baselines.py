@@ -1,0 +1,63 @@
+"""Direct and RAG: what they ask, and what they say when nothing is found."""
+
+from pipelines.methods import METHODS
+from pipelines.models.base import GenerationRequest
+from pipelines.run.events import ModelCalled
+from tests.pipelines.methods.bench import Outcome, PieceModel, Shelf, run_method
+
+QUESTION = "Where was Bill Clinton born?"
+
+
+def only_request(outcome: Outcome) -> GenerationRequest:
+    (call,) = outcome.calls
+    assert isinstance(call, ModelCalled)
+    assert isinstance(call.request, GenerationRequest)
+    return call.request
+
+
+async def test_direct_asks_once_greedily_and_keeps_probabilities():
+    outcome = await run_method(METHODS["direct"], QUESTION, PieceModel(lambda _: "In Hope."))
+    request = only_request(outcome)
+    assert (request.temperature, request.logprobs, request.max_tokens) == (0.0, True, 128)
+    assert request.messages[-1].content == QUESTION
+    assert outcome.answer.text == outcome.answer.original == "In Hope."
+    assert outcome.queries == []
+
+
+async def test_rag_searches_with_the_question_and_shows_passages_in_order():
+    shelf = Shelf(lambda _: ["First.", "Second.", "Third."])
+    outcome = await run_method(
+        METHODS["rag"], QUESTION, PieceModel(lambda _: "In Hope."), shelf=shelf, passages=2
+    )
+    assert outcome.queries == [QUESTION]
+    prompt = only_request(outcome).messages[-1].content
+    assert prompt.index("[1] A title: First.") < prompt.index("[2] A title: Second.")
+    assert "Third" not in prompt
+    assert prompt.endswith(f"Question: {QUESTION}")
+    assert outcome.answer.flags == ()
+
+
+async def test_rag_without_a_passage_answers_from_memory_and_says_so():
+    outcome = await run_method(
+        METHODS["rag"], QUESTION, PieceModel(lambda _: "In Hope."), shelf=Shelf(lambda _: [])
+    )
+    assert outcome.answer.flags == ("no_evidence",)
+    assert only_request(outcome).messages[-1].content == QUESTION
+
+
+async def test_a_chinese_question_is_asked_in_chinese():
+    outcome = await run_method(
+        METHODS["rag"],
+        "克林顿出生在哪里？",
+        PieceModel(lambda _: "霍普。"),
+        shelf=Shelf(lambda _: ["他出生在霍普。"]),
+    )
+    system, user = only_request(outcome).messages
+    assert "资料" in system.content
+    assert user.content == "[1] A title：他出生在霍普。\n\n问题：克林顿出生在哪里？"
+
+
+async def test_dollar_signs_and_markup_in_a_question_are_only_text():
+    question = "What costs $5 $question <b>?"
+    outcome = await run_method(METHODS["direct"], question, PieceModel(lambda _: "Tea."))
+    assert only_request(outcome).messages[-1].content == question
