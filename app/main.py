@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from functools import cache
+
 import streamlit as st
 
 from app.parts import take_wanted_page
@@ -9,6 +12,7 @@ from app.screens import ask, drad, models, runs
 from app.session import default_language, messages
 from components.theme import ASSETS
 
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _SHEETS = ("tokens", "workbench")
 _PAGES = {"ask": ask.show, "drad": drad.show, "models": models.show, "runs": runs.show}
 _LANGUAGES = {"en": "EN", "zh": "中文"}
@@ -47,10 +51,11 @@ def main() -> None:
     page.run()
 
 
+@cache
 def _style() -> str:
-    return "\n".join(
-        (ASSETS / "theme" / f"{name}.css").read_text(encoding="utf-8") for name in _SHEETS
-    )
+    sheets = ((ASSETS / "theme" / f"{name}.css").read_text(encoding="utf-8") for name in _SHEETS)
+    # Streamlit cleans what it inserts, and takes angle brackets in a comment for markup.
+    return _COMMENT.sub("", "\n".join(sheets))
 
 
 main()

@@ -81,17 +81,19 @@ function describeToken(item) {
   if (!item.textContent.trim()) item.setAttribute("aria-label", blank);
   const nodes = [make("div", "vs-tip-title", item.textContent.trim() || blank)];
   nodes.push(row(words.probability, known(p, words)));
-  nodes.push(row(words.entropy, known(entropy, words, ` ${words.nats}`)));
+  const value = known(entropy, words, ` ${words.nats}`);
+  nodes.push(row(words.entropy, topK && value !== words.unknown ? `≥ ${value}` : value));
   if (topK) {
     const note = words.truncated.replace("{k}", topK).replace("{tail}", tail);
     nodes.push(make("div", "vs-tip-note", note));
   }
   if (parts?.length) {
-    const listed = parts.map(([text, value]) => `${text} ${value}`).join(" · ");
+    const listed = pairs(parts).map(([text, value]) => `${text} ${value}`).join(" · ");
     nodes.push(part(make("div", "vs-tip-note", words.parts), make("div", "", listed)));
   }
   if (alternatives?.length) {
-    const bars = alternatives.map((one) => alternative(one, words));
+    const [written, ...flat] = alternatives;
+    const bars = pairs(flat).map((pair, index) => alternative(pair, index === written, words));
     nodes.push(part(make("div", "vs-tip-note", words.alternatives), ...bars));
   }
   for (const index of item.closest("[data-e]")?.dataset.e.split(" ") ?? []) {
@@ -107,7 +109,7 @@ function entity([name, label, verdict, verdictWords, scores, repeats]) {
   return part(...nodes);
 }
 
-function alternative([text, value, written], words) {
+function alternative([text, value], written, words) {
   const bar = make("span", "vs-tip-bar");
   const length = make("i", "");
   length.style.width = `${100 * (parseFloat(value.replace(/[<>]/, "")) || 0)}%`;
@@ -117,6 +119,9 @@ function alternative([text, value, written], words) {
   line.append(make("bdi", "vs-tip-word", text), bar, make("span", "", note));
   return line;
 }
+
+/** [a, b, c, d] as [[a, b], [c, d]]. */
+const pairs = (flat) => flat.flatMap((one, i) => (i % 2 ? [] : [[one, flat[i + 1]]]));
 
 function describeCall(item) {
   const turns = [...(controlled(item)?.querySelectorAll(".vs-turn") ?? [])];

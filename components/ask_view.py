@@ -21,12 +21,13 @@ from components.run_view import (
     supporting,
     totals,
 )
+from components.sections import loading_note, notice, section
 from components.timeline import timeline
 from components.units import Measure
 from pipelines.run.pool import Loading
 from pipelines.run.view import MethodView, RunView
 
-__all__ = ["ask_view", "evidence_items", "loading_note", "run_bar", "section"]
+__all__ = ["ask_view", "evidence_items", "run_bar"]
 
 
 def run_bar(view: RunView, t: Catalogue, *, now: float | None = None) -> str:
@@ -83,40 +84,6 @@ def ask_view(
     )
 
 
-def section(name: str, title: str, *content: Child) -> Html:
-    """A part of a page under its heading."""
-    return tag(
-        "section",
-        tag("h2", title, class_="vs-section-title", id=f"section-{name}"),
-        *content,
-        class_=f"vs-section vs-section-{name}",
-        aria_labelledby=f"section-{name}",
-        data_key=f"section-{name}",
-    )
-
-
-def loading_note(loading: Sequence[Loading], t: Catalogue) -> Html | None:
-    """What is being prepared, each with how far it is."""
-    if not loading:
-        return None
-    rows = (
-        tag(
-            "li",
-            tag("span", shown(item.name), class_="vs-strong"),
-            tag("span", t.first(f"loading.{item.stage}", "loading.load"), class_="vs-note"),
-            tag(
-                "progress",
-                max="1",
-                value=f"{item.fraction:.3f}" if item.fraction > 0 else None,
-                aria_label=item.name,
-            ),
-            data_key=item.name,
-        )
-        for item in loading
-    )
-    return tag("ul", rows, class_="vs-loading", role="status", data_key="loading")
-
-
 def evidence_items(view: RunView) -> list[EvidenceItem]:
     """Every passage found, each once, with the methods that used it and its nearest sentence."""
     if view.header is None:
@@ -159,28 +126,14 @@ def _notices(view: RunView, t: Catalogue) -> Html | None:
     return tag("div", notes, class_="vs-notices", data_key="notices") if notes else None
 
 
-def notice(text: str, key: str, retry: str | None = None) -> Html:
-    """A remark on the whole run, with a way to run it again where that makes sense."""
-    button = None
-    if retry is not None:
-        button = tag(
-            "button",
-            retry,
-            type="button",
-            class_="vs-button",
-            data_action="retry",
-            data_value="run",
-        )
-    return tag("div", tag("p", text), button, class_="vs-notice", role="note", data_key=key)
-
-
 def _answer(view: RunView, t: Catalogue, measure: Measure) -> Html:
     original = original_of(view)
     if original is None:
         empty = tag("p", t("ask.no_answer"), class_="vs-note") if view.over else _reserved()
-        return tag("div", empty, class_="vs-answer-panel vs-card", data_key="panel")
+        return tag("div", empty, class_="vs-answer-panel vs-card vs-padded", data_key="panel")
     if language_unsupported(view):
-        body = tag("p", shown(original.text), class_="vs-answer", dir="auto")
+        plain_text = tag("p", shown(original.text), class_="vs-answer", dir="auto")
+        body = tag("div", plain_text, class_="vs-card vs-padded")
     else:
         body = heatmap(
             original.text,
@@ -195,7 +148,7 @@ def _answer(view: RunView, t: Catalogue, measure: Measure) -> Html:
         "div",
         body,
         tag("p", t("ask.no_heat"), class_="vs-note") if plain else None,
-        class_="vs-answer-panel vs-card" + (" vs-writing" if original.writing else ""),
+        class_="vs-answer-panel" + (" vs-writing" if original.writing else ""),
         aria_busy="true" if original.writing else None,
         data_key="panel",
     )

@@ -25,7 +25,7 @@ from pipelines.types import Token
 
 __all__ = ["EntityMark", "heatmap"]
 
-_ALTERNATIVES = 6
+_ALTERNATIVES = 5
 _SEVERITY: tuple[Verdict, ...] = (
     "unchecked",
     "confident",
@@ -202,17 +202,20 @@ def _unit(piece: str, unit: Unit, number: int, measure: Measure) -> tuple[Html, 
 
 
 def _token_data(unit: Unit) -> list[object]:
-    """[probability, entropy, top-k or 0, tail mass, alternatives, parts]; empty ends cut off."""
+    """[probability, entropy, top-k or 0, tail mass, alternatives, parts]; empty ends cut off.
+
+    Alternatives are [index of the one written, text, probability, text, probability, ...], parts
+    [text, probability, ...]: flat, because there is one such list for every token of a long text.
+    """
     first = unit.tokens[0]
     truncated = any(token.top_k is not None for token in unit.tokens)
-    entropy = nats(unit.entropy)
     data: list[object] = [
         probability(unit.probability),
-        f"≥ {entropy}" if truncated and unit.entropy is not None else entropy,
+        nats(unit.entropy),
         first.top_k or 0,
         probability(max(token.tail_mass for token in unit.tokens)) if truncated else "",
         _alternatives(first) if len(unit.tokens) == 1 else [],
-        [[_spelled(token.text), probability(token.probability)] for token in unit.tokens]
+        [part for token in unit.tokens for part in _pair(token.text, token.probability)]
         if len(unit.tokens) > 1
         else [],
     ]
@@ -221,22 +224,25 @@ def _token_data(unit: Unit) -> list[object]:
     return data
 
 
-def _alternatives(token: Token) -> list[list[object]]:
-    """[text, probability, 1 when it is the one written]; the one written is always among them."""
+def _alternatives(token: Token) -> list[str | int]:
     best = sorted(token.alternatives, key=lambda a: -a.logprob)[:_ALTERNATIVES]
     if not best:
         return []
-    rows = [(a.text, a.logprob, a.text == token.text) for a in best]
-    if token.logprob is not None and not any(written for *_, written in rows):
-        rows[_ALTERNATIVES - 1 :] = [(token.text, token.logprob, True)]
+    rows = [(a.text, a.logprob) for a in best]
+    written = next((i for i, (text, _) in enumerate(rows) if text == token.text), None)
+    if written is None and token.logprob is not None:
+        rows[_ALTERNATIVES - 1 :] = [(token.text, token.logprob)]
+        written = len(rows) - 1
     # A leading space is left out where that keeps all of them apart.
-    texts = [text.removeprefix(" ") or text for text, *_ in rows]
-    if len(set(texts)) < len(texts):
-        texts = [text for text, *_ in rows]
-    return [
-        [_spelled(text), probability(exp(logprob)), *([1] if written else [])]
-        for text, (_, logprob, written) in zip(texts, rows, strict=True)
-    ]
+    bare = [text.removeprefix(" ") or text for text, _ in rows]
+    if len(set(bare)) == len(bare):
+        rows = [(text, logprob) for text, (_, logprob) in zip(bare, rows, strict=True)]
+    pairs = [part for text, logprob in rows for part in _pair(text, exp(logprob))]
+    return [-1 if written is None else written, *pairs]
+
+
+def _pair(text: str, value: float | None) -> tuple[str, str]:
+    return _spelled(text), probability(value)
 
 
 def _spelled(text: str) -> str:

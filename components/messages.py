@@ -39,7 +39,7 @@ def placeholders(message: Message) -> frozenset[str]:
 
 
 class Catalogue:
-    """Words things in one language: `t("run.calls", count=3)`.
+    """Words things in one language: `t("counter.calls", count=3)`.
 
     With `strict` a missing key or value raises KeyError; otherwise the English text, or failing
     that the key, is shown and the gap is logged. `strict` None follows the environment variable

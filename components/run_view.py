@@ -10,7 +10,7 @@ from components.heatmap import EntityMark
 from components.method_card import MethodRow
 from components.verdict import Status
 from pipelines.methods import get_method
-from pipelines.methods.drad import DradSettings
+from pipelines.methods.drad_settings import DradSettings
 from pipelines.methods.drad_path import headline
 from pipelines.methods.rhd import EntityReading, EntityVerdict, judge, read_judged
 from pipelines.retrieval.highlight import best_sentence

@@ -62,7 +62,8 @@ def read_piece(entry: Mapping[str, Any]) -> Piece:
 
 def _data(entry: Mapping[str, Any]) -> bytes:
     raw = entry.get("bytes")
-    return str(entry["token"]).encode("utf-8", "replace") if raw is None else bytes(raw)
+    # "replace": a string cut inside a character may hold half a surrogate pair.
+    return str.encode(entry["token"], "utf-8", "replace") if raw is None else bytes(raw)
 
 
 def _same_token(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -266,6 +266,8 @@ class OpenAIModel(Model):
                 timeout=timeout,
                 limits=httpx2.Limits(max_connections=None, max_keepalive_connections=kept),
                 trust_env=not self._on_this_machine,
+                # Without TLS there is nothing to verify, and certificates take long to load.
+                verify=self._base_url.startswith("https:"),
             ),
         )
         # The client fills these from environment variables even where arguments are given.

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from pipelines.text.entity_types import Candidate, Label
-from pipelines.text.languages import HAN
+from pipelines.text.languages import has_han
 from pipelines.text.lexicon import words
-from pipelines.text.segmentation import TaggedWord, word_boundaries
+from pipelines.text.segmentation import TaggedWord, in_dictionary, word_boundaries
 
 __all__ = ["chinese_name_candidates"]
 
@@ -59,11 +59,11 @@ _STATE_BODY = re.compile(
 _MOST_WORDS = 5
 
 _TITLE = re.compile(r"《([^《》\n]{1,60})》")
-_DOTTED = re.compile(rf"[{HAN}]{{1,10}}(?:[·•・‧][{HAN}]{{1,10}})+")
+_DOTS = frozenset("·•・‧")
 _PLACE_BEFORE = re.compile(
     r"(?:位于|来自|前往|到达|抵达|首都是|省会是|出生于|出生在|访问|移居|迁往|[国州省市]的|在)$"
 )
-_FUNCTION_CHARACTERS = frozenset("的了在是和与及或于被将就都也而把从向对这那")
+_FUNCTION_CHARACTERS = frozenset("的了在是和与及或于被将就都也而把从向对这那由为给让以等")
 
 
 def chinese_name_candidates(text: str, tagged: Sequence[TaggedWord]) -> Iterator[Candidate]:
@@ -73,6 +73,7 @@ def chinese_name_candidates(text: str, tagged: Sequence[TaggedWord]) -> Iterator
         yield Candidate(*title.span(1), label)
     yield from _dotted_names(text, tagged)
     yield from _listed_names(text, tagged)
+    yield from _foreign_runs(tagged)
     for index, word in enumerate(tagged):
         yield from _by_ending(tagged, index)
         yield from _by_tag(text, tagged, index)
@@ -97,22 +98,54 @@ def _listed_names(text: str, tagged: Sequence[TaggedWord]) -> Iterator[Candidate
 
 def _dotted_names(text: str, tagged: Sequence[TaggedWord]) -> Iterator[Candidate]:
     """Foreign names whose parts are set apart by a dot: "比尔·克林顿"."""
-    for found in _DOTTED.finditer(text):
-        dots = [m.start() for m in re.finditer("[·•・‧]", found.group())]
-        first, last = found.start() + dots[0], found.start() + dots[-1] + 1
-        before = [word for word in tagged if found.start() <= word.start < first]
-        after = [word for word in tagged if last <= word.start < found.end()]
-        start, end = first, last
-        for word in reversed(before):
-            if start < first and not _continues_name(word):
-                break
-            start = word.start
-        for word in after:
-            if end > last and not _continues_name(word):
-                break
-            end = word.end
-        if start < first and end > last:
-            yield Candidate(start, end, "PERSON")
+    start = end = -1
+    for index, word in enumerate(tagged):
+        if word.text not in _DOTS or not 0 < index < len(tagged) - 1:
+            continue
+        first, last = _part_before(tagged, index), _part_after(tagged, index)
+        if first < 0 or last < 0:
+            continue
+        if end != word.start:
+            if end >= 0:
+                yield Candidate(start, end, "PERSON")
+            start = first
+        end = last
+    if end >= 0:
+        yield Candidate(start, end, "PERSON")
+
+
+def _part_before(tagged: Sequence[TaggedWord], dot: int) -> int:
+    """Where the part of a name that ends at a dot begins; -1 when there is none."""
+    if not has_han(tagged[dot - 1].text):
+        return -1
+    index = dot - 1
+    while index > 0 and _continues_name(tagged[index - 1]):
+        index -= 1
+    word = tagged[index]
+    # The tagger may glue a preposition to a name it does not know.
+    glued = len(word.text) > 2 and word.text[0] in _FUNCTION_CHARACTERS
+    return word.start + 1 if glued else word.start
+
+
+def _part_after(tagged: Sequence[TaggedWord], dot: int) -> int:
+    if not has_han(tagged[dot + 1].text):
+        return -1
+    index = dot + 1
+    while index + 1 < len(tagged) and _continues_name(tagged[index + 1]):
+        index += 1
+    return tagged[index].end
+
+
+def _foreign_runs(tagged: Sequence[TaggedWord]) -> Iterator[Candidate]:
+    """Foreign names that the tagger cut into several: "卡罗/莱纳"."""
+    run: list[TaggedWord] = []
+    for word in [*tagged, None]:
+        if word is not None and word.tag in _PERSON_TAGS and _foreign(word):
+            run.append(word)
+            continue
+        if len(run) > 1 and len({w.text for w in run} & _NOT_NAMES) == 0:
+            yield Candidate(run[0].start, run[-1].end, "PERSON")
+        run = []
 
 
 def _continues_name(word: TaggedWord) -> bool:
@@ -149,14 +182,16 @@ def _is_person(word: TaggedWord) -> bool:
     surname = name[:2] if name[:2] in _SURNAMES and len(name) > 2 else name[:1]
     if surname in _SURNAMES and len(name) - len(surname) <= 2:
         return surname not in _DOUBTFUL_SURNAMES or word.tag == "nrfg" or len(name) > 3
-    return _foreign(word) and (word.tag == "nrt" or len(name) > 2)
+    return _foreign(word) and name[-1] != "于" and (word.tag == "nrt" or len(name) > 2)
 
 
 def _is_place(name: str) -> bool:
     if len(name) < 2 or name in _NOT_PLACES or name in _NOT_NAMES:
         return False
     ends = name.endswith(_POLITICAL_ENDINGS) or name.endswith(_LOCATION_ENDINGS)
-    return len(name) < 4 or ends or all(character in _TRANSLITERATION for character in name)
+    foreign = all(character in _TRANSLITERATION for character in name)
+    known = in_dictionary(name) or name in _GAZETTEER
+    return (len(name) < 4 and known) or (ends and len(name) > 2) or (foreign and len(name) > 2)
 
 
 def _place_label(name: str) -> Label:

@@ -12,7 +12,7 @@ from pipelines.text.segmentation import TaggedWord
 
 __all__ = ["chinese_number_candidates"]
 
-_DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
+_DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+|[½¼¾⅓⅔])?"
 _NUMERAL = "〇零一二三四五六七八九十百千万亿两"
 _HAN_NUMBER = rf"[{_NUMERAL}]+(?:点[〇零一二三四五六七八九]+)?"
 _NUMBER = rf"(?:{_DIGITS} ?[十百千万亿]*|{_HAN_NUMBER})(?:[多余](?!年))?(?:[万亿])?"
@@ -22,13 +22,15 @@ _ABOUT = (
 _RANGE = rf"(?:{_NUMBER}\s?(?:至|到|[-–—~～])\s?)?{_NUMBER}"
 _AMOUNT = _ABOUT + _RANGE
 
-_YEAR = rf"(?:公元前|公元|前)?(?:\d{{1,4}}|[〇零一二三四五六七八九]{{4}}|[{_NUMERAL}]{{1,5}}) ?年"
+_YEAR = (
+    rf"(?:公元前|公元|前)?(?:\d{{1,4}}|[〇零一二三四五六七八九]{{4}}|[{_NUMERAL}]{{1,5}}) ?年(?!代)"
+)
 _MONTH = r"(?:\d{1,2}|十[一二]|[一二三四五六七八九十]) ?月"
 _DAY = rf"(?:\d{{1,2}}|[一二三]?十?[一二三四五六七八九十]) ?(?:日|号(?![{HAN}]))"
 _PART = r"(?:上旬|中旬|下旬|份|初|底|末|间)?"
 _DATE = rf"{_YEAR}(?:{_MONTH}(?:{_DAY}|{_PART})|[初底末])?"
 _CENTURY = r"(?:公元前|公元|前)?(?:\d{1,2}|[一二三四五六七八九十]{1,3}|上|本) ?世纪"
-_DECADE = r"(?:\d0|[二三四五六七八九]十) ?年代(?:初期?|中期|末期?|后期)?"
+_DECADE = r"(?:\d0|\d{3}0|[二三四五六七八九]十) ?年代(?:初期?|中期|末期?|后期)?"
 _TO = r"\s?(?:至|到|[-–—－~～]+)\s?"
 _PART_OF_DAY = "(?:凌晨|清晨|早晨|早上|上午|中午|正午|下午|傍晚|黄昏|晚上|夜里|深夜|午夜|半夜)"
 _CLOCK = r"(?:\d{1,2}|十[一二]|二十[一二三四]?|[一二两三四五六七八九十])"
@@ -40,7 +42,7 @@ _UNIT = (
 )
 _CURRENCY = (
     r"(?:人民币|美元|美金|欧元|英镑|日元|港元|港币|韩元|卢布|卢比|法郎|马克|澳元|加元|新台币|泰铢|比索|"
-    r"元(?:人民币)?|块钱?|角|两(?:白银|黄金|银子))"
+    r"元(?:人民币)?|块钱|角|两(?:白银|黄金|银子))"
 )
 _CLASSIFIER = (
     "个位名只条张座家所本部篇首次种类项件套台辆架艘颗枚支把块间层栋幢户人口匹头棵株朵片份届场局句段章节集步批组队"
@@ -54,7 +56,8 @@ _PATTERNS: tuple[tuple[Label, str], ...] = (
     ("DATE", rf"{_DATE}[至到]{_DATE}"),
     ("DATE", rf"\d{{4}}{_TO}\d{{4}} ?年|\d{{4}}-\d{{1,2}}-\d{{1,2}}|\d{{4}}/\d{{1,2}}/\d{{1,2}}"),
     ("DATE", _DATE),
-    ("DATE", rf"{_MONTH}(?:{_DAY}|{_PART})(?:{_TO}(?:{_MONTH})?{_DAY})?|{_DAY}"),
+    ("DATE", rf"{_MONTH}(?:{_DAY}|{_PART})(?:{_TO}(?:{_MONTH})?{_DAY})?"),
+    ("DATE", rf"{_DAY.replace('号', '日')}(?!{_TO}|[{HAN}]*语)"),
     ("DATE", rf"{_CENTURY}(?:{_DECADE}|初期?|中叶|中期|末期?|后期|前期|上半叶|下半叶)?|{_DECADE}"),
     ("DATE", r"(?:第[一二三四1-4]|[一二三四])季度|(?:上|下)半年"),
     (
@@ -85,8 +88,10 @@ _PATTERNS: tuple[tuple[Label, str], ...] = (
     ("CARDINAL", rf"{_ABOUT}{_HAN_NUMBER}(?:多|余)?(?:[万亿])?{_COUNTED}"),
     ("CARDINAL", rf"{_ABOUT}[一二三四五六七八九十][〇零一二三四五六七八九十百千万亿]+(?:多|余)?"),
 )
+# Not in the middle of a number, nor a digit in "GPT4" or "氧-18".
+_NOT_INSIDE = rf"(?<![\d.,第])(?<![A-Za-z](?=\d))(?<![{HAN}A-Za-z]-)"
 _COMPILED: tuple[tuple[Label, re.Pattern[str]], ...] = tuple(
-    (label, re.compile(rf"(?<![\d.,A-Za-z第])(?:{pattern})")) for label, pattern in _PATTERNS
+    (label, re.compile(rf"{_NOT_INSIDE}(?:{pattern})")) for label, pattern in _PATTERNS
 )
 
 

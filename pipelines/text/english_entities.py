@@ -83,10 +83,12 @@ def _quoted_titles(text: str) -> Iterator[Candidate]:
     for found in _QUOTED.finditer(text):
         start, end = found.span(found.lastgroup or 0)
         title = text[start:end].split()
+        if not title or text[start].isspace():
+            continue
         first, rest = title[0], title[1:]
         capitals = [word for word in title if word[0].isupper() or word[0].isdigit()]
         named = all(word in capitals or word in _TITLE_LINKS for word in rest)
-        if not named or not first[0].isupper() or (len(title) == 1 and is_function_word(first)):
+        if not named or not first[0].isupper() or (len(title) == 1 and is_common(first)):
             continue
         if text[end - 1] in "!?" and len(title) < 3:
             continue

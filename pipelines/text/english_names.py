@@ -77,7 +77,9 @@ def opens_sentence(doc: Doc, position: int) -> bool:
 
 def _can_be_name(token: Token) -> bool:
     text = token.text
-    if not any(character.isalpha() for character in text) or _plain(text) in ACRONYMS:
+    if "_" in text or not any(character.isalpha() for character in text):
+        return False
+    if _plain(text) in ACRONYMS:
         return False
     capital = text[0].isupper() or (text[0].islower() and any(c.isupper() for c in text[1:3]))
     return (capital and text != "I") or text in GAZETTEER

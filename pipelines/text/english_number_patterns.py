@@ -26,7 +26,7 @@ _SPELLED = (
     rf"(?i:(?:(?:a |half a )(?={_MAGNITUDE}\b))?"
     rf"{_SPELLED_PART}(?:[ -](?:and )?{_SPELLED_PART})*\b)"
 )
-_DIGITS = rf"(?:(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+)?(?:[ -]{_MAGNITUDE}\b)?)"
+_DIGITS = rf"(?:(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+|[½¼¾⅓⅔])?(?:[ -]{_MAGNITUDE}\b)?)"
 _NUMBER = rf"(?:{_DIGITS}|{_SPELLED})"
 _APPROXIMATELY = (
     r"(?:(?i:(?:just |well |slightly )?(?:over|under)|about|around|approximately|roughly|nearly|"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import warnings
 from functools import cache
@@ -26,6 +27,10 @@ _PACKAGES: dict[Language, tuple[str, ...]] = {
 }
 _LABELS: dict[str, Label] = {label: label for label in get_args(Label)}
 _RULES = "rules"
+_ADDRESS = re.compile(
+    r"(?:https?://|www\.)[!-~]+|\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\b[\w-]+\.(?:com|org|net|edu|gov)\b",
+    re.ASCII,
+)
 _LOCK = threading.RLock()
 
 
@@ -121,4 +126,5 @@ def _by_rules(text: str, language: Language) -> list[Candidate]:
             from pipelines.text.chinese_entities import chinese_candidates
 
             found = [*chinese_candidates(text), *found]
-    return found
+    addresses = [match.span() for match in _ADDRESS.finditer(text)]
+    return [c for c in found if not any(a < c.end and c.start < b for a, b in addresses)]

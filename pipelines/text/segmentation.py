@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from jieba.posseg import POSTokenizer
 
-__all__ = ["TaggedWord", "tagged_words", "word_boundaries"]
+__all__ = ["TaggedWord", "in_dictionary", "tagged_words", "word_boundaries"]
 
 _LOADING = threading.Lock()
 
@@ -68,6 +68,11 @@ def word_boundaries(text: str, *, fine: bool = False) -> set[int]:
         for _, start, end in _tagger().tokenizer.tokenize(text, mode="search"):
             edges |= {start, end}
     return edges
+
+
+def in_dictionary(word: str) -> bool:
+    """Whether the dictionary lists `word`, rather than the tagger having put it together."""
+    return bool(_tagger().tokenizer.FREQ.get(word))
 
 
 def _tagger() -> POSTokenizer:

@@ -13,8 +13,10 @@ QUESTION = "Where was Bill Clinton born?"
 
 
 @pytest.fixture
-def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def run(tmp_path: Path, sample_index: Path, capsys: pytest.CaptureFixture[str]):
     """Runs a command on a folder of its own; gives status, standard output and error."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "index").symlink_to(sample_index)
 
     def call(*arguments: str) -> tuple[int, str, str]:
         status = cli.main(["--data", str(tmp_path / "data"), *arguments])

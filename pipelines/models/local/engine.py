@@ -59,7 +59,7 @@ class Engine:
         self._keeps = "logits_to_keep" in accepted
         empty = new_cache(model.config)
         self._pads = supports_padding(empty)
-        together = 64 if self.device.type == "cuda" else 16
+        together = 64 if self.device.type == "cuda" else 32
         self.max_rows = together if supports_joining(empty) else 1
 
     def groups(self, prompts: Sequence[tuple[int, ...]]) -> list[list[tuple[int, ...]]]:

@@ -1,5 +1,6 @@
 """Loading a model: quietly, with progress, and with errors that say what to do."""
 
+import errno
 import os
 import threading
 from collections.abc import Iterator
@@ -173,7 +174,13 @@ def explain_failure(error: Exception, source: Source, folder: Path | None) -> Ve
             return ServerFailedError(
                 f"The hub failed (status {status}).", remedy="Try again later.", provider=label
             )
-    if source.hub_id is not None and folder is None:
+        if isinstance(cause, OSError) and cause.errno == errno.ENOSPC:
+            return InvalidInputError(
+                f"There is no room on the disk for {label!r}.",
+                remedy="Free some space, or choose a smaller model.",
+                provider=label,
+            )
+    if any(_is_connection_failure(cause) for cause in chain):
         return UnreachableError(
             f"{label!r} could not be downloaded: the hub cannot be reached.",
             remedy="Check the connection, or give the folder of a model that is on this machine.",
@@ -197,6 +204,14 @@ def explain_failure(error: Exception, source: Source, folder: Path | None) -> Ve
         remedy="Download it again, or choose a causal language model in transformers' own format.",
         provider=label,
     )
+
+
+def _is_connection_failure(error: BaseException) -> bool:
+    from huggingface_hub import errors as hub
+
+    missing = (hub.LocalEntryNotFoundError, hub.OfflineModeIsEnabled, ConnectionError, TimeoutError)
+    library = type(error).__module__.partition(".")[0]
+    return isinstance(error, missing) or library in ("httpx", "httpx2")
 
 
 def _chain(error: BaseException) -> list[BaseException]:

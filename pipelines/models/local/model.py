@@ -40,7 +40,7 @@ class LocalModel(Model):
     `path_or_hub_id` is a folder, a GGUF file or a hub id; `gguf_file` names a GGUF file within the
     folder or repository. The model is loaded at the first call, in its own thread, which tells
     `progress` how far it is. `device` and `dtype` ("float32", "bfloat16", "float16") are chosen by
-    the machine when None; `max_batch` is the most sequences decoded together (64 on CUDA, 16 on
+    the machine when None; `max_batch` is the most sequences decoded together (64 on CUDA, 32 on
     the CPU when None); `languages` are English and Chinese when None. `thinking` lets models that
     can write their reasoning first do so.
 

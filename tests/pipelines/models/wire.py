@@ -59,7 +59,7 @@ class Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def begin(self, status: int, headers: Mapping[str, str]) -> None:
-        self.send_response(status)
+        self.send_response_only(status)
         for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()

@@ -10,8 +10,7 @@ from transformers import PreTrainedTokenizerFast
 
 from pipelines.models.local import LocalModel
 from tests.pipelines.models.local import tiny
-
-OpenModel = Callable[..., LocalModel]
+from tests.pipelines.models.local.tiny import OpenModel
 
 
 @pytest.fixture(scope="package", autouse=True)

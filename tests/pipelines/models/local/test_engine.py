@@ -175,7 +175,7 @@ def test_recurrent_models_read_equal_lengths_together() -> None:
 def test_limits_and_ends_come_from_the_model(llama: Engine) -> None:
     assert llama.context == 256
     assert llama.stop_ids == {3, 4, 5}
-    assert llama.max_rows == 16
+    assert llama.max_rows == 32
     assert llama.exact
     mamba = make_engine(CONFIGS["mamba"])
     assert mamba.context is None

@@ -1,7 +1,10 @@
 """Where models come from, how loading fails, and that it keeps the terminal clean."""
 
+import errno
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +34,7 @@ from pipelines.models.local.loading import (
 )
 from pipelines.models.local.sources import Source, find_source
 from pipelines.types import Message
-from tests.pipelines.models.local.conftest import OpenModel
+from tests.pipelines.models.local.tiny import OpenModel
 
 ASK = GenerationRequest(messages=(Message(role="user", content="Is it?"),), max_tokens=3)
 
@@ -47,6 +50,12 @@ async def test_the_terminal_stays_clean(
 ) -> None:
     await open_model(llama_folder).generate(ASK)
     assert capfd.readouterr() == ("", "")
+
+
+def test_importing_the_backend_is_light() -> None:
+    check = "import sys, pipelines.models.local; print({'torch', 'transformers'} & {*sys.modules})"
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
 
 
 async def test_progress_is_told(llama_folder: Path, open_model: OpenModel) -> None:
@@ -207,6 +216,8 @@ def test_failures_of_the_machine(tmp_path: Path) -> None:
     source = Source("m", folder=tmp_path)
     full = explain_failure(torch.OutOfMemoryError("CUDA out of memory"), source, tmp_path)
     assert "does not fit" in full.message
+    disk = explain_failure(OSError(errno.ENOSPC, "No space left"), source, None)
+    assert "no room on the disk" in disk.message
     package = explain_failure(ImportError("Please install gguf"), source, tmp_path)
     assert "pip install gguf" in package.remedy
 

@@ -15,7 +15,7 @@ from pipelines.models.local import LocalModel
 from pipelines.models.local.vocabulary import token_bytes
 from pipelines.types import Generation, Message
 from tests.pipelines.models.local import tiny
-from tests.pipelines.models.local.conftest import OpenModel
+from tests.pipelines.models.local.tiny import OpenModel
 
 QUESTIONS = [
     "Is it?",

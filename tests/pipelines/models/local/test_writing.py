@@ -12,7 +12,7 @@ from pipelines.models.base import Delta, GenerationRequest
 from pipelines.models.local import LocalModel
 from pipelines.types import Message
 from tests.pipelines.models.local import tiny
-from tests.pipelines.models.local.conftest import OpenModel
+from tests.pipelines.models.local.tiny import OpenModel
 
 QUESTION = (Message(role="user", content="What is it?"),)
 Reciter = Callable[..., LocalModel]

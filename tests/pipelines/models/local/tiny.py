@@ -1,7 +1,7 @@
 """Models of a few kilobytes, made on the spot: tokenizers, random models, models that recite."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,11 @@ from tokenizers.trainers import BpeTrainer
 from transformers import LlamaConfig, PreTrainedTokenizerFast, Qwen3Config
 from transformers.models.llama import LlamaForCausalLM
 from transformers.models.qwen3 import Qwen3ForCausalLM
+
+from pipelines.models.local import LocalModel
+
+OpenModel = Callable[..., LocalModel]
+"""What the fixture of that name is: `open_model(folder, **options)`."""
 
 CORPUS = [
     "The capital of France is Paris. The moon is far away.",

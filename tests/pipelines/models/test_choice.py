@@ -1,0 +1,279 @@
+"""Closed choices from first-token probabilities and from text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import log
+
+import pytest
+
+from pipelines.errors import CapabilityError
+from pipelines.models.base import (
+    Capabilities,
+    ChoiceRequest,
+    GenerationRequest,
+    Model,
+    Option,
+    Watcher,
+)
+from pipelines.models.choice import choose_by_generating, option_of_token, parse_choice
+from pipelines.types import Alternative, FinishReason, Generation, Message, Token
+
+TRUTH = (
+    Option(label="true", spellings=("True", "TRUE", "真", "正确")),
+    Option(label="false", spellings=("False", "FALSE", "假", "错误", "不正确")),
+    Option(label="nei", spellings=("NEI", "Not enough information", "不确定")),
+)
+YES_NO = (
+    Option(label="yes", spellings=("YES", "Yes", "是", "是的")),
+    Option(label="no", spellings=("NO", "No", "不是", "否")),
+)
+LISTENING = Capabilities(logprobs=True, top_logprobs=20)
+MUTE = Capabilities(logprobs=False, top_logprobs=0)
+
+
+class Replies(Model):
+    """Gives `replies` in order; an exception among them is raised."""
+
+    def __init__(self, capabilities: Capabilities, *replies: Generation | Exception) -> None:
+        self.name = "replies"
+        self._capabilities = capabilities
+        self._replies = list(replies)
+        self.asked: list[GenerationRequest] = []
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._capabilities
+
+    async def generate(
+        self, request: GenerationRequest, watch: Watcher | None = None
+    ) -> tuple[Generation, ...]:
+        self.asked.append(request)
+        reply = self._replies.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        return (reply,)
+
+
+def first_token(text: str, probability: float, others: Iterable[tuple[str, float]]) -> Generation:
+    token = Token(
+        text=text,
+        start=0,
+        end=len(text),
+        logprob=log(probability),
+        alternatives=tuple(Alternative(text=one, logprob=log(share)) for one, share in others),
+    )
+    return Generation(text=text, tokens=(token,), finish_reason="length")
+
+
+def said(text: str, finish_reason: FinishReason = "stop") -> Generation:
+    return Generation(text=text, finish_reason=finish_reason)
+
+
+def ask(options: tuple[Option, ...] = YES_NO, **fields: bool) -> ChoiceRequest:
+    return ChoiceRequest(
+        messages=(Message(role="user", content="Well?"),), options=options, **fields
+    )
+
+
+async def test_all_spellings_of_an_option_count_together():
+    reply = first_token(
+        " YES", 0.4, [(" YES", 0.4), ("Yes", 0.2), ("\nNO", 0.1), ("Y", 0.05), ("The", 0.05)]
+    )
+    choice = await choose_by_generating(Replies(LISTENING, reply), ask())
+    assert choice.probabilities == pytest.approx({"yes": 0.65, "no": 0.1})
+    assert choice.other_mass == pytest.approx(0.25)
+    assert (choice.source, choice.best, choice.text) == ("logprobs", "yes", " YES")
+
+
+async def test_a_written_token_below_the_reported_ones_counts_once():
+    unlisted = first_token("No", 0.1, [("Yes", 0.6), ("The", 0.2)])
+    choice = await choose_by_generating(Replies(LISTENING, unlisted), ask())
+    assert choice.probabilities == pytest.approx({"yes": 0.6, "no": 0.1})
+    assert choice.other_mass == pytest.approx(0.3)
+
+
+async def test_a_choice_is_one_token_with_all_the_backend_reports():
+    model = Replies(LISTENING, first_token("No", 1.0, [("No", 1.0)]))
+    await choose_by_generating(model, ask(reproducible=True))
+    (asked,) = model.asked
+    assert (asked.max_tokens, asked.logprobs, asked.top_k) == (1, True, 20)
+    assert (asked.temperature, asked.reproducible) == (0.0, True)
+
+
+async def test_without_probabilities_the_text_decides():
+    model = Replies(MUTE, said("**No.** It is not."))
+    choice = await choose_by_generating(model, ask())
+    assert choice.probabilities == {"yes": 0.0, "no": 1.0}
+    assert (choice.other_mass, choice.source) == (0.0, "text")
+    assert not model.asked[0].logprobs
+
+
+async def test_an_unreadable_reply_decides_nothing():
+    choice = await choose_by_generating(Replies(MUTE, said("Hard to say.")), ask())
+    assert choice.probabilities == {"yes": 0.0, "no": 0.0}
+    assert (choice.other_mass, choice.best) == (1.0, None)
+
+
+async def test_a_backend_that_was_overrated_is_read_as_text():
+    refusal = CapabilityError("none", remedy="")
+    choice = await choose_by_generating(Replies(LISTENING, refusal, said("Yes")), ask())
+    assert (choice.best, choice.source) == ("yes", "text")
+
+
+async def test_an_empty_reply_is_asked_again_as_text():
+    empty = Generation(text="", tokens=())
+    choice = await choose_by_generating(Replies(LISTENING, empty, said("Yes")), ask())
+    assert (choice.best, choice.source) == ("yes", "text")
+
+
+async def test_a_model_that_thinks_aloud_is_given_room():
+    thinking = said("<think>Let me see", "length")
+    model = Replies(MUTE, thinking, said("<think>Let me see. No!</think>\n\nYes"))
+    choice = await choose_by_generating(model, ask())
+    assert choice.best == "yes"
+    assert model.asked[1].max_tokens > model.asked[0].max_tokens
+
+
+@pytest.mark.parametrize(
+    ("token", "options", "label"),
+    [
+        (" True", TRUTH, "true"),
+        ("T", TRUTH, "true"),
+        ("Fal", TRUTH, "false"),
+        ("true", TRUTH, None),
+        ("N", TRUTH, "nei"),
+        ("N", YES_NO, "no"),
+        ("Not", TRUTH, "nei"),
+        ("不", TRUTH, None),
+        ("不", YES_NO, "no"),
+        ("是", YES_NO, "yes"),
+        ("YES.", YES_NO, "yes"),
+        ("\nNo", YES_NO, "no"),
+        ("▁Yes", YES_NO, "yes"),
+        ("Nothing", YES_NO, None),
+        (" ", YES_NO, None),
+        ("", YES_NO, None),
+        ("\ufffd", YES_NO, None),
+    ],
+)
+def test_what_a_first_token_speaks_for(token: str, options: tuple[Option, ...], label: str | None):
+    assert option_of_token(token, options) == label
+
+
+def test_a_whole_word_is_not_the_beginning_of_a_longer_one():
+    options = (
+        Option(label="no", spellings=("No",)),
+        Option(label="unknown", spellings=("Not enough",)),
+    )
+    assert option_of_token("No", options) == "no"
+    assert option_of_token("Not", options) == "unknown"
+
+
+def test_a_word_that_may_go_on_to_another_option_is_ambiguous():
+    options = (
+        Option(label="no", spellings=("No", "不")),
+        Option(label="none", spellings=("No answer", "不知道")),
+    )
+    assert option_of_token("No", options) is None
+    assert option_of_token("不", options) is None
+    assert option_of_token("不知道", options) == "none"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "True",
+        "True.",
+        "TRUE",
+        "true!",
+        " true \n",
+        "**True**",
+        "`True`",
+        '"True."',
+        "# True",
+        "Ｔｒｕｅ．",
+        "正确。",
+        "正确的。",
+        "The answer is true",
+        "The answer is: **True**.",
+        "The final answer is True, as both agree.",
+        "Answer: TRUE",
+        "Verdict：True",
+        "Based on the passage, the answer is True.",
+        "I think the answer is true.",
+        "The statement is true because both say so.",
+        "答案是：正确",
+        "所以，结论为真。",
+        "True. The two answers agree.",
+        "True, because the other is not false.",
+        "True - they agree",
+        "True\nBoth name the same city.",
+        "Both name Paris.\nTrue",
+        "Both name Paris, so they agree.\n\nVerdict: True",
+        "<think>It could be False. No: False?</think>True",
+        "It could be False.</think>\nTrue",
+        "\\boxed{True}",
+    ],
+)
+def test_texts_that_name_an_option(text: str):
+    assert parse_choice(text, TRUTH) == "true"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "...",
+        "untrue",
+        "not true",
+        "It is not true.",
+        "The answer is not true.",
+        "The answer isn't true",
+        "truely",
+        "True?",
+        "True or False",
+        "True/False",
+        "True, False",
+        "True. False.",
+        "True\nFalse",
+        "The answer is true or false.",
+        "Answer: True\nVerdict: False",
+        "<think>True",
+        "不是真的",
+        "我不知道",
+        "正确的答案未知",
+        "真假难辨",
+        "A true story",
+        "I cannot say whether it is true that it is false",
+    ],
+)
+def test_texts_that_name_none(text: str):
+    assert parse_choice(text, TRUTH) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("是。", "yes"),
+        ("是的，两者一致。", "yes"),
+        ("不是。", "no"),
+        ("否", "no"),
+        ("是不是", None),
+        ("是否一致？", None),
+        ("我不知道", None),
+        ("No idea", None),
+        ("No evidence says so", None),
+        ("Nothing", None),
+        ("No, it is not.", "no"),
+        ("Yes and no", None),
+        ("The answer is no, not yes.", "no"),
+    ],
+)
+def test_yes_and_no(text: str, label: str | None):
+    assert parse_choice(text, YES_NO) == label
+
+
+def test_longer_options_win_over_their_beginnings():
+    assert parse_choice("不正确。", TRUTH) == "false"
+    assert parse_choice("Not enough information.", TRUTH) == "nei"

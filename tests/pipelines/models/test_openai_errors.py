@@ -1,0 +1,283 @@
+"""Every fault of a server as a typed error with a way out."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+
+from pipelines.errors import (
+    AuthenticationError,
+    CapabilityError,
+    InvalidInputError,
+    InvalidReplyError,
+    MissingKeyError,
+    ModelTimeoutError,
+    RateLimitError,
+    RefusedRequestError,
+    ServerFailedError,
+    UnknownModelError,
+    UnreachableError,
+    VeriscopeError,
+)
+from pipelines.models.base import Delta
+from pipelines.models.openai_errors import retry_after, server_words
+from pipelines.models.openai_model import OpenAIModel
+from tests.pipelines.models.wire import (
+    Respond,
+    Wire,
+    asks,
+    breaks_off,
+    chunk,
+    completion,
+    entry,
+    refusal,
+    says,
+    streams,
+    waits,
+)
+
+KEY = "sk-secret1234567890abcdef"
+
+
+async def fails(
+    wire: Wire, *replies: Respond, watched: bool = False, key: str | None = KEY, **request: object
+) -> VeriscopeError:
+    """The error a call ends with; neither its text nor its cause's text may hold the key."""
+    wire.answers(*replies)
+    model = OpenAIModel("Model", "m", base_url=wire.url, api_key=key, timeout=30)
+    with pytest.raises(VeriscopeError) as caught:
+        await model.generate(asks(**request), (lambda delta: None) if watched else None)
+    assert KEY not in str(caught.value)
+    assert KEY not in caught.value.info().model_dump_json()
+    assert caught.value.remedy
+    assert caught.value.provider is not None
+    return caught.value
+
+
+@pytest.mark.parametrize("watched", [False, True])
+@pytest.mark.parametrize(
+    ("status", "body", "expected"),
+    [
+        (401, refusal(f"Incorrect API key provided: {KEY}."), AuthenticationError),
+        (403, refusal("No access"), AuthenticationError),
+        (404, refusal("The model `m` does not exist", code="model_not_found"), UnknownModelError),
+        (404, refusal("model 'm' not found, try pulling it first"), UnknownModelError),
+        (400, refusal("Model Not Exist"), UnknownModelError),
+        (404, refusal("File Not Found"), RefusedRequestError),
+        (429, refusal("Slow down"), RateLimitError),
+        (429, refusal("No credit", code="insufficient_quota"), RefusedRequestError),
+        (408, refusal("Too slow"), ModelTimeoutError),
+        (500, refusal("Oops"), ServerFailedError),
+        (503, "<html>Bad gateway</html>", ServerFailedError),
+        (400, refusal("the request exceeds the available context size"), RefusedRequestError),
+        (402, refusal("Insufficient Balance"), RefusedRequestError),
+        (422, {"detail": "Unexpected fields in the request: {'x'}"}, RefusedRequestError),
+        (307, "", RefusedRequestError),
+    ],
+)
+async def test_statuses(
+    wire: Wire, watched: bool, status: int, body: object, expected: type[VeriscopeError]
+):
+    error = await fails(wire, says(body, status), watched=watched)
+    assert type(error) is expected
+    assert len(wire.seen) == 1, "a backend makes one attempt"
+
+
+async def test_the_servers_words_are_passed_on(wire: Wire):
+    error = await fails(wire, says(refusal("9031 tokens exceed the context of 8192"), 400))
+    assert "9031 tokens exceed the context of 8192" in error.message
+
+
+async def test_the_servers_words_are_shortened_and_cleaned_of_keys(wire: Wire):
+    words = f"Your key {KEY} or sk-ab12****wxyz is odd. " + "x" * 5000
+    error = await fails(wire, says(refusal(words), 400))
+    assert len(error.message) < 400
+    assert "sk-ab12" not in error.message
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_key_that_is_wanted_but_missing(wire: Wire, status: int):
+    error = await fails(wire, says(refusal("Invalid API Key"), status), key=None)
+    assert isinstance(error, MissingKeyError)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry_after": "7"}, 7.0),
+        ({"retry_after_ms": "1500"}, 1.5),
+        (
+            {
+                "date": "Wed, 21 Oct 2026 07:28:00 GMT",
+                "retry_after": "Wed, 21 Oct 2026 07:28:30 GMT",
+            },
+            30.0,
+        ),
+        ({}, None),
+    ],
+)
+async def test_how_long_to_wait(wire: Wire, headers: dict[str, str], seconds: float | None):
+    error = await fails(wire, says(refusal("Slow down"), 429, **headers))
+    assert isinstance(error, RateLimitError)
+    assert error.retry_after == seconds
+
+
+@pytest.mark.parametrize("value", ["soon", "-3", "inf", ""])
+def test_a_senseless_wait_is_no_wait(value: str):
+    assert retry_after({"retry-after": value}) is None
+
+
+def test_a_date_that_has_passed_is_now():
+    assert retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"message": "a"}, "a"),
+        ({"error": {"message": "a"}}, "a"),
+        ({"error": "a"}, "a"),
+        ({"detail": [{"msg": "a"}, {"msg": "b"}]}, "a; b"),
+        ("a", "a"),
+        ("<!doctype html>", ""),
+        (None, ""),
+        (7, ""),
+    ],
+)
+def test_words_of_a_server(body: object, words: str):
+    assert server_words(body) == words
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        says("{not json"),
+        says('"text"'),
+        says({}),
+        says({"choices": []}),
+        says({"choices": [{"index": 0}]}),
+        says({"choices": None}),
+        says("<html>Welcome</html>", content_type="text/html"),
+        breaks_off,
+    ],
+)
+async def test_answers_that_are_none(wire: Wire, reply: Respond):
+    assert isinstance(await fails(wire, reply), InvalidReplyError)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        streams(done=False),
+        streams(chunk("Hi"), done=False),
+        streams(chunk("Hi")),
+        streams(chunk("Hi"), "{not json"),
+        streams(chunk("Hi"), '{"choices": [{"index": 0}]}'),
+        says("<html>Welcome</html>", content_type="text/html"),
+        breaks_off,
+    ],
+)
+async def test_streams_that_break(wire: Wire, reply: Respond):
+    assert isinstance(await fails(wire, reply, watched=True), InvalidReplyError)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"error": {"code": 500, "message": "context exceeded"}}, ServerFailedError),
+        ({"error": {"code": 400, "message": "too long"}}, RefusedRequestError),
+        ({"error": "out of memory"}, ServerFailedError),
+    ],
+)
+async def test_errors_inside_a_stream(
+    wire: Wire, said: dict[str, object], expected: type[VeriscopeError]
+):
+    assert type(await fails(wire, streams(chunk("Hi"), said), watched=True)) is expected
+
+
+@pytest.mark.parametrize("watched", [False, True])
+async def test_a_server_that_refuses_log_probabilities(wire: Wire, watched: bool):
+    reply = says(refusal("This model does not support logprobs"), 400)
+    error = await fails(wire, reply, watched=watched, logprobs=True)
+    assert isinstance(error, CapabilityError)
+    assert "capability check" in error.remedy
+
+
+async def test_a_server_that_leaves_log_probabilities_out(wire: Wire):
+    error = await fails(wire, says(completion("Hi")), logprobs=True)
+    assert isinstance(error, CapabilityError)
+    ended = streams(chunk("Hi"), chunk(finish="stop"))
+    error = await fails(wire, ended, logprobs=True, watched=True)
+    assert isinstance(error, CapabilityError)
+
+
+@pytest.mark.parametrize("lost", ["logprob", "token"])
+async def test_entries_without_their_parts(wire: Wire, lost: str):
+    broken = entry("Hi", 0.5, bytes=None)
+    del broken[lost]
+    error = await fails(wire, says(completion("Hi", entries=[broken])), logprobs=True)
+    assert isinstance(error, InvalidReplyError)
+
+
+@pytest.mark.parametrize("watched", [False, True])
+async def test_a_server_that_never_answers(wire: Wire, watched: bool):
+    wire.answers(waits)
+    model = OpenAIModel("Model", "m", base_url=wire.url, timeout=0.1)
+    with pytest.raises(ModelTimeoutError):
+        await model.generate(asks(), (lambda delta: None) if watched else None)
+
+
+async def test_nobody_at_the_address():
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    model = OpenAIModel("Model", "m", base_url=f"http://127.0.0.1:{port}/v1")
+    with pytest.raises(UnreachableError) as caught:
+        await model.generate(asks())
+    assert f"127.0.0.1:{port}" in caught.value.message
+
+
+@pytest.mark.parametrize("watched", [False, True])
+async def test_cancelling_closes_the_connection(wire: Wire, watched: bool):
+    wire.answers(waits)
+    model = OpenAIModel("Model", "m", base_url=wire.url)
+    call = asyncio.create_task(model.generate(asks(), (lambda delta: None) if watched else None))
+    assert await asyncio.to_thread(wire.arrived.wait, 30)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert await asyncio.to_thread(wire.gone.wait, 30)
+
+
+async def test_a_fault_of_the_watcher_is_its_own(wire: Wire):
+    def watch(delta: Delta) -> bool:
+        raise KeyError("mine")
+
+    wire.answers(streams(chunk("Hi"), chunk(finish="stop")))
+    with pytest.raises(KeyError, match="mine"):
+        await OpenAIModel("Model", "m", base_url=wire.url).generate(asks(), watch)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://host/v1",
+        "host/v1",
+        "http://",
+        "http://user:pw@host/v1",
+        "http://h:x/v1",
+        "http://h?k",
+    ],
+)
+def test_addresses_that_are_none(url: str):
+    with pytest.raises(InvalidInputError):
+        OpenAIModel("Model", "m", base_url=url)
+
+
+@pytest.mark.parametrize("key", ["sk-é", "sk a", "sk\nb", "“sk”"])
+def test_keys_that_are_none(key: str):
+    with pytest.raises(AuthenticationError) as caught:
+        OpenAIModel("Model", "m", api_key=key)
+    assert key not in str(caught.value)
