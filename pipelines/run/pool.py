@@ -60,6 +60,10 @@ class ModelPool:
                 self._slots[identity] = await self._load(identity, spec, key)
             return self._slots[identity]
 
+    def identities(self) -> list[str]:
+        """What tells the loaded models apart; holds no key."""
+        return list(self._slots)
+
     async def aclose(self) -> None:
         """Release every model."""
         slots, self._slots = list(self._slots.values()), {}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pipelines.text.english_labels import GAZETTEER, TITLES, cue_label, looks_like_person
 from pipelines.text.english_names import Name, names, opens_sentence
 from pipelines.text.english_numbers import number_candidates
-from pipelines.text.english_words import is_common, is_function_word, may_modify
+from pipelines.text.english_words import is_common, may_modify
 from pipelines.text.entity_types import Candidate, Label
 from pipelines.text.languages import HAN
 from pipelines.text.lexicon import words
@@ -138,7 +138,7 @@ def _label(doc: Doc, name: Name) -> Label:
         return cue
     if looks_like_person(run) or _PERSON_AFTER.match(after) or _last(before) in _KIN_BEFORE:
         return "PERSON"
-    if len(run) == 1 and phrase.isupper() and len(phrase) > 1:
+    if len(run) == 1 and phrase.isupper() and phrase.isalpha():
         return "ORG"
     if _ORGANISATION_BEFORE.search(before):
         return "ORG"

@@ -35,6 +35,7 @@ _OWNED = words("en_names", "owned_words")
 _AFTER_COMMA = frozenset(["Inc.", "Inc", "Ltd.", "Ltd", "LLC", "Jr.", "Jr", "Sr.", "Sr"])
 _YEAR = re.compile(r"1\d{3}|20\d{2}")
 _STOPS = frozenset([*".!?:;…•*-–—#>|", "...", "?!", "!!"])
+_NEVER_INSIDE = frozenset("I The A An And But He She It They We No".split())
 _OPENING_MARKS = frozenset(['"', "“", "‘", "(", "[", "{", "'", "«"])
 
 
@@ -163,7 +164,7 @@ def _step_linked(doc: Doc, start: int, end: int) -> int:
 def _never_inside(doc: Doc, position: int) -> bool:
     """Whether a capitalised token inside a sentence still is no part of a name."""
     token = doc[position]
-    return token.text in {"I", "The", "A", "An", "And", "But", "He", "She", "It", "They", "We"} or (
+    return token.text in _NEVER_INSIDE or (
         opens_sentence(doc, position) and is_function_word(token.text)
     )
 
@@ -231,7 +232,8 @@ def _is_plural(word: str, following: str) -> bool:
 def _pieces(doc: Doc, start: int, end: int) -> Iterator[Name]:
     """The run cut into names: titles are dropped, a people or country before a name splits off."""
     run = [token.text for token in doc[start:end]]
-    if not run or (len(run) == 1 and run[0] in CUE_WORDS and run[0] not in GAZETTEER):
+    alone = run[0] if len(run) == 1 else ""
+    if not run or len(alone) == 1 or (alone in CUE_WORDS and alone not in GAZETTEER):
         return
     if doc[start:end].text in GAZETTEER or cue_label(run) is not None:
         yield Name(start, end)

@@ -120,7 +120,7 @@ async def test_a_reader_that_waits_for_the_next_event_is_watching():
     now = 0.0
     live = LiveRun("r", "owner", lambda _: None, clock=lambda: now)
     reader = live.subscribe()
-    waiting = asyncio.create_task(anext(reader.events()))
+    waiting = asyncio.ensure_future(anext(reader.events()))
     await asyncio.sleep(0)
     now = 99.0
     assert live.unwatched_for() == 0.0

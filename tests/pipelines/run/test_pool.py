@@ -1,0 +1,75 @@
+"""Loaded models: once each, kept apart by key, and honest about loading."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from pipelines.errors import UnreachableError
+from pipelines.models.base import Model
+from pipelines.run.pool import ModelPool
+from pipelines.run.spec import ModelSpec
+from tests.pipelines.run.fakes import FakeModel
+
+
+class Loader:
+    """Builds fake models and counts them; fails while `broken`."""
+
+    def __init__(self) -> None:
+        self.built: list[tuple[str, str | None]] = []
+        self.seen: list[tuple[str, float]] = []
+        self.broken = False
+        self.pool = ModelPool(self.build)
+
+    def build(self, spec: ModelSpec, key: str | None, progress: Any) -> Model:
+        progress("weights", 0.5)
+        self.seen += [(loading.stage, loading.fraction) for loading in self.pool.loading()]
+        self.built.append((spec.name, key))
+        if self.broken:
+            raise UnreachableError("Gone.", remedy="Wait.")
+        return FakeModel()
+
+
+async def test_a_model_wanted_by_many_is_loaded_once():
+    loader = Loader()
+    slots = await asyncio.gather(*(loader.pool.get(ModelSpec()) for _ in range(5)))
+    assert len(loader.built) == 1
+    assert all(slot is slots[0] for slot in slots)
+
+
+async def test_loading_is_told_while_it_lasts():
+    loader = Loader()
+    await loader.pool.get(ModelSpec(name="A"))
+    assert loader.seen == [("weights", 0.5)]
+    assert loader.pool.loading() == []
+
+
+async def test_a_failed_load_is_told_and_tried_again_next_time():
+    loader = Loader()
+    loader.broken = True
+    with pytest.raises(UnreachableError):
+        await loader.pool.get(ModelSpec())
+    assert loader.pool.loading() == []
+    loader.broken = False
+    await loader.pool.get(ModelSpec())
+    assert len(loader.built) == 2
+
+
+async def test_other_configurations_and_other_keys_are_other_models():
+    loader = Loader()
+    one = ModelSpec(kind="openai", name="x", model="m")
+    slots = [
+        await loader.pool.get(one, "key-1"),
+        await loader.pool.get(one, "key-2"),
+        await loader.pool.get(one, None),
+        await loader.pool.get(one.model_copy(update={"model": "n"}), "key-1"),
+    ]
+    assert len({id(slot) for slot in slots}) == 4
+    assert not any("key-1" in identity for identity in loader.pool.identities())
+
+
+async def test_a_key_that_differs_only_in_its_place_does_not_collide():
+    loader = Loader()
+    await loader.pool.get(ModelSpec(name="x"), "")
+    await loader.pool.get(ModelSpec(name="x"), None)
+    assert len(loader.built) == 1
