@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import streamlit as st
 
+from app import live
 from app.session import language, messages
 from app.view_component import show_html
-from components.markup import tag
+from components.ask_view import run_bar
+from components.markup import shown, tag
+from components.messages import Catalogue
 from components.method_card import error_note
 from pipelines.errors import ErrorInfo, VeriscopeError
+from pipelines.run.view import RunView
 
 __all__ = [
+    "draw_run_bar",
     "go_to",
+    "heading",
     "page_title",
     "redraw_if_asked",
     "remember_error",
@@ -29,6 +35,21 @@ def page_title(text: str, note: str = "") -> None:
     """The page's only first-level heading."""
     line = tag("p", note) if note else None
     st.html(tag("header", tag("h1", text), line, class_="workbench-title"))
+
+
+def heading(view: RunView, t: Catalogue) -> None:
+    """The question a page is about."""
+    question = view.header.spec.question if view.header else ""
+    html = tag("h2", shown(question), class_="vs-question", dir="auto")
+    show_html(html, key="question-heading", language=t.language)
+
+
+def draw_run_bar(view: RunView, t: Catalogue, *, now: float) -> None:
+    """What ticks, with Stop beside it while there is something to stop."""
+    with st.container(key="run-bar", horizontal=True, vertical_alignment="center"):
+        show_html(run_bar(view, t, now=now), key="bar", language=t.language)
+        if not view.over:
+            st.button(t("action.stop"), key="stop", on_click=live.stop)
 
 
 def show_error(error: ErrorInfo | VeriscopeError, *, key: str, retry: str | None = None) -> None:

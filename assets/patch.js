@@ -9,6 +9,10 @@ export function morphInto(root, fragment) {
   morphChildren(root, fragment);
   if (active && scope.activeElement !== active) {
     const target = active.isConnected ? active : follow(root, path);
+    // What took the place of the focused element has to be able to hold the focus.
+    for (const name of ["tabindex", "role"]) {
+      if (active.hasAttribute(name)) target?.setAttribute(name, active.getAttribute(name));
+    }
     target?.focus({ preventScroll: true });
   }
 }

@@ -57,8 +57,11 @@ def announcement(t: Catalogue, *, status: Status, seconds: float, calls: int) ->
         return t(f"counter.announce.{status}", value=duration(seconds, t), count=calls)
     calls_so_far = calls - calls % _CALLS_STEP
     seconds_so_far = int(seconds) - int(seconds) % _SECONDS_STEP
-    if not calls_so_far and not seconds_so_far:
-        return t("counter.announce.started")
+    if not seconds_so_far:
+        return t(
+            "counter.announce.calls" if calls_so_far else "counter.announce.started",
+            count=calls_so_far,
+        )
     return t("counter.announce.running", value=duration(seconds_so_far, t), count=calls_so_far)
 
 

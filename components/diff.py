@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Literal, NamedTuple
 
 from components.markup import Html, join, shown, tag
@@ -119,7 +119,7 @@ def _shared(old: Sequence[str], new: Sequence[str]) -> int:
 def _joined(changes: Sequence[_Change]) -> list[_Change]:
     """The changes with those merged that only white space parts."""
     found: list[_Change] = []
-    for change, following in zip(changes, [*changes[1:], None], strict=True):
+    for change, following in zip_longest(changes, changes[1:]):
         after_change = bool(found) and not found[-1].same
         if after_change and following and not following.same and not change.same.strip():
             change = _Change("", change.removed + change.same, change.added + change.same)

@@ -252,10 +252,10 @@ def _spelled(text: str) -> str:
     marks = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥"})
     core = text.strip()
     if not core:
-        return text.translate(marks)
+        return visible(text.translate(marks))
     start = text.index(core)
     end = start + len(core)
-    return text[:start].translate(marks) + visible(core) + text[end:].translate(marks)
+    return visible(text[:start].translate(marks) + core + text[end:].translate(marks))
 
 
 def _entity_data(text: str, mark: EntityMark, t: Catalogue) -> list[str]:

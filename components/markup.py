@@ -1,8 +1,8 @@
 """A small HTML builder in which everything is escaped unless this module made it.
 
-Text of models, documents and visitors reaches a page only through `tag` (which escapes children
-and attributes) or `shown` (which also makes direction-changing and control characters visible, so
-that a text cannot rearrange what stands beside it).
+Text of models, documents and visitors reaches a page only through `tag`, which escapes children
+and attributes, or `shown`, which does so with a better look. Both spell out characters that change
+the direction of writing or control something, so that no text can rearrange what stands beside it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def tag(name: str, /, *children: Child | Iterable[Child], **attributes: Any) -> 
 
 def join(parts: Iterable[Child], separator: str = "") -> Html:
     """Several pieces one after another, each escaped if it is not HTML already."""
-    return Markup(escape(separator)).join(escape(part) for part in parts if part is not None)
+    return Markup(escape(separator).join(_escaped(part) for part in parts if part is not None))
 
 
 def visible(text: str) -> str:
@@ -124,13 +124,18 @@ def _json_text(value: Any) -> str:
     return data
 
 
+def _escaped(value: str | int | float) -> Html:
+    """`value` as HTML; text that forgot to go through `shown` still hides nothing."""
+    return value if isinstance(value, Markup) else escape(visible(str(value)))
+
+
 def _content(children: Iterable[Child | Iterable[Child]]) -> str:
     written = []
     for child in children:
         if child is None:
             continue
         if isinstance(child, str | int | float):
-            written.append(str(escape(child)))
+            written.append(_escaped(child))
         else:
             written.append(_content(child))
     return "".join(written)

@@ -99,10 +99,14 @@ def axis_end(seconds: float) -> float:
 
 
 def pack_rows(spans: Sequence[tuple[float, float]]) -> list[int]:
-    """A row for each span, counted from 0, so that no two in a row overlap (first that is free)."""
+    """A row for each span, counted from 0, so that no two in a row overlap.
+
+    A span takes the first row that is free when it begins, so one that is still growing does not
+    move those before it.
+    """
     rows: list[int] = [0] * len(spans)
     free: list[float] = []
-    for index in sorted(range(len(spans)), key=lambda i: (spans[i][0], spans[i][1], i)):
+    for index in sorted(range(len(spans)), key=lambda i: (spans[i][0], i)):
         start, end = spans[index]
         row = next((r for r, until in enumerate(free) if until <= start), len(free))
         free[row : row + 1] = [end]

@@ -10,6 +10,7 @@ from app import live
 from app.choices import examples
 from app.engine import engine
 from app.parts import (
+    draw_run_bar,
     go_to,
     page_title,
     redraw_if_asked,
@@ -21,7 +22,7 @@ from app.parts import (
 from app.screens.setup import SETUP, chosen_spec, draw_setup
 from app.session import language, messages
 from app.view_component import Action, show_html
-from components.ask_view import ask_view, run_bar
+from components.ask_view import ask_view
 from components.markup import tag
 from components.messages import Catalogue
 from pipelines.errors import VeriscopeError
@@ -108,10 +109,7 @@ def _live_area(*, running: bool) -> None:
     t = messages()
     view = watched.pull()
     now = time.time()
-    with st.container(key="run-bar", horizontal=True, vertical_alignment="center"):
-        show_html(run_bar(view, t, now=now), key="bar", language=t.language)
-        if not view.over:
-            st.button(t("action.stop"), key="stop", on_click=live.stop)
+    draw_run_bar(view, t, now=now)
     html = ask_view(view, t, now=now, loading=engine().service.loading())
     show_html(html, key="run-view", language=t.language, on_action=_act)
     if running and view.over:

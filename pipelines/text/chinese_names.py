@@ -58,7 +58,7 @@ _STATE_BODY = re.compile(
 )
 _MOST_WORDS = 5
 
-_TITLE = re.compile(r"《([^《》\n]{1,60})》")
+_TITLE = re.compile(r"《\s*([^《》\n]{0,58}[^《》\s])\s*》")
 _DOTS = frozenset("·•・‧")
 _PLACE_BEFORE = re.compile(
     r"(?:位于|来自|前往|到达|抵达|首都是|省会是|出生于|出生在|访问|移居|迁往|[国州省市]的|在)$"

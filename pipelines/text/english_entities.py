@@ -24,8 +24,8 @@ __all__ = ["english_candidates"]
 # Chinese characters and punctuation become vertical tabs: offsets stay, and names end there.
 _NOT_LATIN = re.compile(f"[{HAN}\u3000-\u303f\uff00-\uffef]")
 _QUOTED = re.compile(
-    r"[\"“«](?P<quoted>[^\"“”«»\n]{2,80}?)[,.]?[\"”»]|"
-    r"(?<![*\w])[*_](?P<italic>[^*_\n]{2,80})[*_](?![*\w])"
+    r"[\"“«](?P<quoted>[^\"“”«»\n\v]{2,80}?)[,.]?[\"”»]|"
+    r"(?<![*\w])[*_](?P<italic>[^*_\n\v]{2,80})[*_](?![*\w])"
 )
 _TITLE_LINKS = words("en_names", "title_links")
 _WITH_THE = words("en_names", "with_the")

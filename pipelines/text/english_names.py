@@ -33,9 +33,10 @@ _LINKS = {
 _NUMBERED = words("en_names", "numbered_words")
 _OWNED = words("en_names", "owned_words")
 _AFTER_COMMA = frozenset(["Inc.", "Inc", "Ltd.", "Ltd", "LLC", "Jr.", "Jr", "Sr.", "Sr"])
+_MOST_TOKENS = 16
 _YEAR = re.compile(r"1\d{3}|20\d{2}")
 _STOPS = frozenset([*".!?:;…•*-–—#>|", "...", "?!", "!!"])
-_NEVER_INSIDE = frozenset("I The A An And But He She It They We No".split())
+_NEVER_INSIDE = words("en_names", "never_inside")
 _OPENING_MARKS = frozenset(['"', "“", "‘", "(", "[", "{", "'", "«"])
 
 
@@ -94,7 +95,7 @@ def _plain(text: str) -> str:
 def _extent(doc: Doc, start: int, busy: Collection[int]) -> int:
     """End of the longest run of tokens from `start` that can be one name."""
     end = start + 1
-    while end < len(doc):
+    while end < min(len(doc), start + _MOST_TOKENS):
         step = _step(doc, start, end)
         if not step or any(doc[i].idx in busy for i in range(end, end + step)):
             break

@@ -24,7 +24,7 @@ _MAGNITUDE = "(?:hundred|thousand|million|billion|trillion|dozen)"
 _SPELLED_PART = rf"(?:{_TENS}(?:[- ]{_either(_UNIT_WORD)})?|{_SMALL}|{_MAGNITUDE})"
 _SPELLED = (
     rf"(?i:(?:(?:a |half a )(?={_MAGNITUDE}\b))?"
-    rf"{_SPELLED_PART}(?:[ -](?:and )?{_SPELLED_PART})*\b)"
+    rf"{_SPELLED_PART}(?:[ -](?:and )?{_SPELLED_PART}){{0,9}}\b)"
 )
 _DIGITS = rf"(?:(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+|[½¼¾⅓⅔])?(?:[ -]{_MAGNITUDE}\b)?)"
 _NUMBER = rf"(?:{_DIGITS}|{_SPELLED})"

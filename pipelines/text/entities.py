@@ -73,7 +73,8 @@ class EntityRecognizer:
         found = _by_rules(text, language) if trained is None else _by_model(trained.pipeline, text)
         return [
             Entity(text=text[c.start : c.end], start=c.start, end=c.end, label=c.label)
-            for c in longest_first(found)
+            for c in longest_first(_trimmed(text, candidate) for candidate in found)
+            if c.start < c.end
         ]
 
     def _load(self, language: Language) -> _Trained | None:
@@ -107,13 +108,19 @@ def _load_trained(language: Language) -> _Trained | None:
     return None
 
 
+def _trimmed(text: str, candidate: Candidate) -> Candidate:
+    """The candidate without white space at its ends."""
+    words = text[candidate.start : candidate.end]
+    start = candidate.start + len(words) - len(words.lstrip())
+    return candidate._replace(start=start, end=start + len(words.strip()))
+
+
 def _by_model(pipeline: SpacyPipeline, text: str) -> list[Candidate]:
     with _LOCK:
         document = pipeline(text)
     return [
         Candidate(ent.start_char, ent.end_char, _LABELS.get(ent.label_, "MISC"))
         for ent in document.ents
-        if ent.text.strip()
     ]
 
 

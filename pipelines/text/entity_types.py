@@ -55,8 +55,11 @@ def longest_first(candidates: Iterable[Candidate]) -> list[Candidate]:
 
     Of two that cover the same characters the one given first stays, so order means priority.
     """
-    taken: list[Candidate] = []
+    kept: list[Candidate] = []
+    taken: set[int] = set()
     for new in sorted(candidates, key=lambda c: (c.start - c.end, c.start)):
-        if all(new.end <= old.start or old.end <= new.start for old in taken):
-            taken.append(new)
-    return sorted(taken)
+        # Nothing taken is shorter, so an overlap always reaches one of the two ends.
+        if new.start not in taken and new.end - 1 not in taken:
+            kept.append(new)
+            taken.update(range(new.start, new.end))
+    return sorted(kept)

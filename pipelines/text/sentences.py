@@ -26,6 +26,8 @@ _WRAPPED_LINE = 60
 # With fewer characters than this after a Chinese closing quote the speaker may still be coming.
 _SPEECH_WINDOW = 6
 _LOOKAHEAD = 120
+_UNFINISHED_MARK = re.compile(r"\[\d{0,3}")
+_OPENERS = "\"'“‘([{*_"
 
 
 def split_sentences(text: str) -> list[Span]:
@@ -114,8 +116,8 @@ def _is_end(text: str, start: int, stop: re.Match[str], end: int, last: int) -> 
     marks = stop.group()
     closed = end > stop.end()
     spaced = text[end].isspace()
-    following = text[end : min(last, end + _LOOKAHEAD)].lstrip()
-    if not following:
+    following = text[end : min(last, end + _LOOKAHEAD)].strip()
+    if not following or _UNFINISHED_MARK.fullmatch(text, end, last):
         return False
     if marks[-1] not in rules.LATIN_STOPS + "…":
         return _ends_chinese(following, closed)
@@ -125,6 +127,8 @@ def _is_end(text: str, start: int, stop: re.Match[str], end: int, last: int) -> 
     if not spaced:
         after_han = _HAN_CHARACTER.match(text, stop.start() - 1) if stop.start() else None
         return bool(before_han) and (marks[-1] in "!?" or after_han is not None)
+    if not following.lstrip(_OPENERS):
+        return False
     if set(marks) <= {".", "…"}:
         sentence = text[start : stop.start()]
         if len(marks) > 1 or marks == "…":
@@ -138,7 +142,7 @@ def _is_end(text: str, start: int, stop: re.Match[str], end: int, last: int) -> 
 def _ends_chinese(following: str, closed: bool) -> bool:
     if not closed:
         return following[0] not in "，、；：,;:"
-    if len(following) < _SPEECH_WINDOW and not re.search(r"[。！？]", following):
+    if len(following) < _SPEECH_WINDOW and not rules.STOPS.search(following):
         return False
     return rules.SPEECH_FOLLOWS.match(following) is None
 
@@ -185,15 +189,15 @@ def _token_before(text: str, start: int, end: int) -> str:
 
 def _opens_small(text: str) -> bool:
     """Whether the first word is in small letters; "iPhone" and "eBay" count as capitals."""
-    opening = _WORD.search(text)
-    if opening is None or any(character.isdigit() for character in text[: opening.start()]):
+    opening = _WORD.match(text.lstrip(_OPENERS))
+    if opening is None:
         return False
     return opening.group()[0].islower() and not any(c.isupper() for c in opening.group()[1:])
 
 
 def _starter(following: str) -> bool | None:
     """Whether a word that usually opens a sentence follows; `None` while it is incomplete."""
-    words = following.lstrip("\"'“‘([*_")
+    words = following.lstrip(_OPENERS)
     opening = _WORD.match(words)
     if opening is None:
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Dialog, Page, sync_playwright
 
 from components.messages import Catalogue
 from tests.browser import require_chromium
@@ -41,8 +41,13 @@ def browser_page(browser: Browser) -> Iterator[Page]:
     """An empty page, 1400 pixels wide; an error in a script or a dialog fails the test."""
     page = browser.new_page(viewport={"width": 1400, "height": 900})
     faults: list[str] = []
+
+    def refuse(dialog: Dialog) -> None:
+        faults.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
     page.on("pageerror", lambda error: faults.append(str(error)))
-    page.on("dialog", lambda dialog: (faults.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+    page.on("dialog", refuse)
     yield page
     page.close()
     assert not faults, faults

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from components.messages import Catalogue
@@ -12,7 +14,7 @@ def page(t: Catalogue, now: float | None = 2.4) -> Node:
 
 def style(node: Node) -> dict[str, str]:
     pairs = (part.split(":") for part in node.attributes["style"].split(";"))
-    return {name: value for name, value in pairs}
+    return dict(pairs)
 
 
 @pytest.mark.parametrize(
@@ -28,8 +30,8 @@ def test_calls_at_the_same_time_get_rows_of_their_own() -> None:
     assert pack_rows([]) == []
 
 
-def test_a_longer_call_that_begins_with_a_shorter_one_comes_second() -> None:
-    assert pack_rows([(0, 9), (0, 1)]) == [1, 0]
+def test_a_call_that_grows_moves_no_other() -> None:
+    assert [pack_rows([(0, end), (0, 1), (1, 2)])[1:] for end in (2, 3, 9)] == [[1, 1]] * 3
 
 
 def test_one_lane_a_method_and_one_bar_a_call(t: Catalogue) -> None:
@@ -44,8 +46,9 @@ def test_bars_are_placed_by_time(t: Catalogue) -> None:
     retried = next(bar for bar in bars if "vs-bar-retry" in bar.classes)
     assert style(retried)["left"] == "50.00%"
     assert style(retried)["width"] == "20.00%"
-    # Another call of the lane runs from 1.5 s to 1.9 s.
-    assert style(retried)["--row"] == "1"
+    # The scoring that begins at the same time comes below it.
+    scoring = next(bar for bar in bars if "vs-kind-score" in bar.classes)
+    assert (style(retried)["--row"], style(scoring)["--row"]) == ("0", "1")
 
 
 def test_a_call_under_way_reaches_up_to_now(t: Catalogue) -> None:
@@ -55,8 +58,7 @@ def test_a_call_under_way_reaches_up_to_now(t: Catalogue) -> None:
 
 
 def test_a_call_of_no_length_can_still_be_seen(t: Catalogue) -> None:
-    call = s.calls()[0]
-    instant = type(call)(**{f: getattr(call, f) for f in call.__slots__} | {"start": 1, "end": 1})
+    instant = replace(s.calls()[0], start=1, end=1)
     (bar,) = read(timeline([instant], t)).all(".vs-bar")
     assert style(bar)["width"] == "0.40%"
     assert style(bar)["left"] == "100.00%"

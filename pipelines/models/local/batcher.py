@@ -149,7 +149,7 @@ class Batcher:
         sequences: list[Sequence] = []
         for job in jobs:
             if isinstance(job, Probe):
-                _settle(job, engine.probabilities(logits[place[job.prompt]], job.tokens))
+                _settle(job, engine.look(logits[place[job.prompt]], job.tokens))
             elif isinstance(job, Sequence):
                 sequences.append(job)
         if not sequences:

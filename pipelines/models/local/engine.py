@@ -121,10 +121,11 @@ class Engine:
         return measure(logits, torch.tensor(tokens, device=logits.device), top_k)
 
     @torch.inference_mode()
-    def probabilities(self, logits: torch.Tensor, tokens: Sequence[int]) -> list[float]:
-        """Probability of each of `tokens` at one position, `logits` being [vocabulary]."""
+    def look(self, logits: torch.Tensor, tokens: Sequence[int]) -> tuple[list[float], int]:
+        """Probability of each of `tokens`, and the best token, at one position [vocabulary]."""
         values = logits.double().softmax(dim=-1)
-        return values[torch.tensor(tokens, dtype=torch.long, device=logits.device)].tolist()
+        index = torch.tensor(tokens, dtype=torch.long, device=logits.device)
+        return values[index].tolist(), int(values.argmax())
 
     @torch.inference_mode()
     def score(self, prompt: Sequence[int], reply: Sequence[int], top_k: int) -> list[Outcome]:

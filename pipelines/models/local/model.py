@@ -143,7 +143,8 @@ class LocalModel(Model):
         """Probability of each option's first tokens as the beginning of the reply.
 
         An option gets the sum over the first tokens of all its spellings, with and without a
-        space before them; a token with which two options begin counts for neither.
+        space before them; a token with which two options begin counts for neither. `text` is the
+        most probable first token of all.
         """
         batcher, engine = await self._ready()
         prompt = self._prompt(engine, request.messages)
@@ -160,13 +161,15 @@ class LocalModel(Model):
         every = [token for tokens in heads.values() for token in tokens]
         own = tuple({token for token in every if every.count(token) == 1})
         probe = Probe(prompt.ids, own, reproducible=request.reproducible)
-        values = dict(zip(own, await _submitted(batcher, probe), strict=True))
+        masses, likeliest = await _submitted(batcher, probe)
+        values = dict(zip(own, masses, strict=True))
         probabilities = {
             label: min(1.0, sum(values.get(token, 0.0) for token in tokens))
             for label, tokens in heads.items()
         }
         rest = max(0.0, 1.0 - sum(probabilities.values()))
-        return Choice(probabilities=probabilities, other_mass=rest, source="logprobs")
+        text = engine.vocabulary.text(likeliest)
+        return Choice(probabilities=probabilities, other_mass=rest, source="logprobs", text=text)
 
     async def score(self, request: ScoreRequest) -> Generation:
         """`request.text` as the reply to the messages, token by token, in one forward pass.

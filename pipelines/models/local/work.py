@@ -28,8 +28,8 @@ class Job(Generic[T]):
         self.future: Future[T] = Future()
 
 
-class Probe(Job[list[float]]):
-    """The probability of each of `tokens` as the next one."""
+class Probe(Job[tuple[list[float], int]]):
+    """The probability of each of `tokens` as the next one, and the most probable of all."""
 
     def __init__(
         self, prompt: tuple[int, ...], tokens: tuple[int, ...], *, reproducible: bool

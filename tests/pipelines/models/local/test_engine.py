@@ -181,8 +181,10 @@ def test_limits_and_ends_come_from_the_model(llama: Engine) -> None:
     assert mamba.context is None
 
 
-def test_probabilities_of_chosen_tokens(llama: Engine) -> None:
+def test_a_look_at_chosen_tokens(llama: Engine) -> None:
     logits = torch.tensor([0.0, 1.0, 2.0])
     expected = torch.tensor([0.0, 1.0, 2.0]).softmax(0)
-    assert llama.probabilities(logits, [2, 0]) == pytest.approx(expected[[2, 0]].tolist())
-    assert llama.probabilities(logits, []) == []
+    masses, best = llama.look(logits, [2, 0])
+    assert masses == pytest.approx(expected[[2, 0]].tolist())
+    assert best == 2
+    assert llama.look(logits, []) == ([], 2)

@@ -224,6 +224,7 @@ async def test_choosing_by_hand(
     assert two.other_mass == pytest.approx(1 - sum(two.probabilities.values()))
     assert two.source == "logprobs"
     assert two.best == "yes"
+    assert two.text == "Yes"
     # "No" and "Not" begin with the same tokens, which then decide nothing.
     three = await model.choose(
         ChoiceRequest(messages=ask("Is it?"), options=YES_NO, reproducible=True)

