@@ -6,13 +6,14 @@ import csv
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import streamlit as st
 
 from app.engine import engine
 from app.session import owner
 from app.settings_form import read_settings
+from components.messages import Catalogue
 from pipelines.methods import METHODS, Method, Need
 from pipelines.models.base import Capabilities
 from pipelines.run.spec import EvidenceMode, EvidenceSpec, MethodSpec, ModelSpec, RunSpec
@@ -22,10 +23,12 @@ __all__ = [
     "EVIDENCE_MODES",
     "ROLES",
     "assumed_capabilities",
+    "chosen_methods",
     "chosen_models",
     "chosen_spec",
     "examples",
     "known_models",
+    "model_select",
     "unmet_need",
 ]
 
@@ -67,18 +70,35 @@ def chosen_models() -> dict[str, ModelSpec]:
     return {"main": next(iter(known.values())), **models}
 
 
+def model_select(label: str, role: str, models: Mapping[str, ModelSpec], t: Catalogue) -> None:
+    """Lets a role be given to a model; every role but "main" may stay without one."""
+    place = f"model.{role}"
+    if st.session_state.get(place) not in models:
+        st.session_state.pop(place, None)
+    st.selectbox(
+        label,
+        list(models),
+        index=0 if role == "main" else None,
+        key=place,
+        placeholder=t("models.nobody"),
+        help=t(f"models.role.{role}"),
+        persist_state="session",
+    )
+
+
 def assumed_capabilities(spec: ModelSpec) -> Capabilities:
     """What a model can probably do, before it is loaded: for what is greyed out, not for a run."""
     here = spec.kind in ("embedded", "local")
+    usual = ("en",) if spec.kind == "embedded" else ("en", "zh")
     return Capabilities(
-        languages=frozenset(spec.languages or ("en",)),
+        languages=frozenset(spec.languages or usual),
         logprobs=here or spec.top_logprobs is None or spec.top_logprobs > 0,
         top_logprobs=spec.top_logprobs,
         scores=here,
     )
 
 
-def unmet_need(method: Method[object], models: Mapping[str, ModelSpec]) -> Need | None:
+def unmet_need(method: Method[Any], models: Mapping[str, ModelSpec]) -> Need | None:
     """The first thing the method lacks with these models and its chosen settings."""
     settings = method.settings(read_settings(method, scope=SETTINGS))
     capabilities = {role: assumed_capabilities(spec) for role, spec in models.items()}

@@ -21,6 +21,7 @@ __all__ = [
     "page_title",
     "redraw_if_asked",
     "remember_error",
+    "section_title",
     "show_error",
     "take_error",
     "take_wanted_page",
@@ -35,6 +36,11 @@ def page_title(text: str, note: str = "") -> None:
     """The page's only first-level heading."""
     line = tag("p", note) if note else None
     st.html(tag("header", tag("h1", text), line, class_="workbench-title"))
+
+
+def section_title(text: str) -> None:
+    """The heading of a part of the page."""
+    st.html(tag("h2", text, class_="workbench-section"))
 
 
 def heading(view: RunView, t: Catalogue) -> None:

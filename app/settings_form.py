@@ -11,7 +11,6 @@ from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
 import streamlit as st
-from annotated_types import Ge, Le
 from pydantic.fields import FieldInfo
 
 from components.messages import Catalogue
@@ -68,9 +67,7 @@ def forget_settings(method: Method[Any], *, scope: str) -> None:
 class _Control:
     """One field of the settings as a widget."""
 
-    def __init__(
-        self, method: str, name: str, field: FieldInfo, t: Catalogue, scope: str
-    ) -> None:
+    def __init__(self, method: str, name: str, field: FieldInfo, t: Catalogue, scope: str) -> None:
         self._key = f"setting.{method}.{name}"
         self._field = field
         self._t = t
@@ -110,20 +107,23 @@ class _Control:
         )
 
     def _optional(self, value: float | None) -> None:
-        used = st.checkbox(
-            self._t("setting.use", name=self._label),
-            value=value is not None,
-            key=_switch(self._place),
-            persist_state="session",
-        )
         low, high = _bounds(self._field)
-        middle = ((low or 0.0) + (high or 1.0)) / 4
-        self._slide(float(self._initial(middle if value is None else value)), disabled=not used)
+        resting = ((low or 0.0) + (high or 1.0)) / 4
+        with st.container(gap=None):
+            used = st.checkbox(
+                self._label,
+                value=value is not None,
+                key=_switch(self._place),
+                help=self._help or None,
+                persist_state="session",
+            )
+            start = float(self._initial(resting if value is None else value))
+            self._slide(start, disabled=not used, label_visibility="collapsed")
 
-    def _slide(self, value: float, *, disabled: bool = False) -> None:
+    def _slide(self, value: float, **look: Any) -> None:
         low, high = _bounds(self._field)
         if low is None or high is None:
-            st.number_input(value=value, disabled=disabled, **self._common())
+            st.number_input(value=value, **look, **self._common())
             return
         step = 0.01 if high - low <= 2 else 0.05
         st.slider(
@@ -132,7 +132,7 @@ class _Control:
             value=value,
             step=step,
             format="%.2f",
-            disabled=disabled,
+            **look,
             **self._common(),
         )
 
@@ -168,12 +168,13 @@ def _is_optional(field: FieldInfo) -> bool:
 
 
 def _bounds(field: FieldInfo) -> tuple[float | None, float | None]:
-    low = next((item.ge for item in field.metadata if isinstance(item, Ge)), None)
-    high = next((item.le for item in field.metadata if isinstance(item, Le)), None)
-    return (
-        None if low is None else float(low),  # pyright: ignore[reportArgumentType]
-        None if high is None else float(high),  # pyright: ignore[reportArgumentType]
-    )
+    """The least and the largest value that the field's constraints allow."""
+    found: dict[str, float] = {}
+    for constraint in field.metadata:
+        for name in ("ge", "le"):
+            if (value := getattr(constraint, name, None)) is not None:
+                found[name] = float(value)
+    return found.get("ge"), found.get("le")
 
 
 def _whole(value: float | None) -> int | None:

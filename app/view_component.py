@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
+from streamlit.components.v2 import component
 
 from components.theme import script, stylesheet
 from pipelines.types import Language
@@ -26,7 +27,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
 }
 """
 
-_component = st.components.v2.component(
+_component = component(
     "veriscope_view",
     html='<div class="vs-root"></div>',
     css=stylesheet(),

@@ -12,6 +12,7 @@ from components.markup import Child, Html, shown, tag
 from components.messages import Catalogue
 from components.method_card import error_note, method_cards
 from components.run_view import (
+    BASELINES,
     clock,
     language_unsupported,
     method_rows,
@@ -59,7 +60,7 @@ def ask_view(
     return tag(
         "div",
         tag("h2", shown(question), class_="vs-question", dir="auto", data_key="question"),
-        loading_note(loading, t) if not view.over else None,
+        loading_note(_own(loading, view), t) if not view.over else None,
         _notices(view, t),
         tag(
             "div",
@@ -84,14 +85,20 @@ def ask_view(
     )
 
 
-def evidence_items(view: RunView) -> list[EvidenceItem]:
-    """Every passage found, each once, with the methods that used it and its nearest sentence."""
+def _own(loading: Sequence[Loading], view: RunView) -> list[Loading]:
+    """What this run waits for: others' models are none of a visitor's business."""
     if view.header is None:
         return []
-    question = view.header.spec.question
+    spec = view.header.spec
+    names = {spec.evidence.library, *(model.name for model in spec.models.values())}
+    return [item for item in loading if item.name in names]
+
+
+def evidence_items(view: RunView) -> list[EvidenceItem]:
+    """Every passage found, each once, with the methods that used it and its nearest sentence."""
     items: dict[str, EvidenceItem] = {}
     for method in view.methods.values():
-        target = f"{question} {_claim(method)}"
+        target = _claim(method)
         for passage, query in passages_of(method):
             known = items.get(passage.id)
             marks = supporting(passage.text, target)
@@ -108,9 +115,10 @@ def evidence_items(view: RunView) -> list[EvidenceItem]:
 
 
 def _claim(method: MethodView) -> str:
-    if method.answer is not None:
-        return method.answer.text
-    return method.drafts[-1].after if method.drafts else ""
+    """What the method wrote with the passages in view."""
+    if len(method.drafts) > 1:
+        return " ".join(draft.after[draft.start :] for draft in method.drafts[1:])
+    return "" if method.name not in BASELINES or not method.drafts else method.drafts[0].after
 
 
 def _notices(view: RunView, t: Catalogue) -> Html | None:

@@ -11,8 +11,8 @@ from components.messages import Catalogue
 from components.names import named
 from components.numbers import probability
 from components.run_view import marks_of, supporting
-from components.sections import notice, section
 from components.scores import score_line
+from components.sections import notice, section
 from components.units import Measure
 from components.verdict import verdict_badge
 from pipelines.methods.drad_path import DradDecision
@@ -50,14 +50,14 @@ def decision_view(
                 t=t,
                 id="drad-heat",
             ),
-            entity_table(
-                generation.text, generation.tokens or (), marks, t, id="drad-entities", **thresholds
-            ),
-            class_="vs-stack",
+            section("decision", t("drad.decision"), *_decision(drafts, decision, t)),
+            class_="vs-drad-main",
             data_key="text",
         ),
-        section("decision", t("drad.decision"), *_decision(drafts, decision, t)),
-        class_="vs-drad-main",
+        entity_table(
+            generation.text, generation.tokens or (), marks, t, id="drad-entities", **thresholds
+        ),
+        class_="vs-run",
         data_key="drad",
     )
 
@@ -68,7 +68,7 @@ def steps_view(view: RunView, t: Catalogue) -> str:
     language: Language = view.header.language if view.header else "en"
     steps = [step for step in method.steps if step.step in ("correct", "resume")]
     shown_steps = [
-        _step(view, method, step, number, language, t) for number, step in enumerate(steps, start=1)
+        _step(method, step, number, language, t) for number, step in enumerate(steps, start=1)
     ]
     if not shown_steps:
         words = t("drad.clean") if method.judged else t("drad.no_entities")
@@ -130,12 +130,7 @@ def _decision(drafts: tuple[Revised, ...], decision: DradDecision, t: Catalogue)
 
 
 def _step(
-    view: RunView,
-    method: MethodView,
-    step: StepView,
-    number: int,
-    language: Language,
-    t: Catalogue,
+    method: MethodView, step: StepView, number: int, language: Language, t: Catalogue
 ) -> Html:
     search = next((s for s in method.searches if s.span == step.span), None)
     revised = next((r for r in method.drafts if r.span == step.span), None)
@@ -152,8 +147,7 @@ def _step(
         key = "flag.search_failed" if search is not None and search.error else "flag.no_evidence"
         parts.append(tag("p", t(key), class_="vs-flag"))
     if search is not None and search.passages:
-        question = view.header.spec.question if view.header else ""
-        parts.append(_part(t("drad.passages"), _passages(search, revised, question, t, number)))
+        parts.append(_part(t("drad.passages"), _passages(search, revised, t, number)))
     return tag(
         "article",
         tag("h3", title, class_="vs-step-title"),
@@ -200,12 +194,10 @@ def _continuation(revised: Revised, language: Language, t: Catalogue) -> str:
     return diff_html(revised.before, revised.after, language, t)
 
 
-def _passages(
-    search: Retrieved, revised: Revised | None, question: str, t: Catalogue, number: int
-) -> str:
-    written = revised.after[revised.start :] if revised is not None else search.query
+def _passages(search: Retrieved, revised: Revised | None, t: Catalogue, number: int) -> str:
+    written = revised.after[revised.start :] if revised is not None else ""
     items = [
-        EvidenceItem(passage, marks=supporting(passage.text, f"{question} {written}"))
+        EvidenceItem(passage, marks=supporting(passage.text, written))
         for passage in search.passages
     ]
     return evidence(items, t, id=f"step-{number}-evidence")

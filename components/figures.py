@@ -29,6 +29,7 @@ _SYMBOLS: dict[Verdict, str] = {
     "confident": "circle-open",
     "unchecked": "line-ew-open",
 }
+_SURE: tuple[Verdict, ...] = ("supported", "confident")
 _COLOURS: dict[Verdict, str] = {
     "supported": "supported",
     "contradicted": "contradicted",
@@ -165,7 +166,8 @@ def entities_figure(
         figure.add_scatter(
             x=[mark.probability for mark in group],
             y=[mark.entropy for mark in group],
-            mode="markers+text",
+            # Names of the sure ones would cover each other: they crowd where P is near 1.
+            mode="markers" if verdict in _SURE else "markers+text",
             name=f"{VERDICT_SIGNS[verdict]} {t(f'verdict.{verdict}')}",
             text=[_quoted(text[mark.start : mark.end]) for mark in group],
             textposition="top center",
@@ -184,12 +186,11 @@ def entities_figure(
             },
         )
     line = {"color": colour["ink-3"], "width": 1.5, "dash": "dash"}
-    note = {"size": 12, "color": colour["ink-2"]}
     if theta_1 is not None:
         figure.add_vline(
             x=theta_1,
             line=line,
-            annotation={"text": f"θ₁ = {theta_1:g}", "font": note, "textangle": 0},
+            annotation=_note(f"θ₁ = {theta_1:g}", colour),
             annotation_position="bottom right",
         )
     if theta_2 is not None:
@@ -221,10 +222,15 @@ def _threshold_line(
     figure.add_hline(
         y=value,
         line={"color": colour["ink-3"], "width": 1.5, "dash": "dash"},
-        annotation={"text": label, "font": {"size": 12, "color": colour["ink-2"]}},
+        annotation=_note(label, colour),
         annotation_position="top right",
         **place,
     )
+
+
+def _note(text: str, colour: dict[str, str]) -> dict[str, Any]:
+    font = {"size": 12, "color": colour["ink-2"]}
+    return {"text": text, "font": font, "bgcolor": colour["surface"], "borderpad": 2}
 
 
 def _quoted(text: str) -> str:

@@ -82,7 +82,7 @@ def error_note(error: ErrorInfo, t: Catalogue, retry: str | None = None) -> Html
         tag(
             "details",
             tag("summary", t("error.details")),
-            tag("p", shown(error.message), class_="vs-note"),
+            tag("p", shown(f"{error.message} {error.remedy}".strip()), class_="vs-note"),
             class_="vs-details",
             data_key="error-details",
         )

@@ -10,8 +10,8 @@ from components.heatmap import EntityMark
 from components.method_card import MethodRow
 from components.verdict import Status
 from pipelines.methods import get_method
-from pipelines.methods.drad_settings import DradSettings
 from pipelines.methods.drad_path import headline
+from pipelines.methods.drad_settings import DradSettings
 from pipelines.methods.rhd import EntityReading, EntityVerdict, judge, read_judged
 from pipelines.retrieval.highlight import best_sentence
 from pipelines.run.events import Judged, Score, Verdict

@@ -18,6 +18,7 @@ from typing import Any
 
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.methods import METHODS
+from pipelines.models.probe import probe
 from pipelines.run.events import Event, RunFinished, event_adapter
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.run.view import fold
@@ -50,17 +51,22 @@ async def _with_service(options: argparse.Namespace) -> int:
 
 
 async def _ask(service: Service, options: argparse.Namespace) -> int:
+    key = os.environ.get(options.key_env) if options.key_env else None
+    methods = _methods(options.method or ["drad"], options.set)
+    main = await _probed(service, _model(options), key)
+    models = {"main": main}
+    if options.proxy:
+        models["proxy"] = ModelSpec(kind="local", name=options.proxy, model=options.proxy)
     spec = RunSpec(
         question=options.question,
-        methods=_methods(options.method or ["drad"], options.set),
-        models={"main": _model(options)},
+        methods=methods,
+        models=models,
         evidence=EvidenceSpec(library=options.library, mode=options.evidence),
         language=options.language,
         seed=options.seed,
         reproducible=options.reproducible,
     )
-    key = os.environ.get(options.key_env) if options.key_env else None
-    keys = {spec.models["main"].name: key} if key else {}
+    keys = {main.name: key} if key else {}
     run_id = await service.start(spec, owner=_OWNER, keys=keys)
     return await _follow(service, run_id, as_json=options.json)
 
@@ -168,6 +174,14 @@ def _model(options: argparse.Namespace) -> ModelSpec:
     )
 
 
+async def _probed(service: Service, spec: ModelSpec, key: str | None) -> ModelSpec:
+    """The configuration with what a server turns out to be able to do."""
+    if spec.kind != "openai":
+        return spec
+    report = await probe(await service.model(spec, key))
+    return spec.with_capabilities(report.capabilities)
+
+
 def _methods(names: Sequence[str], assignments: Sequence[str]) -> tuple[MethodSpec, ...]:
     settings: dict[str, dict[str, Any]] = {name: {} for name in names}
     for assignment in assignments:
@@ -211,6 +225,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     ask.add_argument("--model", default="", help="file, folder, hub id or the server's name for it")
     ask.add_argument("--base-url", help="address of an OpenAI-compatible server")
+    ask.add_argument(
+        "--proxy",
+        metavar="MODEL",
+        help="local model whose probabilities stand in for those the main model does not give; "
+        "'embedded' for the weights that come along",
+    )
     ask.add_argument("--key-env", metavar="NAME", help="environment variable that holds the key")
     ask.add_argument("--library", default="sample")
     ask.add_argument("--evidence", choices=["bm25", "dense", "hybrid"], default="hybrid")

@@ -31,6 +31,7 @@ LAYERS = (
         "pipelines.engine",
         "pipelines.terminal",
         "pipelines.cli",
+        "pipelines.calibrate",
         "pipelines.__main__",
     ),
 )

@@ -1,9 +1,10 @@
-"""The DRAD page: the detector's numbers under other thresholds, and the corrections step by step."""
+"""The DRAD page: the detector under other thresholds, and the corrections step by step."""
 
 from __future__ import annotations
 
 import time
 from functools import cache
+from typing import get_args
 
 import streamlit as st
 
@@ -16,6 +17,7 @@ from app.parts import (
     page_title,
     redraw_if_asked,
     remember_error,
+    section_title,
     show_error,
     take_error,
     whole_page,
@@ -29,6 +31,7 @@ from components.figures import entities_figure, profile_figure
 from components.messages import Catalogue
 from components.run_view import language_unsupported, marks_of, settings_of
 from components.sections import notice
+from components.units import Measure
 from pipelines.errors import VeriscopeError
 from pipelines.methods import get_method
 from pipelines.methods.drad_path import DradDecision
@@ -39,7 +42,7 @@ from pipelines.text import EntityRecognizer
 from pipelines.types import Language
 
 _DETECTOR = ("theta_1", "theta_2", "pooling", "entropy_pooling", "skip_repeats")
-_MEASURES = ("probability", "entropy")
+_MEASURES: tuple[Measure, ...] = get_args(Measure)
 
 
 def show() -> None:
@@ -102,13 +105,13 @@ def _detector(watched: live.Watched) -> None:
     _figures(view, decision, settings, draft, t)
 
 
-def _view_choice(view: RunView, t: Catalogue) -> tuple[int, str]:
+def _view_choice(view: RunView, t: Catalogue) -> tuple[int, Measure]:
     drafts = range(len(view.methods["drad"].drafts))
     with st.container(horizontal=True, gap="medium"):
-        measure = st.segmented_control(
+        measure: Measure | None = st.segmented_control(
             t("drad.measure"),
             _MEASURES,
-            default="probability",
+            default=_MEASURES[0],
             required=True,
             format_func=lambda name: t(f"drad.measure.{name}"),
             key="drad-measure",
@@ -121,10 +124,12 @@ def _view_choice(view: RunView, t: Catalogue) -> tuple[int, str]:
                 list(drafts),
                 default=0,
                 required=True,
-                format_func=lambda n: t("drad.draft.corrected", number=n) if n else t("ask.original"),
+                format_func=lambda n: (
+                    t("drad.draft.corrected", number=n) if n else t("ask.original")
+                ),
                 key=f"drad-draft-{view.run}",
             )
-    return draft or 0, measure or "probability"
+    return draft or 0, measure or _MEASURES[0]
 
 
 def _figures(
@@ -140,10 +145,10 @@ def _figures(
     scatter = entities_figure(generation.text, marks, t, look, **lines)
     left, right = st.columns(2, gap="large")
     with left:
-        st.html(f'<h2 class="workbench-section">{t("drad.profile")}</h2>')
+        section_title(t("drad.profile"))
         st.plotly_chart(profile, theme=None, key="profile", config={"displayModeBar": False})
     with right:
-        st.html(f'<h2 class="workbench-section">{t("drad.scatter")}</h2>')
+        section_title(t("drad.scatter"))
         st.plotly_chart(scatter, theme=None, key="scatter", config={"displayModeBar": False})
 
 

@@ -1,4 +1,163 @@
-"""Page runs."""
+"""The Runs page: what this browser has run, to open, carry away, bring back and delete."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from functools import partial
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
 import streamlit as st
+
+from app import live
+from app.engine import engine
+from app.parts import go_to, page_title, remember_error, show_error, take_error
+from app.session import messages, owner
+from components.markup import shown, tag
+from components.messages import Catalogue
+from components.names import named
+from components.numbers import duration
+from components.verdict import Status, status_badge
+from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.store import RunSummary
+
+_PAGE = 20
+_SHOWN = "runs.shown"
+_UPLOADS = "runs.uploads"
+
+
 def show() -> None:
-    st.html("<h1>runs</h1>")
+    """Draw the page."""
+    t = messages()
+    page_title(t("runs.title"), t("runs.note"))
+    problem = take_error("runs")
+    if problem is not None:
+        show_error(problem, key="runs-error")
+    left, right = st.columns([3, 2], gap="large", vertical_alignment="bottom")
+    with left:
+        text = st.text_input(
+            t("runs.search"), type="search", key="runs.text", max_chars=200, live="300ms"
+        )
+    with right:
+        st.file_uploader(
+            t("runs.import"),
+            type=["jsonl", "json"],
+            key=f"runs.upload.{st.session_state.get(_UPLOADS, 0)}",
+            on_change=_bring_in,
+            max_upload_size=64,
+        )
+    limit = st.session_state.get(_SHOWN, _PAGE)
+    runs = engine().service.store.list(owner(), limit=limit + 1, text=text or None)
+    if not runs:
+        st.html(tag("p", t("runs.none_found" if text else "runs.none"), class_="workbench-empty"))
+    for run in runs[:limit]:
+        _row(run, t)
+    if len(runs) > limit:
+        st.button(t("runs.more"), on_click=_show_more)
+
+
+def _row(run: RunSummary, t: Catalogue) -> None:
+    with st.container(
+        border=True, horizontal=True, vertical_alignment="center", key=f"run-{run.id}"
+    ):
+        st.html(_summary(run, t))
+        with st.container(horizontal=True, width="content", gap="small"):
+            st.button(t("action.open"), key=f"open-{run.id}", on_click=_open, args=(run.id,))
+            st.download_button(
+                t("action.export"),
+                data=partial(_exported, run.id, owner()),
+                file_name=f"veriscope-{run.id[:8]}.jsonl",
+                mime="application/jsonl",
+                key=f"export-{run.id}",
+                on_click="ignore",
+            )
+            with st.popover(t("action.delete"), key=f"delete-{run.id}"):
+                st.text(t("runs.delete.sure"))
+                st.button(
+                    t("action.delete"),
+                    key=f"sure-{run.id}",
+                    type="primary",
+                    on_click=_delete,
+                    args=(run.id,),
+                )
+
+
+def _summary(run: RunSummary, t: Catalogue) -> str:
+    status: Status = "done" if run.status == "finished" else run.status
+    methods = t("list.separator").join(named("method", name, t) for name in run.methods)
+    facts = (
+        methods,
+        _when(run),
+        duration(run.duration, t),
+        t("counter.calls", count=run.model_calls),
+    )
+    return tag(
+        "div",
+        tag("p", shown(run.question), class_="workbench-run-question", dir="auto"),
+        tag("p", status_badge(status, t), " · ", " · ".join(facts), class_="workbench-run-facts"),
+        class_="workbench-run",
+    )
+
+
+def _when(run: RunSummary) -> str:
+    """The start in the visitor's own time."""
+    try:
+        zone = ZoneInfo(st.context.timezone or "UTC")
+    except (ZoneInfoNotFoundError, ValueError):
+        zone = UTC
+    return run.created.astimezone(zone).strftime("%Y-%m-%d %H:%M")
+
+
+def _exported(run_id: str, whose: str) -> str:
+    return "".join(engine().service.store.export(run_id, whose))
+
+
+def _open(run_id: str) -> None:
+    try:
+        live.open_run(run_id)
+    except VeriscopeError as error:
+        remember_error("runs", error)
+    else:
+        remember_error("runs", None)
+        go_to("ask")
+
+
+def _delete(run_id: str) -> None:
+    watched = live.current()
+    if watched is not None and watched.run_id == run_id:
+        live.close()
+    try:
+        engine().call(engine().service.delete(run_id, owner=owner()))
+    except VeriscopeError as error:
+        remember_error("runs", error)
+    else:
+        remember_error("runs", None)
+
+
+def _bring_in() -> None:
+    uploads = st.session_state.get(_UPLOADS, 0)
+    file = st.session_state.get(f"runs.upload.{uploads}")
+    if file is None:
+        return
+    # The uploader keeps its file until it is another uploader.
+    st.session_state[_UPLOADS] = uploads + 1
+    try:
+        text = file.getvalue().decode("utf-8-sig")
+        run_id = engine().service.store.import_run(text, owner())
+        live.open_run(run_id)
+    except UnicodeDecodeError:
+        remember_error("runs", _not_text())
+    except VeriscopeError as error:
+        remember_error("runs", error)
+    else:
+        remember_error("runs", None)
+        go_to("ask")
+
+
+def _not_text() -> VeriscopeError:
+    return InvalidInputError(
+        "The file is no exported run.", remedy="Choose a .jsonl file that was exported here."
+    )
+
+
+def _show_more() -> None:
+    st.session_state[_SHOWN] = st.session_state.get(_SHOWN, _PAGE) + _PAGE

@@ -11,6 +11,7 @@ from app.choices import (
     chosen_models,
     chosen_spec,
     known_models,
+    model_select,
     unmet_need,
 )
 from app.engine import engine
@@ -61,7 +62,7 @@ def _method(name: str, t: Catalogue) -> None:
 
 
 def _sources(t: Catalogue) -> None:
-    st.selectbox(t("ask.model"), list(known_models()), key="model.main", persist_state="session")
+    model_select(t("ask.model"), "main", known_models(), t)
     left, right = st.columns(2, gap="small")
     with left:
         st.selectbox(

@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from pipelines.calibrate import drad, wikibio
+from pipelines.calibrate.answers import Answered, Progress, answer_all, sample_questions
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.libraries import Libraries
 from pipelines.models.embedded import EMBEDDED_NAME, gguf_path, is_available
@@ -37,81 +38,74 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         content = asyncio.run(_derive(options))
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-        options.out.write_text(text, encoding="utf-8")
-        print(text, end="")
     except VeriscopeError as error:
         print(f"veriscope: {error}", file=sys.stderr)
         return 2 if isinstance(error, InvalidInputError) else 1
     except KeyboardInterrupt:
         return 130
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(text, encoding="utf-8")
+    print(text, end="")
     return 0
 
 
 async def _derive(options: argparse.Namespace) -> dict[str, Any]:
-    # Everything that can be wrong with the input is found before the long work begins.
+    # What can be wrong with the input is found before the long work begins.
     spec = _model(options)
     biographies = wikibio.load_biographies(options.wikibio) if options.wikibio else []
+    answers = await _answers(options, spec)
+    found = drad.fit(answers)
+    if biographies:
+        found["report"]["wikibio"] = await _wikibio(biographies)
+    return {
+        "theta_2": {
+            "value": found["value"],
+            "unit": "nats",
+            "model": _described(spec, answers),
+            "data": f"{len(answers)} English questions of sample_data/questions.csv, answered by"
+            " the model; an entity is right when the supporting article or the reference answer"
+            " names it, and is left out when it only repeats the question",
+            "fitted_on": "even-numbered questions (0, 2, 4, ...); the odd-numbered ones report",
+            "entities": found["entities"],
+            "recognizer": EntityRecognizer().source_for("en"),
+            "prompt": f"direct {load_prompts('direct').hash}",
+            "criterion": drad.CRITERION,
+            "date": options.date.isoformat(),
+            "report": found["report"],
+        }
+    }
+
+
+async def _answers(options: argparse.Namespace, spec: ModelSpec) -> list[Answered]:
     key = os.environ.get(options.key_env) if options.key_env else None
-    questions = drad.sample_questions()
     with TemporaryDirectory() as folder:
         # Nothing is corrected, hence nothing searched: an index by words is enough.
         libraries = Libraries(Path(folder) / "index", find_embedder=lambda: None)
         service = Service(Path(folder), libraries=libraries)
         try:
-            answers = await drad.answer(
+            return await answer_all(
                 service,
                 spec,
-                questions,
+                sample_questions(),
                 keys={spec.name: key} if key else {},
                 progress=_progress("questions"),
             )
         finally:
             await service.aclose()
-    fitted, reported = answers[0::2], answers[1::2]
-    entities = drad.labelled(fitted)
-    theta_2 = drad.theta_2_of(entities)
-    report = {
-        "fitted": drad.measured(fitted, entities, theta_2),
-        "reported": drad.measured(reported, drad.labelled(reported), theta_2),
-    }
-    if biographies:
-        report["wikibio"] = await _wikibio(options, biographies)
-    return {
-        "theta_2": {
-            "value": theta_2,
-            "unit": "nats",
-            "model": _described(spec, answers),
-            "data": f"the {len(questions)} English questions of sample_data/questions.csv, answered"
-            " by the model; an entity is right when the supporting article or the reference answer"
-            " names it, and left out when it only repeats the question",
-            "fitted_on": "even-numbered questions (0, 2, 4, ...); the odd-numbered ones report",
-            "entities": len(entities),
-            "recognizer": EntityRecognizer().source_for("en"),
-            "prompt": f"direct {load_prompts('direct').hash}",
-            "criterion": drad.CRITERION,
-            "date": options.date.isoformat(),
-            "report": report,
-        }
-    }
 
 
-async def _wikibio(
-    options: argparse.Namespace, biographies: Sequence[wikibio.Biography]
-) -> dict[str, Any]:
+async def _wikibio(biographies: Sequence[wikibio.Biography]) -> dict[str, Any]:
     from pipelines.models.local import LocalModel
 
     weights = gguf_path()
-    proxy = LocalModel(
-        weights.parent, name=EMBEDDED_NAME, gguf_file=weights.name, dtype="float32"
-    )
+    proxy = LocalModel(weights.parent, name=EMBEDDED_NAME, gguf_file=weights.name, dtype="float32")
     try:
         found = await wikibio.measure(proxy, biographies, progress=_progress("biographies"))
     finally:
         await proxy.aclose()
     return {
-        "what": "average precision for non-factual sentences of GPT-3 biographies, teacher-forced"
+        "what": "average precision for non-factual sentences of GPT-3's biographies, teacher-forced"
         " by a proxy; RHD scores a sentence by its least confident entity",
         "data": "SelfCheckGPT's annotated WikiBio sentences, odd-numbered records of those given",
         "proxy": f"{EMBEDDED_NAME} (transformers, {_quantization(weights)} read as float32,"
@@ -122,13 +116,14 @@ async def _wikibio(
     }
 
 
-def _described(spec: ModelSpec, answers: Sequence[drad.Answered]) -> str:
+def _described(spec: ModelSpec, answers: Sequence[Answered]) -> str:
     """The model, what ran it and what its entropies are, without a path or an address."""
-    parts = {
-        "embedded": ["llama.cpp" if is_available() else "transformers", _quantization(gguf_path())],
-        "local": ["llama.cpp" if spec.model.lower().endswith(".gguf") else "transformers"],
-        "openai": ["OpenAI protocol"],
-    }[spec.kind]
+    if spec.kind == "embedded":
+        parts = ["llama.cpp" if is_available() else "transformers", _quantization(gguf_path())]
+    elif spec.kind == "local":
+        parts = ["llama.cpp" if spec.model.lower().endswith(".gguf") else "transformers"]
+    else:
+        parts = ["OpenAI protocol"]
     for k in sorted({k for each in answers for k in each.top_k}, key=lambda k: k or 0):
         parts.append(
             "full-vocabulary entropy"
@@ -151,16 +146,18 @@ def _model(options: argparse.Namespace) -> ModelSpec:
             f"The profile {options.profile} needs a model.",
             remedy="Give --model: a file, folder, hub id or the server's name for it.",
         )
+    # The last part alone: a path of this machine is nobody else's business.
     name = Path(options.model).name if options.profile == "local" else options.model
     return ModelSpec(
         kind=options.profile, name=name, model=options.model, base_url=options.base_url
     )
 
 
-def _progress(what: str) -> Any:
-    return lambda done, total: print(
-        f"\r{done}/{total} {what}", end="\n" if done == total else "", file=sys.stderr, flush=True
-    )
+def _progress(what: str) -> Progress:
+    def show(done: int, total: int) -> None:
+        print(f"\r{done}/{total} {what}", end="\n" * (done == total), file=sys.stderr, flush=True)
+
+    return show
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -7,6 +7,7 @@ and raises ValueError unless both kinds occur.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 __all__ = ["Cut", "auroc", "average_precision", "best_cut", "youden"]
@@ -66,7 +67,7 @@ def best_cut(scores: Sequence[float], positive: Sequence[bool]) -> Cut | None:
     levels = list(_levels(scores, positive))
     true, false = 0, 0
     best, plateaus = 0, list[tuple[float, float]]()
-    for (high, hits, misses), (low, _, _) in zip(levels, levels[1:], strict=False):
+    for (high, hits, misses), (low, _, _) in pairwise(levels):
         true += hits
         false += misses
         # J times both counts: whole numbers, so that equal means equal.
@@ -92,9 +93,7 @@ def _both_kinds(positive: Sequence[bool]) -> tuple[int, int]:
     return positives, negatives
 
 
-def _levels(
-    scores: Sequence[float], positive: Sequence[bool]
-) -> Iterator[tuple[float, int, int]]:
+def _levels(scores: Sequence[float], positive: Sequence[bool]) -> Iterator[tuple[float, int, int]]:
     """Every distinct score from the highest down, with its positives and negatives."""
     counts: dict[float, list[int]] = {}
     for score, truth in zip(scores, positive, strict=True):

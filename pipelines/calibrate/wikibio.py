@@ -8,13 +8,14 @@ much smaller model. Nothing is fitted; only odd-numbered records (1, 3, 5, ...) 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import inf
 from pathlib import Path
 from typing import Any
 
 from pydantic import ConfigDict, ValidationError
 
+from pipelines.calibrate.answers import Progress
 from pipelines.calibrate.curves import average_precision
 from pipelines.errors import InvalidInputError
 from pipelines.methods import rhd
@@ -75,7 +76,7 @@ class Biography(Frozen):
             if start < 0:
                 raise _unusable(f"the text about {self.concept!r} lacks one of its sentences")
             position = start + len(sentence)
-            spans.append(Span(start, position))
+            spans.append(Span.of(self.gpt3_text, start, position))
         return spans
 
 
@@ -112,7 +113,7 @@ async def measure(
     proxy: Model,
     biographies: Sequence[Biography],
     *,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Progress = lambda done, total: None,
 ) -> dict[str, Any]:
     """Read every text with `proxy`, which must be able to score, and measure RHD on them."""
     recognizer = EntityRecognizer()
@@ -152,7 +153,9 @@ def score_sentences(
             ScoredSentence(
                 false=annotation != "accurate",
                 has_entity=bool(inside),
-                rhd_probability_mean=max((-p for p in probabilities if p is not None), default=-inf),
+                rhd_probability_mean=max(
+                    (-p for p in probabilities if p is not None), default=-inf
+                ),
                 rhd_entropy_max=max((h for h in entropies if h is not None), default=-inf),
                 token_probability_mean=-sum(logprobs) / len(logprobs) if logprobs else -inf,
                 token_probability_min=-min(logprobs) if logprobs else -inf,

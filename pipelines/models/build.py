@@ -9,7 +9,10 @@ from typing import Any
 from pipelines.errors import InvalidInputError
 from pipelines.models.base import Model
 
-__all__ = ["MODEL_KINDS", "Progress", "build_model"]
+__all__ = ["EMBEDDED_WEIGHTS", "MODEL_KINDS", "Progress", "build_model"]
+
+EMBEDDED_WEIGHTS = "embedded"
+"""The `local` model of this name is the embedded one, run by transformers: it can score texts."""
 
 Progress = Callable[[str, float], None]
 """Is told the stage of loading and how far it is, in [0, 1]."""
@@ -29,28 +32,43 @@ def build_model(kind: str, *, progress: Progress, **options: Any) -> Model:
 
 
 def _embedded(*, progress: Progress, name: str, **_: Any) -> Model:
-    from pipelines.models.embedded import EmbeddedModel, gguf_path
-    from pipelines.models.embedded import is_available as has_llama_cpp
+    from pipelines.models.embedded import EmbeddedModel, is_available
 
-    if has_llama_cpp():
+    if is_available():
         return EmbeddedModel(progress=progress)
     # No wheel of llama.cpp for this platform: transformers reads the same file, more slowly.
+    return _embedded_weights(name, progress)
+
+
+def _embedded_weights(name: str, progress: Progress) -> Model:
+    from pipelines.models.embedded import gguf_path
     from pipelines.models.local import LocalModel
 
     weights = gguf_path()
-    return LocalModel(str(weights.parent), name=name, gguf_file=weights.name, progress=progress)
+    model = LocalModel(
+        weights.parent,
+        name=name,
+        gguf_file=weights.name,
+        languages=("en",),
+        progress=progress,
+    )
+    model.load()
+    return model
 
 
 def _local(*, progress: Progress, name: str, model: str, **overrides: Any) -> Model:
+    languages = overrides.get("languages")
+    if model == EMBEDDED_WEIGHTS:
+        return _embedded_weights(name, progress)
     if model.lower().endswith(".gguf"):
         from pipelines.models.embedded import GgufModel
 
-        return GgufModel(
-            Path(model), name=name, languages=overrides.get("languages"), progress=progress
-        )
+        return GgufModel(Path(model), name=name, languages=languages, progress=progress)
     from pipelines.models.local import LocalModel
 
-    return LocalModel(model, name=name, languages=overrides.get("languages"), progress=progress)
+    loaded = LocalModel(model, name=name, languages=languages, progress=progress)
+    loaded.load()
+    return loaded
 
 
 def _openai(

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from pipelines.models.base import Capabilities
 from pipelines.types import Frozen, Language
 
 ModelKind = Literal["embedded", "local", "openai", "scripted"]
@@ -17,7 +18,8 @@ class ModelSpec(Frozen):
 
     `model` is the provider's id, a hub id, a folder, a GGUF file or a script, by kind; `name` is
     what people see; `base_url` is for `openai`. `top_logprobs`, `prefill` and `languages` override
-    what the backend assumes, normally with what the capability probe found.
+    what the backend assumes, normally with what the capability probe found. The kind `local` with
+    the model "embedded" runs the embedded weights by transformers, which can score a given text.
     """
 
     kind: ModelKind = "embedded"
@@ -28,6 +30,17 @@ class ModelSpec(Frozen):
     prefill: bool | None = None
     structured_output: bool | None = None
     languages: tuple[Language, ...] | None = None
+
+    def with_capabilities(self, found: Capabilities) -> ModelSpec:
+        """This configuration with what the capability probe found."""
+        return self.model_copy(
+            update={
+                "top_logprobs": found.top_logprobs if found.logprobs else 0,
+                "prefill": found.prefill,
+                "structured_output": found.structured_output,
+                "languages": tuple(sorted(found.languages)),
+            }
+        )
 
 
 class EvidenceSpec(Frozen):

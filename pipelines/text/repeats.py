@@ -29,25 +29,32 @@ def repeats_question(entity_text: str, question: str) -> bool:
     if has_han(entity_text):
         return _repeats_chinese(_letters(entity_text), unicodedata.normalize("NFKC", question))
     entity, asked = _words(entity_text), _words(question)
+    careless = question.islower()
     width = len(entity)
-    return width > 0 and any(asked[i : i + width] == entity for i in range(len(asked) - width + 1))
+    return width > 0 and any(
+        all(
+            _same(said, word, careless)
+            for said, word in zip(entity, asked[i : i + width], strict=True)
+        )
+        for i in range(len(asked) - width + 1)
+    )
 
 
 def _words(text: str) -> list[str]:
-    """Words for comparison: folded, without articles, possessive endings and inner dots."""
+    """Words for comparison, without articles, possessive endings and inner dots."""
     normal = _THOUSANDS.sub("", unicodedata.normalize("NFKC", text))
-    found = [_POSSESSIVE.sub("", word) for word in _WORD.findall(normal)]
-    shouting = normal.isupper() and len(found) > 1
-    words = [_fold(word, shouting=shouting) for word in found]
-    return [word for word in words if word not in _ARTICLES]
+    found = [_undotted(_POSSESSIVE.sub("", word)) for word in _WORD.findall(normal)]
+    return [word for word in found if word.casefold() not in _ARTICLES]
 
 
-def _fold(word: str, *, shouting: bool) -> str:
-    if not any(character.isdigit() for character in word):
-        word = re.sub(r"[.'’]", "", word)
-    # "US" against "us": the one place where case alone makes another word.
-    acronym = 1 < len(word) <= _ACRONYM_LENGTH and word.isupper() and word.isalpha()
-    return word if acronym and not shouting else word.casefold()
+def _undotted(word: str) -> str:
+    return word if any(c.isdigit() for c in word) else re.sub(r"[.'’]", "", word)
+
+
+def _same(said: str, word: str, careless: bool) -> bool:
+    """Whether two words are one; "US" is not "us", unless the question has no capitals."""
+    acronym = 1 < len(said) <= _ACRONYM_LENGTH and said.isupper() and said.isalpha()
+    return said.casefold() == word.casefold() and (careless or not acronym or not word.islower())
 
 
 def _letters(text: str) -> str:

@@ -98,10 +98,10 @@ class Batcher:
 
     def _admit(self) -> list[Job]:
         main = self._engines[False]
-        room = min(self._max_rows or main.max_rows, main.max_rows)
+        room = 1 if main.max_rows == 1 else max(1, self._max_rows or main.max_rows)
         admitted: list[Job] = []
         running = list(self._active)
-        while self._queue and len(admitted) < max(room, 1):
+        while self._queue and len(admitted) < room:
             job = self._queue[0]
             if isinstance(job, Sequence) and not job.future.cancelled():
                 alone = job.reproducible or any(other.reproducible for other in running)
