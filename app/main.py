@@ -13,7 +13,7 @@ from app.session import default_language, messages
 from components.theme import ASSETS
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_SHEETS = ("tokens", "workbench")
+_SHEETS = ("tokens", "base", "workbench")
 _PAGES = {"ask": ask.show, "drad": drad.show, "models": models.show, "runs": runs.show}
 _LANGUAGES = {"en": "EN", "zh": "中文"}
 

@@ -109,7 +109,7 @@ class _Control:
     def _optional(self, value: float | None) -> None:
         low, high = _bounds(self._field)
         resting = ((low or 0.0) + (high or 1.0)) / 4
-        with st.container(gap=None):
+        with st.container(gap="xsmall"):
             used = st.checkbox(
                 self._label,
                 value=value is not None,

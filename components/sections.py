@@ -50,7 +50,7 @@ def loading_note(loading: Sequence[Loading], t: Catalogue) -> Html | None:
             tag(
                 "progress",
                 max="1",
-                value=f"{item.fraction:.3f}" if item.fraction > 0 else None,
+                value=f"{item.fraction:.3f}" if 0 < item.fraction < 1 else None,
                 aria_label=item.name,
             ),
             data_key=item.name,

@@ -78,6 +78,7 @@ def _question_row(t: Catalogue) -> None:
         key=_EXAMPLE,
         on_change=_take_example,
         label_visibility="collapsed",
+        width="stretch",
     )
 
 

@@ -92,7 +92,7 @@ def _detector(watched: live.Watched) -> None:
     view = watched.view
     scope = _scope(watched)
     recorded = settings_of(view).model_dump()
-    with st.container(border=True), st.container(key="settings-detector"):
+    with st.container(border=True, key="card-detector"), st.container(key="settings-detector"):
         draw_settings(get_method("drad"), t, scope=scope, start=recorded, only=_DETECTOR)
     settings = _chosen(watched)
     decision = get_method("drad").decide(watched.trace, settings)

@@ -41,7 +41,7 @@ def show() -> None:
 
 
 def _model(spec: ModelSpec, check: Check | None, t: Catalogue) -> None:
-    with st.container(border=True, key=f"model-{_slug(spec)}"):
+    with st.container(border=True, key=f"card-model-{_slug(spec)}"):
         with st.container(horizontal=True, vertical_alignment="center"):
             facts = model_facts(spec, assumed_capabilities(spec), t)
             show_html(facts, key=f"facts-{_slug(spec)}", language=t.language)
@@ -101,7 +101,7 @@ def _wait() -> None:
 
 
 def _add(check: Check | None, t: Catalogue) -> None:
-    with st.container(border=True, key="new-model"):
+    with st.container(border=True, key="card-new-model"):
         kind = st.segmented_control(
             t("models.kind"),
             _KINDS,

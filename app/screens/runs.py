@@ -57,7 +57,7 @@ def show() -> None:
 
 def _row(run: RunSummary, t: Catalogue) -> None:
     with st.container(
-        border=True, horizontal=True, vertical_alignment="center", key=f"run-{run.id}"
+        border=True, horizontal=True, vertical_alignment="center", key=f"card-run-{run.id}"
     ):
         st.html(_summary(run, t))
         with st.container(horizontal=True, width="content", gap="small"):

@@ -19,7 +19,6 @@ from weakref import WeakSet
 from pipelines.errors import (
     CapabilityError,
     InvalidInputError,
-    ServerFailedError,
     UnknownModelError,
 )
 from pipelines.models.gate import CallGate
@@ -94,7 +93,8 @@ class GgufServer:
 
     `callers` texts are decoded in one batch; further ones wait. The context of `callers` times
     `tokens_each` tokens is shared, so one caller may use more than its part. `threads` None takes
-    every core this process may use, four at most. All methods may be called from any thread.
+    all cores but one, four at most: its threads wait for each other at every step, so that a busy
+    core would hold up all of them. All methods may be called from any thread.
     """
 
     def __init__(
@@ -112,15 +112,15 @@ class GgufServer:
         self.key = secrets.token_urlsafe(24)
         self._callers = callers
         self._context = callers * tokens_each
-        self._threads = threads or min(_MOST_THREADS, _cores())
+        self._threads = threads or max(1, min(_MOST_THREADS, _cores() - 1))
         self._lock = threading.Lock()
         self._server: Any = None
 
     def start(self, progress: Progress = lambda stage, fraction: None) -> str:
         """The base URL, after loading the weights if that has not been done; blocks for seconds.
 
-        Raises InvalidInputError for a file that holds no weights, CapabilityError without
-        llama.cpp and ServerFailedError when it cannot load the file.
+        Raises InvalidInputError for a file that cannot be loaded, CapabilityError without
+        llama.cpp.
         """
         with self._lock:
             if self._server is None:
@@ -172,9 +172,9 @@ class GgufServer:
         try:
             return engine.Server(params)
         except Exception as error:
-            raise ServerFailedError(
+            raise InvalidInputError(
                 f"llama.cpp could not load {self.path.name}.",
-                remedy="Check that there is enough memory and that the file is complete.",
+                remedy="Check that the file is complete and that there is enough memory for it.",
                 provider=self.name,
             ) from error
 

@@ -62,7 +62,7 @@ _PATTERNS: tuple[tuple[Label, str], ...] = (
     ("DATE", r"(?:第[一二三四1-4]|[一二三四])季度|(?:上|下)半年"),
     (
         "DATE",
-        rf"{_AMOUNT}(?:多)?(?:周年|年半|年|个半?月|个(?:星期|礼拜|世纪|年头)|星期|周|天|昼夜|岁)(?:前|后|来|间)?",
+        rf"{_AMOUNT}(?:多)?(?:周年|年半|年(?!代)|个半?月|个(?:星期|礼拜|世纪|年头)|星期|周|天|昼夜|岁)(?:前|后|来|间)?",
     ),
     ("DATE", r"半年|半个月|半天"),
     ("DATE", rf"(?:{_DYNASTY})(?:初年|末年|初期|中期|末期|后期|时期|年间)?|{_DAYS}"),
@@ -103,13 +103,13 @@ def chinese_number_candidates(text: str, tagged: Sequence[TaggedWord]) -> Iterat
     starts = {word.start: word for word in tagged}
     for label, pattern in _COMPILED:
         for found in pattern.finditer(text):
-            if _counts(found, label, starts):
+            if _counts(found, starts):
                 yield Candidate(found.start(), found.end(), label)
 
 
-def _counts(found: re.Match[str], label: Label, starts: dict[int, TaggedWord]) -> bool:
+def _counts(found: re.Match[str], starts: dict[int, TaggedWord]) -> bool:
     matched = found.group()
-    if matched[0].isdigit() or not re.match(f"[{_NUMERAL}半]", matched):
+    if not re.match(f"[{_NUMERAL}半]", matched) or "世纪" in matched or "年" in matched[2:]:
         return True
     if matched in {"一", "十分", "一天", "一年", "万"}:
         return False

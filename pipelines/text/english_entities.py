@@ -129,7 +129,7 @@ def _label(doc: Doc, name: Name) -> Label:
     known = GAZETTEER.get(phrase)
     if known in _NAMED_TWICE:
         return _people_or_language(phrase, before, after)
-    if _is_work(before):
+    if _last(before) in _WORK_BEFORE:
         return "WORK_OF_ART"
     if known is not None:
         return known
@@ -172,10 +172,6 @@ def _rules(before: str) -> bool:
     return len(spoken) == 2 and spoken[1] == "of" and spoken[0] in _OF_PLACES
 
 
-def _is_work(before: str) -> bool:
-    return _last(before) in _WORK_BEFORE
-
-
 def _people_or_language(phrase: str, before: str, after: str) -> Label:
     languages = words("en_places", "languages")
     if phrase not in languages:
@@ -189,7 +185,7 @@ def _people_or_language(phrase: str, before: str, after: str) -> Label:
 
 
 def _beside_place(doc: Doc, name: Name) -> bool:
-    """Whether ", Arkansas" or the like follows, or "Paris, " stands before."""
+    """Whether ", Arkansas" or the like follows."""
     if name.end + 1 < len(doc) and doc[name.end].text == ",":
         following = doc[name.end + 1 : name.end + 3].text, doc[name.end + 1].text
         return any(GAZETTEER.get(place) == "GPE" for place in following)

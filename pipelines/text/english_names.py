@@ -73,7 +73,8 @@ def opens_sentence(doc: Doc, position: int) -> bool:
         # Chinese text is masked by vertical tabs; what follows it does not open a sentence.
         return "\n" in before.text
     if before.text in _OPENING_MARKS:
-        return position == 1 or doc[position - 2].text in _STOPS | {","} or before.text != "("
+        # A bracket in mid-sentence opens none; a quotation does.
+        return before.text != "(" or position == 1 or doc[position - 2].text in _STOPS
     return before.text in _STOPS and (before.text != "-" or bool(before.whitespace_))
 
 
@@ -196,6 +197,7 @@ def _without_opening(doc: Doc, start: int, end: int) -> tuple[int, int]:
 
 
 def _stays(doc: Doc, start: int, end: int) -> bool:
+    """Whether the first word of the run, which opens a sentence too, is part of a name."""
     word = doc[start].text
     run = [token.text for token in doc[start:end]]
     if any(doc[start : start + width].text in GAZETTEER for width in range(len(run), 1, -1)):

@@ -42,7 +42,9 @@ def may_modify(following: str) -> bool:
     """
     if not following[:1].islower() or following in _FUNCTION_WORDS or following in _PAST_VERBS:
         return False
-    return _VERB_ENDING.search(following) is None or following.removesuffix("s") in _NOUNS
+    if _VERB_ENDING.search(following) is None or following.endswith(("ics", "ss", "us")):
+        return True
+    return following.removesuffix("s") in _NOUNS
 
 
 def _base_forms(word: str) -> Iterator[str]:

@@ -82,11 +82,8 @@ NAMES_WITH_STOP = _words("Yahoo! Jeopardy! Yum! Guess? Who? Oklahoma! Mamma! Pan
 
 _BULLET = r"[-*+•‣◦▪●○–—·]|#{1,6}|>"
 # A capital letter with a full stop is left out: it is more often an initial, "J. K. Rowling".
-_NUMBERING = (
-    r"\(?(?:\d{1,3}|[a-z]|[A-Z](?=\))|[ivx]{1,5}|[IVX]{2,5})[.)](?!\d)|"
-    r"[(（][一二三四五六七八九十\d]{1,3}[)）]"
-)
-_HAN_NUMBERING = r"[一二三四五六七八九十]{1,3}、|\d{1,3}[、．]"
+_NUMBERING = r"\(?(?:\d{1,3}|[a-z]|[A-Z](?=\))|[ivx]{1,5}|[IVX]{2,5})[.)](?!\d)"
+_HAN_NUMBERING = r"(?:[一二三四五六七八九十]{1,3}|\d{1,3})[、．]|（[一二三四五六七八九十\d]{1,3}）"
 # At the start of a line; it needs something after it on the same line.
 LIST_MARKER = re.compile(
     rf"[ \t\u3000]*(?:(?:(?:{_BULLET}|{_NUMBERING})[ \t]+|(?:{_HAN_NUMBERING})[ \t]*)"

@@ -61,7 +61,7 @@ def test_token_with_parts_of_two_characters_belongs_to_both() -> None:
 
 
 def test_token_of_several_characters() -> None:
-    pieces = ["1946".encode(), "年8月".encode(), b"19", "日，".encode()]
+    pieces = [b"1946", "年8月".encode(), b"19", "日，".encode()]
     spans = token_spans(pieces)
     assert spans == [(0, 4), (4, 7), (7, 9), (9, 11)]
     # 1946年8月19日: the last token also holds the comma.

@@ -1,0 +1,73 @@
+"""One workbench for all browser tests, and browsers that visit it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.app.serving import (
+    Finished,
+    Visitor,
+    Workbench,
+    ask,
+    serve_workbench,
+    visiting,
+    wait_for_end,
+)
+from tests.browser import require_chromium
+
+Visit = Callable[..., Visitor]
+
+
+@pytest.fixture(autouse=True)
+def strict_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing text is an error."""
+    monkeypatch.setenv("VERISCOPE_STRICT_MESSAGES", "1")
+
+
+@pytest.fixture(scope="session")
+def workbench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
+    """The real thing, in a folder of its own."""
+    with serve_workbench(Path(tmp_path_factory.mktemp("workbench"))) as served:
+        yield served
+
+
+# One browser a module, not a session: while it is open its event loop counts as running, which
+# would keep asynchronous tests of other modules from starting theirs.
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium without a window."""
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(
+            executable_path=require_chromium(), args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def visit(browser: Browser, workbench: Workbench) -> Iterator[Visit]:
+    """Opens browsers of their own; errors in their pages fail the test."""
+    with ExitStack() as stack:
+
+        def new(**options: Any) -> Visitor:
+            return stack.enter_context(visiting(browser, workbench, **options))
+
+        yield new
+
+
+@pytest.fixture
+def finished(browser: Browser, workbench: Workbench) -> Finished:
+    """A run of all methods on the embedded model, made once."""
+    if workbench.finished is None:
+        with visiting(browser, workbench) as visitor:
+            page = visitor.open()
+            ask(page)
+            run = wait_for_end(page)
+            workbench.finished = Finished(run, visitor.context.storage_state())
+    return workbench.finished

@@ -1,0 +1,179 @@
+"""The real workbench on a loopback port, and what a visitor does in it."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.error import URLError
+from urllib.parse import parse_qs, urlsplit
+from urllib.request import urlopen
+
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, StorageState, expect
+
+ROOT = Path(__file__).resolve().parents[2]
+QUESTION = "Where was Bill Clinton born and raised?"
+PATIENCE = 240_000
+"""Milliseconds: the models of a busy machine may be slow, and nothing here measures speed."""
+
+
+@dataclass
+class Workbench:
+    """A running server and its data; `finished` is a run that was made once for many tests."""
+
+    url: str
+    data: Path
+    finished: Finished | None = None
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that has ended, and the browser it belongs to."""
+
+    run: str
+    browser: StorageState
+
+
+@dataclass
+class Visitor:
+    """A browser of its own. `faults` collects what went wrong in its pages."""
+
+    context: BrowserContext
+    url: str
+    faults: list[str] = field(default_factory=list)
+
+    def open(self, address: str = "/") -> Page:
+        """A page at `address`, drawn."""
+        page = self.context.new_page()
+        page.set_default_timeout(PATIENCE)
+        page.on("pageerror", lambda error: self.faults.append(str(error)))
+        page.goto(self.url + address)
+        expect(page.get_by_role("heading", level=1)).to_have_count(1, timeout=PATIENCE)
+        return page
+
+
+@contextmanager
+def serve_workbench(data: Path) -> Iterator[Workbench]:
+    """`streamlit run app/workbench.py` as people start it, until the end of the block."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = data / "server.log"
+    # One thread: threads that wait for each other by spinning are slowest on a busy machine.
+    settings = {
+        "VERISCOPE_DATA": str(data),
+        "VERISCOPE_STRICT_MESSAGES": "1",
+        "OMP_NUM_THREADS": "1",
+    }
+    command = [sys.executable, "-m", "streamlit", "run", "app/workbench.py"]
+    with log.open("wb") as output:
+        server = subprocess.Popen(
+            [*command, "--server.port", str(port), "--server.headless", "true"],
+            cwd=ROOT,
+            env=os.environ | settings,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            url = f"http://127.0.0.1:{port}"
+            _wait_until_served(url, server)
+            yield Workbench(url, data)
+        finally:
+            server.terminate()
+            server.wait(timeout=60)
+    assert "Traceback" not in log.read_text(errors="replace"), log.read_text(errors="replace")
+
+
+def _wait_until_served(url: str, server: subprocess.Popen[bytes]) -> None:
+    while server.poll() is None:
+        try:
+            with urlopen(f"{url}/_stcore/health", timeout=5):
+                return
+        except (URLError, OSError):
+            continue
+    raise RuntimeError("The workbench ended before it served anything.")
+
+
+@contextmanager
+def visiting(
+    browser: Browser,
+    workbench: Workbench,
+    *,
+    scheme: str = "light",
+    width: int = 1280,
+    height: int = 900,
+    known: StorageState | None = None,
+) -> Iterator[Visitor]:
+    """A browser of its own, or with `known` one that was here before."""
+    context = browser.new_context(
+        viewport={"width": width, "height": height},
+        color_scheme="dark" if scheme == "dark" else "light",
+        locale="en-US",
+        storage_state=known,
+    )
+    visitor = Visitor(context, workbench.url)
+    try:
+        yield visitor
+    finally:
+        context.close()
+    assert visitor.faults == []
+
+
+def question_field(page: Page) -> Locator:
+    return page.get_by_role("textbox", name=re.compile("^(Question|问题)$"))
+
+
+def stop_button(page: Page) -> Locator:
+    return page.get_by_role("button", name=re.compile("^(Stop|停止)$"))
+
+
+def ask(page: Page, question: str = QUESTION) -> None:
+    """Type a question and press Enter."""
+    question_field(page).fill(question)
+    question_field(page).press("Enter")
+
+
+def wait_for_end(page: Page) -> str:
+    """Wait until the run of the page is over; its id."""
+    page.wait_for_url(re.compile(r"[?&]run="))
+    expect(page.locator(".vs-counters")).to_contain_text(
+        re.compile("Done|Failed|Stopped|完成|失败|停止"), timeout=PATIENCE
+    )
+    expect(stop_button(page)).to_have_count(0, timeout=PATIENCE)
+    return run_of(page)
+
+
+def run_of(page: Page) -> str:
+    return parse_qs(urlsplit(page.url).query)["run"][0]
+
+
+def card(page: Page, method: str) -> Locator:
+    """The row of a method on the Ask page."""
+    return page.locator(f"#methods-{method}")
+
+
+def choose(page: Page, label: str, option: str) -> None:
+    """Choose an option of a select box."""
+    page.get_by_role("combobox", name=label, exact=True).click()
+    page.get_by_role("option", name=option).click()
+
+
+def events_stored(data: Path) -> int:
+    """How many events all runs have recorded."""
+    with sqlite3.connect(data / "veriscope.db") as database:
+        return database.execute("select count(*) from events").fetchone()[0]
+
+
+def fits(page: Page) -> bool:
+    """Whether nothing has to be scrolled sideways."""
+    return page.evaluate(
+        """() => [document.documentElement, document.querySelector('[data-testid="stMain"]')]
+            .every((element) => element.scrollWidth <= element.clientWidth)"""
+    )

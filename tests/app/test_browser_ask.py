@@ -1,0 +1,150 @@
+"""The Ask page in a browser, from the question to the corrected text."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.app.conftest import Visit
+from tests.app.serving import (
+    PATIENCE,
+    QUESTION,
+    Finished,
+    Workbench,
+    ask,
+    card,
+    events_stored,
+    fits,
+    question_field,
+    run_of,
+    stop_button,
+    wait_for_end,
+)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)]
+)
+def test_a_question_is_answered_checked_and_corrected(
+    visit: Visit, scheme: str, width: int
+) -> None:
+    page = visit(scheme=scheme, width=width).open()
+    ask(page)
+    expect(page.get_by_role("heading", level=2, name=QUESTION)).to_be_visible()
+    run = wait_for_end(page)
+    assert re.fullmatch("[0-9a-f]{32}", run)
+
+    original = page.locator("#original")
+    assert original.locator("[data-i]").count() > 5
+    expect(original.locator(".vs-entity.vs-verdict-doubtful").first).to_be_visible()
+    for method in ("direct", "rag", "drad"):
+        expect(card(page, method)).to_contain_text("Done")
+    expect(card(page, "drad")).to_contain_text(re.compile(r"Doubtful.*0\.\d+ < 0\.60"))
+    expect(card(page, "drad").locator("del").first).to_be_visible()
+    expect(card(page, "drad").locator("ins").first).to_be_visible()
+    expect(page.locator(".vs-lane-row")).to_have_count(3)
+    expect(page.locator(".vs-passage-card mark").first).to_be_visible()
+    assert fits(page)
+
+
+def test_the_tooltip_of_a_token_shows_what_else_could_have_been_written(
+    visit: Visit, finished: Finished
+) -> None:
+    page = visit(known=finished.browser).open(f"/?run={finished.run}")
+    page.locator("#original .vs-entity.vs-verdict-doubtful [data-i]").first.hover()
+    tip = page.locator(".vs-tip")
+    expect(tip).to_contain_text("Probability")
+    expect(tip).to_contain_text("Instead it could have written")
+    assert tip.locator(".vs-tip-bar").count() > 3
+
+
+def test_every_call_can_be_read(visit: Visit, finished: Finished) -> None:
+    page = visit(known=finished.browser).open(f"/?run={finished.run}")
+    page.locator(".vs-timeline summary").filter(has_text="calls in words").click()
+    calls = page.locator("details.vs-call")
+    assert calls.count() >= 6
+    calls.first.locator("summary").click()
+    expect(calls.first).to_contain_text(QUESTION)
+    expect(calls.first.locator(".vs-turn-reply")).to_contain_text("Bill Clinton")
+
+
+def test_a_reload_shows_the_same_run(
+    visit: Visit, finished: Finished, workbench: Workbench
+) -> None:
+    page = visit(known=finished.browser).open(f"/?run={finished.run}")
+    expect(card(page, "drad")).to_contain_text("Doubtful")
+    text = page.locator("#original .vs-heat-text").inner_text()
+    before = events_stored(workbench.data)
+    page.reload()
+    expect(card(page, "drad")).to_contain_text("Doubtful")
+    assert page.locator("#original .vs-heat-text").inner_text() == text
+    assert run_of(page) == finished.run
+    expect(question_field(page)).to_have_value(QUESTION)
+    assert events_stored(workbench.data) == before
+
+
+def test_another_browser_cannot_open_it(visit: Visit, finished: Finished) -> None:
+    page = visit().open(f"/?run={finished.run}")
+    expect(page.get_by_role("alert")).to_contain_text("Not found")
+    expect(page.locator(".vs-run")).to_have_count(0)
+    page.get_by_role("link", name="Runs").click()
+    expect(page.get_by_text("No runs yet")).to_be_visible()
+
+
+def test_an_address_that_names_no_run_says_so(visit: Visit) -> None:
+    page = visit().open("/?run=0123456789abcdef0123456789abcdef")
+    expect(page.get_by_role("alert")).to_contain_text("Not found")
+    ask(page)
+    expect(page.get_by_role("alert")).to_have_count(0)
+    wait_for_end(page)
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [("", "The question is empty"), ("   ", "The question is empty"), ("why " * 5000, "20,000")],
+    ids=["empty", "blank", "too long"],
+)
+def test_a_question_that_cannot_be_asked_is_kept(visit: Visit, question: str, said: str) -> None:
+    page = visit().open()
+    ask(page, question)
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("This input cannot be used")
+    alert.get_by_text("Details").click()
+    expect(alert).to_contain_text(said.replace("20,000", "19,999"))
+    expect(question_field(page)).to_have_value(question)
+    assert "run=" not in page.url
+
+
+def test_an_example_fills_the_question_in(visit: Visit) -> None:
+    page = visit().open()
+    page.get_by_role("radio", name="What is the capital of Australia?").click()
+    expect(question_field(page)).to_have_value("What is the capital of Australia?")
+    assert "run=" not in page.url
+
+
+def test_methods_can_be_left_out(visit: Visit) -> None:
+    page = visit().open()
+    page.locator("label").filter(has_text=re.compile("^RAG$")).click()
+    page.locator("label").filter(has_text=re.compile("^DRAD$")).click()
+    expect(page.get_by_text("Methods · Direct")).to_be_visible()
+    ask(page)
+    wait_for_end(page)
+    expect(card(page, "direct")).to_contain_text("Done")
+    expect(card(page, "rag")).to_have_count(0)
+
+
+def test_two_runs_one_after_the_other(visit: Visit) -> None:
+    page = visit().open()
+    ask(page)
+    first = wait_for_end(page)
+    ask(page, "What is the capital of Australia?")
+    expect(page.get_by_role("heading", level=2, name="What is the capital")).to_be_visible(
+        timeout=PATIENCE
+    )
+    assert wait_for_end(page) != first
+    page.go_back()
+    expect(page.get_by_role("heading", level=2, name=QUESTION)).to_be_visible()
+    assert run_of(page) == first
+    expect(stop_button(page)).to_have_count(0)
