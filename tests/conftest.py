@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from pipelines.models.embedded import EmbeddedModel
+
+# A text of the interface that is missing is an error in tests, not a fallback.
+os.environ["VERISCOPE_STRICT_MESSAGES"] = "1"
 
 
 @pytest.fixture(scope="session")

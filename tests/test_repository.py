@@ -107,15 +107,9 @@ def test_a_file_stays_readable(path: Path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= MAXIMUM_LINES
 
 
-def is_bare_marker(path: Path) -> bool:
-    """Whether the file only makes a package of a folder of tests."""
-    return path.name == "__init__.py" and not path.read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize(
     "path",
-    python_files(*PRODUCT, "scripts")
-    + [path for path in python_files("tests") if not is_bare_marker(path)],
+    python_files(*PRODUCT, "scripts"),
     ids=shown,
 )
 def test_a_module_says_what_it_is(path: Path):
