@@ -89,7 +89,8 @@ def measured(answers: Sequence[Answered], theta_2: float) -> dict[str, Any]:
     """What both numbers and both thresholds are worth on these answers; "wrong" is positive.
 
     `base_rate` is the share of wrong entities, which is the average precision of a score that
-    says nothing; "either" is RHD's own verdict.
+    says nothing. `either` is RHD's own verdict. `hindsight` is the threshold these answers would
+    have chosen themselves: its distance from `theta_2` says how well theta_2 is determined.
     """
     entities = label(answers)
     wrong = _wrong(entities)
@@ -114,6 +115,7 @@ def measured(answers: Sequence[Answered], theta_2: float) -> dict[str, Any]:
             **_ranked(_entropies(entities), wrong),
             "theta_2": theta_2,
             **_flagged(uncertain, wrong),
+            "hindsight": _hindsight(entities),
         },
         "either": _flagged([verdict.doubtful for verdict in verdicts], wrong),
     }
@@ -124,6 +126,11 @@ def _ranked(scores: Sequence[float], wrong: Sequence[bool]) -> dict[str, float]:
         "auroc": round(auroc(scores, wrong), 4),
         "average_precision": round(average_precision(scores, wrong), 4),
     }
+
+
+def _hindsight(entities: Sequence[LabelledEntity]) -> dict[str, float] | None:
+    cut = best_cut(_entropies(entities), _wrong(entities))
+    return cut and {"theta_2": round(cut.threshold, 2), "youden": round(cut.youden, 4)}
 
 
 def _flagged(flagged: Sequence[bool], wrong: Sequence[bool]) -> dict[str, float]:

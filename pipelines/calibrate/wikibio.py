@@ -40,7 +40,7 @@ PROMPT = "Write an encyclopedia article about {concept}."
 """What the proxy is told to have been asked."""
 
 PAPER: dict[str, Any] = {
-    "source": "DRAD paper (arXiv:2407.09417), measured on its own model and all records;"
+    "source": "DRAD paper (arXiv:2407.09417), measured with its own model and records;"
     " not comparable with a proxy",
     "rhd_probability_mean": 0.8931,
     "rhd_entropy_max": 0.88,

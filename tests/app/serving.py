@@ -20,6 +20,7 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, StorageS
 
 ROOT = Path(__file__).resolve().parents[2]
 QUESTION = "Where was Bill Clinton born and raised?"
+_FAULTS = ("Uncaught app execution", "failed unexpectedly", "ended unexpectedly", "KeyError")
 PATIENCE = 240_000
 """Milliseconds: the models of a busy machine may be slow, and nothing here measures speed."""
 
@@ -88,7 +89,8 @@ def serve_workbench(data: Path) -> Iterator[Workbench]:
         finally:
             server.terminate()
             server.wait(timeout=60)
-    assert "Traceback" not in log.read_text(errors="replace"), log.read_text(errors="replace")
+    told = log.read_text(errors="replace")
+    assert not [fault for fault in _FAULTS if fault in told], told
 
 
 def _wait_until_served(url: str, server: subprocess.Popen[bytes]) -> None:

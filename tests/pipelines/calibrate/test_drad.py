@@ -101,6 +101,8 @@ def test_the_odd_answers_report():
             "theta_2": 0.6,
             "flagged": 3,  # 0.7, 0.9, 1.5: 2/3 + 1/2 - 1
             "youden": 0.1667,
+            # In [0.7, 0.9) two of three wrong ones and no right one are above, J = 2/3.
+            "hindsight": {"theta_2": 0.8, "youden": 0.6667},
         },
         "either": {"flagged": 4, "youden": 0.5},  # all wrong ones and one of two right
     }

@@ -48,7 +48,8 @@ def transformers_server() -> Iterator[TransformersServer]:
             str(Path(sys.executable).with_name("transformers")),
             *("serve", folder, "--host", "127.0.0.1", "--port", str(port), "--device", "cpu"),
         ]
-        environment = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "2"}
+        # More threads wait for each other, and for ever on a machine that is busy elsewhere.
+        environment = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
         with (
             tempfile.TemporaryFile() as log,
             subprocess.Popen(command, stdout=log, stderr=log, env=environment) as process,

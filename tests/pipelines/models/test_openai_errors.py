@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,7 @@ KEY = "sk-secret1234567890abcdef"
 
 
 async def fails(
-    wire: Wire, *replies: Respond, watched: bool = False, key: str | None = KEY, **request: object
+    wire: Wire, *replies: Respond, watched: bool = False, key: str | None = KEY, **request: Any
 ) -> VeriscopeError:
     """The error a call ends with; neither its text nor its cause's text may hold the key."""
     wire.answers(*replies)
