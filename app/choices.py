@@ -16,7 +16,7 @@ from app.settings_form import read_settings
 from components.messages import Catalogue
 from pipelines.methods import METHODS, Method, Need
 from pipelines.models.base import Capabilities
-from pipelines.run.spec import EvidenceMode, EvidenceSpec, MethodSpec, ModelSpec, RunSpec
+from pipelines.run.spec import BUILT_IN, EvidenceMode, EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.types import Language
 
 __all__ = [
@@ -56,10 +56,9 @@ def examples(language: Language) -> tuple[str, ...]:
 
 
 def known_models() -> dict[str, ModelSpec]:
-    """The model that comes with the app and those this visitor saved, by name."""
-    default = ModelSpec()
-    saved = {spec.name: spec for spec in engine().service.store.models.list(owner())}
-    return {default.name: default, **saved}
+    """The models that come with the app and those this visitor saved, by name."""
+    saved = engine().service.store.models.list(owner())
+    return {spec.name: spec for spec in (*BUILT_IN, *saved)}
 
 
 def chosen_models() -> dict[str, ModelSpec]:
@@ -94,7 +93,7 @@ def assumed_capabilities(spec: ModelSpec) -> Capabilities:
         languages=frozenset(spec.languages or usual),
         logprobs=here or spec.top_logprobs is None or spec.top_logprobs > 0,
         top_logprobs=spec.top_logprobs,
-        scores=here,
+        scores=spec.kind == "local" and not spec.model.lower().endswith(".gguf"),
     )
 
 
@@ -133,4 +132,6 @@ def chosen_spec(question: str) -> RunSpec:
             library=st.session_state.get("evidence.library") or "sample",
             mode=st.session_state.get("evidence.mode") or "hybrid",
         ),
+        seed=int(st.session_state.get("run.seed") or 0),
+        reproducible=bool(st.session_state.get("run.reproducible")),
     )

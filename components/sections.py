@@ -23,7 +23,7 @@ def section(name: str, title: str, *content: Child) -> Html:
     )
 
 
-def notice(text: str, key: str, retry: str | None = None) -> Html:
+def notice(text: str, key: str, retry: str | None = None, *, role: str = "note") -> Html:
     """A remark on the whole run; `retry` adds a button of that name, which asks for "retry"."""
     button = None
     if retry is not None:
@@ -35,7 +35,7 @@ def notice(text: str, key: str, retry: str | None = None) -> Html:
             data_action="retry",
             data_value="run",
         )
-    return tag("div", tag("p", text), button, class_="vs-notice", role="note", data_key=key)
+    return tag("div", tag("p", text), button, class_="vs-notice", role=role, data_key=key)
 
 
 def loading_note(loading: Sequence[Loading], t: Catalogue) -> Html | None:

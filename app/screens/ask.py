@@ -7,7 +7,7 @@ import time
 import streamlit as st
 
 from app import live
-from app.choices import examples
+from app.choices import chosen_methods, chosen_spec, examples
 from app.engine import engine
 from app.parts import (
     draw_run_bar,
@@ -19,18 +19,22 @@ from app.parts import (
     take_error,
     whole_page,
 )
-from app.screens.setup import SETUP, chosen_spec, draw_setup
+from app.screens.setup import SETUP, draw_setup
 from app.session import language, messages
 from app.view_component import Action, show_html
 from components.ask_view import ask_view
 from components.markup import tag
 from components.messages import Catalogue
+from components.numbers import integer
+from components.sections import notice
 from pipelines.errors import VeriscopeError
+from pipelines.executor import MAX_QUESTION
 from pipelines.run.spec import RunSpec
 from pipelines.run.view import RunView
 
 _QUESTION = "question"
 _EXAMPLE = "example"
+_REFUSED = "_refused"
 
 
 def show() -> None:
@@ -43,6 +47,9 @@ def show() -> None:
         _fill_in(watched.view)
     _question_row(t)
     draw_setup(t, expanded=watched is None)
+    refusal = _refusal(t)
+    if refusal is not None:
+        show_html(notice(refusal, "refusal", role="alert"), key="refusal", language=t.language)
     problem = take_error("ask") or (missing.info() if missing else None)
     if problem is not None:
         show_error(problem, key="ask-error")
@@ -50,7 +57,7 @@ def show() -> None:
         running = not watched.pull().over
         area = st.fragment(_live_area, run_every=live.PERIOD if running else None)
         area(running=running)
-    elif problem is None:
+    elif problem is None and refusal is None:
         st.html(tag("p", t("ask.empty"), class_="workbench-empty"))
 
 
@@ -90,14 +97,32 @@ def _take_example() -> None:
 
 
 def _ask() -> None:
+    question = st.session_state.get(_QUESTION) or ""
+    st.session_state[_REFUSED] = True
+    if not question.strip() or len(question.strip()) > MAX_QUESTION or not chosen_methods():
+        remember_error("ask", None)
+        return
     try:
-        _start(chosen_spec(st.session_state.get(_QUESTION) or ""))
+        _start(chosen_spec(question))
     except VeriscopeError as error:
         remember_error("ask", error)
 
 
+def _refusal(t: Catalogue) -> str | None:
+    """Why the question as it stands was not asked, once somebody tried to."""
+    if not st.session_state.get(_REFUSED):
+        return None
+    length = len((st.session_state.get(_QUESTION) or "").strip())
+    if not length:
+        return t("ask.no_question")
+    if length > MAX_QUESTION:
+        return t("ask.too_long", length=integer(length), most=integer(MAX_QUESTION))
+    return None if chosen_methods() else t("ask.no_method")
+
+
 def _start(spec: RunSpec) -> None:
     remember_error("ask", None)
+    st.session_state[_REFUSED] = False
     live.start(spec)
     st.session_state[SETUP] = False
 

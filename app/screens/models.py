@@ -17,9 +17,10 @@ from components.messages import Catalogue
 from components.model_view import model_facts, probe_table
 from components.sections import loading_note
 from pipelines.errors import InvalidInputError, VeriscopeError
-from pipelines.run.spec import ModelKind, ModelSpec
+from pipelines.run.spec import BUILT_IN, ModelKind, ModelSpec
 
 _KINDS: tuple[ModelKind, ...] = ("openai", "local")
+_BUILT_IN = frozenset(spec.name for spec in BUILT_IN)
 _FIELDS = ("name", "model", "address", "key")
 
 
@@ -63,7 +64,7 @@ def _model(spec: ModelSpec, check: Check | None, t: Catalogue) -> None:
                 on_click=_check_saved,
                 args=(spec,),
             )
-            if spec.name != ModelSpec().name:
+            if spec.name not in _BUILT_IN:
                 with st.popover(t("action.delete"), key=f"delete-{_slug(spec)}"):
                     st.text(t("models.delete.sure", name=spec.name))
                     st.button(
@@ -148,9 +149,9 @@ def _described() -> ModelSpec:
             "The model was not named.",
             remedy="Write the id, folder or file under which it is to be found.",
         )
-    if given["name"] == ModelSpec().name:
+    if given["name"] in _BUILT_IN:
         raise InvalidInputError(
-            "That is the name of the model that comes along.", remedy="Choose another name."
+            "That is the name of a model that comes along.", remedy="Choose another name."
         )
     return ModelSpec(
         kind=kind,

@@ -9,7 +9,6 @@ from app.choices import (
     SETTINGS,
     chosen_methods,
     chosen_models,
-    chosen_spec,
     known_models,
     model_select,
     unmet_need,
@@ -19,7 +18,7 @@ from app.settings_form import draw_settings
 from components.messages import Catalogue
 from pipelines.methods import METHODS
 
-__all__ = ["SETUP", "chosen_spec", "draw_setup"]
+__all__ = ["SETUP", "draw_setup"]
 
 SETUP = "setup"
 """The session's key for whether the methods, model and evidence are unfolded."""
@@ -37,10 +36,32 @@ def draw_setup(t: Catalogue, *, expanded: bool) -> None:
         with columns[-1]:
             _sources(t)
     with st.expander(t("ask.settings")):
-        tabs = st.tabs([t(f"method.{name}.title") for name in METHODS])
+        titles = [t(f"method.{name}.title") for name in METHODS]
+        *tabs, run_tab = st.tabs([*titles, t("setting.run.title")])
         for tab, (name, method) in zip(tabs, METHODS.items(), strict=True):
             with tab, st.container(key=f"settings-{name}"):
                 draw_settings(method, t, scope=SETTINGS)
+        with run_tab:
+            _run_settings(t)
+
+
+def _run_settings(t: Catalogue) -> None:
+    st.toggle(
+        t("setting.run.reproducible"),
+        key="run.reproducible",
+        help=t("setting.run.reproducible.help"),
+        persist_state="session",
+    )
+    st.number_input(
+        t("setting.run.seed"),
+        min_value=0,
+        max_value=2**31 - 1,
+        value=0,
+        key="run.seed",
+        help=t("setting.run.seed.help"),
+        persist_state="session",
+        width=160,
+    )
 
 
 def _summary(t: Catalogue) -> str:

@@ -43,6 +43,18 @@ class ModelSpec(Frozen):
         )
 
 
+BUILT_IN: tuple[ModelSpec, ...] = (
+    ModelSpec(),
+    ModelSpec(
+        kind="local",
+        name="SmolLM2-135M-Instruct (transformers)",
+        model="embedded",
+        languages=("en",),
+    ),
+)
+"""The models that come along: the default, and the same weights where a text is to be scored."""
+
+
 class EvidenceSpec(Frozen):
     """Where passages come from: a library and how it is searched."""
 

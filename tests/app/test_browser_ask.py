@@ -56,7 +56,7 @@ def test_the_tooltip_of_a_token_shows_what_else_could_have_been_written(
     page.locator("#original .vs-entity.vs-verdict-doubtful [data-i]").first.hover()
     tip = page.locator(".vs-tip")
     expect(tip).to_contain_text("Probability")
-    expect(tip).to_contain_text("Instead it could have written")
+    expect(tip).to_contain_text("Entropy")
     assert tip.locator(".vs-tip-bar").count() > 3
 
 
@@ -103,16 +103,17 @@ def test_an_address_that_names_no_run_says_so(visit: Visit) -> None:
 
 @pytest.mark.parametrize(
     ("question", "said"),
-    [("", "The question is empty"), ("   ", "The question is empty"), ("why " * 5000, "20,000")],
+    [
+        ("", "Type a question first."),
+        ("   ", "Type a question first."),
+        ("why not " * 2500, "The question has 19,999 characters; 4,000 is the most."),
+    ],
     ids=["empty", "blank", "too long"],
 )
 def test_a_question_that_cannot_be_asked_is_kept(visit: Visit, question: str, said: str) -> None:
     page = visit().open()
     ask(page, question)
-    alert = page.get_by_role("alert")
-    expect(alert).to_contain_text("This input cannot be used")
-    alert.get_by_text("Details").click()
-    expect(alert).to_contain_text(said.replace("20,000", "19,999"))
+    expect(page.get_by_role("alert")).to_contain_text(said)
     expect(question_field(page)).to_have_value(question)
     assert "run=" not in page.url
 
@@ -126,8 +127,8 @@ def test_an_example_fills_the_question_in(visit: Visit) -> None:
 
 def test_methods_can_be_left_out(visit: Visit) -> None:
     page = visit().open()
-    page.locator("label").filter(has_text=re.compile("^RAG$")).click()
-    page.locator("label").filter(has_text=re.compile("^DRAD$")).click()
+    page.locator(".st-key-choice-rag label").click()
+    page.locator(".st-key-choice-drad label").click()
     expect(page.get_by_text("Methods · Direct")).to_be_visible()
     ask(page)
     wait_for_end(page)

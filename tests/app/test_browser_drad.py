@@ -1,0 +1,131 @@
+"""The DRAD page in a browser: other thresholds without a call, and the corrections."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.app.conftest import Visit
+from tests.app.serving import (
+    PATIENCE,
+    QUESTION,
+    Finished,
+    Workbench,
+    events_stored,
+    fits,
+    run_of,
+    wait_for_end,
+)
+
+
+def verdicts(page: Page) -> int:
+    """How many entities of the table are doubtful."""
+    return page.locator("#drad-entities .vs-row-doubtful").count()
+
+
+def move_theta_1(page: Page, key: str, times: int) -> None:
+    slider = page.get_by_role("slider", name="θ₁, least P(E)")
+    slider.focus()
+    for _ in range(times):
+        slider.press(key)
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_the_page_shows_the_detector_and_the_corrections(
+    visit: Visit, finished: Finished, scheme: str, width: int
+) -> None:
+    visitor = visit(known=finished.browser, scheme=scheme, width=width)
+    page = visitor.open(f"/drad?run={finished.run}")
+    expect(page.get_by_role("heading", level=2, name=QUESTION)).to_be_visible()
+    expect(page.get_by_text("the probabilities the model itself gave")).to_be_visible()
+    expect(page.get_by_text("Entropies are lower bounds")).to_be_visible()
+    expect(page.locator("#drad-heat .vs-entity.vs-verdict-doubtful").first).to_be_visible()
+    assert verdicts(page) >= 1
+    step = page.locator("[data-key='step-1']")
+    expect(step).to_contain_text("Search query, without the doubtful entity")
+    expect(step.locator("ins").first).to_be_visible()
+    expect(step.locator(".vs-passage-card")).to_have_count(3)
+    expect(page.locator(".vs-diff-sides")).to_be_visible()
+    expect(page.locator(".js-plotly-plot")).to_have_count(2)
+    assert fits(page)
+
+
+def test_a_threshold_decides_again_without_a_call(
+    visit: Visit, finished: Finished, workbench: Workbench
+) -> None:
+    page = visit(known=finished.browser).open(f"/drad?run={finished.run}")
+    expect(page.get_by_text("The recorded run holds for these settings")).to_be_visible()
+    before, stored = verdicts(page), events_stored(workbench.data)
+    assert before >= 1
+    move_theta_1(page, "Home", 1)
+    expect(page.locator("#drad-entities .vs-row-doubtful")).to_have_count(0)
+    expect(page.get_by_text("With these settings the original answer stays")).to_be_visible()
+    move_theta_1(page, "End", 1)
+    expect(page.locator("#drad-entities .vs-row-doubtful").nth(before)).to_be_visible()
+    expect(page.get_by_role("button", name="Run again with these settings")).to_be_visible()
+    assert events_stored(workbench.data) == stored
+    assert run_of(page) == finished.run
+
+
+def test_pooling_and_entropy_decide_again_too(visit: Visit, finished: Finished) -> None:
+    page = visit(known=finished.browser).open(f"/drad?run={finished.run}")
+    shown = page.locator(".vs-section-decision")
+    expect(shown).to_contain_text("0.60")
+    page.locator(".st-key-settings-detector label").filter(has_text="θ₂").click()
+    slider = page.get_by_role("slider", name="θ₂, largest H(E)")
+    slider.focus()
+    slider.press("Home")
+    expect(page.locator("#drad-entities .vs-row-confident")).to_have_count(0)
+
+
+def test_colour_by_entropy(visit: Visit, finished: Finished) -> None:
+    page = visit(known=finished.browser).open(f"/drad?run={finished.run}")
+    expect(page.locator("#drad-heat")).to_contain_text("Token probability")
+    page.get_by_role("radio", name="Entropy").click()
+    expect(page.locator("#drad-heat")).to_contain_text("Token entropy, nats")
+
+
+def test_the_text_after_a_correction_has_its_own_heat(visit: Visit, finished: Finished) -> None:
+    page = visit(known=finished.browser).open(f"/drad?run={finished.run}")
+    original = page.locator("#drad-heat .vs-heat-text").inner_text()
+    page.get_by_role("radio", name="After correction 1").click()
+    expect(page.locator("#drad-heat .vs-heat-text")).not_to_have_text(original)
+    expect(page.locator("#drad-heat .vs-heat-text")).to_contain_text("Bill")
+
+
+def test_settings_that_lead_elsewhere_can_be_run(visit: Visit, finished: Finished) -> None:
+    page = visit(known=finished.browser).open(f"/drad?run={finished.run}")
+    expect(page.get_by_text("The recorded run holds")).to_be_visible()
+    move_theta_1(page, "End", 1)
+    page.get_by_role("button", name="Run again with these settings").click()
+    page.wait_for_url(lambda url: finished.run not in url and "run=" in url)
+    run = wait_for_end(page)
+    assert run != finished.run
+    expect(page.get_by_text("The recorded run holds")).to_be_visible(timeout=PATIENCE)
+    slider = page.get_by_role("slider", name="θ₁, least P(E)")
+    expect(slider).to_have_attribute("aria-valuenow", re.compile("^1"))
+
+
+def test_without_a_run_one_can_be_picked(visit: Visit, finished: Finished) -> None:
+    page = visit(known=finished.browser).open("/drad")
+    page.get_by_role("combobox", name="Choose a run").click()
+    page.get_by_role("option", name=QUESTION).last.click()
+    expect(page.locator("#drad-heat")).to_be_visible()
+    assert "run=" in page.url
+
+
+def test_a_browser_without_runs_is_sent_to_the_ask_page(visit: Visit) -> None:
+    page = visit().open("/drad")
+    expect(page.get_by_text("No run of this browser has used DRAD yet")).to_be_visible()
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.get_by_role("heading", level=1, name="Ask")).to_be_visible()
+
+
+def test_the_ask_page_leads_there(visit: Visit, finished: Finished) -> None:
+    page = visit(known=finished.browser).open(f"/?run={finished.run}")
+    page.get_by_role("button", name="DRAD step by step").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("DRAD: detect")
+    expect(page.locator("#drad-heat")).to_be_visible()
+    assert run_of(page) == finished.run
