@@ -17,12 +17,14 @@ _ROOT = str(Path(__file__).resolve().parents[1])
 if _ROOT not in sys.path:
     sys.path.insert(0, _ROOT)
 
-from app.engine import close_engines  # noqa: E402
+from app.engine import close_engines, engine  # noqa: E402
 from app.owner import OwnerCookie  # noqa: E402
 
 
 @asynccontextmanager
 async def _lifespan(_: App) -> AsyncIterator[None]:
+    # The first visitor need not wait for what everyone needs.
+    engine().begin(engine().service.warm_up())
     try:
         yield
     finally:

@@ -30,6 +30,8 @@ _SYMBOLS: dict[Verdict, str] = {
     "unchecked": "line-ew-open",
 }
 _SURE: tuple[Verdict, ...] = ("supported", "confident")
+# Names of neighbouring points are put on different sides of them.
+_SIDES = ("top center", "bottom center", "middle right", "middle left")
 _COLOURS: dict[Verdict, str] = {
     "supported": "supported",
     "contradicted": "contradicted",
@@ -170,7 +172,7 @@ def entities_figure(
             mode="markers" if verdict in _SURE else "markers+text",
             name=f"{VERDICT_SIGNS[verdict]} {t(f'verdict.{verdict}')}",
             text=[_quoted(text[mark.start : mark.end]) for mark in group],
-            textposition="top center",
+            textposition=[_SIDES[place % len(_SIDES)] for place in range(len(group))],
             textfont={"color": colour["ink-2"], "size": 12},
             customdata=[
                 [named("entity.label", m.label, t), probability(m.probability), nats(m.entropy)]

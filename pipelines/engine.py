@@ -32,6 +32,13 @@ class Engine:
         await asyncio.to_thread(service.store.recover)
         return service
 
+    async def _finish(self) -> None:
+        await self.service.aclose()
+        begun = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in begun:
+            task.cancel()
+        await asyncio.gather(*begun, return_exceptions=True)
+
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` on the engine's loop and wait for it; never call this on that loop."""
         return self.submit(work).result()
@@ -40,9 +47,13 @@ class Engine:
         """Begin `work` on the engine's loop, without waiting for it."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
+    def begin(self, work: Coroutine[Any, Any, object]) -> None:
+        """Run `work` on the engine's loop without waiting for it."""
+        asyncio.run_coroutine_threadsafe(work, self._loop)
+
     def close(self) -> None:
         """Stop every run and the thread."""
-        self.call(self.service.aclose())
+        self.call(self._finish())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

@@ -19,11 +19,26 @@ from pipelines.retrieval.index import (
 )
 from pipelines.run.pool import Loading
 from pipelines.run.spec import EvidenceSpec
+from pipelines.types import Passage
 
 __all__ = ["SAMPLE_LIBRARY", "Libraries"]
 
 SAMPLE_LIBRARY = Path(__file__).parents[1] / "sample_data" / "library"
 """The articles this project ships, known as the library "sample"."""
+
+
+class _OpenedBySearching(Retriever):
+    """A library's retriever before its index is open: whoever does not search need not wait."""
+
+    def __init__(self, evidence: EvidenceSpec, libraries: Libraries) -> None:
+        self.name = evidence.library
+        self._evidence = evidence
+        self._libraries = libraries
+
+    async def search(self, query: str, k: int) -> list[Passage]:
+        retriever = await self._libraries.retriever(self._evidence)
+        self.name = retriever.name
+        return await retriever.search(query, k)
 
 
 class Libraries:
@@ -53,6 +68,11 @@ class Libraries:
     def loading(self) -> list[Loading]:
         """What is being indexed right now; safe to call from any thread."""
         return list(self._loading.values())
+
+    def search_in(self, evidence: EvidenceSpec) -> Retriever:
+        """The library's retriever, opened by the first search; raises NotFoundError at once."""
+        self._folder(evidence.library)
+        return _OpenedBySearching(evidence, self)
 
     async def retriever(self, evidence: EvidenceSpec) -> Retriever:
         """The library's retriever; its index is built, or brought up to date, at first use."""

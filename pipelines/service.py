@@ -9,19 +9,19 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Coroutine, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Any, Literal
 
+from pipelines.errors import VeriscopeError
 from pipelines.executor import Materials, Plan, execute, make_plan, start_event
 from pipelines.libraries import Libraries
 from pipelines.models.base import Model
-from pipelines.retrieval.base import Retriever
 from pipelines.run.events import Event, RunCancelled, RunFailed, RunFinished
 from pipelines.run.live import LiveRun, Subscription
 from pipelines.run.pool import Loading, ModelPool
 from pipelines.run.replay import replay_retriever, replay_slots
-from pipelines.run.spec import ModelSpec, RunSpec
+from pipelines.run.spec import EvidenceSpec, ModelSpec, RunSpec
 from pipelines.run.trace import Trace
 from pipelines.run.wrappers import RetryPolicy
 from pipelines.store import RunStore, new_run_id
@@ -131,6 +131,12 @@ class Service:
         """Whether the run is still under way."""
         return run_id in self._live
 
+    async def warm_up(self) -> None:
+        """Load the default model and library before anybody asks; failures wait for who asks."""
+        await self._open_library(EvidenceSpec())
+        with suppress(VeriscopeError):
+            await self.pool.get(ModelSpec())
+
     def loading(self) -> list[Loading]:
         """Models and libraries being prepared right now; safe from any thread."""
         return [*self.pool.loading(), *self.libraries.loading()]
@@ -169,15 +175,21 @@ class Service:
         return run_id
 
     async def _materials(self, plan: Plan, keys: Keys) -> Materials:
-        async def evidence() -> Retriever | None:
-            if not plan.needs_evidence:
-                return None
-            return await self.libraries.retriever(plan.spec.evidence)
-
+        retriever = None
+        if plan.needs_evidence:
+            retriever = self.libraries.search_in(plan.spec.evidence)
+            # The index is opened while the models are loaded and the first texts written.
+            self._chore(self._open_library(plan.spec.evidence))
         roles = plan.spec.models
-        wanted = [self.pool.get(spec, keys.get(spec.name)) for spec in roles.values()]
-        retriever, slots = await asyncio.gather(evidence(), asyncio.gather(*wanted))
+        slots = await asyncio.gather(
+            *(self.pool.get(spec, keys.get(spec.name)) for spec in roles.values())
+        )
         return Materials(dict(zip(roles, slots, strict=True)), retriever)
+
+    async def _open_library(self, evidence: EvidenceSpec) -> None:
+        # What goes wrong is told by the first search, which runs into it again.
+        with suppress(VeriscopeError):
+            await self.libraries.retriever(evidence)
 
     async def _keep(self, live: LiveRun, kept: asyncio.Queue[Event]) -> None:
         """Store events as they come, several at a time, and let the run go after the last."""

@@ -44,9 +44,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(text, encoding="utf-8")
+    # Printed first: minutes of work are not lost to a file that cannot be written.
     print(text, end="")
+    try:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        print(f"veriscope: {options.out} cannot be written ({error.strerror}).", file=sys.stderr)
+        return 1
     return 0
 
 

@@ -1,5 +1,6 @@
 """The engine on its own thread, as front ends use it."""
 
+import asyncio
 from pathlib import Path
 
 from pipelines.engine import Engine
@@ -63,3 +64,19 @@ def test_what_a_crash_left_unfinished_is_ended_at_the_next_start(tmp_path):
         assert ended.reason == "shutdown"
     finally:
         last.close()
+
+
+def test_what_was_begun_does_not_outlive_the_engine(tmp_path):
+    engine = start_engine(tmp_path)
+    ended: list[str] = []
+
+    async def endless() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("ended")
+
+    engine.begin(endless())
+    engine.begin(engine.service.warm_up())
+    engine.close()
+    assert ended == ["ended"]

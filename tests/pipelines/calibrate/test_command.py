@@ -91,3 +91,12 @@ def test_unusable_input_is_refused_before_the_work(
     assert run("--out", str(out), *arguments) == 2
     assert problem in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_what_was_derived_is_shown_even_if_it_cannot_be_written(
+    quick_answers: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert run("--out", str(tmp_path)) == 1
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["theta_2"]["value"] == 0.6
+    assert "cannot be written" in shown.err
