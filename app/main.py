@@ -9,7 +9,7 @@ import streamlit as st
 
 from app.parts import take_wanted_page
 from app.screens import ask, drad, models, runs
-from app.session import default_language, messages
+from app.session import default_language, language, messages
 from components.theme import ASSETS
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
@@ -27,17 +27,7 @@ def main() -> None:
         initial_sidebar_state="collapsed",
     )
     st.html(f"<style>{_style()}</style>")
-    with st.container(key="language-switch"):
-        st.segmented_control(
-            "Language · 语言",
-            list(_LANGUAGES),
-            default=default_language(),
-            required=True,
-            format_func=_LANGUAGES.__getitem__,
-            key="lang",
-            bind="query-params",
-            label_visibility="collapsed",
-        )
+    _language_switch()
     t = messages()
     st.logo(str(ASSETS / "logo" / "wordmark.svg"), size="large")
     pages = {
@@ -49,6 +39,24 @@ def main() -> None:
     if wanted is not None:
         st.switch_page(pages[wanted])
     page.run()
+
+
+def _language_switch() -> None:
+    """Chosen by the address (`?lang=zh`), else by the browser, until the visitor chooses."""
+    if "lang" not in st.session_state:
+        asked = st.query_params.get("lang")
+        st.session_state["lang"] = asked if asked in _LANGUAGES else default_language()
+    with st.container(key="language-switch"):
+        st.segmented_control(
+            "Language · 语言",
+            list(_LANGUAGES),
+            required=True,
+            format_func=_LANGUAGES.__getitem__,
+            key="lang",
+            label_visibility="collapsed",
+        )
+    if language() != st.query_params.get("lang", default_language()):
+        st.query_params["lang"] = language()
 
 
 @cache

@@ -36,6 +36,9 @@ __all__ = [
 BASELINES = ("direct", "rag")
 """Methods that answer once and judge nothing."""
 
+_OF_THE_RUN = ("language_unsupported",)
+"""Remarks that concern the whole run and are made once, not with every method."""
+
 
 @dataclass(frozen=True, slots=True)
 class Original:
@@ -193,6 +196,7 @@ def _row(view: RunView, name: str, now: float | None) -> MethodRow:
     ended = method.ended if method.ended is not None else clock(view, now)
     verdict, score = (None, None) if language_unsupported(view) else _judgement(view, method)
     revises = name not in BASELINES
+    flags = method.answer.flags if method.answer else ()
     return MethodRow(
         method=name,
         status=_status(view, method),
@@ -206,7 +210,7 @@ def _row(view: RunView, name: str, now: float | None) -> MethodRow:
         original=method.drafts[0].after if revises and method.drafts else "",
         answer=_answer(method, revises=revises),
         abstained=method.answer is not None and method.answer.abstained,
-        flags=method.answer.flags if method.answer else (),
+        flags=tuple(flag for flag in flags if flag not in _OF_THE_RUN),
         error=method.error,
         step=_step(method),
     )

@@ -35,7 +35,13 @@ def show() -> None:
     left, right = st.columns([3, 2], gap="large", vertical_alignment="bottom")
     with left:
         text = st.text_input(
-            t("runs.search"), type="search", key="runs.text", max_chars=200, live="300ms"
+            t("runs.search"),
+            type="search",
+            key="runs.text",
+            placeholder=t("runs.search"),
+            label_visibility="collapsed",
+            max_chars=200,
+            live="300ms",
         )
     with right:
         st.file_uploader(

@@ -7,7 +7,6 @@ import streamlit as st
 from app.choices import (
     EVIDENCE_MODES,
     SETTINGS,
-    chosen_methods,
     chosen_models,
     known_models,
     model_select,
@@ -28,7 +27,7 @@ def draw_setup(t: Catalogue, *, expanded: bool) -> None:
     """The controls; `expanded` is how they are found at first."""
     if SETUP not in st.session_state:
         st.session_state[SETUP] = expanded
-    with st.expander(_summary(t), key=SETUP, on_change="rerun"):
+    with st.expander(t("ask.setup"), key=SETUP, on_change="rerun"):
         columns = st.columns([1, 1, 1, 1.15], gap="medium")
         for column, name in zip(columns, METHODS, strict=False):
             with column, st.container(key=f"choice-{name}"):
@@ -64,16 +63,10 @@ def _run_settings(t: Catalogue) -> None:
     )
 
 
-def _summary(t: Catalogue) -> str:
-    """What is chosen, in a line, for when the controls are folded away."""
-    names = t("list.separator").join(t(f"method.{name}.title") for name in chosen_methods())
-    return f"**{t('ask.methods')}** · {names or t('ask.no_method')}"
-
-
 def _method(name: str, t: Catalogue) -> None:
     need = unmet_need(METHODS[name], chosen_models())
     st.checkbox(
-        f"**{t(f'method.{name}.title')}**",
+        t(f"method.{name}.title"),
         value=True,
         key=f"method.{name}",
         disabled=need is not None,

@@ -41,7 +41,7 @@ def test_a_question_is_answered_checked_and_corrected(
     expect(original.locator(".vs-entity.vs-verdict-doubtful").first).to_be_visible()
     for method in ("direct", "rag", "drad"):
         expect(card(page, method)).to_contain_text("Done")
-    expect(card(page, "drad")).to_contain_text(re.compile(r"Doubtful.*0\.\d+ < 0\.60"))
+    expect(card(page, "drad")).to_contain_text(re.compile(r"Doubtful.*\d [<>] \d"))
     # Which words change depends on what else was decoded together with them.
     expect(card(page, "drad").locator("del, ins").first).to_be_visible()
     expect(page.locator(".vs-lane-row")).to_have_count(3)
@@ -127,9 +127,9 @@ def test_an_example_fills_the_question_in(visit: Visit) -> None:
 
 def test_methods_can_be_left_out(visit: Visit) -> None:
     page = visit().open()
-    page.locator(".st-key-choice-rag label").click()
-    page.locator(".st-key-choice-drad label").click()
-    expect(page.get_by_text("Methods · Direct")).to_be_visible()
+    for method in ("rag", "drad"):
+        page.locator(f".st-key-choice-{method} label").click()
+        expect(page.locator(f".st-key-choice-{method} input")).not_to_be_checked()
     ask(page)
     wait_for_end(page)
     expect(card(page, "direct")).to_contain_text("Done")
