@@ -23,9 +23,9 @@ __all__ = ["MethodRow", "error_note", "method_cards"]
 class MethodRow:
     """What the Ask page shows of one method.
 
-    `seconds` is time so far; `answer` is None until there is one; `step` names what is being done
-    (a key under `step.*`); `reason` says in words why a method cannot run; `flags` are keys under
-    `flag.*`.
+    `cached` calls were answered from the cache and are not among `calls`. `seconds` is time so far;
+    `answer` is None until there is one; `step` names what is being done (a key under `step.*`);
+    `reason` says in words why a method cannot run; `flags` are keys under `flag.*`.
     """
 
     method: str
@@ -34,6 +34,7 @@ class MethodRow:
     verdict: Verdict | None = None
     score: Score | None = None
     calls: int = 0
+    cached: int = 0
     retrievals: int = 0
     tokens: int = 0
     seconds: float = 0.0
@@ -168,6 +169,8 @@ def _outcome(row: MethodRow, key: str, t: Catalogue) -> list[Child]:
         parts.append(tag("p", shown(row.answer), class_="vs-answer", dir="auto"))
     elif row.status in ("waiting", "running"):
         parts.append(tag("span", class_="vs-reserved", aria_hidden="true"))
+    if row.cached:
+        parts.append(tag("p", t("cost.cached", count=row.cached), class_="vs-note"))
     if row.flags:
         parts.append(
             tag(

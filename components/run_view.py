@@ -204,6 +204,7 @@ def _row(view: RunView, name: str, now: float | None) -> MethodRow:
         verdict=verdict,
         score=score,
         calls=len(method.made),
+        cached=len(method.calls) - len(method.made),
         retrievals=len(method.searches),
         tokens=method.tokens,
         seconds=max(0.0, ended - method.started),

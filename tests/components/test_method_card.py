@@ -91,3 +91,9 @@ def test_cards_keep_order_and_keys(t: Catalogue) -> None:
         "methods-rowen",
     ]
     assert [node.text() for node in page.all("h3")] == ["Direct", "DRAD", "RAG", "rowen"]
+
+
+def test_calls_from_the_cache_are_told_apart(t: Catalogue) -> None:
+    page = card(t, replace(s.ROWS[0], calls=0, cached=2))
+    assert "2 calls were answered from the cache" in page.one(".vs-method-outcome").text()
+    assert "cache" not in card(t, s.ROWS[0]).text()
