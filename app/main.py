@@ -10,6 +10,7 @@ import streamlit as st
 from app.parts import take_wanted_page
 from app.screens import ask, drad, models, runs
 from app.session import default_language, language, messages
+from app.view_component import load_code
 from components.theme import ASSETS
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
@@ -27,6 +28,7 @@ def main() -> None:
         initial_sidebar_state="collapsed",
     )
     st.html(f"<style>{_style()}</style>")
+    load_code()
     _language_switch()
     t = messages()
     st.logo(str(ASSETS / "logo" / "wordmark.svg"), size="large")

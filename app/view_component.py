@@ -1,7 +1,13 @@
-"""Shows the HTML of `components/` inside a Streamlit page and keeps it up to date in place."""
+"""Shows the HTML of `components/` inside a Streamlit page and keeps it up to date in place.
+
+Streamlit sends a component's script and style again with everything it shows. A run is shown
+anew three times a second, so both are sent once, by a component that shows nothing, and the
+component that shows HTML waits for them.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -11,28 +17,47 @@ from streamlit.components.v2 import component
 from components.theme import script, stylesheet
 from pipelines.types import Language
 
-__all__ = ["Action", "show_html"]
+__all__ = ["Action", "load_code", "show_html"]
 
 Action = dict[str, str | None]
 """What a button inside the HTML asks for: `action`, and the `value` it is asked for."""
 
-_START = """
-export default function ({ data, parentElement, setTriggerValue }) {
-  const root = parentElement.querySelector(".vs-root");
-  root.lang = data.lang;
-  if (!root.vsAsk) root.addEventListener("vs-action", (event) => root.vsAsk(event.detail));
-  root.vsAsk = (detail) => setTriggerValue("action", detail);
-  patch(root, data.html);
-  return mount(root);
+_PROVIDE = """
+export default function () {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(STYLE);
+  globalThis.veriscope ??= Promise.withResolvers();
+  globalThis.veriscope.resolve({ mount, patch, sheet });
 }
 """
 
-_component = component(
-    "veriscope_view",
-    html='<div class="vs-root"></div>',
-    css=stylesheet(),
-    js=script() + _START,
+_SHOW = """
+export default function ({ data, parentElement, setTriggerValue }) {
+  const root = parentElement.querySelector(".vs-root");
+  root.lang = data.lang;
+  root.vsData = data.html;
+  if (!root.vsAsk) root.addEventListener("vs-action", (event) => root.vsAsk(event.detail));
+  root.vsAsk = (detail) => setTriggerValue("action", detail);
+  globalThis.veriscope ??= Promise.withResolvers();
+  globalThis.veriscope.promise.then(({ mount, patch, sheet }) => {
+    if (!root.isConnected) return;
+    parentElement.adoptedStyleSheets = [sheet];
+    patch(root, root.vsData);
+    root.vsStop = mount(root);
+  });
+  return () => root.vsStop?.();
+}
+"""
+
+_code = component(
+    "veriscope_code", js=f"const STYLE = {json.dumps(stylesheet())};\n{script()}\n{_PROVIDE}"
 )
+_view = component("veriscope_view", html='<div class="vs-root"></div>', js=_SHOW)
+
+
+def load_code() -> None:
+    """Give the page what `show_html` needs; once in every pass of the script."""
+    _code(key="veriscope-code")
 
 
 def show_html(
@@ -54,7 +79,7 @@ def show_html(
         if action and on_action is not None:
             on_action(action)
 
-    _component(
+    _view(
         key=key,
         data={"html": str(html), "lang": "zh-CN" if language == "zh" else "en"},
         on_action_change=asked,

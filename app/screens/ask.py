@@ -19,7 +19,7 @@ from app.parts import (
     take_error,
     whole_page,
 )
-from app.screens.setup import SETUP, draw_setup
+from app.screens.setup import draw_setup, fold_setup
 from app.session import language, messages
 from app.view_component import Action, show_html
 from components.ask_view import ask_view
@@ -124,7 +124,7 @@ def _start(spec: RunSpec) -> None:
     remember_error("ask", None)
     st.session_state[_REFUSED] = False
     live.start(spec)
-    st.session_state[SETUP] = False
+    fold_setup()
 
 
 def _live_area(*, running: bool) -> None:

@@ -218,7 +218,7 @@ def _act(action: Action) -> None:
 def _without_drad(view: RunView, t: Catalogue) -> None:
     heading(view, t)
     show_html(notice(t("drad.not_used"), "not-used"), key="not-used", language=t.language)
-    st.button(t("drad.add"), type="primary", on_click=_add_drad)
+    st.button(t("drad.add"), type="primary", key="drad-add", on_click=_add_drad)
 
 
 def _pick(t: Catalogue) -> None:

@@ -54,7 +54,7 @@ def _model(spec: ModelSpec, check: Check | None, t: Catalogue) -> None:
                     placeholder=t("models.key.kept") if _key(spec) else t("models.key"),
                     label_visibility="collapsed",
                     autocomplete="off",
-                    width=220,
+                    width=260,
                     on_change=_keep_key,
                     args=(spec,),
                 )
@@ -96,7 +96,9 @@ def _wait() -> None:
     t = messages()
     loading = [item for item in engine().service.loading() if item.name == check.spec.name]
     note = loading_note(loading, t)
-    st.text(t("probe.under_way"))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.text(t("probe.under_way"))
+        st.button(t("action.stop"), key="probe-stop", on_click=forget_check)
     if note:
         show_html(note, key="probe-loading", language=t.language)
 

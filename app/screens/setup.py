@@ -17,24 +17,30 @@ from app.settings_form import draw_settings
 from components.messages import Catalogue
 from pipelines.methods import METHODS
 
-__all__ = ["SETUP", "draw_setup"]
+__all__ = ["draw_setup", "fold_setup"]
 
-SETUP = "setup"
-"""The session's key for whether the methods, model and evidence are unfolded."""
+_SETUP = "setup"
+_SETTINGS = "settings"
+
+
+def fold_setup() -> None:
+    """From a callback: fold the controls away, so that the run is in view."""
+    for name in (_SETUP, _SETTINGS):
+        st.session_state[name] = False
 
 
 def draw_setup(t: Catalogue, *, expanded: bool) -> None:
     """The controls; `expanded` is how they are found at first."""
-    if SETUP not in st.session_state:
-        st.session_state[SETUP] = expanded
-    with st.expander(t("ask.setup"), key=SETUP, on_change="rerun"):
+    if _SETUP not in st.session_state:
+        st.session_state[_SETUP] = expanded
+    with st.expander(t("ask.setup"), key=_SETUP, on_change="rerun"):
         columns = st.columns([1, 1, 1, 1.15], gap="medium")
         for column, name in zip(columns, METHODS, strict=False):
             with column, st.container(key=f"choice-{name}"):
                 _method(name, t)
         with columns[-1]:
             _sources(t)
-    with st.expander(t("ask.settings")):
+    with st.expander(t("ask.settings"), key=_SETTINGS, on_change="rerun"):
         titles = [t(f"method.{name}.title") for name in METHODS]
         *tabs, run_tab = st.tabs([*titles, t("setting.run.title")])
         for tab, (name, method) in zip(tabs, METHODS.items(), strict=True):

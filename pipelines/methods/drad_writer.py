@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -101,7 +102,8 @@ class DradWriter:
         """RHD over the whole draft, every entity recorded."""
         settings = self.settings
         async with self.scope.span("detect", draft=draft.number) as step:
-            readings = self._read(draft.generation)
+            # Finding names takes its time, at the first draft even seconds: other runs go on.
+            readings = await asyncio.to_thread(self._read, draft.generation)
             if self.source == "samples":
                 readings = await confidence.by_samples(
                     step,
