@@ -188,4 +188,6 @@ def _evidence(view: RunView, t: Catalogue) -> str:
     items = evidence_items(view)
     if not items and not view.over:
         return tag("p", t("ask.no_evidence_yet"), class_="vs-empty", data_key="evidence")
+    if not any(method.searches for method in view.methods.values()):
+        return tag("p", t("evidence.unasked"), class_="vs-empty", data_key="evidence")
     return evidence(items, t)

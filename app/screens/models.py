@@ -43,7 +43,9 @@ def show() -> None:
 
 def _model(spec: ModelSpec, check: Check | None, t: Catalogue) -> None:
     with st.container(border=True, key=f"card-model-{_slug(spec)}"):
-        with st.container(horizontal=True, vertical_alignment="center"):
+        with st.container(
+            horizontal=True, vertical_alignment="center", key=f"row-model-{_slug(spec)}"
+        ):
             facts = model_facts(spec, assumed_capabilities(spec), t)
             show_html(facts, key=f"facts-{_slug(spec)}", language=t.language)
             if spec.kind == "openai":
