@@ -24,7 +24,7 @@ from app.owner import OwnerCookie  # noqa: E402
 @asynccontextmanager
 async def _lifespan(_: App) -> AsyncIterator[None]:
     # The first visitor need not wait for what everyone needs.
-    engine().begin(engine().service.warm_up())
+    engine().submit(engine().service.warm_up())
     try:
         yield
     finally:

@@ -47,10 +47,6 @@ class Engine:
         """Begin `work` on the engine's loop, without waiting for it."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    def begin(self, work: Coroutine[Any, Any, object]) -> None:
-        """Run `work` on the engine's loop without waiting for it."""
-        asyncio.run_coroutine_threadsafe(work, self._loop)
-
     def close(self) -> None:
         """Stop every run and the thread."""
         self.call(self._finish())

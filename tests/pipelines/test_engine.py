@@ -76,7 +76,7 @@ def test_what_was_begun_does_not_outlive_the_engine(tmp_path):
         finally:
             ended.append("ended")
 
-    engine.begin(endless())
-    engine.begin(engine.service.warm_up())
+    engine.submit(endless())
+    engine.submit(engine.service.warm_up())
     engine.close()
     assert ended == ["ended"]
