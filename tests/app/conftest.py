@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,6 +23,15 @@ from tests.app.serving import (
 from tests.browser import require_chromium
 
 Visit = Callable[..., Visitor]
+
+
+@pytest.fixture(autouse=True)
+def main_module() -> Iterator[None]:
+    """Streamlit puts the script it runs in the place of `__main__`, where other tests that start
+    processes of their own would have them look for it in vain."""
+    before = sys.modules["__main__"]
+    yield
+    sys.modules["__main__"] = before
 
 
 @pytest.fixture(autouse=True)
