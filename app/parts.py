@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 import streamlit as st
 
 from app import live
+from app.engine import engine
 from app.session import language, messages
-from app.view_component import show_html
-from components.ask_view import run_bar
+from app.view_component import Action, show_html
+from components.ask_view import ask_view, run_bar
 from components.markup import shown, tag
 from components.messages import Catalogue
 from components.method_card import error_note
@@ -15,7 +19,7 @@ from pipelines.errors import ErrorInfo, VeriscopeError
 from pipelines.run.view import RunView
 
 __all__ = [
-    "draw_run_bar",
+    "draw_live_run",
     "go_to",
     "heading",
     "page_title",
@@ -56,6 +60,26 @@ def draw_run_bar(view: RunView, t: Catalogue, *, now: float) -> None:
         show_html(run_bar(view, t, now=now), key="bar", language=t.language)
         if not view.over:
             st.button(t("action.stop"), key="stop", on_click=live.stop)
+
+
+def draw_live_run(*, key: str, on_action: Callable[[Action], None], running: bool) -> None:
+    """From a fragment: the run that is looked at, as it is now.
+
+    `running` says that it went on when the fragment was set up: once it is over, the whole page is
+    drawn again, without the fragment's period.
+    """
+    watched = live.current()
+    if watched is None:
+        return
+    redraw_if_asked()
+    t = messages()
+    view = watched.pull()
+    now = time.time()
+    draw_run_bar(view, t, now=now)
+    html = ask_view(view, t, now=now, loading=engine().service.loading())
+    show_html(html, key=key, language=t.language, on_action=on_action)
+    if running and view.over:
+        st.rerun()
 
 
 def show_error(error: ErrorInfo | VeriscopeError, *, key: str, retry: str | None = None) -> None:

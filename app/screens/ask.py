@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import time
-
 import streamlit as st
 
 from app import live
 from app.choices import chosen_methods, chosen_spec, examples
-from app.engine import engine
 from app.parts import (
-    draw_run_bar,
+    draw_live_run,
     go_to,
     page_title,
-    redraw_if_asked,
     remember_error,
     show_error,
     take_error,
@@ -22,7 +18,6 @@ from app.parts import (
 from app.screens.setup import draw_setup, fold_setup
 from app.session import language, messages
 from app.view_component import Action, show_html
-from components.ask_view import ask_view
 from components.markup import tag
 from components.messages import Catalogue
 from components.numbers import integer
@@ -128,18 +123,7 @@ def _start(spec: RunSpec) -> None:
 
 
 def _live_area(*, running: bool) -> None:
-    watched = live.current()
-    if watched is None:
-        return
-    redraw_if_asked()
-    t = messages()
-    view = watched.pull()
-    now = time.time()
-    draw_run_bar(view, t, now=now)
-    html = ask_view(view, t, now=now, loading=engine().service.loading())
-    show_html(html, key="run-view", language=t.language, on_action=_act)
-    if running and view.over:
-        st.rerun()
+    draw_live_run(key="run-view", on_action=_act, running=running)
 
 
 def _act(action: Action) -> None:

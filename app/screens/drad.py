@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from functools import cache
 from typing import get_args
 
@@ -11,7 +10,7 @@ import streamlit as st
 from app import live
 from app.engine import engine
 from app.parts import (
-    draw_run_bar,
+    draw_live_run,
     go_to,
     heading,
     page_title,
@@ -25,7 +24,6 @@ from app.parts import (
 from app.session import messages, owner, theme
 from app.settings_form import draw_settings, read_settings
 from app.view_component import Action, show_html
-from components.ask_view import ask_view
 from components.drad_view import confidence_note, decision_view, steps_view
 from components.figures import entities_figure, profile_figure
 from components.messages import Catalogue
@@ -196,18 +194,7 @@ def _start(spec: RunSpec) -> None:
 
 
 def _under_way() -> None:
-    watched = live.current()
-    if watched is None:
-        return
-    redraw_if_asked()
-    t = messages()
-    view = watched.pull()
-    now = time.time()
-    draw_run_bar(view, t, now=now)
-    html = ask_view(view, t, now=now, loading=engine().service.loading())
-    show_html(html, key="drad-live", language=t.language, on_action=_act)
-    if view.over:
-        st.rerun()
+    draw_live_run(key="drad-live", on_action=_act, running=True)
 
 
 def _act(action: Action) -> None:

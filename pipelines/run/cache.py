@@ -11,10 +11,15 @@ from typing import Any, TypeVar
 from pipelines.models.base import Delta, GenerationRequest, ModelRequest, Watcher
 from pipelines.types import Generation, Token
 
-__all__ = ["Cache", "Gate"]
+__all__ = ["Cache", "Gate", "request_key"]
 
 T = TypeVar("T")
 Generations = tuple[Generation, ...]
+
+
+def request_key(request: ModelRequest) -> str:
+    """What two requests share exactly when they ask the same."""
+    return f"{type(request).__name__}:{request.model_dump_json()}"
 
 
 class Gate:
@@ -91,7 +96,7 @@ class Cache:
 
     async def value(self, request: ModelRequest, ask: Callable[[], Awaitable[T]]) -> tuple[T, bool]:
         """The reply and whether it was known or being asked for by somebody else."""
-        return await self._join(self._key(request), None, lambda _: ask())
+        return await self._join(request_key(request), None, lambda _: ask())
 
     async def generations(
         self,
@@ -100,11 +105,7 @@ class Cache:
         ask: Callable[[Watcher | None], Awaitable[Generations]],
     ) -> tuple[Generations, bool]:
         """Like `value`, for a text that can be watched while it grows, also by those who join."""
-        return await self._join(self._key(request), watch, ask)
-
-    @staticmethod
-    def _key(request: ModelRequest) -> str:
-        return f"{type(request).__name__}:{request.model_dump_json()}"
+        return await self._join(request_key(request), watch, ask)
 
     async def _join(
         self,

@@ -17,6 +17,7 @@ from pipelines.models.base import (
     Watcher,
 )
 from pipelines.retrieval.base import Retriever
+from pipelines.run.cache import request_key
 from pipelines.run.events import ModelCalled, Retrieved, SpanStarted
 from pipelines.run.pool import Slot
 from pipelines.run.trace import Trace
@@ -37,7 +38,7 @@ class ReplayModel(Model):
         for call in calls:
             if call.error is None and not call.cached:
                 reply = call.choice if call.choice is not None else call.generations
-                self._replies[_key(call.request)].append(reply)
+                self._replies[request_key(call.request)].append(reply)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -58,7 +59,7 @@ class ReplayModel(Model):
         return self._reply(request)[0]
 
     def _reply(self, request: ModelRequest) -> Any:
-        replies = self._replies.get(_key(request))
+        replies = self._replies.get(request_key(request))
         if not replies:
             raise MissingReplyError(
                 f"The recorded run holds no reply of {self.name} to this call.",
@@ -105,7 +106,3 @@ def replay_slots(trace: Trace) -> dict[str, Slot]:
 def replay_retriever(trace: Trace) -> Retriever:
     """The recorded searches as a retriever."""
     return ReplayRetriever([event for event in trace.events if isinstance(event, Retrieved)])
-
-
-def _key(request: ModelRequest) -> str:
-    return f"{type(request).__name__}:{request.model_dump_json()}"
