@@ -12,7 +12,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help run index install test lint format verify install-dev browser postgresql clean
+.PHONY: help run index install test lint format verify bench samples install-dev browser postgresql clean
 
 help: ## Print this list
 	@echo "Targets:"
@@ -47,6 +47,12 @@ format: install-dev ## Format the code and mend what can be mended by machine
 
 verify: install-dev browser postgresql ## Run everything, long tests too; result in verify-results/
 	$(VENV_PYTHON) -m scripts.verify $(ARGS)
+
+bench: install-dev ## Measure the engine against its own floor; prints ratios
+	$(VENV_PYTHON) -m scripts.bench
+
+samples: install ## Record the shipped sample runs anew with the embedded model
+	$(VENV_PYTHON) -m pipelines.record
 
 install-dev: ## As install, with the tools that check and test
 	@python=$$(sh scripts/find_python.sh) && "$$python" scripts/environment.py --dev

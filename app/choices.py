@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args
@@ -14,15 +15,30 @@ from app.engine import engine
 from app.session import owner
 from app.settings_form import read_settings
 from components.messages import Catalogue
+from pipelines.errors import VeriscopeError
 from pipelines.methods import METHODS, Method, Need
+from pipelines.methods.slm_scale import history_of
 from pipelines.models.base import Capabilities
-from pipelines.run.spec import BUILT_IN, EvidenceMode, EvidenceSpec, MethodSpec, ModelSpec, RunSpec
+from pipelines.run.spec import (
+    BUILT_IN,
+    ROLES,
+    EvidenceMode,
+    EvidenceSource,
+    EvidenceSpec,
+    MethodSpec,
+    ModelSpec,
+    RunSpec,
+)
+from pipelines.run.trace import Trace
+from pipelines.text import detect_language
 from pipelines.types import Language
 
 __all__ = [
     "EVIDENCE_MODES",
-    "ROLES",
+    "EVIDENCE_SOURCES",
+    "USE_HISTORY",
     "assumed_capabilities",
+    "chosen_evidence",
     "chosen_methods",
     "chosen_models",
     "chosen_spec",
@@ -32,13 +48,16 @@ __all__ = [
     "unmet_need",
 ]
 
-ROLES = ("main", "proxy")
-"""The roles that a method of this installation gives to a model."""
-
 EVIDENCE_MODES: tuple[EvidenceMode, ...] = get_args(EvidenceMode)
+EVIDENCE_SOURCES: tuple[EvidenceSource, ...] = get_args(EvidenceSource)
 
 SETTINGS = "ask"
 """Where the session keeps the settings of the next run."""
+
+USE_HISTORY = "slm.use_history"
+"""Whether judges are measured against their scores in this visitor's earlier runs."""
+
+_EARLIER = 50
 
 _QUESTIONS = Path(__file__).parents[1] / "sample_data" / "questions.csv"
 _EXAMPLES = {
@@ -115,23 +134,43 @@ def chosen_methods() -> list[str]:
     ]
 
 
+def _settings(name: str, question: str) -> dict[str, Any]:
+    settings = read_settings(METHODS[name], scope=SETTINGS)
+    if name == "slm" and st.session_state.get(USE_HISTORY):
+        earlier = history_of(_earlier_runs(), detect_language(question))
+        settings["history"] = {judge: scale.model_dump() for judge, scale in earlier.items()}
+    return settings
+
+
+def _earlier_runs() -> Iterator[Trace]:
+    """The visitor's latest runs of the SLM check, as far as they can still be read."""
+    service = engine().service
+    runs = [run.id for run in service.store.list(owner(), limit=_EARLIER) if "slm" in run.methods]
+    for run in runs:
+        with suppress(VeriscopeError):
+            yield engine().call(service.load(run, owner=owner()))
+
+
+def chosen_evidence() -> EvidenceSpec:
+    """A library, or a search of the web."""
+    place = st.session_state.get("evidence.library") or "sample"
+    mode = st.session_state.get("evidence.mode") or "hybrid"
+    if place in EVIDENCE_SOURCES:
+        return EvidenceSpec(source=place, mode=mode)
+    return EvidenceSpec(library=place, mode=mode)
+
+
 def chosen_spec(question: str) -> RunSpec:
     """The run that the Ask page describes at the moment."""
     methods = tuple(
-        MethodSpec(name=name, settings=read_settings(METHODS[name], scope=SETTINGS))
-        for name in chosen_methods()
+        MethodSpec(name=name, settings=_settings(name, question)) for name in chosen_methods()
     )
-    models = chosen_models()
-    if not any(method.name == "drad" for method in methods):
-        models.pop("proxy", None)
+    used = {"main", *(role for method in methods for role in METHODS[method.name].roles)}
     return RunSpec(
         question=question,
         methods=methods,
-        models=models,
-        evidence=EvidenceSpec(
-            library=st.session_state.get("evidence.library") or "sample",
-            mode=st.session_state.get("evidence.mode") or "hybrid",
-        ),
+        models={role: spec for role, spec in chosen_models().items() if role in used},
+        evidence=chosen_evidence(),
         seed=int(st.session_state.get("run.seed") or 0),
         reproducible=bool(st.session_state.get("run.reproducible")),
     )

@@ -48,7 +48,7 @@ class Watched:
 def start(spec: RunSpec) -> None:
     """Start a run and look at it; raises what starting it raises."""
     service = engine().service
-    run_id = engine().call(service.start(spec, owner=owner(), keys=keys_for(spec.models)))
+    run_id = engine().call(service.start(spec, owner=owner(), keys=keys_for(spec)))
     _watch(run_id)
 
 

@@ -8,14 +8,23 @@ from functools import cache
 import streamlit as st
 
 from app.parts import take_wanted_page
-from app.screens import ask, drad, models, runs
+from app.screens import ask, compare, drad, ever, grounding, models, rowen, runs
 from app.session import default_language, language, messages
 from app.view_component import load_code
 from components.theme import ASSETS
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _SHEETS = ("tokens", "base", "workbench")
-_PAGES = {"ask": ask.show, "drad": drad.show, "models": models.show, "runs": runs.show}
+_PAGES = {
+    "ask": ask.show,
+    "rowen": rowen.show,
+    "drad": drad.show,
+    "ever": ever.show,
+    "grounding": grounding.show,
+    "compare": compare.show,
+    "runs": runs.show,
+    "models": models.show,
+}
 _LANGUAGES = {"en": "EN", "zh": "中文"}
 
 

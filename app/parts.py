@@ -20,6 +20,7 @@ from pipelines.run.view import RunView
 
 __all__ = [
     "draw_live_run",
+    "draw_run_bar",
     "go_to",
     "heading",
     "page_title",
@@ -54,8 +55,9 @@ def heading(view: RunView, t: Catalogue) -> None:
     show_html(html, key="question-heading", language=t.language)
 
 
-def draw_run_bar(view: RunView, t: Catalogue, *, now: float) -> None:
+def draw_run_bar(view: RunView, t: Catalogue, *, now: float | None = None) -> None:
     """What ticks, with Stop beside it while there is something to stop."""
+    now = now or time.time()
     with st.container(key="run-bar", horizontal=True, vertical_alignment="center"):
         show_html(run_bar(view, t, now=now), key="bar", language=t.language)
         if not view.over:

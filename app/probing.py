@@ -67,7 +67,7 @@ def with_findings(spec: ModelSpec, report: ProbeReport) -> ModelSpec:
     """`spec` with what was found, where its kind cannot know it by itself."""
     found = report.capabilities
     languages = tuple(code for code in ("en", "zh") if code in found.languages)
-    if spec.kind != "openai":
+    if spec.kind not in ("openai", "dashscope"):
         return spec.model_copy(update={"languages": languages or None})
     return spec.model_copy(
         update={

@@ -5,7 +5,6 @@ Keys stay in the session's memory: they are neither stored nor recorded, and gon
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import cast
 
 import streamlit as st
@@ -13,14 +12,17 @@ import streamlit as st
 from app.owner import owner_of
 from components.messages import LANGUAGES, Catalogue
 from components.theme import Theme
-from pipelines.run.spec import ModelSpec
+from pipelines.run.spec import ModelSpec, RunSpec
 from pipelines.store import new_owner
 from pipelines.types import Language
 
 __all__ = [
     "default_language",
     "forget_key",
+    "has_search_key",
     "keep_key",
+    "keep_search_key",
+    "key_for",
     "keys_for",
     "language",
     "messages",
@@ -73,16 +75,44 @@ def forget_key(spec: ModelSpec) -> None:
     _keys().pop(_place(spec), None)
 
 
-def keys_for(models: Mapping[str, ModelSpec]) -> dict[str, str]:
-    """Keys by model name, for those of `models` that have one."""
+def key_for(spec: ModelSpec) -> str | None:
+    """The key of a model, if it was given one."""
+    return _keys().get(_place(spec))
+
+
+def keep_search_key(name: str, key: str) -> None:
+    """Remember the key of a web search until the tab is closed; an empty one is forgotten."""
+    if key:
+        _keys()[_search(name)] = key
+    else:
+        _keys().pop(_search(name), None)
+
+
+def has_search_key(name: str) -> bool:
+    """Whether the visitor gave a key for this search of the web."""
+    return _search(name) in _keys()
+
+
+def keys_for(spec: RunSpec) -> dict[str, str]:
+    """The keys that a run of `spec` may use, by the name of the model or search they open."""
     known = _keys()
-    return {spec.name: known[_place(spec)] for spec in models.values() if _place(spec) in known}
+    keys = {m.name: known[_place(m)] for m in spec.models.values() if _place(m) in known}
+    evidence = spec.evidence
+    # A key is meant for the search's own address: a run from elsewhere may name another.
+    if evidence.base_url is None and _search(evidence.source) in known:
+        # Named so that no model of the same name is sent it.
+        keys[f"search:{evidence.source}"] = known[_search(evidence.source)]
+    return keys
 
 
-def _keys() -> dict[tuple[str, str], str]:
+def _keys() -> dict[tuple[str, str, str], str]:
     return st.session_state.setdefault(_KEYS, {})
 
 
-def _place(spec: ModelSpec) -> tuple[str, str]:
+def _place(spec: ModelSpec) -> tuple[str, str, str]:
     """A key is meant for one address: a model saved anew with another does not inherit it."""
-    return spec.name, spec.base_url or ""
+    return spec.kind, spec.name, spec.base_url or ""
+
+
+def _search(name: str) -> tuple[str, str, str]:
+    return "search", name, ""

@@ -33,7 +33,8 @@ def draw_settings(
     """
     known = method.settings(start).model_dump()
     fields = method.settings_type.model_fields
-    for name in only or fields:
+    drawn = (name for name in only or fields if _has_control(fields[name]))
+    for name in drawn:
         _Control(method.name, name, fields[name], t, scope).draw(known[name])
 
 
@@ -82,6 +83,8 @@ class _Control:
             self._select(get_args(kind), value)
         elif kind is bool:
             st.toggle(value=bool(self._initial(value)), **self._common())
+        elif kind is str:
+            st.text_area(value=str(self._initial(value)), height=96, **self._common())
         elif kind is int:
             low, high = _bounds(self._field)
             st.number_input(
@@ -161,6 +164,11 @@ def _kind(field: FieldInfo) -> Any:
     """The field's type, without the None of an optional one."""
     members = [part for part in get_args(field.annotation) if part is not NoneType]
     return members[0] if _is_optional(field) else field.annotation
+
+
+def _has_control(field: FieldInfo) -> bool:
+    """Whether there is something to choose; mappings are filled in by other means."""
+    return get_origin(_kind(field)) is not dict
 
 
 def _is_optional(field: FieldInfo) -> bool:

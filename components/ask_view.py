@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from components.agreement import agreement_strip
 from components.call_bars import call_bars
 from components.counters import counters
 from components.evidence import EvidenceItem, evidence
 from components.heatmap import heatmap
 from components.markup import Child, Html, shown, tag
 from components.messages import Catalogue
-from components.method_card import error_note, method_cards
+from components.method_card import MethodRow, error_note, method_cards
+from components.names import named
 from components.run_view import (
     BASELINES,
     clock,
@@ -22,13 +24,25 @@ from components.run_view import (
     supporting,
     totals,
 )
-from components.sections import loading_note, notice, section
+from components.sections import illustration_note, loading_note, notice, section
 from components.timeline import timeline
 from components.units import Measure
 from pipelines.run.pool import Loading
 from pipelines.run.view import MethodView, RunView
 
 __all__ = ["ask_view", "evidence_items", "run_bar"]
+
+_PAGES = {
+    "rowen": "rowen",
+    "drad": "drad",
+    "ever": "ever",
+    "haarag": "grounding",
+    "slm": "grounding",
+}
+"""The page that takes a method apart."""
+
+_GROUNDED = (*BASELINES, "haarag", "slm")
+"""Methods that have passages in view from the first draft on."""
 
 
 def run_bar(view: RunView, t: Catalogue, *, now: float | None = None) -> str:
@@ -57,8 +71,10 @@ def ask_view(
     `loading` says what is being prepared before the methods can begin.
     """
     question = view.header.spec.question if view.header else ""
+    rows = method_rows(view, now)
     return tag(
         "div",
+        illustration_note(view, t),
         tag("h2", shown(question), class_="vs-question", dir="auto", data_key="question"),
         loading_note(_own(loading, view), t) if not view.over else None,
         _notices(view, t),
@@ -68,8 +84,9 @@ def ask_view(
             section(
                 "methods",
                 t("ask.results"),
-                method_cards(method_rows(view, now), t),
-                _steps_link(view, t),
+                _agreement(view, rows, t),
+                method_cards(rows, t),
+                _links(view, t),
             ),
             class_="vs-run-main",
             data_key="main",
@@ -115,10 +132,10 @@ def evidence_items(view: RunView) -> list[EvidenceItem]:
 
 
 def _claim(method: MethodView) -> str:
-    """What the method wrote with the passages in view."""
+    """What the method wrote, or checked, with the passages in view."""
     if len(method.drafts) > 1:
         return " ".join(draft.after[draft.start :] for draft in method.drafts[1:])
-    return "" if method.name not in BASELINES or not method.drafts else method.drafts[0].after
+    return method.drafts[0].after if method.name in _GROUNDED and method.drafts else ""
 
 
 def _notices(view: RunView, t: Catalogue) -> Html | None:
@@ -169,18 +186,36 @@ def _reserved() -> list[Html]:
     ]
 
 
-def _steps_link(view: RunView, t: Catalogue) -> Html | None:
-    drad = view.methods.get("drad")
-    if drad is None or not drad.drafts or language_unsupported(view):
+def _agreement(view: RunView, rows: Sequence[MethodRow], t: Catalogue) -> Html | None:
+    if language_unsupported(view):
         return None
+    original = original_of(view)
+    settled = original is not None and not original.writing
+    return agreement_strip(rows, original.text if original is not None and settled else "", t)
+
+
+def _links(view: RunView, t: Catalogue) -> Html | None:
+    """What leads from the run to the pages that take its methods apart, and to the comparison."""
+    if not view.methods or language_unsupported(view):
+        return None
+    steps = [
+        _link(name, page, t("ask.open_steps", name=named("method", name, t)))
+        for name in view.methods
+        if (page := _PAGES.get(name)) is not None
+    ]
+    compare = _link("compare", "compare", t("ask.open_compare"))
+    return tag("div", steps, compare, class_="vs-steps-links", data_key="links")
+
+
+def _link(key: str, page: str, words: str) -> Html:
     return tag(
         "button",
-        t("ask.open_drad"),
+        words,
         type="button",
-        class_="vs-button vs-steps-link",
+        class_="vs-button",
         data_action="open",
-        data_value="drad",
-        data_key="open-drad",
+        data_value=page,
+        data_key=f"open-{key}",
     )
 
 

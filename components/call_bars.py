@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from components.numbers import two_digits
 from components.timeline import CallBar, CallKind
-from pipelines.models.base import ChoiceRequest, GenerationRequest
+from pipelines.models.base import ChoiceRequest, GenerationRequest, ScoreRequest, SimilarityRequest
 from pipelines.run.events import ModelCalled, Retrieved
 from pipelines.run.view import MethodView, RunView, StepView
 from pipelines.types import Message
@@ -32,10 +33,6 @@ def _of_method(method: MethodView, view: RunView) -> list[CallBar]:
 
 
 def _call(method: str, step: str, call: ModelCalled) -> CallBar:
-    request = call.request
-    prompt = request.messages
-    if not isinstance(request, GenerationRequest | ChoiceRequest):
-        prompt = (*prompt, Message(role="assistant", content=request.text))
     return CallBar(
         method=method,
         step=step,
@@ -47,7 +44,7 @@ def _call(method: str, step: str, call: ModelCalled) -> CallBar:
         cached=call.cached,
         attempt=call.attempt,
         error=call.error.message if call.error else None,
-        prompt=prompt,
+        prompt=_prompt(call),
         reply=_reply(call),
         prompt_tokens=sum(g.usage.prompt_tokens for g in call.generations) or None,
         completion_tokens=sum(g.usage.completion_tokens for g in call.generations) or None,
@@ -55,16 +52,35 @@ def _call(method: str, step: str, call: ModelCalled) -> CallBar:
     )
 
 
+def _prompt(call: ModelCalled) -> tuple[Message, ...]:
+    match call.request:
+        case GenerationRequest(messages=messages) | ChoiceRequest(messages=messages):
+            return messages
+        case ScoreRequest(messages=messages, text=text):
+            return (*messages, Message(role="assistant", content=text))
+        case SimilarityRequest(left=left, right=right):
+            return tuple(Message(role="user", content="\n".join(side)) for side in (left, right))
+
+
 def _kind(call: ModelCalled) -> CallKind:
-    if isinstance(call.request, GenerationRequest):
-        return "generate"
-    return "choose" if isinstance(call.request, ChoiceRequest) else "score"
+    match call.request:
+        case GenerationRequest():
+            return "generate"
+        case ChoiceRequest():
+            return "choose"
+        case ScoreRequest():
+            return "score"
+        case SimilarityRequest():
+            return "compare"
 
 
 def _reply(call: ModelCalled) -> str:
     if call.choice is not None:
         shares = call.choice.probabilities.items()
         return "\n".join(f"{label}: {probability:.3g}" for label, probability in shares)
+    if call.similarities is not None:
+        rows = call.similarities
+        return "\n".join("  ".join(two_digits(value) for value in row) for row in rows)
     return "\n———\n".join(generation.text for generation in call.generations)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from components.calls import call_list, calls_within
 from components.diff import diff_html
 from components.entities import entity_table
 from components.evidence import EvidenceItem, evidence
@@ -50,7 +51,7 @@ def decision_view(
                 t=t,
                 id="drad-heat",
             ),
-            section("decision", t("drad.decision"), *_decision(drafts, decision, t)),
+            section("decision", t("drad.decision"), *_decision(view.methods["drad"], decision, t)),
             class_="vs-drad-main",
             data_key="text",
         ),
@@ -105,8 +106,9 @@ def confidence_note(view: RunView, t: Catalogue, *, recognizer: str = "") -> str
     return tag("ul", notes, class_="vs-source-notes", data_key="source")
 
 
-def _decision(drafts: tuple[Revised, ...], decision: DradDecision, t: Catalogue) -> list[Child]:
+def _decision(method: MethodView, decision: DradDecision, t: Catalogue) -> list[Child]:
     parts: list[Child] = []
+    drafts = method.drafts
     readings, verdicts = decision.readings[0], decision.verdicts[0]
     doubtful = [r.text for r, v in zip(readings, verdicts, strict=True) if v.doubtful]
     if not readings:
@@ -118,7 +120,7 @@ def _decision(drafts: tuple[Revised, ...], decision: DradDecision, t: Catalogue)
     else:
         parts.append(tag("p", t("drad.clean"), class_="vs-strong"))
     if decision.score is not None:
-        parts.append(score_line(decision.score, t))
+        parts.append(score_line(decision.score, t, behind=_behind(method, 0, 0, "decision", t)))
     if decision.diverges_at is not None:
         parts.append(notice(t("drad.new_run", number=decision.diverges_at), "diverges"))
     elif decision.answer is not None:
@@ -138,7 +140,7 @@ def _step(
     title = t("drad.step", number=number) if step.step == "correct" else t("step.resume")
     parts: list[Child] = []
     if judged is not None:
-        parts.append(_entity(judged, t))
+        parts.append(_entity(method, judged, t))
     if search is not None:
         parts.append(_query(search, t))
     if revised is not None:
@@ -169,7 +171,8 @@ def _target(method: MethodView, step: StepView) -> Judged | None:
     )
 
 
-def _entity(judged: Judged, t: Catalogue) -> Html:
+def _entity(method: MethodView, judged: Judged, t: Catalogue) -> Html:
+    behind = _behind(method, judged.draft, judged.start, str(judged.seq), t)
     return tag(
         "div",
         tag(
@@ -179,9 +182,24 @@ def _entity(judged: Judged, t: Catalogue) -> Html:
             verdict_badge(judged.verdict, t),
             class_="vs-chips",
         ),
-        (score_line(score, t) for score in judged.scores if score.flagged),
+        (score_line(score, t, behind=behind) for score in judged.scores if score.flagged),
         class_="vs-stack",
     )
+
+
+def _behind(method: MethodView, draft: int, start: int, name: str, t: Catalogue) -> Html:
+    """The calls that wrote or measured what stands at `start` of a draft.
+
+    A kept beginning keeps the probabilities it was written with, unless drafts are measured anew:
+    by samples while detecting, or by a proxy with every draft.
+    """
+    detected = [s.span for s in method.steps if s.step == "detect" and s.detail["draft"] == draft]
+    proxy = any(s.detail.get("confidence") == "proxy" for s in method.steps)
+    writing = next(
+        (r for r in reversed(method.drafts[: draft + 1]) if r.start <= start or proxy),
+        method.drafts[draft],
+    )
+    return call_list(calls_within(method, {writing.span, *detected}), t, id=f"behind-{name}")
 
 
 def _query(search: Retrieved, t: Catalogue) -> Html:

@@ -16,7 +16,7 @@ from pipelines.errors import ErrorInfo
 from pipelines.run.events import Score, Verdict
 from pipelines.types import Language
 
-__all__ = ["MethodRow", "error_note", "method_cards"]
+__all__ = ["MethodRow", "costs", "error_note", "judgement", "method_cards"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,8 @@ class MethodRow:
 
     `cached` calls were answered from the cache and are not among `calls`. `seconds` is time so far;
     `answer` is None until there is one; `step` names what is being done (a key under `step.*`);
-    `reason` says in words why a method cannot run; `flags` are keys under `flag.*`.
+    `reason` says in words why a method cannot run; `flags` are keys under `flag.*`. A method that
+    does not judge gives no verdict, and one that does not rewrite leaves the answer as it is.
     """
 
     method: str
@@ -45,6 +46,8 @@ class MethodRow:
     error: ErrorInfo | None = None
     step: str = ""
     reason: str = ""
+    judges: bool = True
+    rewrites: bool = True
 
 
 def method_cards(rows: Sequence[MethodRow], t: Catalogue, *, id: str = "methods") -> str:
@@ -104,8 +107,8 @@ def _card(row: MethodRow, key: str, t: Catalogue) -> Html:
             tag("h3", title, class_="vs-method-name", id=f"{key}-name"),
             status_badge(row.status, t, _status_words(row, t)),
         ),
-        tag("div", _judgement(row, t), class_="vs-method-verdict"),
-        tag("dl", _costs(row, t), class_="vs-method-costs vs-num"),
+        tag("div", judgement(row, t), class_="vs-method-verdict"),
+        tag("dl", costs(row, t), class_="vs-method-costs vs-num"),
         tag("div", _outcome(row, key, t), class_="vs-method-outcome"),
         class_=f"vs-card vs-method vs-method-{row.status}",
         aria_labelledby=f"{key}-name",
@@ -119,7 +122,8 @@ def _status_words(row: MethodRow, t: Catalogue) -> str | None:
     return named("step", row.step, t) if row.status == "running" and row.step else None
 
 
-def _judgement(row: MethodRow, t: Catalogue) -> list[Child]:
+def judgement(row: MethodRow, t: Catalogue) -> list[Child]:
+    """The verdict and the number that settled it; nothing while they are not known."""
     parts: list[Child] = []
     if row.verdict is not None:
         parts.append(verdict_badge(row.verdict, t))
@@ -138,7 +142,8 @@ def _judgement(row: MethodRow, t: Catalogue) -> list[Child]:
     return parts
 
 
-def _costs(row: MethodRow, t: Catalogue) -> list[Html]:
+def costs(row: MethodRow, t: Catalogue) -> list[Html]:
+    """Calls, searches, tokens and time as the entries of a definition list."""
     costs = {
         "calls": integer(row.calls),
         "retrievals": integer(row.retrievals),
@@ -164,7 +169,8 @@ def _outcome(row: MethodRow, key: str, t: Catalogue) -> list[Child]:
         parts.append(tag("p", t("ask.corrected"), class_="vs-label"))
         parts.append(diff_html(row.original, row.answer, row.language, t))
     elif row.answer is not None:
-        label = "ask.unchanged" if row.original else "ask.answer"
+        checked = "ask.unchanged" if row.rewrites else "ask.checked"
+        label = checked if row.original else "ask.answer"
         parts.append(tag("p", t(label), class_="vs-label"))
         parts.append(tag("p", shown(row.answer), class_="vs-answer", dir="auto"))
     elif row.status in ("waiting", "running"):

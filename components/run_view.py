@@ -20,21 +20,28 @@ from pipelines.types import Language, Passage, Token
 
 __all__ = [
     "BASELINES",
+    "CHECKERS",
     "Original",
     "Totals",
     "clock",
     "entity_marks",
     "language_unsupported",
     "marks_of",
+    "method_row",
     "method_rows",
     "original_of",
+    "passages_of",
     "run_status",
+    "settings_of",
     "supporting",
     "totals",
 ]
 
 BASELINES = ("direct", "rag")
 """Methods that answer once and judge nothing."""
+
+CHECKERS = ("slm",)
+"""Methods that judge an answer and leave it as it is."""
 
 _OF_THE_RUN = ("language_unsupported",)
 """Remarks that concern the whole run and are made once, not with every method."""
@@ -105,13 +112,13 @@ def original_of(view: RunView) -> Original | None:
     ranked = sorted(view.methods.values(), key=lambda m: {"direct": 0, "drad": 1}.get(m.name, 2))
     for method in ranked:
         if method.drafts:
-            generation = method.drafts[0].generation
+            generation, text = method.drafts[0].generation, _original(method)
             return Original(
                 method.name,
-                generation.text,
-                generation.tokens or (),
+                text,
+                (generation.tokens or ()) if text == generation.text else (),
                 writing=False,
-                entities=_entities_of(view, generation.text),
+                entities=_entities_of(view, text),
             )
     for method in ranked:
         for step in method.steps:
@@ -125,7 +132,43 @@ def method_rows(view: RunView, now: float | None = None) -> list[MethodRow]:
     """One row for each method asked for, in that order, whether it has begun or not."""
     if view.header is None:
         return []
-    return [_row(view, spec.name, now) for spec in view.header.spec.methods]
+    return [method_row(view, spec.name, now) for spec in view.header.spec.methods]
+
+
+def method_row(view: RunView, name: str, now: float | None = None) -> MethodRow:
+    """The row of a method that was asked for. The run has to have a header."""
+    assert view.header is not None
+    language: Language = view.header.language
+    method = view.methods.get(name)
+    judges, rewrites = name not in BASELINES, name not in CHECKERS
+    if method is None:
+        status: Status = "waiting" if not view.over else "cancelled"
+        return MethodRow(
+            method=name, status=status, language=language, judges=judges, rewrites=rewrites
+        )
+    ended = method.ended if method.ended is not None else clock(view, now)
+    verdict, score = (None, None) if language_unsupported(view) else _judgement(view, method)
+    flags = method.answer.flags if method.answer else ()
+    return MethodRow(
+        method=name,
+        status=_status(view, method),
+        language=language,
+        judges=judges,
+        rewrites=rewrites,
+        verdict=verdict,
+        score=score,
+        calls=len(method.made),
+        cached=sum(call.cached for call in method.calls),
+        retrievals=len(method.searches),
+        tokens=method.tokens,
+        seconds=max(0.0, ended - method.started),
+        original=_original(method) if judges else "",
+        answer=_answer(method, judges=judges),
+        abstained=method.answer is not None and method.answer.abstained,
+        flags=tuple(flag for flag in flags if flag not in _OF_THE_RUN),
+        error=method.error,
+        step=_step(method),
+    )
 
 
 def entity_marks(judged: Iterable[Judged], draft: int) -> list[EntityMark]:
@@ -186,37 +229,6 @@ def _entities_of(view: RunView, text: str) -> tuple[EntityMark, ...]:
     return tuple(entity_marks(drad.judged, 0))
 
 
-def _row(view: RunView, name: str, now: float | None) -> MethodRow:
-    assert view.header is not None
-    language: Language = view.header.language
-    method = view.methods.get(name)
-    if method is None:
-        status: Status = "waiting" if not view.over else "cancelled"
-        return MethodRow(method=name, status=status, language=language)
-    ended = method.ended if method.ended is not None else clock(view, now)
-    verdict, score = (None, None) if language_unsupported(view) else _judgement(view, method)
-    revises = name not in BASELINES
-    flags = method.answer.flags if method.answer else ()
-    return MethodRow(
-        method=name,
-        status=_status(view, method),
-        language=language,
-        verdict=verdict,
-        score=score,
-        calls=len(method.made),
-        cached=len(method.calls) - len(method.made),
-        retrievals=len(method.searches),
-        tokens=method.tokens,
-        seconds=max(0.0, ended - method.started),
-        original=method.drafts[0].after if revises and method.drafts else "",
-        answer=_answer(method, revises=revises),
-        abstained=method.answer is not None and method.answer.abstained,
-        flags=tuple(flag for flag in flags if flag not in _OF_THE_RUN),
-        error=method.error,
-        step=_step(method),
-    )
-
-
 def _status(view: RunView, method: MethodView) -> Status:
     match method.outcome:
         case "ok":
@@ -229,14 +241,21 @@ def _status(view: RunView, method: MethodView) -> Status:
             return "cancelled" if view.over else "running"
 
 
+def _original(method: MethodView) -> str:
+    """What a method started from: as its answer has it, which may have been written in parts."""
+    if method.answer is not None:
+        return method.answer.original
+    return method.drafts[0].after if method.drafts else ""
+
+
 def _step(method: MethodView) -> str:
     return next((step.step for step in reversed(method.steps) if step.outcome is None), "")
 
 
-def _answer(method: MethodView, *, revises: bool) -> str | None:
+def _answer(method: MethodView, *, judges: bool) -> str | None:
     if method.answer is not None:
         return method.answer.text
-    if revises:
+    if judges:
         # Until there is a correction, there is nothing that the original does not show already.
         return method.drafts[-1].after if len(method.drafts) > 1 else None
     if method.drafts:
@@ -246,8 +265,15 @@ def _answer(method: MethodView, *, revises: bool) -> str | None:
 
 def _judgement(view: RunView, method: MethodView) -> tuple[Verdict | None, Score | None]:
     """The verdict on the original, and the number that settled it."""
-    if method.name != "drad":
-        return None, None
+    answers = [event for event in method.judged if event.what == "answer"]
+    if answers:
+        last = answers[-1]
+        return last.verdict, last.scores[0] if last.scores else None
+    return _entities_judged(view, method) if method.name == "drad" else (None, None)
+
+
+def _entities_judged(view: RunView, method: MethodView) -> tuple[Verdict | None, Score | None]:
+    """DRAD's verdict: it judges entities, and a single doubtful one makes the answer doubtful."""
     first = [event for event in method.judged if event.what == "entity" and event.draft == 0]
     detected = any(step.step == "detect" and step.outcome == "ok" for step in method.steps)
     if not detected:

@@ -83,10 +83,13 @@ def gauge(score: Score, t: Catalogue) -> Html:
     )
 
 
-def score_line(score: Score, t: Catalogue, follows: str | None = None) -> str:
+def score_line(
+    score: Score, t: Catalogue, follows: str | None = None, behind: Html | None = None
+) -> str:
     """Name, gauge, "0.42 < 0.60", the consequence, and the formula behind a disclosure.
 
-    `follows` replaces the sentence on what follows from the number.
+    `follows` replaces the sentence on what follows from the number; `behind` shows the calls that
+    the number rests on (see `components.calls.call_list`) and is disclosed with the formula.
     """
     sign = "!" if score.flagged else ("" if score.value is None else "•")
     return tag(
@@ -104,21 +107,25 @@ def score_line(score: Score, t: Catalogue, follows: str | None = None) -> str:
             class_="vs-score-row",
         ),
         tag("p", follows or consequence(score, t), class_="vs-score-follows"),
-        _formula(score, t),
+        _formula(score, t, behind),
         class_="vs-score" + (" vs-score-flagged" if score.flagged else ""),
     )
 
 
-def _formula(score: Score, t: Catalogue) -> Html | None:
-    if not score.formula:
+def _formula(score: Score, t: Catalogue, behind: Html | None) -> Html | None:
+    if not score.formula and behind is None:
         return None
-    key = score.formula if score.formula.startswith("formula.") else f"formula.{score.formula}"
     inputs = t("list.separator").join(two_digits(value) for value in score.inputs)
     return tag(
         "details",
         tag("summary", t("score.formula")),
-        tag("p", t(key), class_="vs-formula"),
+        tag("p", t(_formula_key(score)), class_="vs-formula") if score.formula else None,
         tag("p", t("score.inputs", list=inputs), class_="vs-note vs-num") if inputs else None,
+        behind,
         class_="vs-details",
         data_key=f"formula-{score.name}",
     )
+
+
+def _formula_key(score: Score) -> str:
+    return score.formula if score.formula.startswith("formula.") else f"formula.{score.formula}"

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from components.markup import Child, Html, shown, tag
 from components.messages import Catalogue
 from pipelines.run.pool import Loading
+from pipelines.run.view import RunView
 
-__all__ = ["loading_note", "notice", "section"]
+__all__ = ["illustration_note", "loading_note", "notice", "section"]
 
 
 def section(name: str, title: str, *content: Child) -> Html:
@@ -36,6 +37,21 @@ def notice(text: str, key: str, retry: str | None = None, *, role: str = "note")
             data_value="run",
         )
     return tag("div", tag("p", text), button, class_="vs-notice", role=role, data_key=key)
+
+
+def illustration_note(view: RunView, t: Catalogue) -> Html | None:
+    """Says, for as long as the run is shown, that its replies are not a model's own."""
+    models = view.header.spec.models.values() if view.header else ()
+    if not any(model.kind == "scripted" for model in models):
+        return None
+    return tag(
+        "p",
+        tag("span", "✎", class_="vs-sign", aria_hidden="true"),
+        tag("span", t("illustration.note")),
+        class_="vs-illustration",
+        role="note",
+        data_key="illustration",
+    )
 
 
 def loading_note(loading: Sequence[Loading], t: Catalogue) -> Html | None:

@@ -23,7 +23,18 @@ __all__ = [
 Theme = Literal["light", "dark"]
 
 ASSETS = Path(__file__).parent.parent / "assets"
-_SHEETS = ("tokens", "base", "text", "components", "timeline", "pages")
+_SHEETS = (
+    "tokens",
+    "base",
+    "text",
+    "components",
+    "timeline",
+    "pages",
+    "rowen",
+    "ever",
+    "grounding",
+    "compare",
+)
 _DECLARATION = re.compile(r"^\s*--vs-([a-z0-9-]+):\s*(.+?);\s*$", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=function|class|const)", re.MULTILINE)
 _IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)

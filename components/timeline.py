@@ -14,7 +14,7 @@ from pipelines.types import Message
 
 __all__ = ["CallBar", "CallKind", "axis_end", "pack_rows", "timeline"]
 
-CallKind = Literal["generate", "choose", "score", "retrieve"]
+CallKind = Literal["generate", "choose", "score", "retrieve", "compare"]
 
 _NICE = (1, 2, 3, 5)
 _TICKS = {"1": 5, "2": 4, "3": 3, "5": 5}

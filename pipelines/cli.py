@@ -16,11 +16,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pipelines.cli_models import add_model_options, models_by_role
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.methods import METHODS
-from pipelines.models.probe import probe
+from pipelines.retrieval.web import WEB_SEARCHES
 from pipelines.run.events import Event, RunFinished, event_adapter
-from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
+from pipelines.run.spec import EvidenceSpec, MethodSpec, RunSpec
 from pipelines.run.view import fold
 from pipelines.service import Service
 from pipelines.terminal import Terminal, describe
@@ -51,22 +52,25 @@ async def _with_service(options: argparse.Namespace) -> int:
 
 
 async def _ask(service: Service, options: argparse.Namespace) -> int:
-    key = os.environ.get(options.key_env) if options.key_env else None
     methods = _methods(options.method or ["drad"], options.set)
-    main = await _probed(service, _model(options), key)
-    models = {"main": main}
-    if options.proxy:
-        models["proxy"] = ModelSpec(kind="local", name=options.proxy, model=options.proxy)
+    models, keys = await models_by_role(service, options)
+    search_key = os.environ.get(options.search_key_env or "")
+    if search_key:
+        keys[f"search:{options.web}"] = search_key
     spec = RunSpec(
         question=options.question,
         methods=methods,
         models=models,
-        evidence=EvidenceSpec(library=options.library, mode=options.evidence),
+        evidence=EvidenceSpec(
+            source=options.web or "library",
+            library=options.library,
+            mode=options.evidence,
+            base_url=options.web_url,
+        ),
         language=options.language,
         seed=options.seed,
         reproducible=options.reproducible,
     )
-    keys = {main.name: key} if key else {}
     run_id = await service.start(spec, owner=_OWNER, keys=keys)
     return await _follow(service, run_id, as_json=options.json)
 
@@ -161,27 +165,6 @@ _COMMANDS = {
 }
 
 
-def _model(options: argparse.Namespace) -> ModelSpec:
-    if options.profile == "embedded":
-        return ModelSpec()
-    if not options.model:
-        raise InvalidInputError(
-            f"The profile {options.profile} needs a model.",
-            remedy="Give --model: a file, folder, hub id or the server's name for it.",
-        )
-    return ModelSpec(
-        kind=options.profile, name=options.model, model=options.model, base_url=options.base_url
-    )
-
-
-async def _probed(service: Service, spec: ModelSpec, key: str | None) -> ModelSpec:
-    """The configuration with what a server turns out to be able to do."""
-    if spec.kind != "openai":
-        return spec
-    report = await probe(await service.model(spec, key))
-    return spec.with_capabilities(report.capabilities)
-
-
 def _methods(names: Sequence[str], assignments: Sequence[str]) -> tuple[MethodSpec, ...]:
     settings: dict[str, dict[str, Any]] = {name: {} for name in names}
     for assignment in assignments:
@@ -217,23 +200,14 @@ def _parser() -> argparse.ArgumentParser:
     ask.add_argument(
         "--set", action="append", default=[], metavar="METHOD.SETTING=VALUE", help="a setting"
     )
-    ask.add_argument(
-        "--profile",
-        choices=["embedded", "local", "openai", "scripted"],
-        default="embedded",
-        help="kind of model",
-    )
-    ask.add_argument("--model", default="", help="file, folder, hub id or the server's name for it")
-    ask.add_argument("--base-url", help="address of an OpenAI-compatible server")
-    ask.add_argument(
-        "--proxy",
-        metavar="MODEL",
-        help="local model whose probabilities stand in for those the main model does not give; "
-        "'embedded' for the weights that come along",
-    )
-    ask.add_argument("--key-env", metavar="NAME", help="environment variable that holds the key")
+    add_model_options(ask)
     ask.add_argument("--library", default="sample")
     ask.add_argument("--evidence", choices=["bm25", "dense", "hybrid"], default="hybrid")
+    ask.add_argument(
+        "--web", choices=list(WEB_SEARCHES), help="search the web instead of a library"
+    )
+    ask.add_argument("--web-url", metavar="URL", help="another address of that search")
+    ask.add_argument("--search-key-env", metavar="NAME", help="variable that holds its key")
     ask.add_argument("--language", choices=["en", "zh"], help="default: the question's own")
     ask.add_argument("--seed", type=int, default=0)
     ask.add_argument(

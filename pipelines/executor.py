@@ -12,23 +12,31 @@ from typing import Any
 from pipelines.errors import CapabilityError, InvalidInputError, VeriscopeError
 from pipelines.methods import Method, Need, Question, Settings, get_method
 from pipelines.models.base import Capabilities
-from pipelines.retrieval.base import Retriever
 from pipelines.run.events import RunCancelled, RunFailed, RunFinished, RunStarted
 from pipelines.run.live import LiveRun
-from pipelines.run.pool import Slot
+from pipelines.run.materials import Materials
 from pipelines.run.scope import Scope, unexpected
 from pipelines.run.spec import RunSpec
 from pipelines.run.wrappers import RetryPolicy
 from pipelines.text import detect_language
 from pipelines.types import Answer
 
-__all__ = ["MAX_QUESTION", "Materials", "Plan", "execute", "make_plan", "start_event"]
+__all__ = ["MAX_QUESTION", "Plan", "execute", "make_plan", "start_event"]
 
 MAX_QUESTION = 4000
 """Longest question, in characters: more does not fit a small model's context with passages."""
 
 _ROOT = "run"
-_PACKAGES = ("transformers", "torch", "openai", "xllamacpp", "spacy", "bm25s", "faiss-cpu")
+_PACKAGES = (
+    "transformers",
+    "torch",
+    "openai",
+    "dashscope",
+    "xllamacpp",
+    "spacy",
+    "bm25s",
+    "faiss-cpu",
+)
 _logger = logging.getLogger(__name__)
 
 
@@ -44,14 +52,6 @@ class Plan:
     def needs_evidence(self) -> bool:
         """Whether any method searches."""
         return any(need.reason == "evidence" for m, s in self.methods for need in m.needs(s))
-
-
-@dataclass(frozen=True)
-class Materials:
-    """What a run works with: loaded models by role, and the evidence if any is needed."""
-
-    slots: Mapping[str, Slot]
-    retriever: Retriever | None
 
 
 def make_plan(spec: RunSpec) -> Plan:
@@ -150,8 +150,7 @@ async def _run_method(
         live.recorder,
         method=method.name,
         language=plan.question.language,
-        slots=materials.slots,
-        retriever=materials.retriever,
+        materials=materials,
         span=_ROOT,
         parent=None,
         seed=plan.spec.seed,
@@ -161,7 +160,10 @@ async def _run_method(
     described = {role: can.model_dump(mode="json") for role, can in capabilities.items()}
     try:
         async with root.span(
-            "method", settings=settings.model_dump(mode="json"), models=described
+            "method",
+            settings=settings.model_dump(mode="json"),
+            models=described,
+            embedder=root.embedder,
         ) as scope:
             _check_needs(method, settings, capabilities, materials.retriever is not None)
             answer = await method.run(plan.question, scope, settings)
@@ -189,7 +191,12 @@ def _check_needs(
 def _unmet(method: str, need: Need) -> CapabilityError:
     what, remedy = {
         "model": (f"a {need.role} model", "Choose one under Models."),
+        "verifier": ("a second model as verifier", "Choose one under Models."),
         "evidence": ("a library to search", "Choose one under Evidence."),
+        "languages": (
+            f"a {need.role} model that speaks {', '.join(sorted(need.languages))}",
+            "Choose another model, or another variant among the method's settings.",
+        ),
         "logprobs": (
             f"token probabilities from the {need.role} model",
             "Choose another model, or one of the stand-ins among the method's settings.",

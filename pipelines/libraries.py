@@ -17,9 +17,12 @@ from pipelines.retrieval.index import (
     index_library,
     library_retriever,
 )
+from pipelines.retrieval.lexical import LexicalEmbedder
+from pipelines.retrieval.similarity import EmbedderSimilarity, Similarity
+from pipelines.retrieval.web import WebSearch, build_web_search
 from pipelines.run.pool import Loading
 from pipelines.run.spec import EvidenceSpec
-from pipelines.types import Passage
+from pipelines.types import Language, Passage
 
 __all__ = ["SAMPLE_LIBRARY", "Libraries"]
 
@@ -59,6 +62,7 @@ class Libraries:
         self._open: dict[str, LibraryIndex] = {}
         self._lock = asyncio.Lock()
         self._loading: dict[str, Loading] = {}
+        self._web: dict[tuple[str, str | None, str | None], WebSearch] = {}
 
     @property
     def names(self) -> list[str]:
@@ -69,10 +73,44 @@ class Libraries:
         """What is being indexed right now; safe to call from any thread."""
         return list(self._loading.values())
 
-    def search_in(self, evidence: EvidenceSpec) -> Retriever:
-        """The library's retriever, opened by the first search; raises NotFoundError at once."""
+    def search_in(self, evidence: EvidenceSpec, key: str | None = None) -> Retriever:
+        """What searches the chosen evidence; a library is opened by the first search.
+
+        `key` is for a search of the web that wants one. Raises NotFoundError at once for an
+        unknown library.
+        """
+        if evidence.source != "library":
+            return self._web_search(evidence, key)
         self._folder(evidence.library)
         return _OpenedBySearching(evidence, self)
+
+    async def aclose(self) -> None:
+        """Close the connections of every search of the web."""
+        while self._web:
+            await self._web.popitem()[1].aclose()
+
+    def _web_search(self, evidence: EvidenceSpec, key: str | None) -> WebSearch:
+        # One for all runs with the same key: it bounds how much is asked at the same time.
+        place = (evidence.source, evidence.base_url, key)
+        if place not in self._web:
+            self._web[place] = build_web_search(
+                evidence.source, key=key, base_url=evidence.base_url
+            )
+        return self._web[place]
+
+    def search_by_meaning(self, evidence: EvidenceSpec, language: Language) -> Retriever | None:
+        """A search of the library by vectors, None where there are none in `language`."""
+        embedder = self._find_embedder()
+        if evidence.source != "library" or embedder is None or language not in embedder.languages:
+            return None
+        return _OpenedBySearching(evidence.model_copy(update={"mode": "dense"}), self)
+
+    def similarity(self, language: Language) -> Similarity:
+        """What compares texts in `language`: by meaning where an embedder reads it, else words."""
+        embedder = self._find_embedder()
+        if embedder is None or language not in embedder.languages:
+            embedder = LexicalEmbedder()
+        return EmbedderSimilarity(embedder)
 
     async def retriever(self, evidence: EvidenceSpec) -> Retriever:
         """The library's retriever; its index is built, or brought up to date, at first use."""

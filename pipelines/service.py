@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pipelines.errors import VeriscopeError
-from pipelines.executor import Materials, Plan, execute, make_plan, start_event
+from pipelines.executor import Plan, execute, make_plan, start_event
 from pipelines.libraries import Libraries
 from pipelines.models.base import Model
+from pipelines.recordings import is_recording, load_recording
 from pipelines.run.events import Event, RunCancelled, RunFailed, RunFinished
 from pipelines.run.live import LiveRun, Subscription
+from pipelines.run.materials import Materials
 from pipelines.run.pool import Loading, ModelPool
-from pipelines.run.replay import replay_retriever, replay_slots
+from pipelines.run.replay import replay_materials
 from pipelines.run.spec import EvidenceSpec, ModelSpec, RunSpec
 from pipelines.run.trace import Trace
 from pipelines.run.wrappers import RetryPolicy
@@ -29,7 +31,10 @@ from pipelines.store import RunStore, new_run_id
 __all__ = ["Service"]
 
 Keys = Mapping[str, str]
-"""Keys by model name. They live in memory for as long as the run, and are never recorded."""
+"""Keys by model name, or by "search:" and the name of a search of the web.
+
+They live in memory for as long as the run, and are never recorded.
+"""
 
 
 class Service:
@@ -94,7 +99,7 @@ class Service:
         live = self._live.get(run_id)
         if live is not None and live.owner == owner:
             return live.subscribe()
-        trace = await asyncio.to_thread(self.store.load, run_id, owner)
+        trace = await self.load(run_id, owner=owner)
         return Subscription(trace.events, lambda: None)
 
     async def stop(
@@ -114,7 +119,9 @@ class Service:
         return True
 
     async def load(self, run_id: str, *, owner: str) -> Trace:
-        """What was recorded of a run, whether it has ended or not."""
+        """What was recorded of a run, whether it has ended or not; samples are everybody's."""
+        if is_recording(run_id):
+            return await asyncio.to_thread(load_recording, run_id)
         live = self._live.get(run_id)
         if live is not None and live.owner == owner:
             return live.trace()
@@ -151,6 +158,7 @@ class Service:
             await self.stop(run_id, owner=live.owner, reason="shutdown")
         await asyncio.gather(*self._chores, return_exceptions=True)
         await self.pool.aclose()
+        await self.libraries.aclose()
         await asyncio.to_thread(self.store.close)
 
     async def _begin(self, plan: Plan, owner: str, keys: Keys, source: Trace | None) -> str:
@@ -163,7 +171,7 @@ class Service:
 
         async def materials() -> Materials:
             if source is not None:
-                return Materials(replay_slots(source), replay_retriever(source))
+                return replay_materials(source)
             return await self._materials(plan, keys)
 
         live.task = asyncio.create_task(execute(live, plan, materials, self._retry))
@@ -175,21 +183,31 @@ class Service:
         return run_id
 
     async def _materials(self, plan: Plan, keys: Keys) -> Materials:
-        retriever = None
+        evidence, language = plan.spec.evidence, plan.question.language
+        retriever = by_meaning = None
         if plan.needs_evidence:
-            retriever = self.libraries.search_in(plan.spec.evidence)
+            retriever = self.libraries.search_in(evidence, keys.get(f"search:{evidence.source}"))
+            by_meaning = self.libraries.search_by_meaning(evidence, language)
             # The index is opened while the models are loaded and the first texts written.
-            self._chore(self._open_library(plan.spec.evidence))
+            self._chore(self._open_library(evidence))
         roles = plan.spec.models
-        slots = await asyncio.gather(
-            *(self.pool.get(spec, keys.get(spec.name)) for spec in roles.values())
+        models = list(dict.fromkeys(roles.values()))
+        loaded = await asyncio.gather(
+            *(self.pool.get(spec, keys.get(spec.name)) for spec in models)
         )
-        return Materials(dict(zip(roles, slots, strict=True)), retriever)
+        slots = dict(zip(models, loaded, strict=True))
+        return Materials(
+            slots={role: slots[spec] for role, spec in roles.items()},
+            retriever=retriever,
+            by_meaning=by_meaning,
+            similarity=self.libraries.similarity(language),
+        )
 
     async def _open_library(self, evidence: EvidenceSpec) -> None:
         # What goes wrong is told by the first search, which runs into it again.
-        with suppress(VeriscopeError):
-            await self.libraries.retriever(evidence)
+        if evidence.source == "library":
+            with suppress(VeriscopeError):
+                await self.libraries.retriever(evidence)
 
     async def _keep(self, live: LiveRun, kept: asyncio.Queue[Event]) -> None:
         """Store events as they come, several at a time, and let the run go after the last."""

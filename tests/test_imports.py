@@ -30,8 +30,12 @@ LAYERS = (
         "pipelines.service",
         "pipelines.engine",
         "pipelines.terminal",
+        "pipelines.cli_models",
         "pipelines.cli",
         "pipelines.calibrate",
+        "pipelines.recordings",
+        "pipelines.record",
+        "pipelines.walkthroughs",
         "pipelines.__main__",
     ),
 )

@@ -15,6 +15,7 @@ from app.parts import (
     take_error,
     whole_page,
 )
+from app.screens.samples import draw_samples
 from app.screens.setup import draw_setup, fold_setup
 from app.session import language, messages
 from app.view_component import Action, show_html
@@ -41,6 +42,9 @@ def show() -> None:
     if watched is not None:
         _fill_in(watched.view)
     _question_row(t)
+    if watched is not None:
+        with st.popover(t("samples.title"), key="samples", width="content"):
+            draw_samples(t, place="more")
     draw_setup(t, expanded=watched is None)
     refusal = _refusal(t)
     if refusal is not None:
@@ -54,6 +58,7 @@ def show() -> None:
         area(running=running)
     elif problem is None and refusal is None:
         st.html(tag("p", t("ask.empty"), class_="workbench-empty"))
+        draw_samples(t, place="empty")
 
 
 def _fill_in(view: RunView) -> None:

@@ -7,7 +7,7 @@ from typing import cast
 import streamlit as st
 
 from app import session
-from app.choices import ROLES, assumed_capabilities, known_models, model_select
+from app.choices import assumed_capabilities, known_models, model_select
 from app.engine import engine
 from app.parts import page_title, remember_error, section_title, show_error, take_error
 from app.probing import Check, begin_check, current_check, forget_check, with_findings
@@ -17,9 +17,14 @@ from components.messages import Catalogue
 from components.model_view import model_facts, probe_table
 from components.sections import loading_note
 from pipelines.errors import InvalidInputError, VeriscopeError
-from pipelines.run.spec import BUILT_IN, ModelKind, ModelSpec
+from pipelines.run.spec import BUILT_IN, ROLES, ModelKind, ModelSpec
 
-_KINDS: tuple[ModelKind, ...] = ("openai", "local")
+_KINDS: tuple[ModelKind, ...] = ("openai", "dashscope", "local")
+_ADDRESSES = {
+    "openai": "http://localhost:8000/v1",
+    "dashscope": "https://dashscope.aliyuncs.com/api/v1",
+}
+"""What an address looks like, for the kinds that have one and take a key."""
 _BUILT_IN = frozenset(spec.name for spec in BUILT_IN)
 _FIELDS = ("name", "model", "address", "key")
 
@@ -30,9 +35,10 @@ def show() -> None:
     page_title(t("models.title"), t("models.note"))
     models = known_models()
     section_title(t("models.roles"))
-    for column, role in zip(st.columns(len(ROLES)), ROLES, strict=True):
-        with column:
-            model_select(t(f"role.{role}").capitalize(), role, models, t)
+    for start in range(0, len(ROLES), 3):
+        for column, role in zip(st.columns(3), ROLES[start : start + 3], strict=True):
+            with column:
+                model_select(t(f"role.{role}").capitalize(), role, models, t)
     check = current_check()
     section_title(t("models.known"))
     for spec in models.values():
@@ -48,7 +54,7 @@ def _model(spec: ModelSpec, check: Check | None, t: Catalogue) -> None:
         ):
             facts = model_facts(spec, assumed_capabilities(spec), t)
             show_html(facts, key=f"facts-{_slug(spec)}", language=t.language)
-            if spec.kind == "openai":
+            if spec.kind in _ADDRESSES:
                 st.text_input(
                     t("models.key"),
                     type="password",
@@ -115,18 +121,16 @@ def _add(check: Check | None, t: Catalogue) -> None:
             format_func=lambda kind: t(f"models.kind.{kind}"),
             key="new.kind",
         )
-        remote = kind == "openai"
+        address = _ADDRESSES.get(kind)
         st.caption(t(f"models.kind.{kind}.note"))
         left, right = st.columns(2)
         with left:
             st.text_input(t("models.name"), key="new.name", placeholder="Qwen3-4B")
-            if remote:
-                st.text_input(
-                    t("models.address"), key="new.address", placeholder="http://localhost:8000/v1"
-                )
+            if address:
+                st.text_input(t("models.address"), key="new.address", placeholder=address)
         with right:
             st.text_input(t(f"models.model.{kind}"), key="new.model")
-            if remote:
+            if address:
                 st.text_input(
                     t("models.key"),
                     key="new.key",
@@ -161,7 +165,7 @@ def _described() -> ModelSpec:
         kind=kind,
         name=given["name"] or given["model"],
         model=given["model"],
-        base_url=(given["address"] or None) if kind == "openai" else None,
+        base_url=(given["address"] or None) if kind in _ADDRESSES else None,
     )
 
 
@@ -219,7 +223,7 @@ def _keep_key(spec: ModelSpec) -> None:
 
 
 def _key(spec: ModelSpec) -> str | None:
-    return session.keys_for({"main": spec}).get(spec.name)
+    return session.key_for(spec)
 
 
 def _slug(spec: ModelSpec) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC
 from functools import partial
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -19,6 +20,12 @@ from components.numbers import duration
 from components.verdict import Status, status_badge
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.store import RunSummary
+
+TO_COMPARE = "_compare.wanted"
+"""Where the session keeps the runs that were picked until the Compare page takes them."""
+
+MOST_COMPARED = 6
+"""Columns that can still be read beside each other."""
 
 _PAGE = 20
 _SHOWN = "runs.shown"
@@ -55,16 +62,40 @@ def show() -> None:
     runs = engine().service.store.list(owner(), limit=limit + 1, text=text or None)
     if not runs:
         st.html(tag("p", t("runs.none_found" if text else "runs.none"), class_="workbench-empty"))
+    else:
+        _compare_button([run.id for run in runs[:limit]], t)
     for run in runs[:limit]:
         _row(run, t)
     if len(runs) > limit:
         st.button(t("runs.more"), on_click=_show_more)
 
 
+def _compare_button(runs: Sequence[str], t: Catalogue) -> None:
+    picked = [run for run in runs if st.session_state.get(_pick_key(run))]
+    st.button(
+        t("runs.compare.count", count=len(picked)) if picked else t("runs.compare"),
+        key="compare",
+        disabled=not 1 <= len(picked) <= MOST_COMPARED,
+        help=t("runs.compare.note", most=MOST_COMPARED),
+        on_click=_compare,
+        args=(picked,),
+    )
+
+
+def _compare(runs: Sequence[str]) -> None:
+    st.session_state[TO_COMPARE] = list(runs)
+    go_to("compare")
+
+
+def _pick_key(run_id: str) -> str:
+    return f"pick-{run_id}"
+
+
 def _row(run: RunSummary, t: Catalogue) -> None:
     with st.container(
         border=True, horizontal=True, vertical_alignment="center", key=f"card-run-{run.id}"
     ):
+        st.checkbox(t("runs.compare.pick"), key=_pick_key(run.id), label_visibility="collapsed")
         st.html(_summary(run, t))
         with st.container(horizontal=True, width="content", gap="small"):
             st.button(t("action.open"), key=f"open-{run.id}", on_click=_open, args=(run.id,))
@@ -92,7 +123,7 @@ def _summary(run: RunSummary, t: Catalogue) -> str:
     methods = t("list.separator").join(named("method", name, t) for name in run.methods)
     facts = (
         methods,
-        _when(run),
+        local_time(run),
         duration(run.duration, t),
         t("counter.calls", count=run.model_calls),
     )
@@ -104,7 +135,7 @@ def _summary(run: RunSummary, t: Catalogue) -> str:
     )
 
 
-def _when(run: RunSummary) -> str:
+def local_time(run: RunSummary) -> str:
     """The start in the visitor's own time."""
     try:
         zone = ZoneInfo(st.context.timezone or "UTC")

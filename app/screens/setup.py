@@ -6,19 +6,26 @@ import streamlit as st
 
 from app.choices import (
     EVIDENCE_MODES,
+    EVIDENCE_SOURCES,
     SETTINGS,
+    USE_HISTORY,
+    chosen_methods,
     chosen_models,
     known_models,
     model_select,
     unmet_need,
 )
 from app.engine import engine
+from app.session import has_search_key, keep_search_key
 from app.settings_form import draw_settings
 from components.messages import Catalogue
 from pipelines.methods import METHODS
+from pipelines.retrieval.web import needs_key
+from pipelines.run.spec import ROLES
 
 __all__ = ["draw_setup", "fold_setup"]
 
+_IN_A_ROW = 3
 _SETUP = "setup"
 _SETTINGS = "settings"
 
@@ -34,11 +41,10 @@ def draw_setup(t: Catalogue, *, expanded: bool) -> None:
     if _SETUP not in st.session_state:
         st.session_state[_SETUP] = expanded
     with st.expander(t("ask.setup"), key=_SETUP, on_change="rerun"):
-        columns = st.columns([1, 1, 1, 1.15], gap="medium")
-        for column, name in zip(columns, METHODS, strict=False):
-            with column, st.container(key=f"choice-{name}"):
-                _method(name, t)
-        with columns[-1]:
+        methods, sources = st.columns([3, 1.2], gap="medium")
+        with methods:
+            _methods(t)
+        with sources:
             _sources(t)
     with st.expander(t("ask.settings"), key=_SETTINGS, on_change="rerun"):
         titles = [t(f"method.{name}.title") for name in METHODS]
@@ -46,6 +52,13 @@ def draw_setup(t: Catalogue, *, expanded: bool) -> None:
         for tab, (name, method) in zip(tabs, METHODS.items(), strict=True):
             with tab, st.container(key=f"settings-{name}"):
                 draw_settings(method, t, scope=SETTINGS)
+                if name == "slm":
+                    st.toggle(
+                        t("setting.slm.use_history"),
+                        key=USE_HISTORY,
+                        help=t("setting.slm.use_history.help"),
+                        persist_state="session",
+                    )
         with run_tab:
             _run_settings(t)
 
@@ -69,6 +82,15 @@ def _run_settings(t: Catalogue) -> None:
     )
 
 
+def _methods(t: Catalogue) -> None:
+    names = list(METHODS)
+    for start in range(0, len(names), _IN_A_ROW):
+        columns = st.columns(_IN_A_ROW, gap="medium")
+        for column, name in zip(columns, names[start : start + _IN_A_ROW], strict=False):
+            with column, st.container(key=f"choice-{name}"):
+                _method(name, t)
+
+
 def _method(name: str, t: Catalogue) -> None:
     need = unmet_need(METHODS[name], chosen_models())
     st.checkbox(
@@ -82,14 +104,18 @@ def _method(name: str, t: Catalogue) -> None:
 
 
 def _sources(t: Catalogue) -> None:
-    model_select(t("ask.model"), "main", known_models(), t)
+    models = known_models()
+    model_select(t("ask.model"), "main", models, t)
+    _other_models(t)
     left, right = st.columns(2, gap="small")
+    libraries = engine().service.libraries.names
+    web = [source for source in EVIDENCE_SOURCES if source != "library"]
     with left:
-        st.selectbox(
+        place = st.selectbox(
             t("ask.evidence"),
-            engine().service.libraries.names,
+            [*libraries, *web],
             key="evidence.library",
-            format_func=lambda name: t(f"library.{name}") if t.has(f"library.{name}") else name,
+            format_func=lambda name: _place(name, t),
             persist_state="session",
         )
     with right:
@@ -99,5 +125,48 @@ def _sources(t: Catalogue) -> None:
             index=EVIDENCE_MODES.index("hybrid"),
             key="evidence.mode",
             format_func=lambda mode: t(f"evidence.mode.{mode}"),
+            disabled=place in web,
             persist_state="session",
         )
+    if place in web:
+        _web_search(place, t)
+
+
+def _other_models(t: Catalogue) -> None:
+    """Second opinions, for the methods that are ticked and make use of them."""
+    used = {role for name in chosen_methods() for role in METHODS[name].roles}
+    roles = [role for role in ROLES if role in used]
+    if not roles:
+        return
+    with st.popover(t("models.others"), key="other-models", width="stretch"):
+        for role in roles:
+            model_select(t(f"role.{role}").capitalize(), role, known_models(), t)
+    models = chosen_models()
+    for role in roles:
+        if models.get(role) == models["main"]:
+            st.caption(t("models.same", role=t(f"role.{role}")))
+
+
+def _place(name: str, t: Catalogue) -> str:
+    if name in EVIDENCE_SOURCES:
+        return t("evidence.web", name=t(f"evidence.web.{name}"))
+    return t(f"library.{name}") if t.has(f"library.{name}") else name
+
+
+def _web_search(name: str, t: Catalogue) -> None:
+    st.caption(t("evidence.web.note"))
+    if needs_key(name):
+        st.text_input(
+            t("evidence.key", name=t(f"evidence.web.{name}")),
+            type="password",
+            key=f"search-key.{name}",
+            help=t("evidence.key.note"),
+            autocomplete="off",
+            placeholder=t("models.key.kept") if has_search_key(name) else None,
+            on_change=_keep_search_key,
+            args=(name,),
+        )
+
+
+def _keep_search_key(name: str) -> None:
+    keep_search_key(name, st.session_state.pop(f"search-key.{name}", "") or "")

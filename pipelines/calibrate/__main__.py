@@ -1,7 +1,7 @@
-"""`python -m pipelines.calibrate drad`: derive theta_2 and write it down with its provenance.
+"""`python -m pipelines.calibrate METHOD`: derive what a paper leaves open, with its provenance.
 
-The file holds the value, the model, data and criterion it comes from, and what it was worth on
-questions it was not fitted on. For equal inputs it is the same apart from the date.
+The file holds the values, the model, data and criterion they come from, and what they were worth
+on records they were not fitted on. For equal inputs it is the same apart from the date.
 """
 
 from __future__ import annotations
@@ -11,33 +11,39 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import date
 from math import log
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from pipelines.calibrate import drad, wikibio
+from pipelines.calibrate import drad, haarag, slm, slm_data, wikibio, xquad
 from pipelines.calibrate.answers import Answered, Progress, answer_all, sample_questions
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.libraries import Libraries
 from pipelines.models.embedded import EMBEDDED_NAME, gguf_path, is_available
 from pipelines.prompts import load_prompts
+from pipelines.retrieval.embedders import default_embedder
+from pipelines.retrieval.lexical import LexicalEmbedder
+from pipelines.run.pool import ModelPool
 from pipelines.run.spec import ModelSpec
 from pipelines.service import Service
 from pipelines.text import EntityRecognizer
+from pipelines.types import Language
 
 __all__ = ["main"]
 
-_OUT = Path(__file__).parents[2] / "assets" / "calibration" / "drad.json"
+_OUT = Path(__file__).parents[2] / "assets" / "calibration"
+
+Derive = Callable[[argparse.Namespace], Coroutine[Any, Any, dict[str, Any]]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns 0, 1 when it failed, 2 for unusable input."""
     options = _parser().parse_args(arguments)
     try:
-        content = asyncio.run(_derive(options))
+        content = asyncio.run(options.derive(options))
     except VeriscopeError as error:
         print(f"veriscope: {error}", file=sys.stderr)
         return 2 if isinstance(error, InvalidInputError) else 1
@@ -80,6 +86,56 @@ async def _derive(options: argparse.Namespace) -> dict[str, Any]:
             "report": found["report"],
         }
     }
+
+
+async def _derive_slm(options: argparse.Namespace) -> dict[str, Any]:
+    spec = _model(options)
+    records = slm_data.load_qa(options.qa)
+    halves = [
+        slm_data.answers_of(slm_data.evenly(records[start::2], max(1, options.records // 2)))
+        for start in (0, 1)
+    ]
+    pool = ModelPool()
+    try:
+        slot = await pool.get(spec, os.environ.get(options.key_env) if options.key_env else None)
+        progress = _progress("answers")
+        judged = await slm_data.judge_answers(
+            slot.model, [*halves[0], *halves[1]], progress=progress
+        )
+    finally:
+        await pool.aclose()
+    fitted, reported = judged[: len(halves[0])], judged[len(halves[0]) :]
+    found = slm.fit(fitted, reported)
+    return {
+        "judges": {spec.name: {"en": {**found["scale"], "prompt": load_prompts("slm").hash}}},
+        "thresholds": found["thresholds"],
+        "model": _described(spec, []),
+        "data": f"{len(judged)} answers to {len(judged) // 2} of the {len(records)} questions of"
+        f" {options.qa.name}, every n-th of each half: the right and a hallucinated one, judged"
+        " with the knowledge that settles them as context; nearly all have one sentence, for which"
+        " every mean is the same",
+        "fitted_on": "even-numbered records (0, 2, 4, ...); the odd-numbered ones report",
+        "criteria": slm.CRITERIA,
+        "prompt": f"slm {load_prompts('slm').hash}",
+        "date": options.date.isoformat(),
+        "report": {**found["report"], "paper": slm.PAPER},
+    }
+
+
+async def _derive_haarag(options: argparse.Namespace) -> dict[str, Any]:
+    articles: dict[Language, list[xquad.Article]] = {
+        "en": xquad.load_articles(options.xquad),
+        "zh": xquad.load_articles(options.xquad_zh),
+    }
+    records = slm_data.load_qa(options.qa)
+    found: dict[str, Any] = {}
+    for embedder in filter(None, (default_embedder(), LexicalEmbedder())):
+        for language in sorted(embedder.languages):
+            entry = haarag.derive(
+                embedder, articles[language], records, language, options.date.isoformat()
+            )
+            found.setdefault(embedder.name, {})[language] = entry
+    return found
 
 
 async def _answers(options: argparse.Namespace, spec: ModelSpec) -> list[Answered]:
@@ -128,7 +184,7 @@ def _described(spec: ModelSpec, answers: Sequence[Answered]) -> str:
     elif spec.kind == "local":
         parts = ["llama.cpp" if spec.model.lower().endswith(".gguf") else "transformers"]
     else:
-        parts = ["OpenAI protocol"]
+        parts = ["DashScope" if spec.kind == "dashscope" else "OpenAI protocol"]
     for k in sorted({k for each in answers for k in each.top_k}, key=lambda k: k or 0):
         parts.append(
             "full-vocabulary entropy"
@@ -169,22 +225,46 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m pipelines.calibrate", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("drad", help="DRAD's entropy threshold theta_2")
-    command.add_argument(
-        "--profile", choices=["embedded", "local", "openai"], default="embedded", help="the model"
-    )
-    command.add_argument("--model", default="", help="file, folder, hub id or the server's name")
-    command.add_argument("--base-url", help="address of an OpenAI-compatible server")
-    command.add_argument("--key-env", metavar="NAME", help="environment variable with the key")
+    _add_common(command, _derive, "drad.json")
     command.add_argument(
         "--wikibio", type=Path, metavar="FILE", help="SelfCheckGPT's annotations, to report on too"
     )
+    command = commands.add_parser("slm", help="a judge's scale, and the SLM check's thresholds")
+    _add_common(command, _derive_slm, "slm.json")
+    command.add_argument("--qa", type=Path, metavar="FILE", required=True, help="HaluEval's QA")
     command.add_argument(
-        "--out", type=Path, default=_OUT, metavar="FILE", help="default: the shipped file"
+        "--records", type=int, default=200, metavar="N", help="most records judged (200)"
+    )
+    command = commands.add_parser("haarag", help="HAARAG's thresholds for each embedder")
+    command.set_defaults(derive=_derive_haarag)
+    _add_output(command, "haarag.json")
+    for name, text in (("--xquad", "XQuAD in English"), ("--xquad-zh", "XQuAD in Chinese")):
+        command.add_argument(name, type=Path, metavar="FILE", required=True, help=text)
+    command.add_argument("--qa", type=Path, metavar="FILE", required=True, help="HaluEval's QA")
+    return parser
+
+
+def _add_common(command: argparse.ArgumentParser, derive: Derive, out: str) -> None:
+    command.set_defaults(derive=derive)
+    command.add_argument(
+        "--profile",
+        choices=["embedded", "local", "openai", "dashscope"],
+        default="embedded",
+        help="the model",
+    )
+    command.add_argument("--model", default="", help="file, folder, hub id or the server's name")
+    command.add_argument("--base-url", help="address of a model server")
+    command.add_argument("--key-env", metavar="NAME", help="environment variable with the key")
+    _add_output(command, out)
+
+
+def _add_output(command: argparse.ArgumentParser, out: str) -> None:
+    command.add_argument(
+        "--out", type=Path, default=_OUT / out, metavar="FILE", help="default: the shipped file"
     )
     command.add_argument(
         "--date", type=date.fromisoformat, default=date.today(), help="default: today"
     )
-    return parser
 
 
 if __name__ == "__main__":

@@ -8,11 +8,17 @@ from pipelines.errors import InvalidInputError
 from pipelines.methods.base import Decision, Method, Need, Question, Settings
 from pipelines.methods.direct import Direct
 from pipelines.methods.drad import Drad
+from pipelines.methods.ever import Ever
+from pipelines.methods.haarag import Haarag
 from pipelines.methods.rag import Rag
+from pipelines.methods.rowen import Rowen
+from pipelines.methods.slm import Slm
 
 __all__ = ["METHODS", "Decision", "Method", "Need", "Question", "Settings", "get_method"]
 
-METHODS: dict[str, Method[Any]] = {method.name: method for method in (Direct(), Rag(), Drad())}
+METHODS: dict[str, Method[Any]] = {
+    method.name: method for method in (Direct(), Rag(), Rowen(), Drad(), Ever(), Haarag(), Slm())
+}
 """Every method this installation knows, in the order screens list them."""
 
 

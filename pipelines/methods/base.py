@@ -40,10 +40,14 @@ class Question(Frozen):
 
 
 class Need(Frozen):
-    """Something a method cannot do without. `reason` is a catalogue key under `need.*`."""
+    """Something a method cannot do without. `reason` is a catalogue key under `need.*`.
 
-    reason: Literal["evidence", "logprobs", "proxy", "model"]
+    `languages` are those the model of `role` must speak, for the reason "languages".
+    """
+
+    reason: Literal["evidence", "logprobs", "proxy", "model", "verifier", "languages"]
     role: str = "main"
+    languages: frozenset[Language] = frozenset()
 
     def unmet(self, models: Mapping[str, Capabilities], *, has_evidence: bool) -> bool:
         """Whether what is at hand does not serve this need."""
@@ -52,7 +56,12 @@ class Need(Frozen):
         if self.role not in models:
             return True
         can = models[self.role]
-        return {"logprobs": not can.logprobs, "proxy": not can.scores}.get(self.reason, False)
+        lacking = {
+            "logprobs": not can.logprobs,
+            "proxy": not can.scores,
+            "languages": not self.languages <= can.languages,
+        }
+        return lacking.get(self.reason, False)
 
 
 class Decision(Frozen):
@@ -60,20 +69,26 @@ class Decision(Frozen):
 
     `flagged` says whether a hallucination was found and `score` is the number that settled it.
     `answer` is known when every step it rests on was recorded; otherwise `diverges_at` names the
-    first step (a draft's number) from which the run would go another way, and a new run is needed.
+    first step (a draft's number) from which the run would go another way, and a new run is needed;
+    `reason` says why (a catalogue key under `diverges.*`).
     """
 
     flagged: bool
     score: Score | None = None
     answer: Answer | None = None
     diverges_at: int | None = None
+    reason: str = ""
     detail: dict[str, Any] = Field(default_factory=dict)
 
 
 class Method(ABC, Generic[S]):
-    """A published way to detect or correct hallucinations, or a baseline for one."""
+    """A published way to detect or correct hallucinations, or a baseline for one.
+
+    `roles` are the roles beside "main" that it makes use of when they are given to a model.
+    """
 
     name: ClassVar[str]
+    roles: ClassVar[tuple[str, ...]] = ()
     settings_type: type[S]
     prompts: ClassVar[tuple[Prompts, ...]] = ()
 

@@ -25,6 +25,7 @@ class Drad(Method[DradSettings]):
     """Real-time hallucination detection and self-correction by external knowledge."""
 
     name = "drad"
+    roles = ("proxy",)
     settings_type = DradSettings
     prompts = (PROMPTS, load_prompts("direct"))
 

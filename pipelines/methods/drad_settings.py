@@ -10,7 +10,10 @@ from pipelines.calibration import calibrated
 from pipelines.methods.base import Settings
 from pipelines.methods.rhd import EntityPooling, EntropyPooling, Thresholds
 
-__all__ = ["DradSettings"]
+__all__ = ["DRAD_DECIDABLE", "DradSettings"]
+
+DRAD_DECIDABLE = ("theta_1", "theta_2", "pooling", "entropy_pooling", "skip_repeats")
+"""The settings that a recorded run is decided again for, without a call."""
 
 
 class DradSettings(Settings):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from pipelines.errors import CapabilityError
 from pipelines.types import Choice, Frozen, Generation, Language, Message, Token
@@ -15,7 +15,8 @@ class Capabilities(Frozen):
 
     `top_logprobs` is the largest number of alternatives the backend reports per token, None for
     the full vocabulary; `prefill` says that a final assistant message is continued rather than
-    answered; `scores` that a given text can be teacher-forced.
+    answered; `scores` that a given text can be teacher-forced; `judges` is False where its verdicts
+    were measured to be worth no more than chance.
     """
 
     languages: frozenset[Language] = frozenset({"en"})
@@ -26,6 +27,7 @@ class Capabilities(Frozen):
     prefill: bool = False
     scores: bool = False
     full_entropy: bool = False
+    judges: bool = True
 
 
 class GenerationRequest(Frozen):
@@ -76,6 +78,13 @@ class ScoreRequest(Frozen):
 ModelRequest = GenerationRequest | ChoiceRequest | ScoreRequest
 
 
+class SimilarityRequest(Frozen):
+    """Ask an embedder for the cosine of every text of `left` with every text of `right`."""
+
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+
+
 class Delta(Frozen):
     """A piece of text as it is written; `tokens` carry offsets in the whole text so far.
 
@@ -95,9 +104,11 @@ class Model(ABC):
     """A language model. Backends implement `generate`; the rest has defaults built on it.
 
     A failed call raises one of `pipelines.errors`; cancelling the awaiting task ends the work.
+    What an `illustration` answers was written by hand.
     """
 
     name: str
+    illustration: ClassVar[bool] = False
 
     @property
     @abstractmethod

@@ -14,6 +14,8 @@ __all__ = ["EMBEDDED_WEIGHTS", "MODEL_KINDS", "Progress", "build_model"]
 EMBEDDED_WEIGHTS = "embedded"
 """The `local` model of this name is the embedded one, run by transformers: it can score texts."""
 
+_SAMPLES = Path(__file__).parents[2] / "sample_data"
+
 Progress = Callable[[str, float], None]
 """Is told the stage of loading and how far it is, in [0, 1]."""
 
@@ -50,6 +52,7 @@ def _embedded_weights(name: str, progress: Progress) -> Model:
         name=name,
         gguf_file=weights.name,
         languages=("en",),
+        judges=False,
         progress=progress,
     )
     model.load()
@@ -85,16 +88,33 @@ def _openai(
     return OpenAIModel(name=name, model=model, base_url=base_url, api_key=key, **overrides)
 
 
-def _scripted(*, progress: Progress, name: str, model: str, **_: Any) -> Model:
+def _dashscope(
+    *,
+    progress: Progress,
+    name: str,
+    model: str,
+    base_url: str | None,
+    key: str | None,
+    **overrides: Any,
+) -> Model:
+    from pipelines.models.dashscope_model import DashScopeModel
+
+    return DashScopeModel(name=name, model=model, base_url=base_url, api_key=key, **overrides)
+
+
+def _scripted(*, progress: Progress, name: str, model: str, **unused: Any) -> Model:
     from pipelines.models.scripted import ScriptedModel
 
-    return ScriptedModel.from_file(Path(model), name=name)
+    # "#role" picks one of several models of a file; a relative path is one of the samples.
+    path, _, role = model.partition("#")
+    return ScriptedModel.from_file(_SAMPLES / path, role=role, name=name)
 
 
 MODEL_KINDS: dict[str, Callable[..., Model]] = {
     "embedded": _embedded,
     "local": _local,
     "openai": _openai,
+    "dashscope": _dashscope,
     "scripted": _scripted,
 }
 """Every kind of model, with what builds it."""

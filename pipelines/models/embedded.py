@@ -114,7 +114,8 @@ class _ServedModel(OpenAIModel):
 class EmbeddedModel(_ServedModel):
     """SmolLM2-135M-Instruct, the model that needs neither key nor download. English only.
 
-    Blocks while it loads. All instances share one server, which runs until the process ends.
+    Blocks while it loads. All instances share one server, which runs until the process ends. Asked
+    to judge, it was measured to be no better than chance (assets/calibration/slm.json).
     """
 
     def __init__(
@@ -130,6 +131,7 @@ class EmbeddedModel(_ServedModel):
             languages=("en",),
             progress=progress,
         )
+        self._capabilities = self._capabilities.model_copy(update={"judges": False})
 
 
 class GgufModel(_ServedModel):

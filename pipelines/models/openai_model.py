@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 import httpx2
 import openai
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-from pipelines.errors import AuthenticationError, CapabilityError, InvalidInputError
+from pipelines.errors import CapabilityError
+from pipelines.models.address import read_address, usable_key
 from pipelines.models.base import Capabilities, Delta, GenerationRequest, Model, Watcher
 from pipelines.models.gate import CallGate
 from pipelines.models.openai_errors import ErrorReader, server_words
@@ -23,7 +23,6 @@ __all__ = ["DEFAULT_BASE_URL", "OpenAIModel", "PrefillStyle"]
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 
 _CONNECT_SECONDS = 10.0
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class OpenAIModel(Model):
@@ -71,9 +70,14 @@ class OpenAIModel(Model):
     ) -> None:
         self.name = name
         self._model = model
-        self._base_url, host, self._on_this_machine = _address(base_url or DEFAULT_BASE_URL)
-        self.provider = provider or host
-        self._key = _usable_key(api_key, self.provider)
+        address = read_address(
+            base_url or DEFAULT_BASE_URL,
+            endpoint="/chat/completions",
+            example="https://example.com/v1",
+        )
+        self._base_url, self._on_this_machine = address.url, address.on_this_machine
+        self.provider = provider or address.host
+        self._key = usable_key(api_key, self.provider)
         alternatives = 20 if top_logprobs is None else top_logprobs
         self._capabilities = Capabilities(
             languages=frozenset(("en", "zh") if languages is None else languages),
@@ -92,7 +96,7 @@ class OpenAIModel(Model):
         self._gate = gate or CallGate()
         self._refused: set[str] = set()
         self._errors = ErrorReader(
-            name=name, model=model, provider=self.provider, host=host, key=self._key
+            name=name, model=model, provider=self.provider, host=address.host, key=self._key
         )
         # A connection belongs to the event loop it was opened in.
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, openai.AsyncOpenAI] = (
@@ -306,30 +310,3 @@ def _usage(answer: ChatCompletion | ChatCompletionChunk) -> Usage:
     return Usage(
         prompt_tokens=usage.prompt_tokens or 0, completion_tokens=usage.completion_tokens or 0
     )
-
-
-def _address(url: str) -> tuple[str, str, bool]:
-    """The base URL, its host for messages, and whether that is this machine."""
-    url = url.strip().rstrip("/").removesuffix("/chat/completions")
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        parts, host, port = urlsplit(""), None, None
-    if parts.scheme not in ("http", "https") or not host or parts.username or parts.query:
-        raise InvalidInputError(
-            "The address of the model server is not a web address.",
-            remedy="Enter it like https://example.com/v1, without a key in it.",
-        )
-    return url, f"{host}:{port}" if port else host, host in _LOOPBACK
-
-
-def _usable_key(key: str | None, provider: str) -> str | None:
-    key = (key or "").strip()
-    if not key.isascii() or not key.isprintable() or " " in key:
-        raise AuthenticationError(
-            "The key holds characters that no key has.",
-            remedy="Copy it again, without quotes or spaces.",
-            provider=provider,
-        )
-    return key or None

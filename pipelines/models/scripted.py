@@ -40,8 +40,9 @@ class ScriptedModel(Model):
 
     Texts come as written: `max_tokens`, `stop` and the temperature change nothing. Tokens are given
     when log-probabilities are asked for. Watched text comes token by token, `pace` seconds apart
-    when set. Without `capabilities` it offers all that a script can hold. `requests` lists what it
-    was asked. Raises MissingReplyError when no reply fits.
+    when set; other replies take as long as they would to be read. Without `capabilities` it offers
+    all that a script can hold. `requests` lists what it was asked. Raises MissingReplyError when no
+    reply fits.
     """
 
     illustration = True
@@ -80,8 +81,10 @@ class ScriptedModel(Model):
         return cls([read_reply(place, entry) for place, entry in enumerate(replies, 1)], **options)
 
     @classmethod
-    def from_file(cls, path: Path, **options: Any) -> Self:
-        """From a JSON file: a list of replies, or `{"name": ..., "replies": [...]}`.
+    def from_file(cls, path: Path, *, role: str = "", **options: Any) -> Self:
+        """From a JSON file: a list of replies, or `{"name": ..., "pace": ..., "replies": [...]}`.
+
+        With a `role`, from a file that holds such an object for each role under "models".
 
         Raises InvalidInputError when the file cannot be read or a reply is wrong.
         """
@@ -92,8 +95,12 @@ class ScriptedModel(Model):
                 f"The script {path.name} cannot be read as JSON.",
                 remedy="Check that the file exists and is valid JSON.",
             ) from error
+        if role and isinstance(script, Mapping):
+            models = script.get("models")
+            script = models.get(role) if isinstance(models, Mapping) else None
         if isinstance(script, Mapping):
-            options = {"name": script.get("name", path.stem)} | options
+            known = {key: script[key] for key in ("name", "pace") if key in script}
+            options = {"name": path.stem} | known | options
             script = script.get("replies")
         if not isinstance(script, list):
             raise InvalidInputError(
@@ -130,12 +137,16 @@ class ScriptedModel(Model):
         ]
         if watch is not None:
             written[0] = await self._show(written[0], watch)
+        elif self._pace:
+            await self._sleep(self._pace * len(_WORD.findall(written[0].text)))
         return tuple(written)
 
     async def choose(self, request: ChoiceRequest) -> Choice:
         """The scripted probabilities, or the option that a scripted text names."""
         self.requests.append(request)
         labels = [option.label for option in request.options]
+        if self._pace:
+            await self._sleep(self._pace * len(labels))
         reply = self._take(
             request.messages,
             lambda one: bool(one.drafts()) if one.choice is None else set(one.choice) <= {*labels},

@@ -8,7 +8,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from pipelines.models.base import Delta, GenerationRequest, ModelRequest, Watcher
+from pipelines.models.base import (
+    Delta,
+    GenerationRequest,
+    ModelRequest,
+    SimilarityRequest,
+    Watcher,
+)
 from pipelines.types import Generation, Token
 
 __all__ = ["Cache", "Gate", "request_key"]
@@ -17,7 +23,7 @@ T = TypeVar("T")
 Generations = tuple[Generation, ...]
 
 
-def request_key(request: ModelRequest) -> str:
+def request_key(request: ModelRequest | SimilarityRequest) -> str:
     """What two requests share exactly when they ask the same."""
     return f"{type(request).__name__}:{request.model_dump_json()}"
 

@@ -12,7 +12,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from pipelines.errors import ErrorInfo
-from pipelines.models.base import ChoiceRequest, GenerationRequest, ScoreRequest
+from pipelines.models.base import (
+    ChoiceRequest,
+    GenerationRequest,
+    ScoreRequest,
+    SimilarityRequest,
+)
 from pipelines.run.spec import RunSpec
 from pipelines.types import Answer, Choice, Frozen, Generation, Language, Passage, Token
 
@@ -67,13 +72,14 @@ class ModelCalled(EventBase):
 
     `started` is in seconds since the run started; `queued` is how much of the duration was spent
     waiting for a free place; `in_flight` how many calls the model was busy with, this one
-    included, over all runs.
+    included, over all runs. An embedder's call has the role "embedder" and carries
+    `similarities`: cosines in [-1, 1], one row for each text of the request's left side.
     """
 
     kind: Literal["model_called"] = "model_called"
     role: str
     model: str
-    request: Annotated[GenerationRequest | ChoiceRequest | ScoreRequest, Field()]
+    request: GenerationRequest | ChoiceRequest | ScoreRequest | SimilarityRequest
     attempt: int
     cached: bool = False
     started: float
@@ -81,16 +87,21 @@ class ModelCalled(EventBase):
     in_flight: int = 1
     generations: tuple[Generation, ...] = ()
     choice: Choice | None = None
+    similarities: tuple[tuple[float, ...], ...] | None = None
     error: ErrorInfo | None = None
 
 
 class Retrieved(EventBase):
-    """One search and what it found; an empty list is a valid result."""
+    """One search and what it found; an empty list is a valid result.
+
+    `by_meaning` says that passages were wanted by their vectors, whatever the chosen search.
+    """
 
     kind: Literal["retrieved"] = "retrieved"
     retriever: str
     query: str
     k: int
+    by_meaning: bool = False
     started: float
     passages: tuple[Passage, ...]
     error: ErrorInfo | None = None
@@ -108,7 +119,8 @@ class TokenWritten(EventBase):
 class Score(Frozen):
     """A number with its meaning: flagged when it lies on the wrong side of its threshold.
 
-    `bad` says which side that is; `formula` is a catalogue key, `inputs` the numbers it used.
+    `bad` says which side that is; `formula` is a catalogue key, `inputs` the numbers it used and
+    `behind` the spans whose calls they came from (none: the span in which it was recorded).
     """
 
     name: str
@@ -120,13 +132,16 @@ class Score(Frozen):
     high: float | None = 1.0
     formula: str = ""
     inputs: tuple[float, ...] = ()
+    behind: tuple[str, ...] = ()
 
 
 class Judged(EventBase):
-    """A verdict on a piece of text (an entity, a sentence, a pair of answers).
+    """A verdict on a piece of text: an entity, a sentence, a pair of answers, or "answer".
 
-    `start` and `end` are offsets in the text of the step's current draft; `draft` counts the
-    drafts of the method from 0 (the original).
+    A method that checks its original answer ends the checking with a verdict on "answer", whose
+    first score is the number that settled it: this is what overviews show. `start` and `end` are
+    offsets in the text of the step's current draft; `draft` counts the method's drafts from 0 (the
+    original).
     """
 
     kind: Literal["judged"] = "judged"

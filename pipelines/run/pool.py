@@ -19,11 +19,14 @@ Build = Callable[[ModelSpec, str | None, Callable[[str, float], None]], Model]
 
 @dataclass
 class Slot:
-    """A loaded model with what its callers share: places and answered requests."""
+    """A loaded model with what its callers share: places and answered requests.
+
+    Without a cache every request is made: an illustration is played from the start each time.
+    """
 
     model: Model
     gate: Gate = field(default_factory=lambda: Gate(16))
-    cache: Cache = field(default_factory=Cache)
+    cache: Cache | None = field(default_factory=Cache)
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,8 @@ class Loading:
 
 class ModelPool:
     """Loads each configured model once and keeps it.
+
+    An illustration is loaded anew each time: what is left of its script belongs to one run.
 
     A key is part of what identifies a model here, hashed, so that two people with their own keys
     never share a slot, its cache or its connections.
@@ -56,9 +61,10 @@ class ModelPool:
         """The slot of `spec`, loaded first if need be; raises what loading raises."""
         identity = self._identity(spec, key)
         async with self._locks.setdefault(identity, asyncio.Lock()):
-            if identity not in self._slots:
-                self._slots[identity] = await self._load(identity, spec, key)
-            return self._slots[identity]
+            slot = self._slots.get(identity) or await self._load(identity, spec, key)
+            if not slot.model.illustration:
+                self._slots[identity] = slot
+            return slot
 
     def identities(self) -> list[str]:
         """What tells the loaded models apart; holds no key."""
@@ -76,7 +82,8 @@ class ModelPool:
 
         progress("load", 0.0)
         try:
-            return Slot(await asyncio.to_thread(self._build, spec, key, progress))
+            model = await asyncio.to_thread(self._build, spec, key, progress)
+            return Slot(model, cache=None) if model.illustration else Slot(model)
         finally:
             self._loading.pop(identity, None)
 

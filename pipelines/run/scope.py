@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,9 +13,10 @@ from pipelines.models.base import (
     GenerationRequest,
     Model,
     ModelRequest,
+    SimilarityRequest,
     Watcher,
 )
-from pipelines.retrieval.base import Retriever
+from pipelines.retrieval.similarity import Matrix
 from pipelines.run.events import (
     EventBase,
     Judged,
@@ -26,7 +27,7 @@ from pipelines.run.events import (
     SpanStarted,
     TokenWritten,
 )
-from pipelines.run.pool import Slot
+from pipelines.run.materials import Materials
 from pipelines.run.recorder import Recorder
 from pipelines.run.wrappers import CANCELLED, Cached, Recorded, Retried, RetryPolicy, Streamed
 from pipelines.types import Answer, Generation, Language, Message, Passage
@@ -35,10 +36,7 @@ __all__ = ["Scope"]
 
 
 class Scope:
-    """One span of a run. Everything done through it is recorded under that span.
-
-    `slots` maps a role to a loaded model; `retriever` is None when no evidence was chosen.
-    """
+    """One span of a run. Everything done through it is recorded under that span."""
 
     def __init__(
         self,
@@ -46,8 +44,7 @@ class Scope:
         *,
         method: str,
         language: Language,
-        slots: Mapping[str, Slot],
-        retriever: Retriever | None,
+        materials: Materials,
         span: str,
         parent: str | None,
         seed: int = 0,
@@ -59,24 +56,33 @@ class Scope:
         self.seed = seed
         self.reproducible = reproducible
         self._recorder = recorder
-        self._slots = slots
-        self._retriever = retriever
+        self._materials = materials
         self._span = span
         self._parent = parent
         self._retry = retry or RetryPolicy()
         self._ended = False
 
+    @property
+    def id(self) -> str:
+        """The span, as a score names what is behind it."""
+        return self._span
+
     def has_model(self, role: str) -> bool:
         """Whether a model was chosen for `role`."""
-        return role in self._slots
+        return role in self._materials.slots
+
+    def same_model(self, role: str, other: str = "main") -> bool:
+        """Whether two roles were given to one and the same loaded model."""
+        slots = self._materials.slots
+        return role in slots and other in slots and slots[role] is slots[other]
 
     def model(self, role: str = "main") -> Model:
         """The model of `role`: recorded, retried, cached, and shown while it writes."""
-        if role not in self._slots:
+        if role not in self._materials.slots:
             raise CapabilityError(
                 f"No model was chosen as {role}.", remedy="Choose one under Models and run again."
             )
-        slot = self._slots[role]
+        slot = self._materials.slots[role]
         recorded = Recorded(slot.model, slot.gate, role, self._emit, self._recorder.now)
 
         def on_hit(request: ModelRequest, **reply: Any) -> None:
@@ -91,9 +97,10 @@ class Scope:
                 **reply,
             )
 
-        return Streamed(
-            Cached(Retried(recorded, self._retry), slot.cache, on_hit), self._show_written
-        )
+        calls: Model = Retried(recorded, self._retry)
+        if slot.cache is not None:
+            calls = Cached(calls, slot.cache, on_hit)
+        return Streamed(calls, self._show_written)
 
     def request(self, messages: Sequence[Message], **options: Any) -> GenerationRequest:
         """A generation request with the run's seed and reproducibility."""
@@ -109,9 +116,16 @@ class Scope:
         generations = await self.model(role).generate(request, watch or (lambda _: None))
         return generations[0]
 
-    async def search(self, query: str, k: int) -> list[Passage]:
-        """Search the chosen evidence; failures are recorded, then raised."""
-        if self._retriever is None:
+    async def search(self, query: str, k: int, *, by_meaning: bool = False) -> list[Passage]:
+        """Search the chosen evidence; failures are recorded, then raised.
+
+        `by_meaning` asks for the passages whose vectors are nearest; where there are none in the
+        question's language, the chosen search stands in.
+        """
+        retriever = self._materials.retriever
+        if by_meaning:
+            retriever = self._materials.by_meaning or retriever
+        if retriever is None:
             raise CapabilityError(
                 "No evidence was chosen.", remedy="Choose a library under Evidence and run again."
             )
@@ -119,14 +133,15 @@ class Scope:
         passages: list[Passage] = []
         error: VeriscopeError | None = None
         try:
-            passages = await self._retriever.search(query, k)
+            passages = await retriever.search(query, k)
         except VeriscopeError as raised:
             error = raised
         self._emit(
             Retrieved,
-            retriever=self._retriever.name,
+            retriever=retriever.name,
             query=query,
             k=k,
+            by_meaning=by_meaning,
             started=started,
             passages=tuple(passages),
             error=error.info() if error else None,
@@ -134,6 +149,43 @@ class Scope:
         if error:
             raise error
         return passages
+
+    @property
+    def embedder(self) -> str | None:
+        """Whose cosines `similarities` gives; None where nothing can compare texts."""
+        similarity = self._materials.similarity
+        return None if similarity is None else similarity.name
+
+    async def similarities(self, left: Sequence[str], right: Sequence[str]) -> Matrix:
+        """The cosine of every text of `left` with every text of `right`, in [-1, 1]."""
+        similarity = self._materials.similarity
+        if similarity is None:
+            raise CapabilityError(
+                "Nothing here can compare texts in this language.",
+                remedy="Install an embedding model that reads it, or choose another method.",
+            )
+        request = SimilarityRequest(left=tuple(left), right=tuple(right))
+        started = self._recorder.now()
+        outcome: dict[str, Any] = {}
+        try:
+            outcome["similarities"] = await similarity.compare(request.left, request.right)
+        except VeriscopeError as error:
+            outcome["error"] = error.info()
+            raise
+        except asyncio.CancelledError:
+            outcome["error"] = CANCELLED
+            raise
+        finally:
+            self._emit(
+                ModelCalled,
+                role="embedder",
+                model=similarity.name,
+                request=request,
+                attempt=1,
+                started=started,
+                **outcome,
+            )
+        return outcome["similarities"]
 
     def judged(self, **fields: Any) -> Judged:
         """Record a verdict."""
@@ -150,8 +202,7 @@ class Scope:
             self._recorder,
             method=self.method,
             language=self.language,
-            slots=self._slots,
-            retriever=self._retriever,
+            materials=self._materials,
             span=self._recorder.new_span(),
             parent=self._span,
             seed=self.seed,

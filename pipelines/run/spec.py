@@ -9,15 +9,22 @@ from pydantic import Field
 from pipelines.models.base import Capabilities
 from pipelines.types import Frozen, Language
 
-ModelKind = Literal["embedded", "local", "openai", "scripted"]
+ModelKind = Literal["embedded", "local", "openai", "dashscope", "scripted"]
 EvidenceMode = Literal["bm25", "dense", "hybrid"]
+EvidenceSource = Literal["library", "serper", "duckduckgo", "wikipedia"]
+
+JUDGES = ("judge_1", "judge_2", "judge_3")
+"""The roles of small models that judge an answer."""
+
+ROLES = ("main", "verifier", *JUDGES, "proxy")
+"""Every role a model can be given: writer, second opinion, judges, scorer of given texts."""
 
 
 class ModelSpec(Frozen):
     """A configured model. Keys are never part of it: they travel beside the spec, per session.
 
     `model` is the provider's id, a hub id, a folder, a GGUF file or a script, by kind; `name` is
-    what people see; `base_url` is for `openai`. `top_logprobs`, `prefill` and `languages` override
+    what people see; `base_url` is a server's. `top_logprobs`, `prefill` and `languages` override
     what the backend assumes, normally with what the capability probe found. The kind `local` with
     the model "embedded" runs the embedded weights by transformers, which can score a given text.
     """
@@ -56,10 +63,20 @@ BUILT_IN: tuple[ModelSpec, ...] = (
 
 
 class EvidenceSpec(Frozen):
-    """Where passages come from: a library and how it is searched."""
+    """Where passages come from: a library and how it is searched, or a search of the web.
 
+    `base_url` is another address of the web search than its public one.
+    """
+
+    source: EvidenceSource = "library"
     library: str = "sample"
     mode: EvidenceMode = "hybrid"
+    base_url: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What people see: the library, or the web search."""
+        return self.library if self.source == "library" else self.source
 
 
 class MethodSpec(Frozen):
@@ -72,8 +89,8 @@ class MethodSpec(Frozen):
 class RunSpec(Frozen):
     """Everything that determines a run.
 
-    `language` None lets the question decide. `models` maps a role ("main", "verifier", "proxy") to
-    a model; "main" must be there.
+    `language` None lets the question decide. `models` maps a role (see `ROLES`) to a model; "main"
+    must be there.
     """
 
     question: str

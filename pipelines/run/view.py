@@ -42,6 +42,7 @@ class StepView:
     step: str
     started: float
     detail: dict[str, object]
+    parent: str | None = None
     ended: float | None = None
     outcome: Outcome | None = None
     text: str = ""
@@ -74,8 +75,8 @@ class MethodView:
 
     @property
     def made(self) -> tuple[ModelCalled, ...]:
-        """Calls that reached the model: attempts that were not answered from the cache."""
-        return tuple(call for call in self.calls if not call.cached)
+        """Calls that reached a language model: not from the cache, and not an embedder's."""
+        return tuple(c for c in self.calls if not c.cached and c.role != "embedder")
 
     @property
     def tokens(self) -> int:
@@ -159,7 +160,11 @@ def _reduce_method(method: MethodView, event: MethodEvent) -> MethodView:
     match event:
         case SpanStarted():
             step = StepView(
-                span=event.span, step=event.step, started=event.time, detail=event.detail
+                span=event.span,
+                step=event.step,
+                started=event.time,
+                detail=event.detail,
+                parent=event.parent,
             )
             return replace(method, steps=(*method.steps, step))
         case SpanEnded() if event.span == method.span:

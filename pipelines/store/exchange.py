@@ -42,8 +42,8 @@ _LINE_ENDS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 class Header(Frozen):
     """The first line of an exported run."""
 
-    format: Literal["veriscope-run"] = "veriscope-run"
-    version: Literal[1] = 1
+    format: Literal["veriscope-run"]
+    version: Literal[1]
 
 
 class Limits(Frozen):
@@ -56,7 +56,7 @@ class Limits(Frozen):
 
 def export_lines(trace: Trace) -> Iterator[str]:
     """The lines of `trace`, each with its line end."""
-    for value in (Header(), *trace.events):
+    for value in (Header(format="veriscope-run", version=1), *trace.events):
         yield json.dumps(to_json(value), ensure_ascii=False).translate(_LINE_ENDS) + "\n"
 
 

@@ -31,9 +31,12 @@ def refuse_keys(spec: ModelSpec) -> None:
 
 
 def refuse_keys_in_run(spec: RunSpec) -> None:
-    """`refuse_keys` for every model of a run."""
+    """`refuse_keys` for every model of a run, and for the address of its search of the web."""
     for model in spec.models.values():
         refuse_keys(model)
+    if spec.evidence.base_url is not None:
+        # Wikipedia's address may hold the language as a placeholder.
+        _refuse_in_address(spec.evidence.base_url.replace("{language}", "en"))
 
 
 def _refuse_in_address(address: str) -> None:
@@ -54,13 +57,13 @@ def _refuse_in_address(address: str) -> None:
 
 def _found_key(what: str) -> InvalidInputError:
     return InvalidInputError(
-        f"The model's configuration {what}.",
+        f"The configuration {what}.",
         remedy="Take it out and give the key in the field for keys: keys are never stored.",
     )
 
 
 def _not_an_address() -> InvalidInputError:
     return InvalidInputError(
-        "The model's address cannot be read.",
+        "The address cannot be read.",
         remedy="Write it as http://host:port/v1 or https://host/v1.",
     )

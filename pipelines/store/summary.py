@@ -56,7 +56,8 @@ class RunSummary(Tally):
 def tally(events: Sequence[Event], before: Tally | None = None) -> Tally:
     """The counts of `before` with `events`, which follow on it, added."""
     before = before or Tally()
-    calls = [event for event in events if isinstance(event, ModelCalled)]
+    # An embedder compares texts; it is not asked anything.
+    calls = [e for e in events if isinstance(e, ModelCalled) and e.role != "embedder"]
     cached = sum(call.cached for call in calls)
     verdicts: Counter[Verdict] = Counter(before.verdicts)
     verdicts.update(event.verdict for event in events if isinstance(event, Judged))

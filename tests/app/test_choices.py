@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Iterator
+from pathlib import Path
 
-from app.choices import assumed_capabilities, examples
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import engine as engines
+from app.choices import EVIDENCE_SOURCES, assumed_capabilities, examples
 from app.probing import bare, with_findings
+from pipelines.engine import Engine
+from pipelines.methods import METHODS
 from pipelines.models.base import Capabilities
 from pipelines.models.probe import ProbeReport
-from pipelines.run.spec import ModelKind, ModelSpec
+from pipelines.run.spec import ROLES, EvidenceSpec, ModelKind, ModelSpec, RunSpec
 from pipelines.text import detect_language
+
+ME = "a" * 48
 
 SERVER = ModelSpec(kind="openai", name="n", model="m", base_url="http://h/v1")
 FOUND = ProbeReport(
@@ -69,3 +78,66 @@ def test_no_probabilities_are_kept_as_none_at_all():
 def test_a_local_model_knows_by_itself_but_for_its_languages():
     local = ModelSpec(kind="local", name="n", model="/m")
     assert with_findings(local, FOUND) == local.model_copy(update={"languages": ("en", "zh")})
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
+    """An engine whose visitor saved a server."""
+    monkeypatch.setenv("VERISCOPE_DATA", str(tmp_path))
+    opened = Engine(engines.data_folder())
+    monkeypatch.setitem(engines._engines, engines.data_folder(), opened)
+    opened.service.store.models.save(ME, SERVER)
+    yield opened
+    opened.close()
+
+
+def chosen(*methods: str, **state: object) -> RunSpec:
+    """The run that the session's state describes, with `methods` ticked and no others."""
+
+    def script() -> None:
+        import streamlit as st
+
+        from app.choices import chosen_spec
+
+        st.session_state["result"] = chosen_spec("Who?")
+
+    test = AppTest.from_function(script, default_timeout=30)
+    ticks = {f"method.{name}": name in methods for name in METHODS}
+    for key, value in {"_owner": ME, **ticks, **state}.items():
+        test.session_state[key] = value
+    test.run()
+    assert not test.exception
+    return test.session_state["result"]
+
+
+SCORER = "SmolLM2-135M-Instruct (transformers)"
+EVERY_ROLE = {f"model.{role}": SCORER for role in ROLES}
+
+
+def test_a_run_is_given_only_the_roles_that_its_methods_use(engine: Engine):
+    assert set(chosen("direct", **EVERY_ROLE).models) == {"main"}
+    assert set(chosen("direct", "drad", **EVERY_ROLE).models) == {"main", "proxy"}
+
+
+def test_every_role_is_given_its_own_model(engine: Engine):
+    spec = chosen("drad", **{"model.main": "n", "model.proxy": SCORER})
+    assert spec.models["main"] == SERVER
+    assert (spec.models["proxy"].kind, spec.models["proxy"].name) == ("local", SCORER)
+
+
+def test_a_model_that_is_gone_leaves_the_default_and_no_second_one(engine: Engine):
+    spec = chosen("drad", **{"model.main": "gone", "model.proxy": "gone"})
+    assert spec.models == {"main": ModelSpec()}
+
+
+def test_the_sample_library_is_searched_unless_something_else_is_chosen(engine: Engine):
+    assert chosen("direct").evidence == EvidenceSpec()
+    spec = chosen("direct", **{"evidence.library": "mine", "evidence.mode": "bm25"})
+    assert spec.evidence == EvidenceSpec(library="mine", mode="bm25")
+    assert spec.evidence.source == "library"
+
+
+@pytest.mark.parametrize("source", [one for one in EVIDENCE_SOURCES if one != "library"])
+def test_a_search_of_the_web_is_chosen_like_a_library(engine: Engine, source: str):
+    evidence = chosen("direct", **{"evidence.library": source}).evidence
+    assert (evidence.source, evidence.name, evidence.base_url) == (source, source, None)

@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from app import engine as engines
 from pipelines.engine import Engine
+from pipelines.methods import METHODS
 from pipelines.models.scripted import ScriptedModel
 from pipelines.run.pool import ModelPool
 from pipelines.run.spec import BUILT_IN, MethodSpec, ModelSpec, RunSpec
@@ -87,7 +88,7 @@ def test_a_page_is_drawn_for_a_new_visitor(engine: Engine, name: str):
 
 def test_a_question_is_asked_and_its_run_is_in_the_address(engine: Engine):
     test = page("ask").run()
-    for method in ("rag", "drad"):
+    for method in set(METHODS) - {"direct"}:
         test.checkbox(key=f"method.{method}").uncheck()
     test.text_input(key="question").input(QUESTION)
     test.button(key="run").click().run()
@@ -116,7 +117,7 @@ def test_what_cannot_be_asked_is_told_and_kept(engine: Engine, question: str, sa
 
 def test_no_method_is_told_until_there_is_one(engine: Engine):
     test = page("ask").run()
-    for method in ("direct", "rag", "drad"):
+    for method in METHODS:
         test.checkbox(key=f"method.{method}").uncheck()
     test.text_input(key="question").input(QUESTION)
     test.button(key="run").click().run()
@@ -166,9 +167,24 @@ def test_a_model_is_saved_with_its_key_in_the_session_only(engine: Engine, tmp_p
     assert not test.exception
     assert [spec.name for spec in engine.service.store.models.list(ME)] == ["mine"]
     assert test.text_input(key="new.key").value == ""
-    assert test.session_state["_keys"] == {("mine", "http://localhost:8000/v1"): "secret-of-mine"}
+    assert test.session_state["_keys"] == {
+        ("openai", "mine", "http://localhost:8000/v1"): "secret-of-mine"
+    }
     stored = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"secret-of-mine" not in stored
+
+
+def test_dashscope_needs_no_address(engine: Engine):
+    test = page("models", **{"new.kind": "dashscope"}).run()
+    assert "aliyuncs.com" in test.text_input(key="new.address").placeholder
+    test.text_input(key="new.model").input("qwen-plus")
+    test.text_input(key="new.key").input("secret-of-mine")
+    test.button(key="new-save").click().run()
+    assert not test.exception
+    (saved,) = engine.service.store.models.list(ME)
+    assert (saved.kind, saved.name, saved.base_url) == ("dashscope", "qwen-plus", None)
+    assert "secret-of-mine" in test.session_state["_keys"].values()
+    assert test.text_input(key=f"key-{saved.name.encode().hex()}").value == ""
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,8 @@
 """Every component on one page: what the browser tests open and the screenshots show."""
 
+from components.agreement import agreement_strip
+from components.calls import call_list
+from components.compare_view import CompareColumn, compare_view
 from components.counters import counters
 from components.diff import diff_html
 from components.entities import entity_table
@@ -11,13 +14,46 @@ from components.method_card import method_cards
 from components.scores import score_line
 from components.timeline import timeline
 from components.verdict import VERDICT_SIGNS, verdict_badge
-from pipelines.types import Language
+from pipelines.models.base import ChoiceRequest, SimilarityRequest
+from pipelines.run.spec import ModelSpec
+from pipelines.types import Choice, Language
 from tests.components import samples as s
+from tests.components.recorded import ORIGINAL, Record, full_method
 
 
 def section(title: str, *content: str) -> Html:
     """A headed part of the page."""
     return tag("section", tag("h2", title), *content, class_="vs-stack")
+
+
+def recorded() -> Record:
+    """A run whose answer is corrected, with a call of every kind that is shown otherwise."""
+    scripted = {"main": ModelSpec(kind="scripted", name="By hand")}
+    record = Record("direct", "drad", models=scripted)
+    record.begin("direct").draft("direct").end("direct", ORIGINAL)
+    record.search("drad", s.PASSAGE)
+    full_method(record, "drad", "doubtful", flags=("weak_judge",))
+    return record
+
+
+def columns() -> list[CompareColumn]:
+    view = recorded().finish()
+    return [CompareColumn(view, "direct"), CompareColumn(view, "drad")]
+
+
+def behind(t: Catalogue) -> list[Html]:
+    """Calls of every kind, opened as a visitor would."""
+    record = recorded()
+    choice = Choice(probabilities={"true": 0.7, "false": 0.2}, other_mass=0.1, source="logprobs")
+    asked = ChoiceRequest(messages=(), options=())
+    compared = SimilarityRequest(left=("one", "two"), right=("three",))
+    calls = [
+        record.call("drad"),
+        record.call("drad", request=asked, choice=choice, generations=()),
+        record.call("drad", request=compared, similarities=((0.5,), (0.25,)), generations=()),
+        record.search("drad", s.PASSAGE),
+    ]
+    return [call_list(calls, t, id="behind")]
 
 
 def gallery(language: Language = "en") -> Html:
@@ -27,7 +63,9 @@ def gallery(language: Language = "en") -> Html:
     parts = [
         tag("h1", t("app.name")),
         counters(t, status="running", seconds=4.1, calls=12, retrievals=2, tokens=1696),
-        section(t("ask.results"), method_cards(s.ROWS, t)),
+        section(
+            t("ask.results"), agreement_strip(s.ROWS, s.TEXT, t) or "", method_cards(s.ROWS, t)
+        ),
         section(
             t("ask.original"),
             heatmap(s.TEXT, s.TOKENS, s.ENTITIES, t=t, id="heat"),
@@ -48,5 +86,7 @@ def gallery(language: Language = "en") -> Html:
         ),
         section(t("ask.timeline"), timeline(s.calls(), t, now=2.4)),
         section(t("evidence.title"), evidence(s.EVIDENCE, t)),
+        section(t("score.formula"), *behind(t)),
+        section(t("compare.title"), compare_view(columns(), t)),
     ]
     return tag("div", parts, class_="vs-sections")

@@ -34,7 +34,11 @@ async def test_a_finished_run_shows_everything(t: Catalogue):
     assert len(page.all(".vs-bar")) == 3
     headings = [node.text() for node in page.all(".vs-section-title")]
     assert headings == ["Original answer", "Results by method", "Calls over time", "Evidence"]
-    assert page.one(".vs-steps-link").attributes["data-value"] == "drad"
+    links = {
+        node.text(): node.attributes["data-value"]
+        for node in page.one(".vs-steps-links").all("button")
+    }
+    assert links == {"DRAD step by step": "drad", "Compare the answers": "compare"}
 
 
 async def test_places_are_reserved_from_the_beginning(t: Catalogue):

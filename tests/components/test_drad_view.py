@@ -62,6 +62,30 @@ async def test_a_correction_is_told_step_by_step(t: Catalogue):
     assert len(page.all(".vs-diff-side")) == 2
 
 
+async def test_a_number_leads_to_the_call_that_wrote_what_it_is_about(t: Catalogue):
+    outcome = await drad_outcome()
+    behind = decided(outcome, t).one(".vs-section-decision").one(".vs-behind")
+    assert behind.one(".vs-turn-reply").one("pre").text() == DRAFT
+    (step,) = read(steps_view(view_of(outcome.trace), t)).all(".vs-step")
+    assert [node.one(".vs-turn-reply").text("vs-label") for node in step.all(".vs-behind")] == [
+        DRAFT
+    ]
+
+
+async def test_what_a_correction_wrote_rests_on_its_search_and_call(t: Catalogue):
+    # The first correction writes everything anew, so the second is about a name it wrote.
+    outcome = await drad_outcome(theta_1=0.95)
+    first, second = (
+        step.one(".vs-behind")
+        for step in read(steps_view(view_of(outcome.trace), t)).all(".vs-step")
+    )
+    assert first.all("summary")[0].text() == "The one call behind this"
+    assert [node.text() for node in second.all("summary")][:2] == [
+        "The 2 calls behind this",
+        "Search · shelf",
+    ]
+
+
 async def test_without_a_doubt_there_is_no_step(t: Catalogue):
     page = read(steps_view(view_of((await drad_outcome(theta_1=0.1)).trace), t))
     assert page.all(".vs-step") == []

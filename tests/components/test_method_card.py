@@ -90,10 +90,16 @@ def test_cards_keep_order_and_keys(t: Catalogue) -> None:
         "methods-rag",
         "methods-rowen",
     ]
-    assert [node.text() for node in page.all("h3")] == ["Direct", "DRAD", "RAG", "rowen"]
+    assert [node.text() for node in page.all("h3")] == ["Direct", "DRAD", "RAG", "Rowen"]
 
 
 def test_calls_from_the_cache_are_told_apart(t: Catalogue) -> None:
     page = card(t, replace(s.ROWS[0], calls=0, cached=2))
     assert "2 calls were answered from the cache" in page.one(".vs-method-outcome").text()
     assert "cache" not in card(t, s.ROWS[0]).text()
+
+
+def test_a_check_leaves_the_answer_and_says_so(t: Catalogue) -> None:
+    checked = card(t, replace(s.ROWS[1], answer=s.TEXT, rewrites=False))
+    assert checked.one(".vs-label").text() == "Answer, checked, not rewritten"
+    assert checked.all("del") == []

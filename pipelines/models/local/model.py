@@ -61,6 +61,7 @@ class LocalModel(Model):
         dtype: str | None = None,
         max_batch: int | None = None,
         languages: Iterable[Language] | None = None,
+        judges: bool = True,
         thinking: bool = False,
         progress: Progress | None = None,
     ) -> None:
@@ -82,6 +83,7 @@ class LocalModel(Model):
             prefill=True,
             scores=True,
             full_entropy=True,
+            judges=judges,
         )
         self._batcher: Batcher | None = None
         self._starting = threading.Lock()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import log
 from typing import Any
 
 from pipelines.errors import VeriscopeError
-from pipelines.executor import Materials, Plan, execute, start_event
+from pipelines.executor import Plan, execute, start_event
 from pipelines.methods import Method, Question
 from pipelines.models.base import (
     Capabilities,
@@ -19,8 +19,10 @@ from pipelines.models.base import (
     Watcher,
 )
 from pipelines.retrieval.base import Retriever
+from pipelines.retrieval.similarity import Similarity
 from pipelines.run.events import Event, Judged, ModelCalled, Retrieved, Revised, SpanStarted
 from pipelines.run.live import LiveRun
+from pipelines.run.materials import Materials
 from pipelines.run.pool import Slot
 from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.run.trace import Trace
@@ -184,19 +186,26 @@ async def run_method(
     *,
     shelf: Shelf | None = None,
     proxy: Model | None = None,
+    models: Mapping[str, Model] | None = None,
+    by_meaning: Retriever | None = None,
+    similarity: Similarity | None = None,
+    retry: RetryPolicy | None = None,
     **settings: Any,
 ) -> Outcome:
-    """Run `method` alone, to its end."""
+    """Run `method` alone, to its end. `models` are those beside "main", by role."""
     chosen = MethodSpec(name=method.name, settings=settings)
     spec = RunSpec(question=question, methods=(chosen,))
     asked = Question(text=question, language=detect_language(question))
     plan = Plan(spec, asked, ((method, method.settings(settings)),))
     live = LiveRun("run", "owner", lambda _: None)
     start_event(live, plan, 0.0)
-    slots = {"main": Slot(model)} | ({"proxy": Slot(proxy)} if proxy else {})
+    by_role = {"main": model, **(models or {})} | ({"proxy": proxy} if proxy else {})
+    # As in the pool, one model has one slot whatever its roles.
+    slots = {id(one): Slot(one) for one in by_role.values()}
+    of_role = {role: slots[id(one)] for role, one in by_role.items()}
 
     async def materials() -> Materials:
-        return Materials(slots, shelf)
+        return Materials(of_role, shelf, by_meaning, similarity)
 
-    await execute(live, plan, materials, RetryPolicy(pause=0.0))
+    await execute(live, plan, materials, retry or RetryPolicy(pause=0.0))
     return Outcome(live.trace(), method)

@@ -157,7 +157,9 @@ async def test_an_entity_at_the_very_start_is_written_anew_from_the_passages():
 
     outcome = await run_method(drad(), QUESTION, PieceModel(answer), shelf=EVIDENCE)
     assert outcome.answer.text == "Hope is where."
-    assert outcome.calls[-1].request.messages[-1].role == "user"
+    last = outcome.calls[-1].request
+    assert isinstance(last, GenerationRequest)
+    assert last.messages[-1].role == "user"
 
 
 async def test_a_text_that_is_only_an_entity_is_searched_for_by_the_question():

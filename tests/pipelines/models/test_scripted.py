@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from math import log
 from pathlib import Path
 
@@ -133,6 +134,50 @@ async def test_watched_text_comes_token_by_token_at_reading_speed():
     assert slept == [0.2, 0.2, 0.2]
 
 
+@pytest.fixture
+def slept() -> list[float]:
+    return []
+
+
+@pytest.fixture
+def paced(slept: list[float]) -> Callable[[list[object]], ScriptedModel]:
+    """Makes models that take a fifth of a second a word, which nobody waits for."""
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    return lambda replies: ScriptedModel.from_replies(replies, pace=0.2, sleep=sleep)
+
+
+async def test_an_unwatched_reply_takes_as_long_as_its_reading(
+    paced: Callable[[list[object]], ScriptedModel], slept: list[float]
+):
+    model = paced(["Two words, here.", "巴黎是首都"])
+    await model.generate(asks())
+    # Three words, and five characters of Chinese: 3 * 0.2 s and 5 * 0.2 s.
+    assert slept == [pytest.approx(0.6)]
+    await model.generate(asks())
+    assert slept[1:] == [pytest.approx(1.0)]
+
+
+async def test_a_choice_takes_as_long_as_reading_its_options(
+    paced: Callable[[list[object]], ScriptedModel], slept: list[float]
+):
+    found = await paced([{"choice": {"true": 1.0}}]).choose(choice("Well?"))
+    assert found.best == "true"
+    # Two options of 0.2 s each.
+    assert slept == [pytest.approx(0.4)]
+
+
+async def test_without_a_pace_nobody_waits():
+    async def never(seconds: float) -> None:
+        raise AssertionError
+
+    model = ScriptedModel.from_replies(["one", {"choice": {"true": 1.0}}], sleep=never)
+    await model.generate(asks())
+    await model.choose(choice("Well?"))
+
+
 @pytest.mark.parametrize("text", ["Two words, here.", "巴黎是 France 的首都。", "a\n\n b"])
 async def test_text_without_tokens_is_watched_in_pieces(text: str):
     deltas: list[Delta] = []
@@ -240,6 +285,30 @@ async def test_scripts_are_read_from_files(tmp_path: Path):
     assert model.name == "Walkthrough"
     assert await text_of(model, asks("Where?")) == "Hope"
     assert ScriptedModel.from_file(named, name="Mine").name == "Mine"
+
+
+async def test_a_file_may_hold_a_script_for_each_role(tmp_path: Path):
+    path = tmp_path / "walk.json"
+    scripts = {
+        "main": {"name": "Writer", "replies": ["from main"]},
+        "verifier": {"replies": ["from verifier"]},
+    }
+    path.write_text(json.dumps({"title": "x", "models": scripts}), encoding="utf-8")
+    main = ScriptedModel.from_file(path, role="main")
+    verifier = ScriptedModel.from_file(path, role="verifier")
+    assert (main.name, verifier.name) == ("Writer", "walk")
+    assert await text_of(main, asks()) == "from main"
+    assert await text_of(verifier, asks()) == "from verifier"
+
+
+@pytest.mark.parametrize(
+    "models", [{}, {"main": {}}, {"main": {"replies": "x"}}, [], None, {"verifier": ["x"]}]
+)
+def test_a_role_that_the_file_has_no_script_for(tmp_path: Path, models: object):
+    path = tmp_path / "walk.json"
+    path.write_text(json.dumps({"models": models}), encoding="utf-8")
+    with pytest.raises(InvalidInputError, match=r"walk\.json holds no list of replies"):
+        ScriptedModel.from_file(path, role="main")
 
 
 @pytest.mark.parametrize("content", [None, "{", '"text"', '{"name": "x"}', "[7]"])

@@ -7,9 +7,10 @@ import pytest
 
 from pipelines.errors import UnreachableError
 from pipelines.models.base import Model
+from pipelines.models.scripted import ScriptedModel
 from pipelines.run.pool import ModelPool
 from pipelines.run.spec import ModelSpec
-from tests.pipelines.run.fakes import FakeModel
+from tests.pipelines.run.fakes import FakeModel, request
 
 
 class Loader:
@@ -73,3 +74,20 @@ async def test_a_key_that_differs_only_in_its_place_does_not_collide():
     await loader.pool.get(ModelSpec(name="x"), "")
     await loader.pool.get(ModelSpec(name="x"), None)
     assert len(loader.built) == 1
+
+
+async def test_a_model_is_kept_with_what_it_answered():
+    slot = await ModelPool(lambda spec, key, progress: FakeModel()).get(ModelSpec())
+    assert slot.cache is not None
+
+
+async def test_an_illustration_answers_from_its_script_and_plays_from_the_start_each_time():
+    pool = ModelPool(lambda spec, key, progress: ScriptedModel.from_replies(["one", "two"]))
+    script = ModelSpec(kind="scripted", model="s.json")
+    slots = [await pool.get(script) for _ in range(2)]
+    assert [slot.cache for slot in slots] == [None, None]
+    for slot in slots:
+        replies = [await slot.model.generate(request()) for _ in range(2)]
+        assert [reply.text for (reply,) in replies] == ["one", "two"]
+    assert pool.identities() == []
+    assert pool.loading() == []

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from pipelines.models.base import SimilarityRequest
 from pipelines.run.events import (
     ModelCalled,
     Revised,
@@ -92,6 +93,31 @@ def test_the_end_of_a_method_carries_its_answer_and_the_run_ends_once():
     assert method.answer == answer
     assert method.steps[0].outcome == "ok"
     assert (len(method.calls), len(method.made), method.tokens) == (2, 1, 7)
+
+
+def test_an_embedders_calls_are_shown_but_not_counted_as_a_language_models():
+    events = started()
+    reply = (Generation(text="A", usage=Usage(completion_tokens=7)),)
+    call = {"model": "fake", "started": 1.0, "attempt": 1}
+    events.add(ModelCalled, "d", "m", role="main", request=request(), generations=reply, **call)
+    compared = SimilarityRequest(left=("a",), right=("b",))
+    events.add(
+        ModelCalled, "d", "m", role="embedder", request=compared, similarities=((0.5,),), **call
+    )
+    method = fold(events.list).methods["direct"]
+    assert [one.role for one in method.calls] == ["main", "embedder"]
+    assert [one.role for one in method.made] == ["main"]
+    assert method.tokens == 7
+
+
+def test_a_step_knows_the_step_it_is_part_of():
+    events = started()
+    events.add(SpanStarted, "e", "d", method="direct", step="entity")
+    steps = {step.span: step for step in fold(events.list).methods["direct"].steps}
+    assert {span: step.parent for span, step in steps.items()} == {"d": "m", "e": "d"}
+    events.add(SpanEnded, "e", "d", outcome="ok")
+    ended = fold(events.list).methods["direct"].steps[1]
+    assert (ended.parent, ended.outcome) == ("d", "ok")
 
 
 def test_reducing_is_pure_and_piecewise_equal_to_folding():

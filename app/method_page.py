@@ -1,0 +1,235 @@
+"""The page of a method: a run taken apart while it happens, and decided again afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from app import live
+from app.engine import engine
+from app.parts import (
+    draw_run_bar,
+    go_to,
+    heading,
+    page_title,
+    redraw_if_asked,
+    remember_error,
+    show_error,
+    take_error,
+    whole_page,
+)
+from app.session import messages, owner
+from app.settings_form import draw_settings, read_settings
+from app.view_component import Action, show_html
+from components.messages import Catalogue
+from components.names import named
+from components.sections import illustration_note, notice
+from pipelines.errors import VeriscopeError
+from pipelines.methods import Decision, Settings, get_method
+from pipelines.run.spec import MethodSpec, RunSpec
+from pipelines.run.view import RunView
+
+__all__ = ["Panel", "begin", "detector", "draw_running", "run_again_button", "show_page"]
+
+View = Callable[[RunView, Any, Any, Catalogue], str]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A method's part of a page.
+
+    `fields` are the settings that a recorded run is decided again for, without a call; `view`
+    draws the run with such a decision, or without one while it goes on.
+    """
+
+    method: str
+    fields: tuple[str, ...]
+    view: View
+
+
+def show_page(page: str, panels: Sequence[Panel]) -> None:
+    """Draw the page of `panels`; `page` begins its catalogue keys."""
+    t = messages()
+    watched = begin(page, [panel.method for panel in panels], t)
+    if watched is None:
+        return
+    heading(watched.view, t)
+    note = illustration_note(watched.view, t)
+    if note is not None:
+        show_html(note, key=f"{page}-illustration", language=t.language)
+    used = [panel for panel in panels if panel.method in _asked(watched.view)]
+    if not watched.view.over:
+        st.fragment(draw_running, run_every=live.PERIOD)(page, used)
+        return
+    for panel in used:
+        st.fragment(detector)(panel, watched)
+    for panel in panels:
+        if panel not in used:
+            _offer(page, panel.method, t)
+
+
+def begin(page: str, methods: Sequence[str], t: Catalogue) -> live.Watched | None:
+    """Title, errors and the run that is looked at; None when there is nothing to take apart yet."""
+    page_title(t(f"{page}.title"), t(f"{page}.note"))
+    missing = live.follow_address()
+    watched = live.current()
+    problem = take_error(page) or (missing.info() if missing else None)
+    if problem is not None:
+        show_error(problem, key=f"{page}-error")
+    if watched is None:
+        _pick(page, methods, t)
+        return None
+    view = watched.pull()
+    if view.header is None or not set(methods) & set(_asked(view)):
+        heading(view, t)
+        for method in methods:
+            _offer(page, method, t)
+        return None
+    return watched
+
+
+def draw_running(page: str, panels: Sequence[Panel]) -> None:
+    """From a fragment with a period: the run as it is now."""
+    watched = live.current()
+    if watched is None:
+        return
+    redraw_if_asked()
+    t = messages()
+    view = watched.pull()
+    draw_run_bar(view, t)
+    for panel in panels:
+        html = panel.view(view, None, recorded_settings(view, panel.method), t)
+        show_html(html, key=f"{page}-{panel.method}", language=t.language, on_action=act)
+    if view.over:
+        st.rerun()
+
+
+def detector(panel: Panel, watched: live.Watched) -> None:
+    """From a fragment: the recorded run under the controls, decided again at every move."""
+    redraw_if_asked()
+    t = messages()
+    draw_controls(panel, watched, t)
+    settings = chosen_settings(panel, watched)
+    decision = get_method(panel.method).decide(watched.trace, settings)
+    html = panel.view(watched.view, decision, settings, t)
+    show_html(html, key=f"{panel.method}-view", language=t.language, on_action=act)
+    run_again_button(panel, decision, t)
+
+
+def draw_controls(panel: Panel, watched: live.Watched, t: Catalogue) -> None:
+    """Controls that begin with what the run was run with."""
+    method = get_method(panel.method)
+    start = recorded_settings(watched.view, panel.method).model_dump()
+    with (
+        st.container(border=True, key=f"card-detector-{panel.method}"),
+        st.container(key=f"settings-detector-{panel.method}"),
+    ):
+        draw_settings(method, t, scope=_scope(watched), start=start, only=panel.fields)
+
+
+def chosen_settings(panel: Panel, watched: live.Watched) -> Settings:
+    """The run's settings with what the controls say."""
+    method = get_method(panel.method)
+    start = recorded_settings(watched.view, panel.method).model_dump()
+    return method.settings(read_settings(method, scope=_scope(watched), start=start))
+
+
+def recorded_settings(view: RunView, method: str) -> Settings:
+    """The settings a method of the run was run with."""
+    values = {spec.name: spec.settings for spec in view.header.spec.methods} if view.header else {}
+    return get_method(method).settings(values.get(method))
+
+
+def run_again_button(panel: Panel, decision: Decision, t: Catalogue) -> None:
+    """Offers a new run where the recorded one does not go on."""
+    if decision.diverges_at is not None:
+        st.button(
+            t("page.run_again"),
+            type="primary",
+            key=f"{panel.method}-again",
+            on_click=partial(_run_again, panel),
+        )
+
+
+def act(action: Action) -> None:
+    """A button inside the run was used."""
+    watched = live.current()
+    if action["action"] == "open":
+        go_to(action["value"] or "ask")
+    elif action["action"] == "retry" and watched is not None and watched.view.header is not None:
+        _start("ask", watched.view.header.spec)
+
+
+def _run_again(panel: Panel) -> None:
+    watched = live.current()
+    if watched is None or watched.view.header is None:
+        return
+    settings = chosen_settings(panel, watched).model_dump()
+    defaults = get_method(panel.method).settings().model_dump()
+    changed = {key: value for key, value in settings.items() if value != defaults[key]}
+    spec = watched.view.header.spec
+    methods = tuple(
+        MethodSpec(name=panel.method, settings=changed) if method.name == panel.method else method
+        for method in spec.methods
+    )
+    _start(panel.method, spec.model_copy(update={"methods": methods}))
+
+
+def _add(page: str, method: str) -> None:
+    watched = live.current()
+    if watched is not None and watched.view.header is not None:
+        spec = watched.view.header.spec
+        methods = (*spec.methods, MethodSpec(name=method))
+        _start(page, spec.model_copy(update={"methods": methods}))
+
+
+def _start(page: str, spec: RunSpec) -> None:
+    remember_error(page, None)
+    try:
+        live.start(spec)
+    except VeriscopeError as error:
+        remember_error(page, error)
+    whole_page()
+
+
+def _offer(page: str, method: str, t: Catalogue) -> None:
+    name = named("method", method, t)
+    note = notice(t("page.not_used", method=name), f"not-used-{method}")
+    show_html(note, key=f"not-used-{method}", language=t.language)
+    st.button(
+        t("page.add", method=name),
+        type="primary",
+        key=f"{method}-add",
+        on_click=_add,
+        args=(page, method),
+    )
+
+
+def _pick(page: str, methods: Sequence[str], t: Catalogue) -> None:
+    runs = [r for r in engine().service.store.list(owner()) if set(methods) & set(r.methods)]
+    if not runs:
+        names = t("list.separator").join(named("method", method, t) for method in methods)
+        note = notice(t("page.no_runs", methods=names), "no-runs")
+        show_html(note, key="no-runs", language=t.language)
+        st.button(t("nav.ask"), on_click=go_to, args=("ask",))
+        return
+    names = {run.id: run.question for run in runs}
+    chosen = st.selectbox(
+        t("page.pick"), list(names), index=None, format_func=names.__getitem__, key=f"{page}-pick"
+    )
+    if chosen:
+        live.open_run(chosen)
+        st.rerun()
+
+
+def _asked(view: RunView) -> list[str]:
+    return [method.name for method in view.header.spec.methods] if view.header else []
+
+
+def _scope(watched: live.Watched) -> str:
+    """Controls of their own for every run."""
+    return f"detector.{watched.run_id}"

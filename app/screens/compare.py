@@ -1,0 +1,232 @@
+"""The Compare page: methods of one run, or of several, side by side.
+
+The address says what is compared, and the controls follow it: `?runs=a,b` names runs, whose
+methods are chosen here, `?runs=a:drad,b:drad` methods of runs. Without it, the run that is looked
+at is taken.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, get_args
+
+import streamlit as st
+
+from app import live
+from app.engine import engine
+from app.parts import go_to, page_title, redraw_if_asked, show_error
+from app.screens.runs import MOST_COMPARED, TO_COMPARE, local_time
+from app.session import messages, owner
+from app.view_component import show_html
+from components.compare_view import Against, CompareColumn, compare_view
+from components.messages import Catalogue
+from components.names import named
+from components.run_view import BASELINES
+from components.sections import notice
+from pipelines.errors import VeriscopeError
+from pipelines.run.view import RunView
+
+_FEWEST = 2
+_LISTED = 100
+_AGAINST: tuple[Against, ...] = get_args(Against)
+_OPENED = "_compare.opened"
+_RUNS = "compare.runs"
+_COLUMNS = "compare.columns"
+
+
+class _Part(NamedTuple):
+    """A part of the address. Without a method it leaves open which ones are compared."""
+
+    run: str
+    method: str | None
+
+    @classmethod
+    def read(cls, text: str) -> _Part:
+        run, colon, method = text.strip().partition(":")
+        return cls(run, method if colon else None)
+
+    def __str__(self) -> str:
+        return self.run if self.method is None else f"{self.run}:{self.method}"
+
+
+def show() -> None:
+    """Draw the page."""
+    t = messages()
+    page_title(t("compare.title"), t("compare.note"))
+    asked = _asked()
+    opened = _follow([part.run for part in asked])
+    labels = _labels(opened)
+    if not labels:
+        show_html(notice(t("compare.no_runs"), "no-runs"), key="no-runs", language=t.language)
+        st.button(t("nav.ask"), on_click=go_to, args=("ask",))
+        return
+    _choose_runs(opened, labels, t)
+    columns = _choose_columns(asked, opened, t) if opened else []
+    running = any(not opened[part.run].view.over for part in columns)
+    st.fragment(_draw, run_every=live.PERIOD if running else None)(columns, running)
+
+
+def _asked() -> list[_Part]:
+    """What the address names, or what another page has just asked for."""
+    wanted = st.session_state.pop(TO_COMPARE, None)
+    if wanted:
+        st.query_params["runs"] = ",".join(wanted)
+    parts = [_Part.read(text) for text in st.query_params.get("runs", "").split(",")]
+    asked = list(dict.fromkeys(part for part in parts if part.run))
+    if asked:
+        return asked
+    missing = live.follow_address()
+    if missing is not None:
+        show_error(missing, key="compare-missing")
+    watched = live.current()
+    return [_Part(watched.run_id, None)] if watched is not None else []
+
+
+def _follow(runs: Sequence[str]) -> dict[str, live.Watched]:
+    """The runs that can be shown, as they are now; of the others it is told why they cannot."""
+    known: dict[str, live.Watched] = st.session_state.get(_OPENED, {})
+    opened: dict[str, live.Watched] = {}
+    for number, run in enumerate(list(dict.fromkeys(runs))[:MOST_COMPARED]):
+        try:
+            opened[run] = known.get(run) or _watch(run)
+        except VeriscopeError as error:
+            show_error(error, key=f"compare-missing-{number}")
+        else:
+            opened[run].pull()
+    for run, watched in known.items():
+        if run not in opened:
+            watched.subscription.close()
+    st.session_state[_OPENED] = opened
+    return opened
+
+
+def _watch(run: str) -> live.Watched:
+    return live.Watched(run, engine().call(engine().service.watch(run, owner=owner())))
+
+
+def _labels(opened: Mapping[str, live.Watched]) -> dict[str, str]:
+    """The runs there are to choose from, with words that tell each from all others."""
+    words = {run: _question(watched.view) for run, watched in opened.items()}
+    for run in engine().service.store.list(owner(), limit=_LISTED):
+        words[run.id] = f"{run.question} · {local_time(run)}"
+    several = [label for label in words.values() if list(words.values()).count(label) > 1]
+    return {
+        run: f"{label} · {run[:8]}" if label in several else label for run, label in words.items()
+    }
+
+
+def _choose_runs(
+    opened: Mapping[str, live.Watched], labels: Mapping[str, str], t: Catalogue
+) -> None:
+    # The address decides: what the control shows is set to it before every drawing.
+    st.session_state[_RUNS] = list(opened)
+    st.multiselect(
+        t("compare.runs"),
+        list(labels),
+        key=_RUNS,
+        format_func=labels.__getitem__,
+        max_selections=MOST_COMPARED,
+        placeholder=t("compare.nothing"),
+        on_change=_take_runs,
+    )
+
+
+def _take_runs() -> None:
+    st.query_params["runs"] = ",".join(st.session_state[_RUNS])
+
+
+def _choose_columns(
+    asked: Sequence[_Part], opened: Mapping[str, live.Watched], t: Catalogue
+) -> list[_Part]:
+    runs = list(opened)
+    labels = {
+        str(_Part(run, method)): _label(number, method, several=len(runs) > 1, t=t)
+        for number, run in enumerate(runs, start=1)
+        for method in _methods(opened[run].view)
+    }
+    if any(part.method is not None for part in asked):
+        chosen = [str(part) for part in asked if str(part) in labels]
+    else:
+        chosen = _suggested({run: _methods(watched.view) for run, watched in opened.items()})
+    st.session_state[_COLUMNS] = chosen[:MOST_COMPARED]
+    left, right = st.columns([3, 1.4], gap="medium", vertical_alignment="bottom")
+    with left:
+        picked: list[str] = st.multiselect(
+            t("compare.methods"),
+            list(labels),
+            key=_COLUMNS,
+            format_func=labels.__getitem__,
+            max_selections=MOST_COMPARED,
+            placeholder=t("compare.hint"),
+            on_change=_take_columns,
+            args=(runs,),
+        )
+    with right:
+        st.segmented_control(
+            t("compare.against"),
+            _AGAINST,
+            default=_AGAINST[0],
+            required=True,
+            format_func=lambda name: t(f"compare.against.{name}"),
+            key="compare.against",
+            persist_state="session",
+        )
+    if len(picked) < _FEWEST:
+        st.caption(t("compare.hint"))
+    return [_Part.read(text) for text in picked]
+
+
+def _take_columns(runs: Sequence[str]) -> None:
+    picked = st.session_state[_COLUMNS]
+    used = {_Part.read(text).run for text in picked}
+    # A run none of whose methods is picked stays at hand, without any suggestion for it.
+    left = [str(_Part(run, "")) for run in runs if run not in used]
+    st.query_params["runs"] = ",".join([*picked, *left])
+
+
+def _suggested(methods: Mapping[str, Sequence[str]]) -> list[str]:
+    """Of one run all methods; of several the same ones of each, those that judge before others."""
+    runs = list(methods)
+    if len(runs) == 1:
+        return [str(_Part(runs[0], method)) for method in methods[runs[0]]]
+    common = [name for name in methods[runs[0]] if all(name in methods[run] for run in runs)]
+    if not common:
+        return [str(_Part(run, _telling(methods[run])[0])) for run in runs]
+    fitting = _telling(common)[: max(1, MOST_COMPARED // len(runs))]
+    return [str(_Part(run, name)) for name in fitting for run in runs]
+
+
+def _telling(methods: Sequence[str]) -> list[str]:
+    return sorted(methods, key=lambda name: name in BASELINES)
+
+
+def _draw(columns: Sequence[_Part], running: bool) -> None:
+    """From a fragment: the columns as they are now."""
+    redraw_if_asked()
+    t = messages()
+    opened: dict[str, live.Watched] = st.session_state.get(_OPENED, {})
+    present = [part for part in columns if part.run in opened]
+    views = {run: opened[run].pull() for run in dict.fromkeys(part.run for part in present)}
+    html = compare_view(
+        [CompareColumn(views[part.run], part.method or "") for part in present],
+        t,
+        against=st.session_state.get("compare.against") or _AGAINST[0],
+        now=time.time(),
+    )
+    show_html(html, key="compare-view", language=t.language)
+    if running and all(view.over for view in views.values()):
+        st.rerun()
+
+
+def _methods(view: RunView) -> list[str]:
+    return [method.name for method in view.header.spec.methods] if view.header else []
+
+
+def _question(view: RunView) -> str:
+    return view.header.spec.question if view.header else view.run
+
+
+def _label(number: int, method: str, *, several: bool, t: Catalogue) -> str:
+    name = named("method", method, t)
+    return t("compare.option", number=number, method=name) if several else name

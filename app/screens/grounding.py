@@ -1,0 +1,18 @@
+"""The Grounding page: HAARAG's retrieval and alignment, and the small judges' matrix."""
+
+from __future__ import annotations
+
+from components.haarag_view import haarag_view
+from components.slm_view import slm_view
+from pipelines.methods.slm_settings import SLM_DECIDABLE
+
+from app.method_page import Panel, show_page
+from pipelines.methods.haarag_settings import HAARAG_DECIDABLE
+
+
+def show() -> None:
+    """Draw the page."""
+    show_page(
+        "grounding",
+        [Panel("haarag", HAARAG_DECIDABLE, haarag_view), Panel("slm", SLM_DECIDABLE, slm_view)],
+    )

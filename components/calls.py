@@ -1,0 +1,259 @@
+"""The calls that a verdict or a number rests on, in words: what was asked and what came back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from components.markup import Child, Html, shown, tag
+from components.messages import Catalogue
+from components.names import named
+from components.numbers import duration, integer, probability, two_digits
+from pipelines.models.base import ChoiceRequest, GenerationRequest, ScoreRequest, SimilarityRequest
+from pipelines.run.events import Judged, ModelCalled, Retrieved, Score
+from pipelines.run.view import MethodView
+from pipelines.types import Choice, Passage
+
+__all__ = ["call_list", "calls_behind", "calls_within"]
+
+Call = ModelCalled | Retrieved
+
+_LONGEST = 700
+"""Characters of a text that are shown at once; the rest has to be asked for."""
+
+_WIDEST = 6
+"""Rows and columns up to which a matrix of cosines is shown number by number."""
+
+
+def calls_behind(method: MethodView, judged: Judged, score: Score | None = None) -> list[Call]:
+    """The calls and searches that a verdict, or one of its numbers, rests on, as they began.
+
+    They lie in the spans that the score names, else in the span of the verdict, or below those.
+    """
+    named_spans = score.behind if score is not None else ()
+    return calls_within(method, named_spans or (judged.span,))
+
+
+def calls_within(method: MethodView, spans: Collection[str]) -> list[Call]:
+    """The calls and searches of `spans` and of every span below them, as they began."""
+    inside = set(spans)
+    for step in method.steps:
+        # A span is announced after the one it lies in.
+        if step.parent in inside:
+            inside.add(step.span)
+    found: list[Call] = [
+        event for event in (*method.calls, *method.searches) if event.span in inside
+    ]
+    return sorted(found, key=lambda event: (event.started, event.seq))
+
+
+def call_list(calls: Sequence[Call], t: Catalogue, *, id: str) -> Html:
+    """A closed disclosure with every call: prompt, reply, probabilities, what was found."""
+    if not calls:
+        return tag("p", t("calls.none"), class_="vs-note", data_key=id)
+    entries = (tag("li", _entry(call, t), data_key=f"{id}-{call.seq}") for call in calls)
+    return tag(
+        "details",
+        tag("summary", t("calls.behind", count=len(calls))),
+        tag("ol", entries, class_="vs-calls"),
+        class_="vs-details vs-behind",
+        data_key=id,
+    )
+
+
+def _entry(call: Call, t: Catalogue) -> Html:
+    kind = _kind(call)
+    name = call.retriever if isinstance(call, Retrieved) else call.model
+    title = [t(f"timeline.kind.{kind}"), name]
+    fates = ""
+    if isinstance(call, ModelCalled):
+        title.append(named("role", call.role, t))
+        title += [t("timeline.cached")] if call.cached else []
+        title += [t("timeline.attempt", count=call.attempt)] if call.attempt > 1 else []
+        fates = " vs-bar-cached" if call.cached else ""
+    if call.error is not None:
+        title.append(t("timeline.failed"))
+        fates += " vs-bar-failed"
+    return tag(
+        "details",
+        tag(
+            "summary",
+            tag("i", class_=f"vs-swatch vs-kind-{kind}{fates}"),
+            tag("span", " · ".join(filter(None, title)), class_="vs-num"),
+        ),
+        tag("p", " · ".join(_numbers(call, t)), class_="vs-note vs-num"),
+        _search(call, t) if isinstance(call, Retrieved) else _exchange(call, t),
+        _turn(t("timeline.error"), call.error.message, t, "vs-turn-error") if call.error else None,
+        class_="vs-details vs-call",
+    )
+
+
+def _kind(call: Call) -> str:
+    if isinstance(call, Retrieved):
+        return "retrieve"
+    match call.request:
+        case GenerationRequest():
+            return "generate"
+        case ChoiceRequest():
+            return "choose"
+        case ScoreRequest():
+            return "score"
+        case SimilarityRequest():
+            return "compare"
+
+
+def _numbers(call: Call, t: Catalogue) -> list[str]:
+    numbers = [
+        t("timeline.at", value=duration(call.started, t)),
+        t("calls.took", value=duration(max(0.0, call.time - call.started), t)),
+    ]
+    if isinstance(call, ModelCalled):
+        read = sum(g.usage.prompt_tokens for g in call.generations)
+        written = sum(g.usage.completion_tokens for g in call.generations)
+        if read:
+            numbers.append(t("timeline.prompt_tokens", count=integer(read)))
+        if written:
+            numbers.append(t("timeline.completion_tokens", count=integer(written)))
+    return numbers
+
+
+def _search(call: Retrieved, t: Catalogue) -> list[Html]:
+    parts = [_turn(t("evidence.query"), call.query, t)]
+    if call.error is None:
+        found = (
+            [tag("ol", (_found(passage, t) for passage in call.passages), class_="vs-found")]
+            if call.passages
+            else [tag("p", t("evidence.none"), class_="vs-note")]
+        )
+        parts.append(_block(t("timeline.reply.retrieve"), found, "vs-turn-reply"))
+    return parts
+
+
+def _found(passage: Passage, t: Catalogue) -> Html:
+    return tag(
+        "li",
+        tag("bdi", shown(passage.title or passage.id), class_="vs-strong"),
+        _bounded(passage.text, t),
+    )
+
+
+def _exchange(call: ModelCalled, t: Catalogue) -> list[Html]:
+    request = call.request
+    if isinstance(request, SimilarityRequest):
+        return _similarities(request, call.similarities, t)
+    parts = [_turn(t(f"timeline.turn.{m.role}"), m.content, t) for m in request.messages]
+    if isinstance(request, ScoreRequest):
+        parts.append(_turn(t("timeline.reply.score"), request.text, t, "vs-turn-reply"))
+        return parts
+    if call.choice is not None:
+        parts.append(_block(t("timeline.reply.choose"), _choice(call.choice, t), "vs-turn-reply"))
+        return parts
+    several = len(call.generations) > 1
+    for number, generation in enumerate(call.generations, start=1):
+        name = t("timeline.reply.generate")
+        title = t("calls.sample", name=name, number=number) if several else name
+        parts.append(_turn(title, generation.text, t, "vs-turn-reply"))
+    return parts
+
+
+def _choice(choice: Choice, t: Catalogue) -> list[Child]:
+    rows = [*choice.probabilities.items(), (t("calls.other_mass"), choice.other_mass)]
+    return [
+        tag(
+            "dl",
+            (
+                tag(
+                    "div",
+                    tag("dt", shown(label)),
+                    tag("dd", probability(value), class_="vs-num"),
+                )
+                for label, value in rows
+            ),
+            class_="vs-choice",
+        ),
+        tag("p", t(f"calls.source.{choice.source}"), class_="vs-note"),
+        _bounded(choice.text, t) if choice.text else None,
+    ]
+
+
+def _similarities(
+    request: SimilarityRequest, cosines: tuple[tuple[float, ...], ...] | None, t: Catalogue
+) -> list[Html]:
+    parts = [
+        _block(t("calls.left"), [_texts(request.left, t)]),
+        _block(t("calls.right"), [_texts(request.right, t)]),
+    ]
+    if cosines is not None:
+        parts.append(_block(t("timeline.reply.compare"), _matrix(cosines, t), "vs-turn-reply"))
+    return parts
+
+
+def _texts(texts: Sequence[str], t: Catalogue) -> Html:
+    first, rest = texts[:_WIDEST], texts[_WIDEST:]
+    shown_first = tag("ol", (tag("li", _bounded(text, t)) for text in first), class_="vs-found")
+    if not rest:
+        return shown_first
+    more = (tag("li", _bounded(text, t)) for text in rest)
+    return tag(
+        "div",
+        shown_first,
+        _more(
+            t("calls.more_texts", count=len(rest)),
+            tag("ol", more, class_="vs-found", start=_WIDEST + 1),
+        ),
+    )
+
+
+def _matrix(cosines: Sequence[Sequence[float]], t: Catalogue) -> list[Child]:
+    values = [value for row in cosines for value in row]
+    if not values:
+        return [tag("p", t("calls.no_cosines"), class_="vs-note")]
+    columns = len(cosines[0])
+    summary = t(
+        "calls.cosines",
+        rows=len(cosines),
+        columns=columns,
+        low=two_digits(min(values)),
+        high=two_digits(max(values)),
+    )
+    parts: list[Child] = [tag("p", summary, class_="vs-note vs-num")]
+    if len(cosines) <= _WIDEST and columns <= _WIDEST:
+        head = tag(
+            "tr", tag("td"), (tag("th", number + 1, scope="col") for number in range(columns))
+        )
+        rows = (
+            tag(
+                "tr",
+                tag("th", number, scope="row"),
+                (tag("td", two_digits(value)) for value in row),
+            )
+            for number, row in enumerate(cosines, start=1)
+        )
+        parts.append(tag("table", tag("tbody", head, rows), class_="vs-matrix vs-num"))
+    return parts
+
+
+def _turn(name: str, text: str, t: Catalogue, css: str = "") -> Html:
+    return _block(name, [_bounded(text, t)], css)
+
+
+def _block(name: str, content: Iterable[Child], css: str = "") -> Html:
+    return tag(
+        "div",
+        tag("div", name, class_="vs-label"),
+        content,
+        class_=f"vs-turn {css}".strip(),
+    )
+
+
+def _bounded(text: str, t: Catalogue) -> Html:
+    """A text as it is; of a long one the beginning, and the rest behind a disclosure."""
+    head, rest = text[:_LONGEST], text[_LONGEST:]
+    beginning = tag("pre", shown(head), class_="vs-turn-text", dir="auto")
+    if not rest:
+        return beginning
+    left = tag("pre", shown(rest), class_="vs-turn-text", dir="auto")
+    return tag("div", beginning, _more(t("calls.more", count=integer(len(rest))), left))
+
+
+def _more(title: str, content: Child) -> Html:
+    return tag("details", tag("summary", title), content, class_="vs-details")

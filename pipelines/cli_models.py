@@ -1,0 +1,123 @@
+"""Which models a command works with: the main one by its options, other roles by assignments."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from typing import get_args
+
+from pipelines.errors import InvalidInputError
+from pipelines.models.build import EMBEDDED_WEIGHTS
+from pipelines.models.probe import probe
+from pipelines.run.spec import ROLES, ModelKind, ModelSpec
+from pipelines.service import Service
+
+__all__ = ["PROFILES", "add_model_options", "models_by_role"]
+
+PROFILES: tuple[ModelKind, ...] = get_args(ModelKind)
+"""The kinds of models a command can be given."""
+
+_HOSTED = ("openai", "dashscope")
+_OTHER_ROLES = [role for role in ROLES if role != "main"]
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """The options that `models_by_role` reads."""
+    parser.add_argument(
+        "--profile", choices=PROFILES, default="embedded", help="kind of the main model"
+    )
+    parser.add_argument(
+        "--model", default="", help="file, folder, hub id or the server's name for it"
+    )
+    parser.add_argument("--base-url", help="address of a model server")
+    parser.add_argument("--key-env", metavar="NAME", help="environment variable that holds the key")
+    parser.add_argument(
+        "--role",
+        action="append",
+        default=[],
+        metavar="ROLE=PROFILE[:MODEL]",
+        help=f"another model beside the main one, as {', '.join(_OTHER_ROLES)}; repeat for several,"
+        " for example verifier=openai:qwen-max",
+    )
+    parser.add_argument(
+        "--role-url", action="append", default=[], metavar="ROLE=URL", help="where that model is"
+    )
+    parser.add_argument(
+        "--role-key-env",
+        action="append",
+        default=[],
+        metavar="ROLE=NAME",
+        help="its key",
+    )
+    parser.add_argument(
+        "--proxy",
+        metavar="MODEL",
+        help="short for --role proxy=local:MODEL; 'embedded' for the weights that come along",
+    )
+
+
+async def models_by_role(
+    service: Service, options: argparse.Namespace
+) -> tuple[dict[str, ModelSpec], dict[str, str]]:
+    """Role to model, and the keys by model name; hosted models are probed for what they can do.
+
+    Raises InvalidInputError when an option cannot be understood.
+    """
+    specs = {"main": _spec(options.profile, options.model, options.base_url)}
+    keys = {"main": options.key_env}
+    urls = _assigned(options.role_url, "--role-url")
+    variables = _assigned(options.role_key_env, "--role-key-env")
+    given = _assigned(options.role, "--role")
+    if options.proxy:
+        given["proxy"] = f"local:{options.proxy}"
+    for role, value in given.items():
+        profile, _, model = value.partition(":")
+        if profile not in PROFILES:
+            raise InvalidInputError(
+                f"There is no profile {profile!r}.", remedy=f"Use one of: {', '.join(PROFILES)}."
+            )
+        specs[role] = _spec(profile, model, urls.get(role))
+        keys[role] = variables.get(role)
+    secrets = {
+        specs[role].name: os.environ[name]
+        for role, name in keys.items()
+        if name and name in os.environ
+    }
+    probed = {
+        role: await _probed(service, spec, secrets.get(spec.name)) for role, spec in specs.items()
+    }
+    return probed, secrets
+
+
+def _spec(profile: ModelKind, model: str, base_url: str | None) -> ModelSpec:
+    if profile == "embedded":
+        return ModelSpec()
+    if not model:
+        raise InvalidInputError(
+            f"The profile {profile} needs a model.",
+            remedy="Give --model: a file, folder, hub id or the server's name for it.",
+        )
+    languages = ("en",) if model == EMBEDDED_WEIGHTS else None
+    return ModelSpec(kind=profile, name=model, model=model, base_url=base_url, languages=languages)
+
+
+async def _probed(service: Service, spec: ModelSpec, key: str | None) -> ModelSpec:
+    """The configuration with what a server turns out to be able to do."""
+    if spec.kind not in _HOSTED:
+        return spec
+    report = await probe(await service.model(spec, key))
+    return spec.with_capabilities(report.capabilities)
+
+
+def _assigned(assignments: Sequence[str], option: str) -> dict[str, str]:
+    found = {}
+    for assignment in assignments:
+        role, _, value = assignment.partition("=")
+        if role not in _OTHER_ROLES or not value:
+            raise InvalidInputError(
+                f"{option} {assignment!r} names no role.",
+                remedy=f"Write ROLE=…, where ROLE is one of: {', '.join(_OTHER_ROLES)}.",
+            )
+        found[role] = value
+    return found

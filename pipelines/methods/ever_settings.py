@@ -1,0 +1,63 @@
+"""What can be set about EVER, with where each default comes from."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from pipelines.methods.base import Settings
+
+__all__ = ["EVER_DECIDABLE", "EverSettings", "Task", "Variant"]
+
+Variant = Literal["nrg_er", "nrg_sq", "rag_er"]
+Task = Literal["short", "long", "chain"]
+
+EVER_DECIDABLE = ("max_rounds",)
+"""Fields that a recorded run can be decided again for. A lower limit ends earlier on a sentence
+whose every round was recorded; anything else would change prompts, and with them every call."""
+
+
+class EverSettings(Settings):
+    """Settings of EVER: what is written, how it is checked, how often it is rectified."""
+
+    variant: Variant = Field(
+        "nrg_er",
+        description="How text is written and what it is checked against (paper: three variants).",
+    )
+    task: Task = Field(
+        "long",
+        description="What is written (ours: long, the one in which sentences are seen to settle).",
+    )
+    max_rounds: int = Field(
+        2,
+        ge=1,
+        le=4,
+        description="Rectifications of one sentence (paper: 1 mostly suffices, 1 to 4; ours: 2).",
+    )
+    passages: int = Field(5, ge=1, le=20, description="Passages per question (paper: 5).")
+    max_sentences: int = Field(
+        3, ge=1, le=12, description="Most sentences of an answer (ours; code: 100 to 200 words)."
+    )
+    max_concepts: int = Field(
+        6, ge=1, le=16, description="Most concepts checked in a sentence (ours, a bound on cost)."
+    )
+    candidates: int = Field(
+        2,
+        ge=0,
+        le=5,
+        description="Other short answers verified before abstaining (paper: tried; ours: 2).",
+    )
+    samples: int = Field(
+        1,
+        ge=1,
+        le=9,
+        description="Verdicts that a majority is taken of (code: 3, at 0.3; ours: 1).",
+    )
+    speculative: bool = Field(
+        False,
+        description="Write the next sentence while this one is checked (ours, beyond the paper).",
+    )
+    max_tokens: int = Field(
+        192, ge=16, le=2048, description="Longest answer, in tokens (ours: three sentences)."
+    )

@@ -1,0 +1,97 @@
+"""What can be set about HAARAG, and where the thresholds of each embedder come from."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from pipelines.calibration import calibration
+from pipelines.methods.base import Settings
+from pipelines.types import Language
+
+__all__ = ["HAARAG_DECIDABLE", "HaaragSettings", "default_threshold"]
+
+HAARAG_DECIDABLE: tuple[str, ...] = (
+    "tau_r",
+    "tau_a",
+    "min_similarity",
+    "duplicate_similarity",
+)
+"""The settings for which a recorded run can be decided again without a call."""
+
+
+class HaaragSettings(Settings):
+    """Settings of HAARAG: thresholds, then retrieval, filter, writing and the optional checks.
+
+    The paper gives no thresholds and no k: all defaults are ours.
+    """
+
+    tau_r: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="Retrieval is widened below this C_r (none: calibrated for the embedder).",
+    )
+    tau_a: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="The answer is refined below this C_a (none: calibrated for the embedder).",
+    )
+    k: int = Field(4, ge=1, le=20, description="Chunks in the context, and in C_r (ours: 4).")
+    k_limit: int = Field(
+        16, ge=1, le=64, description="Most chunks a search asks for when widened (ours: 16)."
+    )
+    max_iterations: int = Field(
+        3, ge=1, le=6, description="Most answers written, the first included (ours: 3)."
+    )
+    key_terms: bool = Field(
+        False, description="Search for the question's key terms as well from the start (ours: off)."
+    )
+    rephrase: Literal["off", "widen", "always"] = Field(
+        "widen", description="When the model rewords the question to search for it (ours: widen)."
+    )
+    forms: int = Field(2, ge=1, le=5, description="Rewordings asked for (ours: 2).")
+    min_similarity: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="Chunks below this share of the best chunk's similarity are dropped (ours: a"
+        " share, because cosines of different embedders are not comparable).",
+    )
+    duplicate_similarity: float = Field(
+        0.95,
+        ge=0.5,
+        le=1,
+        description="A chunk at least this similar to a better one is dropped (ours: 0.95).",
+    )
+    entailment: Literal["off", "judges"] = Field(
+        "off", description="Ask the judges whether the context bears out each sentence (ours: off)."
+    )
+    max_tokens: int = Field(
+        128, ge=8, le=1024, description="Longest answer, in tokens (ours: two short sentences)."
+    )
+
+    def depths(self) -> tuple[int, ...]:
+        """How many chunks each search asks for, round by round: k doubles up to the limit.
+
+        Where k cannot grow, rewording the question is still worth a second round.
+        """
+        found = [self.k]
+        while found[-1] < self.k_limit:
+            found.append(min(2 * found[-1], self.k_limit))
+        if len(found) == 1 and self.rephrase == "widen":
+            found.append(self.k)
+        return tuple(found)
+
+
+def default_threshold(
+    embedder: str | None, language: Language, name: Literal["tau_r", "tau_a"]
+) -> float | None:
+    """The calibrated threshold for an embedder's cosines of texts in `language`.
+
+    None for an embedder, or a language, that was not measured.
+    """
+    entry = calibration("haarag").get(embedder or "", {}).get(language, {}).get(name)
+    return None if entry is None else float(entry["value"])

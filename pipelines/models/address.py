@@ -1,0 +1,52 @@
+"""Where a hosted model is asked and with what key: what people paste, checked before its use."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from pipelines.errors import AuthenticationError, InvalidInputError
+
+__all__ = ["Address", "read_address", "usable_key"]
+
+_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+class Address(NamedTuple):
+    """A base URL without a slash at its end, its host and port for messages, and where it is."""
+
+    url: str
+    host: str
+    on_this_machine: bool
+
+
+def read_address(url: str, *, endpoint: str, example: str) -> Address:
+    """The address in `url`, from which a pasted `endpoint` at its end is cut.
+
+    Raises InvalidInputError for anything but a plain http(s) address; `example` shows one.
+    """
+    url = url.strip().rstrip("/").removesuffix(endpoint)
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        parts, host, port = urlsplit(""), None, None
+    plain = host and not parts.username and not parts.query and "{" not in url
+    if parts.scheme not in ("http", "https") or not plain:
+        raise InvalidInputError(
+            "The address of the model server is not a web address.",
+            remedy=f"Enter it like {example}, without a key in it.",
+        )
+    return Address(url, f"{host}:{port}" if port else str(host), host in _LOOPBACK)
+
+
+def usable_key(key: str | None, provider: str) -> str | None:
+    """`key` without space around it, None when empty; AuthenticationError when no key looks so."""
+    key = (key or "").strip()
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise AuthenticationError(
+            "The key holds characters that no key has.",
+            remedy="Copy it again, without quotes or spaces.",
+            provider=provider,
+        )
+    return key or None

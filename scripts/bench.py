@@ -1,0 +1,171 @@
+"""`make bench`: how near the engine comes to what its slowest chain of calls allows.
+
+Every figure is a ratio of two durations of the same run, so that it means the same on any machine:
+a run against a server that answers each call after a fixed time, over the time of its longest chain
+of calls that need one another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from pipelines.run.events import ModelCalled, RunFinished
+from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
+from pipelines.run.trace import Trace
+from pipelines.service import Service
+
+DELAY = 0.2
+"""Seconds the server takes for every call."""
+
+_ROWEN_CHAIN = 7
+"""Paraphrase, translate, reason, answer, compare, query, repair: each needs the one before."""
+
+_REPLY = "\n".join(
+    f"{number}. {question}"
+    for number, question in enumerate(
+        (
+            "In which town was Bill Clinton born?",
+            "What is the birthplace of Bill Clinton?",
+            "Where did Bill Clinton come into the world?",
+            "Which place is Bill Clinton a native of?",
+            "Bill Clinton was born in which town?",
+            "What town can Bill Clinton call his place of birth?",
+        ),
+        start=1,
+    )
+)
+
+
+class Row(NamedTuple):
+    """One benchmark: the chain's time, the run's, and what one call after another would take."""
+
+    name: str
+    chain: int
+    calls: int
+    floor: float
+    measured: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}: {self.measured:.2f} s for a chain of {self.chain} calls of"
+            f" {DELAY * 1000:.0f} ms ({self.floor:.2f} s), ratio {self.measured / self.floor:.2f};"
+            f" its {self.calls} calls one after another would take {self.calls * DELAY:.1f} s"
+        )
+
+
+class _Slow(BaseHTTPRequestHandler):
+    """Speaks enough of the OpenAI protocol: a list of paraphrases, or "False" with its odds."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        time.sleep(DELAY)
+        asked = bool(body.get("logprobs"))
+        message: dict[str, Any] = {
+            "index": 0,
+            "finish_reason": "stop",
+            "message": {"role": "assistant", "content": "False" if asked else _REPLY},
+        }
+        if asked:
+            odds = [("False", 0.9), ("True", 0.1)]
+            listed = [{"token": t, "logprob": math.log(p), "bytes": None} for t, p in odds]
+            message["logprobs"] = {"content": [{**listed[0], "top_logprobs": listed}]}
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        reply = {
+            "id": "bench",
+            "object": "chat.completion",
+            "created": 0,
+            "model": body["model"],
+            "choices": [message],
+            "usage": usage,
+        }
+        data = json.dumps(reply).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def _server() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Slow)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+async def rowen() -> Row:
+    """Rowen-Hybrid with six paraphrases, two models, one server."""
+    with _server() as address, TemporaryDirectory() as folder:
+        service = Service(Path(folder))
+        spec = RunSpec(
+            question="Where was Bill Clinton born?",
+            methods=(MethodSpec(name="rowen", settings={"variant": "hybrid", "k": 6}),),
+            models={role: _model(role, address) for role in ("main", "verifier")},
+            evidence=EvidenceSpec(mode="bm25"),
+        )
+        try:
+            await service.libraries.retriever(spec.evidence)
+            run = await service.start(spec, owner="bench")
+            async for _ in service.follow(run, owner="bench"):
+                pass
+            trace = await service.load(run, owner="bench")
+        finally:
+            await service.aclose()
+    floor = _ROWEN_CHAIN * DELAY
+    return Row("Rowen-Hybrid, k = 6", _ROWEN_CHAIN, _calls(trace), floor, _duration(trace))
+
+
+def _model(role: str, address: str) -> ModelSpec:
+    # No streaming and no schema: every call is one exchange of the fixed duration.
+    return ModelSpec(
+        kind="openai",
+        name=role,
+        model=role,
+        base_url=address,
+        top_logprobs=5,
+        structured_output=False,
+        languages=("en", "zh"),
+    )
+
+
+def _calls(trace: Trace) -> int:
+    return sum(isinstance(event, ModelCalled) and not event.cached for event in trace.events)
+
+
+def _duration(trace: Trace) -> float:
+    """Seconds from the first call's start to the end; loading is not what is measured."""
+    if not isinstance(trace.terminal, RunFinished):
+        raise SystemExit(f"The run did not finish: {trace.terminal}")
+    calls = [event for event in trace.events if isinstance(event, ModelCalled)]
+    return trace.terminal.time - min(call.started for call in calls)
+
+
+def main() -> int:
+    """Print every row."""
+    print(asyncio.run(rowen()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

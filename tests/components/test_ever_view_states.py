@@ -1,0 +1,128 @@
+"""The EVER page while a run goes on, when it fails or is stopped, and under hostile text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from components.ever_view import ever_view
+from components.messages import Catalogue
+from pipelines.errors import UnreachableError
+from pipelines.methods.ever import Ever
+from pipelines.models.base import GenerationRequest
+from pipelines.run.events import ModelCalled
+from pipelines.run.view import RunView, fold
+from pipelines.types import Passage
+from tests.components.html_tree import Node, read
+from tests.components.runs import view_of
+from tests.components.test_ever_view import CORRECTED, cards_of, page_of, settings_of
+from tests.components.test_hostile import HOSTILE
+from tests.pipelines.methods.bench import Shelf, run_method
+from tests.pipelines.methods.ever_bench import (
+    FIRST,
+    QUESTION,
+    Archive,
+    EverModel,
+    Part,
+    decided,
+    ever_run,
+    kind_of,
+)
+
+
+def live_of(view: RunView, t: Catalogue, **settings: Any) -> Node:
+    return read(ever_view(view, None, Ever().settings(settings), t))
+
+
+async def test_every_moment_of_a_run_can_be_shown(t: Catalogue):
+    cases: list[dict[str, Any]] = [{"speculative": True}, {"task": "chain"}]
+    for settings in cases:
+        outcome = await ever_run(CORRECTED, **settings)
+        events = outcome.trace.events
+        for place in range(len(events) + 1):
+            page = live_of(fold(events[:place]), t, **settings)
+            keys = [
+                node.attributes["data-key"] for node in page.walk() if "data-key" in node.attributes
+            ]
+            lists = [key for key in keys if key.startswith(("sentence-", "look-", "concept-"))]
+            assert len(lists) == len(set(lists))
+
+
+async def test_what_is_being_checked_pulses_and_stops_when_the_run_does(t: Catalogue):
+    outcome = await ever_run(CORRECTED)
+    events = outcome.trace.events
+    place = next(
+        number
+        for number, event in enumerate(events)
+        if isinstance(event, ModelCalled)
+        and isinstance(event.request, GenerationRequest)
+        and kind_of(event.request) == "verify"
+    )
+    view = fold(events[: place + 1])
+    page = live_of(view, t)
+    waiting = [node for node in page.all(".vs-ever-chip") if "aria-busy" in node.attributes]
+    assert [node.text() for node in waiting] == ["chemistbeing checked", "1931being checked"]
+    assert "Checking the facts" in cards_of(page)[0].text()
+    assert "appears here at the end" in page.one(".vs-section-final").text()
+    stopped = live_of(replace(view, status="cancelled", reason="stopped"), t)
+    assert all("aria-busy" not in node.attributes for node in stopped.walk())
+    assert "chemistnot reached" in stopped.text()
+    assert "The run was stopped." in stopped.one(".vs-notices").text()
+    assert "ended before the text was settled" in stopped.text()
+
+
+async def test_a_failed_run_says_what_failed_and_keeps_what_it_had(t: Catalogue):
+    async def hold(request: GenerationRequest) -> None:
+        if kind_of(request) == "verify":
+            raise UnreachableError("No route to the model.", remedy="Wait.")
+
+    model = EverModel(CORRECTED, hold=hold)
+    outcome = await run_method(Ever(), QUESTION, model, shelf=Archive(lambda _: ["It is so."]))
+    page = live_of(view_of(outcome.trace), t)
+    assert "No route to the model." in page.one(".vs-error").text()
+    assert page.one(".vs-ever-text").text() == FIRST
+    assert "not reached" in page.text()
+    assert "ended before the text was settled" in page_of(outcome, t).text()
+
+
+async def test_before_anything_was_written_space_is_reserved(t: Catalogue):
+    outcome = await ever_run(CORRECTED)
+    assert read(ever_view(RunView(), None, Ever().settings(), t)).all(".vs-section") == []
+    page = live_of(fold(outcome.trace.events[:3]), t)
+    assert page.one(".vs-section-original").all(".vs-reserved")
+    assert "appear here as they are checked" in page.one(".vs-section-sentences").text()
+
+
+class Hostile(Shelf):
+    """Finds one passage that is `text` all over."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(lambda _: [])
+        self._text = text
+
+    async def search(self, query: str, k: int) -> list[Passage]:
+        text = self._text
+        return [Passage(id=text, title=text, text=text, source=text, url=text, rank=1)]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+async def test_foreign_text_stays_text(text: str, t: Catalogue):
+    sentence = f"Ada chemist {text}"
+    part = Part(
+        texts={"": sentence},
+        concepts={},
+        verdicts={"chemist": f"Reasoning: {text}\nVerdict: False"},
+        questions={"chemist": f"Is chemist {text}?"},
+    )
+    part.concepts = type("Any", (dict,), {"get": lambda *_: ["chemist"]})()
+    part.rectified = type("Any", (dict,), {"get": lambda *_: f"Ada baker {text}"})()
+    outcome = await ever_run(part, shelf=Hostile(text))
+    page = page_of(outcome, t)
+    names = {node.name for node in page.walk()}
+    assert names & {"script", "img", "svg", "style", "iframe", "object", "link", "b"} == set()
+    for node in page.walk():
+        assert not [name for name in node.attributes if name.startswith("on")]
+    html = ever_view(view_of(outcome.trace), decided(outcome), settings_of(outcome), t)
+    assert not set(html) & set("\u202e\u2066\u0000\u2028")

@@ -1,0 +1,243 @@
+"""HAARAG's page as HTML: rounds, alignments, other thresholds, every moment of a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from components.haarag_view import haarag_view
+from components.messages import Catalogue
+from pipelines.errors import ServerFailedError, UnreachableError
+from pipelines.methods.haarag import HaaragSettings
+from pipelines.models.base import GenerationRequest, Watcher
+from pipelines.models.scripted import ScriptedModel
+from pipelines.run.view import fold
+from pipelines.types import Generation
+from tests.components.html_tree import Node, read
+from tests.components.test_hostile import HOSTILE
+from tests.pipelines.methods.bench import Outcome
+from tests.pipelines.methods.haarag_bench import QUESTION, WRITES, decided, haarag
+
+LAW = "B: Clinton studied law. Then he taught it."
+AGAIN = "E: Clinton studied law."
+HOPE = "A: Clinton was born in Hope."
+RAIN = "C: It rains in Spain."
+YORK, STUDIED = "Clinton was born in York.", "He studied law."
+DRAFT = f"{YORK} {STUDIED}"
+ANSWER = "He was born in Hope."
+REWORDED = "His birthplace?"
+FOUND = {QUESTION: [LAW, AGAIN, RAIN], REWORDED: [LAW], YORK: [HOPE]}
+TABLE = {
+    (QUESTION, LAW): 0.5,
+    (QUESTION, AGAIN): 0.45,
+    (LAW, AGAIN): 0.97,
+    (REWORDED, LAW): 0.7,
+    (DRAFT, LAW): 0.5,
+    (YORK, LAW): 0.3,
+    (STUDIED, LAW): 0.8,
+    (STUDIED, "B: Clinton studied law."): 0.85,
+    (YORK, HOPE): 0.7,
+    (HOPE, LAW): 0.2,
+    (ANSWER, HOPE): 0.9,
+    (ANSWER, LAW): 0.5,
+}
+SETTINGS: dict[str, Any] = {"tau_r": 0.56, "tau_a": 0.6, "k": 2, "k_limit": 4}
+
+
+async def two_answers(**changes: Any) -> Outcome:
+    return await haarag([REWORDED, DRAFT, ANSWER], FOUND, TABLE, **SETTINGS | changes)
+
+
+def page(outcome: Outcome, t: Catalogue, **changes: Any) -> Node:
+    values = SETTINGS | changes
+    settings = HaaragSettings.model_validate(values)
+    view = fold(outcome.trace.events)
+    return read(haarag_view(view, decided(outcome, **values), settings, t))
+
+
+def words(node: Node) -> str:
+    return " ".join(node.text("vs-sr").split())
+
+
+async def test_rounds_show_queries_similarities_and_why_a_chunk_was_dropped(t: Catalogue):
+    shown = page(await two_answers(), t).one(".vs-section-retrieval")
+    first, wide, refined = shown.all(".vs-step")
+    assert "First search, 2 chunks" in words(first)
+    # (0.5 + 0.45) / 2, then (0.7 + 0.45) / 2.
+    assert "0.47 < 0.56" in words(first)
+    assert "so the search is widened" in words(first)
+    assert "Widened search, 4 chunks per query" in words(wide)
+    assert [words(query) for query in wide.all(".vs-query")] == [QUESTION, REWORDED]
+    kept, again, rain = wide.one(".vs-chunks").one("tbody").all("tr")
+    assert words(kept).endswith("kept")
+    assert REWORDED in words(kept)
+    assert "dropped: nearly the same as B" in words(again)
+    assert "dropped: too far from the question" in words(rain)
+    meters = [
+        meter.attributes["aria-valuenow"] for meter in wide.one(".vs-chunks").all(".vs-gauge")
+    ]
+    assert meters == ["0.7", "0.45", "0.1"]
+    assert "Search for what answer 1 lacks" in words(refined)
+    assert "τᵣ does not apply" in words(refined)
+
+
+async def test_of_many_dropped_chunks_most_have_to_be_asked_for(t: Catalogue):
+    texts = [f"{letter}: Something else." for letter in "FGHIJKLM"]
+    outcome = await haarag([DRAFT], {QUESTION: [LAW, *texts]}, TABLE, k=9, tau_r=0.1, tau_a=0.1)
+    settings = {"k": 9, "tau_r": 0.1, "tau_a": 0.1}
+    shown = page(outcome, t, k_limit=16, **settings).one(".vs-section-retrieval")
+    first, rest = shown.all(".vs-chunks")
+    assert [len(table.one("tbody").all("tr")) for table in (first, rest)] == [4, 5]
+    assert "1 of 9 chunks kept" in words(first)
+    assert "5 more chunks that were dropped" in words(shown)
+
+
+async def test_answers_show_their_alignment_and_each_sentence_its_evidence(t: Catalogue):
+    shown = page(await two_answers(), t).one(".vs-section-alignment")
+    course = shown.one(".vs-course")
+    assert [words(each) for each in course.all("li")] == [
+        "Answer 10.50 < 0.60!Doubtful",
+        "Answer 20.90 > 0.60✓Supported",
+    ]
+    first, second = shown.all(".vs-step")
+    york, studied = first.one(".vs-aligned").one("tbody").all("tr")
+    assert york.classes == {"vs-row-doubtful"}
+    assert "0.30 < 0.60" in words(york)
+    assert words(studied.one("mark")) == "B: Clinton studied law."
+    assert york.all("mark") == []
+    assert "0.80 > 0.60" in words(studied)
+    # The context, with the sentence that bears the answer out marked in the passage.
+    marks = [words(mark) for mark in first.one(".vs-evidence").all("mark")]
+    assert any(mark.startswith("B: Clinton studied law.") for mark in marks)
+    assert "He was born in Hope" in words(second)
+    assert second.all("del")
+
+
+async def test_the_calls_behind_the_numbers_can_be_opened(t: Catalogue):
+    shown = page(await two_answers(), t)
+    assert len(shown.all(".vs-behind")) == 5
+    first = shown.all(".vs-behind")[0]
+    assert QUESTION in first.text()
+
+
+async def test_the_outcome_says_why_it_ended_and_what_was_changed(t: Catalogue):
+    shown = page(await two_answers(), t).one(".vs-section-outcome")
+    assert "The answer aligns with its evidence." in words(shown)
+    assert len(shown.all(".vs-diff-side")) == 2
+    assert "hardly sees a wrong name or number" in words(shown)
+
+
+async def test_a_lower_threshold_leaves_the_second_answer_out(t: Catalogue):
+    shown = page(await two_answers(), t, tau_a=0.4)
+    assert "this answer would not have been written" in words(shown)
+    assert "this search would not have been made" in words(shown)
+    assert shown.one(".vs-section-outcome").all(".vs-diff-side") == []
+
+
+async def test_a_run_that_would_go_another_way_says_so(t: Catalogue):
+    outcome = await two_answers()
+    for changes, said in (
+        ({"tau_a": 0.95}, "searched for other parts"),
+        ({"tau_r": 0.2}, "written from other passages"),
+        ({"k": 3}, "another way from the start"),
+    ):
+        shown = page(outcome, t, **changes).one(".vs-section-outcome")
+        if "tau_r" in changes:
+            # LAW alone is the context of both rounds, so that only what follows would differ.
+            said = "widened further, or less"
+        assert said in words(shown.one(".vs-notice"))
+
+
+@pytest.mark.parametrize(
+    ("embedder", "said"),
+    [
+        ("words", ["sees wording, not meaning", "was calibrated", "AUROC"]),
+        ("all-MiniLM-L6-v2", ["all-MiniLM-L6-v2", "was calibrated"]),
+        ("another", ["No τᵣ is known", "No τₐ is known"]),
+    ],
+)
+async def test_the_embedder_and_the_thresholds_origin_are_named(
+    t: Catalogue, embedder: str, said: list[str]
+):
+    values = {"max_iterations": 1, "rephrase": "off"}
+    outcome = await haarag([DRAFT], FOUND, TABLE, embedder=embedder, **values)
+    settings = HaaragSettings.model_validate(values)
+    html = haarag_view(fold(outcome.trace.events), decided(outcome, **values), settings, t)
+    notes = words(read(html).one(".vs-source-notes"))
+    for text in said:
+        assert text in notes
+
+
+async def test_thresholds_set_by_hand_are_told_as_such(t: Catalogue):
+    notes = words(page(await two_answers(), t).one(".vs-source-notes"))
+    assert "τᵣ = 0.56 was set by hand." in notes
+    assert "τₐ = 0.60 was set by hand." in notes
+
+
+async def test_judges_have_a_column_of_their_own(t: Catalogue):
+    replies = [DRAFT, {"choice": {"yes": 0.2, "no": 0.7}, "times": 2}]
+    changes = {"entailment": "judges", "max_iterations": 1, "rephrase": "off", "tau_r": 0.3}
+    outcome = await haarag(replies, FOUND, TABLE, **SETTINGS | changes)
+    first = page(outcome, t, **changes).one(".vs-aligned").one("tbody").all("tr")[0]
+    assert "0.20 < 0.50" in words(first)
+
+
+async def test_nothing_found_and_failed_searches_are_told(t: Catalogue):
+    gone = UnreachableError("The index is gone.", remedy="Build it.")
+    outcome = await haarag([], {QUESTION: gone}, {}, **SETTINGS)
+    shown = page(outcome, t)
+    assert "The search failed: Where was Clinton born? The index is gone." in words(shown)
+    assert "Nothing was found, so nothing was written from memory." in words(shown)
+    assert "so no answer is given" in words(shown.one(".vs-flags"))
+
+
+async def test_an_answer_that_claims_nothing_has_no_sentences_to_check(t: Catalogue):
+    changes = {"rephrase": "off", "tau_r": 0.3}
+    nothing = "The context does not answer this question."
+    outcome = await haarag([nothing], FOUND, TABLE, **SETTINGS | changes)
+    shown = page(outcome, t, **changes).one(".vs-section-alignment")
+    assert "do not hold the answer" in words(shown)
+    assert shown.all(".vs-aligned") == []
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+async def test_every_moment_of_a_run_can_be_shown(language: Any):
+    outcome = await two_answers()
+    t = Catalogue(language)
+    settings = HaaragSettings.model_validate(SETTINGS)
+    events, busy = outcome.trace.events, 0
+    for count in range(len(events) + 1):
+        shown = read(haarag_view(fold(events[:count]), None, settings, t))
+        busy += any("aria-busy" in node.attributes for node in shown.walk())
+        assert len(shown.all(".vs-section")) == 3
+    assert busy > 5
+    live, after = haarag_view(fold(events), None, settings, t), page(outcome, t)
+    assert words(read(live)) == words(after)
+
+
+async def test_a_failed_run_says_what_failed_and_offers_another_try(t: Catalogue):
+    class Broken(ScriptedModel):
+        async def generate(
+            self, request: GenerationRequest, watch: Watcher | None = None
+        ) -> tuple[Generation, ...]:
+            raise ServerFailedError("It broke.", remedy="Wait.")
+
+    outcome = await haarag(Broken((), capabilities=WRITES), FOUND, TABLE, tau_r=0.1)
+    settings = HaaragSettings.model_validate({"tau_r": 0.1})
+    shown = read(haarag_view(fold(outcome.trace.events), None, settings, t))
+    assert shown.one(".vs-error").all("button")[0].attributes["data-value"] == "haarag"
+    assert "No answer was written." in words(shown)
+    assert all("aria-busy" not in node.attributes for node in shown.walk())
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+async def test_foreign_text_stays_text(t: Catalogue, text: str):
+    chunk = f"B {text}"
+    table = {(QUESTION, chunk): 0.9}
+    outcome = await haarag([text or "x"], {QUESTION: [chunk]}, table, tau_r=0.1, tau_a=0.0)
+    settings = HaaragSettings.model_validate({"tau_r": 0.1, "tau_a": 0.0})
+    shown = read(haarag_view(fold(outcome.trace.events), None, settings, t))
+    names = {node.name for node in shown.walk()}
+    assert names & {"script", "img", "svg", "style", "iframe", "object", "b"} == set()
+    assert not any(name.startswith("on") for node in shown.walk() for name in node.attributes)

@@ -1,0 +1,145 @@
+"""The SLM check's calibration: scale, thresholds and report from answers judged by hand."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from pipelines.calibrate.slm import ThresholdCut, cuts, fit
+from pipelines.calibrate.slm_data import JudgedAnswer, KnownAnswer
+from pipelines.calibration import calibration
+from pipelines.errors import InvalidInputError
+from pipelines.methods.slm_scores import MEANS, Scaling, normal_cdf, response_score
+from pipelines.prompts import load_prompts
+
+
+def judged(right: bool, *sentences: float | None, text: str = "An answer.") -> JudgedAnswer:
+    known = [p for p in sentences if p is not None]
+    return JudgedAnswer(
+        answer=KnownAnswer(question="?", context="", text=text, right=right),
+        sentences=sentences,
+        other_masses=tuple(0.25 for _ in sentences),
+        whole=known[0] if known else None,
+    )
+
+
+# A judge that can tell: right answers at 0.6 and 0.8, wrong ones at 0.2 and 0.4.
+FITTED = [judged(True, 0.8), judged(False, 0.2), judged(True, 0.6), judged(False, 0.4)]
+# One of the four is on the wrong side of 0.5.
+REPORTED = [judged(True, 0.9), judged(False, 0.7), judged(True, 0.55), judged(False, 0.1)]
+
+
+def test_cuts_lie_between_neighbouring_scores_and_below_all():
+    found = list(cuts([0.9, 0.5, 0.5, 0.3], [True, False, True, False]))
+    # Above 0.7 one of two right ones and nothing else; above 0.4 two of three; above all (half of
+    # the 0.2 between the two lowest further down) two of four.
+    assert [cut.threshold for cut in found] == pytest.approx([0.7, 0.4, 0.2])
+    assert [cut.precision for cut in found] == pytest.approx([1, 2 / 3, 1 / 2])
+    assert [cut.recall for cut in found] == pytest.approx([1 / 2, 1, 1])
+    assert [cut.f1 for cut in found] == pytest.approx([2 / 3, 4 / 5, 2 / 3])
+
+
+def test_scores_that_are_all_the_same_can_only_be_let_through():
+    (cut,) = cuts([0.4, 0.4], [True, False])
+    assert (cut.precision, cut.recall) == (0.5, 1.0)
+    assert cut.threshold < 0.4
+    assert ThresholdCut(0.5, 0.0, 0.0).f1 == 0.0
+
+
+def test_a_judge_that_can_tell_gets_a_threshold_between_the_kinds():
+    found = fit(FITTED, REPORTED)
+    # Mean 0.5, deviation sqrt((0.09 + 0.09 + 0.01 + 0.01) / 4) = sqrt(0.05) = 0.2236.
+    assert found["scale"] == {"mu": 0.5, "sigma": 0.2236, "n": 4}
+    # Halfway between Phi(0.1 / 0.2236) and Phi(-0.1 / 0.2236), which is 0.5.
+    for by_scale in found["thresholds"].values():
+        assert by_scale["phi"] == {mean: pytest.approx(0.5) for mean in MEANS}
+        assert by_scale["raw"] == {mean: pytest.approx(0.5) for mean in MEANS}
+        for mean in ("arithmetic", "min", "max"):
+            assert by_scale["epsilon"][mean] == pytest.approx(0.0, abs=1e-9)
+        # Both wrong answers are lifted to 0.01, the lower right one is at 0.1 / 0.2236 = 0.4472.
+        assert by_scale["epsilon"]["harmonic"] == pytest.approx((0.01 + 0.4472) / 2, abs=1e-4)
+
+
+def test_the_other_half_says_what_it_is_worth():
+    report = fit(FITTED, REPORTED)["report"]
+    assert report["fitted"]["auroc"]["harmonic"] == 1.0
+    reported = report["reported"]
+    assert (reported["answers"], reported["right"], reported["sentences"]) == (4, 2, 4)
+    assert reported["other_mass"] == 0.25
+    # Of the four pairs, only 0.55 against 0.7 is the wrong way round.
+    assert {reported["auroc"][mean] for mean in MEANS} == {0.75}
+    assert reported["auroc"]["whole_response"] == 0.75
+    # All answers are equally long: a coin's worth.
+    assert reported["auroc"]["answer_length"] == 0.5
+    # Above 0.5 lie 0.9, 0.7 and 0.55.
+    assert reported["verdicts"]["f1"] == {
+        "threshold": 0.5,
+        "supported": 3,
+        "accuracy": 0.75,
+        "precision": 0.6667,
+        "recall": 1.0,
+        "f1": 0.8,
+    }
+
+
+def test_precision_may_cost_half_of_the_right_answers():
+    # Above 0.85 one right answer of two, none wrong; best F1 lets three through.
+    some = [judged(True, 0.9), judged(False, 0.8), judged(True, 0.7), judged(False, 0.1)]
+    thresholds = fit(some, REPORTED)["thresholds"]
+    assert thresholds["precision"]["raw"]["harmonic"] == pytest.approx(0.85)
+    assert thresholds["f1"]["raw"]["harmonic"] == pytest.approx(0.4)
+
+
+def test_a_judge_that_has_it_backwards_is_reported_as_it_is():
+    backwards = [judged(not each.answer.right, *each.sentences) for each in FITTED]
+    found = fit(backwards, backwards)
+    assert found["report"]["reported"]["auroc"]["harmonic"] == 0.0
+    # Nothing beats letting everything through: precision 1/2, recall 1, F1 2/3.
+    verdicts = found["report"]["reported"]["verdicts"]["f1"]
+    assert (verdicts["supported"], verdicts["accuracy"], verdicts["f1"]) == (4, 0.5, 0.6667)
+
+
+def test_several_sentences_meet_in_their_mean():
+    two = [judged(True, 0.8, 0.6), judged(False, 0.8, 0.2), *FITTED]
+    found = fit(two, two)
+    scale = found["scale"]
+    z = [(p - scale["mu"]) / scale["sigma"] for p in (0.8, 0.2)]
+    # 2 / (1 / Phi(z_1) + 1 / Phi(z_2)) is what the wrong answer's sentences make.
+    harmonic = 2 / (1 / normal_cdf(z[0]) + 1 / normal_cdf(z[1]))
+    assert response_score(z, "harmonic", Scaling()) == pytest.approx(harmonic)
+    assert found["thresholds"]["f1"]["phi"]["harmonic"] > harmonic
+    # Their largest is that of a right answer: the best sentence hides the wrong one.
+    reported = found["report"]["reported"]["auroc"]
+    assert reported["max"] < reported["harmonic"] == 1.0
+
+
+def test_unscored_answers_are_left_out_and_counted():
+    some = [*FITTED, judged(True, None), judged(False, None, 0.3)]
+    report = fit(some, REPORTED)["report"]["fitted"]
+    assert (report["answers"], report["scored"]) == (6, 5)
+
+
+@pytest.mark.parametrize(
+    "unusable", [[judged(True, 0.5)], [judged(True, 0.5), judged(False, None)]]
+)
+def test_without_both_kinds_there_is_nothing_to_fit(unusable: Sequence[JudgedAnswer]):
+    with pytest.raises(InvalidInputError, match="no right or no wrong"):
+        fit(unusable, REPORTED)
+    with pytest.raises(InvalidInputError, match="no right or no wrong"):
+        fit(FITTED, unusable)
+
+
+def test_an_answer_alone_in_its_length_is_no_judge():
+    longer = [judged(False, 0.5, text="A very long answer."), judged(True, 0.6, text="Short.")]
+    assert fit(FITTED, longer)["report"]["reported"]["auroc"]["answer_length"] == 1.0
+
+
+def test_the_shipped_file_belongs_to_the_present_prompts():
+    shipped: dict[str, Any] = calibration("slm")
+    hash_now = load_prompts("slm").hash
+    assert shipped["prompt"] == f"slm {hash_now}"
+    for by_language in shipped["judges"].values():
+        assert by_language["en"]["prompt"] == hash_now
+        assert by_language["en"]["sigma"] > 0
+    assert shipped["report"]["reported"]["answers"] > 100
+    assert 0 < shipped["judges"]["SmolLM2-135M-Instruct"]["en"]["mu"] < 1

@@ -1,0 +1,203 @@
+"""A recorded run as materials: the same replies, searches and cosines, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipelines.errors import MissingReplyError, ServerFailedError
+from pipelines.models.base import (
+    Capabilities,
+    ChoiceRequest,
+    Option,
+    ScoreRequest,
+    SimilarityRequest,
+)
+from pipelines.run.events import ModelCalled, Retrieved, RunStarted, SpanStarted
+from pipelines.run.recorder import Recorder
+from pipelines.run.replay import replay_materials
+from pipelines.run.spec import MethodSpec, ModelSpec, RunSpec
+from pipelines.run.trace import Trace
+from pipelines.types import Choice, Generation, Passage
+from tests.pipelines.run.fakes import request
+
+BROKEN = ServerFailedError("It broke.", remedy="Wait.").info()
+SERVER = ModelSpec(kind="openai", name="server", model="m")
+SCRIPT = ModelSpec(kind="scripted", name="script", model="s.json")
+WRITES = Capabilities(logprobs=True, top_logprobs=5)
+SCORES = Capabilities(scores=True)
+
+
+class Tape:
+    """A run of one method, recorded event by event."""
+
+    def __init__(self, embedder: str | None = None, **models: ModelSpec) -> None:
+        self._events: list[Any] = []
+        self._recorder = Recorder("r", self._events.append, lambda: 0.0)
+        models = models or {"main": SERVER}
+        spec = RunSpec(question="Who?", methods=(MethodSpec(name="direct"),), models=models)
+        self._add(RunStarted, None, spec=spec, language="en", created=0.0, versions={}, prompts={})
+        can = {role: SCORES if role == "proxy" else WRITES for role in models}
+        described = {role: one.model_dump(mode="json") for role, one in can.items()}
+        detail = {"models": described, "embedder": embedder}
+        self._add(SpanStarted, "run", method="direct", step="method", detail=detail)
+
+    def _add(self, event_type: type[Any], parent: str | None, **fields: Any) -> None:
+        span = "m" if parent else "run"
+        self._recorder.emit(event_type, span=span, parent=parent, **fields)
+
+    def called(self, asked: Any = None, role: str = "main", **outcome: Any) -> None:
+        fields = {"request": asked or request(), "attempt": 1, "started": 0.0, **outcome}
+        self._add(ModelCalled, "run", role=role, model=role, **fields)
+
+    def wrote(self, text: str, asked: Any = None, **outcome: Any) -> None:
+        self.called(asked, generations=(Generation(text=text),), **outcome)
+
+    def searched(self, query: str, *texts: str, by_meaning: bool = False, **fields: Any) -> None:
+        passages = tuple(
+            Passage(id=text, title="t", text=text, source="s", rank=rank)
+            for rank, text in enumerate(texts, start=1)
+        )
+        fields = {"k": 2, "started": 0.0, "passages": passages, **fields}
+        name = "vectors" if by_meaning else "words"
+        self._add(Retrieved, "run", retriever=name, query=query, by_meaning=by_meaning, **fields)
+
+    @property
+    def materials(self):
+        return replay_materials(Trace(events=tuple(self._events)))
+
+
+async def texts(tape: Tape, *requests: Any, role: str = "main") -> list[str]:
+    model = tape.materials.slots[role].model
+    return [(await model.generate(one))[0].text for one in requests]
+
+
+async def test_a_model_says_again_what_it_said():
+    tape = Tape()
+    tape.wrote("one", request("a"))
+    tape.wrote("two", request("b"))
+    assert await texts(tape, request("b"), request("a")) == ["two", "one"]
+    with pytest.raises(MissingReplyError, match="server") as caught:
+        await texts(tape, request("c"))
+    assert caught.value.remedy
+
+
+async def test_what_was_asked_several_times_is_answered_in_order_and_the_last_stays():
+    tape = Tape()
+    draw = request(temperature=1.0)
+    for text in ("one", "two"):
+        tape.wrote(text, draw)
+    assert await texts(tape, draw, draw, draw) == ["one", "two", "two"]
+
+
+async def test_failures_and_cache_hits_are_no_replies():
+    tape = Tape()
+    tape.called(error=BROKEN)
+    tape.wrote("one")
+    tape.wrote("hit", cached=True)
+    assert await texts(tape, request(), request()) == ["one", "one"]
+
+
+async def test_choices_and_scores_are_replayed_too():
+    tape = Tape()
+    messages = request().messages
+    choose = ChoiceRequest(messages=messages, options=(Option(label="yes", spellings=("Yes",)),))
+    score = ScoreRequest(messages=messages, text="Hope")
+    choice = Choice(probabilities={"yes": 0.75}, other_mass=0.25, source="logprobs")
+    tape.called(choose, choice=choice)
+    tape.called(score, generations=(Generation(text="Hope"),))
+    model = tape.materials.slots["main"].model
+    assert await model.choose(choose) == choice
+    assert (await model.score(score)).text == "Hope"
+
+
+async def test_a_watched_text_is_shown():
+    tape = Tape()
+    tape.wrote("one two")
+    seen: list[str] = []
+    await tape.materials.slots["main"].model.generate(
+        request(), lambda delta: seen.append(delta.text)
+    )
+    assert seen == ["one two"]
+
+
+async def test_roles_that_share_a_model_share_its_replies():
+    tape = Tape(main=SERVER, verifier=SERVER, proxy=SERVER.model_copy(update={"name": "other"}))
+    tape.wrote("one", request("a"))
+    tape.wrote("two", request("b"), role="verifier")
+    tape.wrote("three", request("c"), role="proxy")
+    slots = tape.materials.slots
+    assert slots["main"] is slots["verifier"]
+    assert slots["main"] is not slots["proxy"]
+    assert await texts(tape, request("b"), role="main") == ["two"]
+    assert await texts(tape, request("a"), role="verifier") == ["one"]
+    with pytest.raises(MissingReplyError, match="other"):
+        await texts(tape, request("a"), role="proxy")
+
+
+async def test_shared_replies_come_in_the_order_of_the_run():
+    tape = Tape(main=SERVER, verifier=SERVER)
+    draw = request(temperature=1.0)
+    tape.wrote("one", draw, role="verifier")
+    tape.wrote("two", draw)
+    assert await texts(tape, draw, draw) == ["one", "two"]
+
+
+def test_a_model_can_do_what_it_could():
+    slots = Tape(main=SERVER, proxy=SCRIPT).materials.slots
+    assert slots["main"].model.capabilities == WRITES
+    assert slots["proxy"].model.capabilities == SCORES
+
+
+def test_an_illustration_is_replayed_without_a_cache_as_it_was_played():
+    slots = Tape(main=SCRIPT, proxy=SERVER).materials.slots
+    assert slots["main"].cache is None
+    assert slots["proxy"].cache is not None
+
+
+async def test_searches_are_found_again_each_where_it_was_made():
+    tape = Tape()
+    tape.searched("who?", "a", "b")
+    tape.searched("who?", "c", by_meaning=True)
+    tape.searched("failed", error=BROKEN)
+    found = tape.materials
+    assert found.retriever is not None
+    assert found.by_meaning is not None
+    assert (found.retriever.name, found.by_meaning.name) == ("words", "vectors")
+    assert [one.text for one in await found.retriever.search("who?", 2)] == ["a", "b"]
+    assert [one.text for one in await found.by_meaning.search("who?", 2)] == ["c"]
+    for query, k in (("who?", 3), ("failed", 2), ("else", 2)):
+        with pytest.raises(MissingReplyError):
+            await found.retriever.search(query, k)
+
+
+async def test_a_search_that_found_nothing_finds_nothing_again():
+    tape = Tape()
+    tape.searched("who?")
+    assert tape.materials.retriever is not None
+    assert await tape.materials.retriever.search("who?", 2) == []
+
+
+async def test_cosines_are_given_back():
+    tape = Tape(embedder="words")
+    asked = SimilarityRequest(left=("a", "b"), right=("c",))
+    tape.called(asked, role="embedder", similarities=((0.5,), (-0.25,)))
+    tape.called(SimilarityRequest(left=("x",), right=("y",)), role="embedder", error=BROKEN)
+    similarity = tape.materials.similarity
+    assert similarity is not None
+    assert similarity.name == "words"
+    assert await similarity.compare(["a", "b"], ["c"]) == ((0.5,), (-0.25,))
+    for left, right in ((["a"], ["c"]), (["c"], ["a", "b"]), (["x"], ["y"])):
+        with pytest.raises(MissingReplyError):
+            await similarity.compare(left, right)
+
+
+def test_an_embedder_that_was_not_asked_is_named_all_the_same():
+    similarity = Tape(embedder="words").materials.similarity
+    assert similarity is not None
+    assert similarity.name == "words"
+
+
+def test_a_run_without_an_embedder_has_nothing_to_compare_with():
+    assert Tape().materials.similarity is None
