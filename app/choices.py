@@ -17,7 +17,7 @@ from app.settings_form import read_settings
 from components.messages import Catalogue
 from pipelines.errors import VeriscopeError
 from pipelines.methods import METHODS, Method, Need
-from pipelines.methods.slm_scale import history_of
+from pipelines.methods.slm.scale import history_of
 from pipelines.models.base import Capabilities
 from pipelines.run.spec import (
     BUILT_IN,

@@ -16,8 +16,8 @@ from components.scores import score_line
 from components.sections import notice, section
 from components.units import Measure
 from components.verdict import verdict_badge
-from pipelines.methods.drad_path import DradDecision
-from pipelines.methods.drad_settings import DradSettings
+from pipelines.methods.drad.path import DradDecision
+from pipelines.methods.drad.settings import DradSettings
 from pipelines.run.events import Judged, Retrieved, Revised
 from pipelines.run.view import MethodView, RunView, StepView
 from pipelines.types import Language

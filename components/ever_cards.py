@@ -15,7 +15,7 @@ from components.run_view import supporting
 from components.scores import score_line
 from components.sections import notice
 from components.verdict import VERDICT_SIGNS, verdict_badge
-from pipelines.methods.ever_record import Check, ConceptCheck, SentenceRecord
+from pipelines.methods.ever.record import Check, ConceptCheck, SentenceRecord
 from pipelines.run.events import Judged, Verdict
 from pipelines.run.view import MethodView, StepView
 from pipelines.types import Language, Passage

@@ -16,8 +16,8 @@ from components.run_view import language_unsupported
 from components.scores import score_line
 from components.sections import notice, section
 from components.verdict import VERDICT_SIGNS, verdict_badge
-from pipelines.methods.ever_record import EverDecision, SentenceRecord, read_records
-from pipelines.methods.ever_settings import EverSettings
+from pipelines.methods.ever.record import EverDecision, SentenceRecord, read_records
+from pipelines.methods.ever.settings import EverSettings
 from pipelines.run.view import MethodView, RunView, StepView
 from pipelines.text import split_sentences
 from pipelines.types import Answer, Language

@@ -11,9 +11,9 @@ from components.names import named
 from components.numbers import two_digits
 from components.scores import gauge, score_line, score_value
 from components.verdict import verdict_badge
-from pipelines.methods.haarag_path import HaaragDecision, RoundReading
-from pipelines.methods.haarag_rules import retrieval_scores
-from pipelines.methods.haarag_scores import Chunk, Retrieval
+from pipelines.methods.haarag.path import HaaragDecision, RoundReading
+from pipelines.methods.haarag.rules import retrieval_scores
+from pipelines.methods.haarag.scores import Chunk, Retrieval
 from pipelines.run.events import Judged, Retrieved, Score
 from pipelines.run.view import MethodView, RunView, StepView
 

@@ -13,16 +13,16 @@ from components.scores import gauge, score_line, score_value
 from components.sections import notice, section
 from components.verdict import verdict_badge
 from pipelines.calibration import calibration
-from pipelines.methods.haarag_path import DraftReading, HaaragDecision, walk
-from pipelines.methods.haarag_record import Record
-from pipelines.methods.haarag_rules import (
+from pipelines.methods.haarag.path import DraftReading, HaaragDecision, walk
+from pipelines.methods.haarag.record import Record
+from pipelines.methods.haarag.rules import (
     alignment_score,
     sentence_scores,
     sentence_verdict,
     verdict_of,
 )
-from pipelines.methods.haarag_scores import SentenceAlignment
-from pipelines.methods.haarag_settings import HaaragSettings
+from pipelines.methods.haarag.scores import SentenceAlignment
+from pipelines.methods.haarag.settings import HaaragSettings
 from pipelines.run.events import Judged, Score, Verdict
 from pipelines.run.view import MethodView, RunView, StepView
 from pipelines.types import Language

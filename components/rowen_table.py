@@ -12,8 +12,8 @@ from components.messages import Catalogue
 from components.numbers import probability
 from components.scores import score_line
 from components.verdict import verdict_badge
-from pipelines.methods.parsing import visible
-from pipelines.methods.rowen_settings import RowenPlan, Side
+from pipelines.methods.replies.parsing import visible
+from pipelines.methods.rowen.settings import RowenPlan, Side
 from pipelines.run.events import Judged, ModelCalled
 from pipelines.run.view import MethodView, StepView
 

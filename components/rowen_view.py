@@ -17,11 +17,11 @@ from components.rowen_table import PairTable, language_tag, reasoning_note
 from components.run_view import language_unsupported, supporting
 from components.scores import score_line
 from components.sections import notice, section
-from pipelines.methods.parsing import visible
-from pipelines.methods.rowen_decision import RowenDecision, conclude
-from pipelines.methods.rowen_path import read_pair
-from pipelines.methods.rowen_repair import fused
-from pipelines.methods.rowen_settings import RowenPlan, RowenSettings, Side, sides_of
+from pipelines.methods.replies.parsing import visible
+from pipelines.methods.rowen.decision import RowenDecision, conclude
+from pipelines.methods.rowen.path import read_pair
+from pipelines.methods.rowen.repair import fused
+from pipelines.methods.rowen.settings import RowenPlan, RowenSettings, Side, sides_of
 from pipelines.run.events import Retrieved
 from pipelines.run.view import MethodView, RunView, StepView
 from pipelines.types import Language

@@ -10,9 +10,9 @@ from components.heatmap import EntityMark
 from components.method_card import MethodRow
 from components.verdict import Status
 from pipelines.methods import get_method
-from pipelines.methods.drad_path import headline
-from pipelines.methods.drad_settings import DradSettings
-from pipelines.methods.rhd import EntityReading, EntityVerdict, judge, read_judged
+from pipelines.methods.drad.path import headline
+from pipelines.methods.drad.rhd import EntityReading, EntityVerdict, judge, read_judged
+from pipelines.methods.drad.settings import DradSettings
 from pipelines.retrieval.highlight import best_sentence
 from pipelines.run.events import Judged, Score, Verdict
 from pipelines.run.view import MethodView, RunView

@@ -9,9 +9,9 @@ from components.messages import Catalogue
 from components.names import named
 from components.numbers import integer, two_digits
 from pipelines.calibration import calibration
-from pipelines.methods.slm_decision import JudgeInUse, SlmDecision
-from pipelines.methods.slm_reading import Panel
-from pipelines.methods.slm_settings import SlmSettings
+from pipelines.methods.slm.decision import JudgeInUse, SlmDecision
+from pipelines.methods.slm.reading import Panel
+from pipelines.methods.slm.settings import SlmSettings
 
 __all__ = ["judge_notes"]
 

@@ -10,9 +10,9 @@ from components.numbers import probability, two_digits
 from components.scores import consequence, score_value
 from components.units import heat_level
 from components.verdict import verdict_badge
-from pipelines.methods.slm_decision import JudgeInUse, SlmDecision
-from pipelines.methods.slm_reading import Cell, Reading
-from pipelines.methods.slm_scores import z_score
+from pipelines.methods.slm.decision import JudgeInUse, SlmDecision
+from pipelines.methods.slm.reading import Cell, Reading
+from pipelines.methods.slm.scores import z_score
 from pipelines.run.events import Score
 from pipelines.run.view import MethodView
 

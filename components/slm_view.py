@@ -16,9 +16,9 @@ from components.sections import notice, section
 from components.slm_judges import judge_notes
 from components.slm_matrix import matrix_table
 from components.verdict import verdict_badge
-from pipelines.methods.slm_decision import SlmDecision, weigh
-from pipelines.methods.slm_reading import Reading, read_back
-from pipelines.methods.slm_settings import SlmSettings
+from pipelines.methods.slm.decision import SlmDecision, weigh
+from pipelines.methods.slm.reading import Reading, read_back
+from pipelines.methods.slm.settings import SlmSettings
 from pipelines.run.events import Score
 from pipelines.run.view import MethodView, RunView
 

@@ -19,8 +19,8 @@ from components.run_view import language_unsupported, marks_of
 from components.sections import illustration_note, notice
 from components.units import Measure
 from pipelines.methods import get_method
-from pipelines.methods.drad_path import DradDecision
-from pipelines.methods.drad_settings import DRAD_DECIDABLE, DradSettings
+from pipelines.methods.drad.path import DradDecision
+from pipelines.methods.drad.settings import DRAD_DECIDABLE, DradSettings
 from pipelines.run.view import RunView
 from pipelines.text import EntityRecognizer
 from pipelines.types import Language

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from components.ever_view import ever_view
-
 from app.method_page import Panel, show_page
-from pipelines.methods.ever_settings import EVER_DECIDABLE
+from components.ever_view import ever_view
+from pipelines.methods.ever.settings import EVER_DECIDABLE
 
 
 def show() -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from app.method_page import Panel, show_page
 from components.haarag_view import haarag_view
 from components.slm_view import slm_view
-from pipelines.methods.slm_settings import SLM_DECIDABLE
-
-from app.method_page import Panel, show_page
-from pipelines.methods.haarag_settings import HAARAG_DECIDABLE
+from pipelines.methods.haarag.settings import HAARAG_DECIDABLE
+from pipelines.methods.slm.settings import SLM_DECIDABLE
 
 
 def show() -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from components.rowen_view import rowen_view
-
 from app.method_page import Panel, show_page
-from pipelines.methods.rowen_settings import ROWEN_DECIDABLE
+from components.rowen_view import rowen_view
+from pipelines.methods.rowen.settings import ROWEN_DECIDABLE
 
 
 def show() -> None:

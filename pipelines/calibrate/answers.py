@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pipelines.errors import VeriscopeError
 from pipelines.libraries import SAMPLE_LIBRARY
-from pipelines.methods import rhd
-from pipelines.methods.rhd import EntityReading
+from pipelines.methods.drad import rhd
+from pipelines.methods.drad.rhd import EntityReading
 from pipelines.retrieval.documents import load_library
 from pipelines.run.events import Judged, Revised, RunFailed
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec

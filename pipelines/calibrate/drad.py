@@ -12,9 +12,8 @@ from typing import Any
 from pipelines.calibrate.answers import Answered
 from pipelines.calibrate.curves import auroc, average_precision, best_cut, youden
 from pipelines.errors import InvalidInputError
-from pipelines.methods import rhd
-from pipelines.methods.drad import Drad
-from pipelines.methods.rhd import EntityReading, Thresholds
+from pipelines.methods.drad import Drad, rhd
+from pipelines.methods.drad.rhd import EntityReading, Thresholds
 from pipelines.text import repeats_question
 from pipelines.types import Frozen
 

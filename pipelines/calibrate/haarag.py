@@ -20,7 +20,7 @@ from pipelines.calibrate.slm_data import QaRecord
 from pipelines.calibrate.xquad import Article
 from pipelines.errors import InvalidInputError
 from pipelines.methods.haarag import Haarag
-from pipelines.methods.haarag_scores import Compared, Found, align, rate_retrieval
+from pipelines.methods.haarag.scores import Compared, Found, align, rate_retrieval
 from pipelines.retrieval.base import Embedder
 from pipelines.retrieval.documents import Document
 from pipelines.retrieval.passages import cut_document, indexed_text

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from pipelines.calibrate.curves import auroc
 from pipelines.calibrate.slm_data import JudgedAnswer
 from pipelines.errors import InvalidInputError
-from pipelines.methods.slm_scores import (
+from pipelines.methods.slm.scores import (
     MEANS,
     JudgeScale,
     Mean,

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, ValidationError
 
 from pipelines.calibrate.answers import Progress
 from pipelines.errors import InvalidInputError
-from pipelines.methods.slm_judging import judge_request, probability_of_yes
+from pipelines.methods.slm.judging import judge_request, probability_of_yes
 from pipelines.models.base import Model
 from pipelines.text import split_sentences
 from pipelines.types import Choice, Frozen, Passage

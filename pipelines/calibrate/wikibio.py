@@ -18,9 +18,9 @@ from pydantic import ConfigDict, ValidationError
 from pipelines.calibrate.answers import Progress
 from pipelines.calibrate.curves import average_precision
 from pipelines.errors import InvalidInputError
-from pipelines.methods import rhd
 from pipelines.methods.base import Question
-from pipelines.methods.rhd import EntityReading
+from pipelines.methods.drad import rhd
+from pipelines.methods.drad.rhd import EntityReading
 from pipelines.models.base import Model, ScoreRequest
 from pipelines.text import EntityRecognizer, Span, tokens_covering
 from pipelines.types import Frozen, Message, Token

@@ -8,7 +8,7 @@ from components.drad_view import confidence_note, decision_view, steps_view
 from components.messages import Catalogue
 from components.run_view import settings_of
 from pipelines.errors import UnreachableError
-from pipelines.methods.drad_path import DradDecision
+from pipelines.methods.drad.path import DradDecision
 from tests.components.html_tree import Node, read
 from tests.components.runs import DRAFT, drad, drad_outcome, model, view_of
 from tests.pipelines.methods.bench import Outcome, Shelf, run_method

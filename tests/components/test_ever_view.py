@@ -10,11 +10,11 @@ from components.ever_view import ever_view
 from components.messages import Catalogue
 from pipelines.errors import UnreachableError
 from pipelines.methods.ever import Ever
-from pipelines.methods.ever_settings import EverSettings
+from pipelines.methods.ever.settings import EverSettings
 from tests.components.html_tree import Node, read
 from tests.components.runs import view_of
 from tests.pipelines.methods.bench import Outcome, Shelf
-from tests.pipelines.methods.ever_bench import (
+from tests.pipelines.methods.ever.bench import (
     FIRST,
     SECOND,
     WHOLE,

@@ -20,7 +20,7 @@ from tests.components.runs import view_of
 from tests.components.test_ever_view import CORRECTED, cards_of, page_of, settings_of
 from tests.components.test_hostile import HOSTILE
 from tests.pipelines.methods.bench import Shelf, run_method
-from tests.pipelines.methods.ever_bench import (
+from tests.pipelines.methods.ever.bench import (
     FIRST,
     QUESTION,
     Archive,

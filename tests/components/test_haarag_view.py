@@ -17,7 +17,7 @@ from pipelines.types import Generation
 from tests.components.html_tree import Node, read
 from tests.components.test_hostile import HOSTILE
 from tests.pipelines.methods.bench import Outcome
-from tests.pipelines.methods.haarag_bench import QUESTION, WRITES, decided, haarag
+from tests.pipelines.methods.haarag.bench import QUESTION, WRITES, decided, haarag
 
 LAW = "B: Clinton studied law. Then he taught it."
 AGAIN = "E: Clinton studied law."

@@ -11,14 +11,14 @@ from components.messages import LANGUAGES, Catalogue
 from components.rowen_view import rowen_view
 from pipelines.errors import AuthenticationError, UnreachableError
 from pipelines.methods.rowen import Rowen
-from pipelines.methods.rowen_settings import RowenSettings
+from pipelines.methods.rowen.settings import RowenSettings
 from pipelines.run.events import Event, RunCancelled
 from pipelines.run.trace import Trace
 from pipelines.run.view import fold
 from tests.components.html_tree import Node, read
 from tests.components.test_hostile import HOSTILE
 from tests.pipelines.methods.bench import Outcome, Shelf
-from tests.pipelines.methods.rowen_bench import (
+from tests.pipelines.methods.rowen.bench import (
     CHINESE,
     ENGLISH,
     NOTHING,

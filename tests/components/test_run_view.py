@@ -15,7 +15,7 @@ from components.run_view import (
     supporting,
     totals,
 )
-from pipelines.methods.drad_path import DradDecision
+from pipelines.methods.drad.path import DradDecision
 from pipelines.run.view import RunView
 from tests.components.runs import (
     CORRECTED,

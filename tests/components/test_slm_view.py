@@ -11,13 +11,13 @@ from components.slm_matrix import signed
 from components.slm_view import slm_view
 from pipelines.calibration import calibration
 from pipelines.errors import UnreachableError
-from pipelines.methods.slm_scale import shipped_thresholds
+from pipelines.methods.slm.scale import shipped_thresholds
 from pipelines.models.base import Capabilities
 from pipelines.run.events import Judged, RunCancelled, SpanStarted
 from pipelines.run.view import RunView, fold
 from tests.components.html_tree import Node, read
 from tests.pipelines.methods.bench import Outcome, PieceModel, Shelf
-from tests.pipelines.methods.judges import BORN, DRAFT, WON, JudgeModel, check, decided, says
+from tests.pipelines.methods.slm.judges import BORN, DRAFT, WON, JudgeModel, check, decided, says
 
 EMBEDDED = "SmolLM2-135M-Instruct"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipelines.calibrate.answers import Answered, SampleQuestion
-from pipelines.methods.rhd import EntityReading
+from pipelines.methods.drad.rhd import EntityReading
 
 EVIDENCE = ("Canberra", "Canberra is the capital of Australia since 1913.")
 RIGHT, WRONG = "Canberra", "Sydney"

@@ -9,7 +9,7 @@ from pipelines.calibrate.slm import ThresholdCut, cuts, fit
 from pipelines.calibrate.slm_data import JudgedAnswer, KnownAnswer
 from pipelines.calibration import calibration
 from pipelines.errors import InvalidInputError
-from pipelines.methods.slm_scores import MEANS, Scaling, normal_cdf, response_score
+from pipelines.methods.slm.scores import MEANS, Scaling, normal_cdf, response_score
 from pipelines.prompts import load_prompts
 
 

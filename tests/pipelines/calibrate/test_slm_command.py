@@ -17,7 +17,7 @@ from pipelines.errors import InvalidInputError, UnreachableError
 from pipelines.models.base import Model
 from pipelines.prompts import load_prompts
 from pipelines.run.pool import Slot
-from tests.pipelines.methods.judges import JudgeModel, statement_of
+from tests.pipelines.methods.slm.judges import JudgeModel, statement_of
 
 
 def record(number: int, **fields: str) -> dict[str, str]:

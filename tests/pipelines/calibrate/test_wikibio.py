@@ -15,7 +15,7 @@ from pipelines.calibrate.wikibio import (
     score_sentences,
 )
 from pipelines.errors import InvalidInputError
-from pipelines.methods.rhd import EntityReading
+from pipelines.methods.drad.rhd import EntityReading
 from pipelines.models.base import Capabilities, GenerationRequest, Model, ScoreRequest, Watcher
 from pipelines.types import Generation, Token
 

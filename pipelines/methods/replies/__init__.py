@@ -1,0 +1,1 @@
+"""What models reply, read: lists, fields, verdicts."""

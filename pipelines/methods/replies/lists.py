@@ -1,0 +1,262 @@
+"""Lists as models write them: JSON, marked lines, bare lines, or one line of short items."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Any
+
+from pipelines.methods.replies.text import (
+    embedded_json,
+    is_citation,
+    is_nothing,
+    is_refusal,
+    load_json,
+    visible,
+)
+from pipelines.text import split_sentences
+
+__all__ = ["parse_list"]
+
+
+def parse_list(text: str, *, limit: int | None = None) -> list[str]:
+    """The items of a list in the reply, at most `limit`; [] when there is none.
+
+    Reads JSON, numbered, bulleted and quoted lists and bare lines, English and Chinese, and one
+    line of short items between commas or semicolons. Headings, introductions, closing remarks,
+    blanks, "None" and repetitions (by letters and digits alone) are left out, and so is the whole
+    of a refusal.
+    """
+    text = visible(text)
+    if not text or is_nothing(text) or is_refusal(text):
+        return []
+    found = _json_items(text)
+    if found is None:
+        found = _line_items(text)
+    items: dict[str, str] = {}
+    for one in found:
+        item = visible(_STRONG.sub(r"\2", one).strip().rstrip(",;，；、").rstrip())
+        key = _key(item)
+        if key and not is_nothing(item) and not is_refusal(item):
+            items.setdefault(key, item)
+    return list(items.values())[:limit]
+
+
+_STRONG = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
+# Inside numbers such as 3.14 a mark tells items apart.
+_UNSAID = re.compile(r"(?!(?<=\d)[.:/-](?=\d))[^\w+#%$€£¥°]|_")
+
+
+def _key(item: str) -> str:
+    return _UNSAID.sub("", unicodedata.normalize("NFKC", item).casefold())
+
+
+_BEFORE_JSON = re.compile(r"(?:\A|[\n:：]|```|```json)\s*\Z")
+_CUT_OFF = re.compile(
+    r"\A(?:[^\[{]{0,200}[:：\n])?\s*(?:\{\s*\"[^\"]*\"\s*:\s*)?\[\s*(?=[\"\[{])(.*)\Z", re.S
+)
+_STRING = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"(?!\s*:)")
+
+
+def _json_items(text: str) -> list[str] | None:
+    """The items of a JSON reply; None when the reply is no JSON."""
+    is_json, value = load_json(text)
+    if is_json:
+        return _items_of(value)
+    for before, value in embedded_json(text):
+        if not is_citation(value) and _BEFORE_JSON.search(before):
+            return _items_of(value)
+    cut_off = _CUT_OFF.match(text)
+    if cut_off is None:
+        return None
+    # The reply ended before its list did: what was finished counts.
+    loaded = [load_json(one) for one in _STRING.findall(cut_off[1])]
+    return [value for is_json, value in loaded if is_json]
+
+
+def _items_of(value: Any) -> list[str]:
+    if isinstance(value, list):
+        return [text for one in value for text in _item(one)]
+    if not isinstance(value, dict):
+        return _item(value)
+    lists = [one for one in value.values() if isinstance(one, list)]
+    if len(lists) == 1:
+        return _items_of(lists[0])
+    numbered = all(re.search(r"\d\Z", key) for key in value)
+    return [text for one in value.values() for text in _item(one)] if numbered else []
+
+
+def _item(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [one for one in value.values() if isinstance(one, str)][:1]
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        return [str(value)]
+    return []
+
+
+_HAN_NUMBER = "[一二三四五六七八九十]"
+_MARK = re.compile(
+    r"(?P<indent>[\s>]*)(?:#{1,6}\s+)?(?P<bold>\*\*|__)?\s*(?:"
+    r"[-*+•·‣▪●○◦–—]\s+(?:\[[ xX]?\]\s*)?|[•·●]"
+    rf"|[(（\[【]\s*(?:\d{{1,2}}|{_HAN_NUMBER}{{1,3}}|[a-hA-H]|[ivx]{{1,4}})\s*[)）\]】][.、:：]?"
+    r"|\d{1,2}\s*(?:[)）、]|[.．:：](?!\d))"
+    r"|(?:[a-hA-H]|[ivx]{1,4})[)）]"
+    r"|[①-⑳]"
+    rf"|{_HAN_NUMBER}{{1,3}}[、.．:：]"
+    rf"|第(?:{_HAN_NUMBER}{{1,3}}|\d{{1,2}})[个条项点种句]?[,，、:：]"
+    r"|(?:question|query|paraphrase|rephrasing|version|item|concept|q|问题|改写|问法|表述)"
+    r"\s*(?:\d{1,2}|[一二三四五六七八九十])\s*[.:：)）]"
+    r"|(?:first|second|third|fourth|fifth|sixth|seventh|eighth)(?:ly)?:"
+    r")\s*(?P<item>.*?)\s*\Z",
+    re.I,
+)
+_FENCE_OR_RULE = re.compile(r"\s*(?:`{3,}.*|~{3,}.*|[-*_=]{3,})\s*\Z")
+_CLOSED = (".", "?", "!", "。", "？", "！", ":", "：", "”", '"', "」")
+
+
+def _line_items(text: str) -> list[str]:
+    lines = [line for line in text.splitlines() if not _FENCE_OR_RULE.match(line)]
+    marked = [_MARK.match(line) for line in lines]
+    if not any(marked):
+        return _bare_items([line.strip() for line in lines if line.strip()])
+    only = [line for line, mark in zip(lines, marked, strict=True) if mark]
+    return (len(only) == 1 and _in_sequence(only[0])) or _marked_items(lines, marked)
+
+
+def _marked_items(lines: Sequence[str], marked: Sequence[re.Match[str] | None]) -> list[str]:
+    """The items of the outer list; the inner one where the outer holds headings only."""
+    top = next(len(mark["indent"]) for mark in marked if mark)
+    items: list[str] = []
+    under_heading = False
+    for line, mark in zip(lines, marked, strict=True):
+        if mark is None:
+            words = line.strip()
+            inside = len(line) - len(line.lstrip()) > top
+            if items and words and (not items[-1] or (inside and not _ends(items[-1], words))):
+                items[-1] = f"{items[-1]} {words}".strip()
+            continue
+        inner = len(mark["indent"]) >= top + 2
+        if inner and not under_heading:
+            continue
+        item = _without_odd_mark(mark["item"], mark["bold"])
+        heading = item.rstrip("*_ ").endswith((":", "："))
+        if not inner:
+            under_heading = heading
+        if not heading:
+            items.append(item)
+    return items
+
+
+def _without_odd_mark(item: str, bold: str | None) -> str:
+    # In "**1. Who?**" and "**1.** Who?" the second half of the emphasis is left behind.
+    return item.replace(bold, "", 1).strip() if bold and item.count(bold) % 2 else item
+
+
+def _ends(item: str, following: str) -> bool:
+    return item.endswith(_CLOSED) or bool(re.match(r"[(（]|[\w ]{1,20}[:：]", following))
+
+
+_BREAK = r"(?:^|(?<=[\s,;.?!，；。？！、]))"
+
+
+def _in_sequence(line: str) -> list[str]:
+    """The items of "1. one 2. two" or "①one②two" on one line; [] when it is no such line."""
+    for numbers in (range(1, 21), "①②③④⑤⑥⑦⑧⑨⑩"):
+        starts: list[re.Match[str]] = []
+        for number in numbers:
+            form = (
+                number if isinstance(number, str) else rf"{_BREAK}[(（]?{number}\s*[.．、)）](?!\d)"
+            )
+            at = re.compile(form).search(line, starts[-1].end() if starts else 0)
+            if at is None:
+                break
+            starts.append(at)
+        if len(starts) > 1:
+            ends = [start.start() for start in starts[1:]] + [len(line)]
+            return [line[a.end() : b].strip() for a, b in zip(starts, ends, strict=True)]
+    return []
+
+
+_INTRODUCTION = re.compile(
+    r"(?:sure|certainly|of course|okay|ok|absolutely|here(?:['’]s| is| are)|below (?:is|are)|"
+    r"(?:these|the following) (?:is|are)|好的|当然|没问题|以下|下面|这里[是有]|如下)",
+    re.I,
+)
+_REMARK = re.compile(
+    r"(?:let me know|i hope|hope (?:this|these|that)|feel free|please (?:let|note)|note\b|"
+    r"(?:all )?(?:these|the above) (?:questions|paraphrases|sentences|versions|are|all)|"
+    r"if you (?:need|want|would|have)|希望|如需|如果[您你]|请告诉我|请注意|注[:：]|以上|"
+    r"这些(?:问题|句子|改写|表述))(?!.*[?？]\Z)|"
+    r"(?:would you like|do you (?:need|want)|anything else|(?:还|是否)?需要我)",
+    re.I,
+)
+_LONGEST = 400
+
+
+def _bare_items(lines: list[str]) -> list[str]:
+    lines = [line for line in lines if not re.match(r"#{1,6}\s", line)]
+    if len(lines) > 1 and (lines[0].rstrip("*_ ").endswith((":", "：")) or _introduces(lines[0])):
+        lines = lines[1:]
+    if len(lines) > 1 and _REMARK.match(lines[-1]):
+        lines = lines[:-1]
+    if len(lines) == 1:
+        return _one_line(lines[0])
+    return [line for line in lines if not _is_prose(line) and not line.endswith((":", "："))]
+
+
+def _introduces(line: str) -> bool:
+    # "以下哪座城市……？" begins like an introduction and is a question of its own.
+    return bool(_INTRODUCTION.match(line)) and not line.endswith(("?", "？"))
+
+
+def _is_prose(line: str) -> bool:
+    return len(line) > _LONGEST or len(split_sentences(line)) > 2
+
+
+_QUOTED = r"(?:\"[^\"]+\"|“[^”]+”|「[^」]+」|『[^』]+』|'[^']+'(?!\w))"
+_QUOTED_LINE = re.compile(rf"{_QUOTED}(?:\s*(?:[,;，；、|]|and\b|和)?\s*{_QUOTED})+[.。]?", re.I)
+_SEPARATORS = (r"[;；]", r"、", r"\s\|\s", r"(?:,(?!\d)|，)")
+_DATE_COMMA = re.compile(r"([a-z]\.? \d{1,2}), (?=\d{4}\b)", re.I)
+_HELD = "\0 "
+
+
+_LABEL = re.compile(r"[*_]{0,2}[^\W\d]+(?: [^\W\d]+){0,3}[*_]{0,2}[:：][*_]{0,2}\s*(?=\S)")
+
+
+def _one_line(line: str) -> list[str]:
+    head = re.match(r"([^:：\n]{1,120}?)[:：!！]\s*(?=\S)", line)
+    if head and _introduces(head[0].strip()):
+        line = line[head.end() :]
+    elif _introduces(line) and line.endswith((":", "：", ".", "。", "!")):
+        return []
+    label = _LABEL.match(line)
+    for whole in (line[label.end() :] if label else "", line):
+        bare = whole.strip("*_ ")
+        if _QUOTED_LINE.fullmatch(bare):
+            return re.findall(_QUOTED, bare)
+        parts = _short_items(bare)
+        if parts:
+            return parts
+    return [] if _is_prose(line) or line.endswith((":", "：")) else [line]
+
+
+def _short_items(line: str) -> list[str]:
+    """The items of "Paris, 1995, Ulm"; [] where the line may just as well be a sentence."""
+    if line.endswith((".", "?", "!", "。", "？", "！")) or len(split_sentences(line)) > 1:
+        return []
+    held = _DATE_COMMA.sub(rf"\1{_HELD}", line)
+    for separator in _SEPARATORS:
+        parts = [part.replace(_HELD, ", ").strip() for part in re.split(separator, held)]
+        parts = [re.sub(r"\A(?:and |or |和|及|以及)", "", part) for part in parts if part]
+        if len(parts) > 1:
+            return parts if all(map(_is_short, parts)) else []
+    return []
+
+
+def _is_short(part: str) -> bool:
+    # Chinese clauses, too, stand between commas: only what is shorter than most is an item.
+    return len(part.split()) <= 6 and len(part) <= 48 and len(_HAN.findall(part)) <= 10
+
+
+_HAN = re.compile(r"[\u3400-\u9fff]")

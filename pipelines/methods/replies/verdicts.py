@@ -1,0 +1,226 @@
+"""Verdicts of a model on a closed question: asked for, asked for again, or left undecided.
+
+Source of the rule: whatever names no option counts for none of them. Published code of the methods
+reads such replies as agreement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isclose
+from typing import Any
+
+from pipelines.methods.replies.parsing import parse_fields, parse_json, visible
+from pipelines.models.base import ChoiceRequest, Option
+from pipelines.models.choice import parse_choice
+from pipelines.run.scope import Scope
+from pipelines.types import Choice, Frozen, Language, Message
+
+__all__ = [
+    "TRUE_FALSE",
+    "TRUE_FALSE_NEI",
+    "YES_NO",
+    "Reasoned",
+    "decide_between",
+    "reason_then_decide",
+    "truth",
+]
+
+# First tokens are compared with their case, whole replies without. So spellings that would make a
+# first token ambiguous ("No" of "Not enough ...") stand here in lower case, for replies only, and
+# Chinese ones have a rival that begins alike (一致, 一对一错) or are left out (不确定).
+_TRUE = ("True", "TRUE", "true")
+_FALSE = ("False", "FALSE", "false")
+_NEI = ("NEI", "nei", "not enough information", "not enough info", "not enough evidence")
+_INSUFFICIENT = ("insufficient", "insufficient information", "insufficient evidence")
+
+_TRUE_ZH = ("正确", "对", "真", "是", "属实", "相同", "一致", *_TRUE)
+_FALSE_ZH = (
+    *("错误", "错", "假", "否", "不对", "不正确", "不是", "不属实", "不真实"),
+    *("不同", "不相同", "不一致", "一对一错", "相反", *_FALSE),
+)
+_NEI_ZH = ("无法判断", "无法确定", "信息不足", "证据不足", "资料不足", *_NEI)
+
+TRUE_FALSE: dict[Language, tuple[Option, ...]] = {
+    "en": (Option(label="true", spellings=_TRUE), Option(label="false", spellings=_FALSE)),
+    "zh": (Option(label="true", spellings=_TRUE_ZH), Option(label="false", spellings=_FALSE_ZH)),
+}
+"""Labels "true" and "false"; in Chinese also "same" and "different"."""
+
+TRUE_FALSE_NEI: dict[Language, tuple[Option, ...]] = {
+    "en": (
+        Option(label="true", spellings=_TRUE),
+        Option(label="false", spellings=(*_FALSE, "incorrect", "not true", "not supported")),
+        Option(label="nei", spellings=_NEI + _INSUFFICIENT),
+    ),
+    "zh": (
+        Option(label="true", spellings=_TRUE_ZH),
+        Option(
+            label="false",
+            spellings=(*_FALSE_ZH, "信息相反", "信息有误", "证据相反", "资料相反", "not true"),
+        ),
+        Option(label="nei", spellings=_NEI_ZH),
+    ),
+}
+"""Labels "true", "false" and "nei": not enough information to tell."""
+
+YES_NO: dict[Language, tuple[Option, ...]] = {
+    "en": (
+        Option(label="yes", spellings=("YES", "Yes", "yes")),
+        Option(label="no", spellings=("NO", "No", "no")),
+    ),
+    "zh": (
+        Option(label="yes", spellings=("是", "对", "正确", "YES", "Yes", "yes")),
+        Option(
+            label="no",
+            spellings=("否", "不是", "不对", "不正确", "错", "错误", "NO", "No", "no"),
+        ),
+    ),
+}
+"""Labels "yes" and "no"."""
+
+
+class Reasoned(Frozen):
+    """A verdict with the reasoning before it.
+
+    `text` is the model's reply as it was written. `label` is None when neither that reply nor
+    `choice`, the answers to being asked for the verdict alone, could be read; `choice` is None
+    when nothing more was asked.
+    """
+
+    reasoning: str
+    label: str | None
+    choice: Choice | None
+    text: str
+
+
+def truth(choice: Choice, label: str = "true", other: str = "false") -> float | None:
+    """p(label) / (p(label) + p(other)) in [0, 1]; None when neither has any probability."""
+    of_label = choice.probabilities.get(label, 0.0)
+    of_both = of_label + choice.probabilities.get(other, 0.0)
+    return of_label / of_both if of_both > 0 else None
+
+
+async def decide_between(
+    step: Scope,
+    messages: Sequence[Message],
+    options: Sequence[Option],
+    *,
+    reminder: str,
+    role: str = "main",
+) -> Choice:
+    """Which option the model answers; asked once more, with `reminder`, when it names none.
+
+    A tie at the top names none either. When the second reply does not settle it, no option of the
+    Choice has any probability and its `best` is None: one or two requests.
+    """
+    choice = await _choose(step, messages, options, role)
+    if choice.best is None:
+        again = _reminded(messages, choice.text, reminder)
+        choice = await _choose(step, again, options, role)
+    return choice
+
+
+async def _choose(
+    step: Scope, messages: Sequence[Message], options: Sequence[Option], role: str
+) -> Choice:
+    request = ChoiceRequest(
+        messages=tuple(messages), options=tuple(options), reproducible=step.reproducible
+    )
+    choice = await step.model(role).choose(request)
+    highest = sorted(choice.probabilities.values())[-2:]
+    if choice.best is not None and len(highest) == 2 and isclose(*highest, rel_tol=1e-9):
+        undecided = dict.fromkeys(choice.probabilities, 0.0)
+        return choice.model_copy(update={"probabilities": undecided, "other_mass": 1.0})
+    return choice
+
+
+def _reminded(messages: Sequence[Message], said: str, reminder: str) -> tuple[Message, ...]:
+    # Many chat templates refuse two user turns in a row, so an empty reply has a turn as well.
+    before = list(messages)
+    if before and before[-1].role == "assistant":
+        said = before.pop().content + said
+    said = visible(said) or "…"
+    return (
+        *before,
+        Message(role="assistant", content=said),
+        Message(role="user", content=reminder),
+    )
+
+
+async def reason_then_decide(
+    step: Scope,
+    messages: Sequence[Message],
+    options: Sequence[Option],
+    *,
+    labels: Mapping[str, Sequence[str]],
+    reminder: str,
+    role: str = "main",
+    max_tokens: int = 256,
+    temperature: float = 0.0,
+    sample: int | None = None,
+) -> Reasoned:
+    """Reasoning, then a verdict, in one reply; the verdict alone is asked for where it has none.
+
+    `labels` are the labels accepted for the fields "reasoning" and "verdict". Models that can be
+    held to a schema are held to these two fields. One to three requests.
+    """
+    model = step.model(role)
+    schema = _schema(options) if model.capabilities.structured_output else None
+    request = step.request(
+        messages,
+        max_tokens=max_tokens,
+        temperature=temperature,
+        sample=sample,
+        json_schema=schema,
+    )
+    (reply,) = await model.generate(request)
+    # What reasoning says on its way is no verdict when it never came to its end.
+    cut_off = reply.finish_reason == "length"
+    reasoning, label = _read(reply.text, options, labels, cut_off=cut_off)
+    if label is not None:
+        return Reasoned(reasoning=reasoning, label=label, choice=None, text=reply.text)
+    again = _reminded(messages, reply.text, reminder)
+    choice = await decide_between(step, again, options, reminder=reminder, role=role)
+    return Reasoned(reasoning=reasoning, label=choice.best, choice=choice, text=reply.text)
+
+
+def _schema(options: Sequence[Option]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        # In this order: what is written first cannot rest on the verdict.
+        "properties": {
+            "reasoning": {"type": "string"},
+            "verdict": {"type": "string", "enum": [option.spellings[0] for option in options]},
+        },
+        "required": ["reasoning", "verdict"],
+        "additionalProperties": False,
+    }
+
+
+def _read(
+    text: str,
+    options: Sequence[Option],
+    labels: Mapping[str, Sequence[str]],
+    *,
+    cut_off: bool,
+) -> tuple[str, str | None]:
+    said = visible(text)
+    fields = parse_fields(said, labels)
+    label = _named(fields.get("verdict", "" if cut_off else said), options)
+    if "reasoning" in fields or isinstance(parse_json(said), dict):
+        return fields.get("reasoning", ""), label
+    # What stands before the first label is the reasoning that was not called so.
+    unnamed = parse_fields(f"{labels['reasoning'][0]}:\n{said}", labels).get("reasoning", "")
+    spelled = {word.casefold() for option in options for word in option.spellings}
+    bare = unnamed.strip(" .。!！*\n").casefold()
+    return ("" if bare in spelled else unnamed), label
+
+
+def _named(text: str, options: Sequence[Option]) -> str | None:
+    label = parse_choice(text, options)
+    if label is None:
+        # "NEI (not enough information)": a remark in brackets ends the word before it.
+        opened = text.replace("(", ". ").replace("（", "。")
+        label = parse_choice(opened, options) if opened != text else None
+    return label

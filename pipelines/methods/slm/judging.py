@@ -1,0 +1,70 @@
+"""Asking a small model whether one statement of an answer is correct: the call of the SLM check."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipelines.methods.replies.verdicts import YES_NO
+from pipelines.models.base import ChoiceRequest
+from pipelines.prompts import load_prompts
+from pipelines.run.scope import Scope
+from pipelines.types import Choice, Language, Message, Passage
+
+__all__ = ["judge_request", "judge_sentence", "probability_of_yes"]
+
+
+def judge_request(
+    question: str,
+    context: Sequence[Passage],
+    statement: str,
+    language: Language,
+    *,
+    reproducible: bool = False,
+) -> ChoiceRequest:
+    """The request for P(yes | question, context, statement).
+
+    Instructions, context and question come first and are the same for every statement, so that a
+    server computes them once; the statement is the very last part.
+    """
+    prompts = load_prompts("slm")
+    asked = prompts.fill(language, "question", question=question, statement=statement)
+    if context:
+        listed = "\n".join(
+            prompts.fill(
+                language,
+                "passage" if passage.title else "untitled",
+                rank=str(number),
+                title=passage.title,
+                text=passage.text,
+            )
+            for number, passage in enumerate(context, start=1)
+        )
+        asked = prompts.fill(language, "context", passages=listed, question=asked)
+    system = prompts.fill(language, "system" if context else "system_alone")
+    return ChoiceRequest(
+        messages=(Message(role="system", content=system), Message(role="user", content=asked)),
+        options=YES_NO[language],
+        reproducible=reproducible,
+    )
+
+
+async def judge_sentence(
+    step: Scope,
+    role: str,
+    question: str,
+    context: Sequence[Passage],
+    sentence: str,
+    language: Language,
+) -> Choice:
+    """What the model of `role` says about one sentence, as first-token probabilities of yes and no.
+
+    A model that gives no probabilities is read by its text: P(yes) is then 0 or 1 (`source`
+    "text"), and `best` is None when the text names neither.
+    """
+    request = judge_request(question, context, sentence, language, reproducible=step.reproducible)
+    return await step.model(role).choose(request)
+
+
+def probability_of_yes(choice: Choice) -> float | None:
+    """P(yes) over all spellings, in [0, 1]; None when the judge said neither yes nor no."""
+    return None if choice.best is None else choice.probabilities["yes"]

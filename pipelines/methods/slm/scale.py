@@ -1,0 +1,63 @@
+"""What a judge's scores are measured against: shipped calibration, or its own earlier scores.
+
+The paper normalises by the running mean and deviation of a judge's earlier scores. A number that
+moved with every call would make runs depend on each other, and no run could be repeated from its
+record. So it stands still within a run: a judge is measured against the calibration shipped for
+it, or against the earlier runs a visitor chooses to count (`history_of`), which are handed over as
+a setting and recorded with it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from pipelines.calibration import calibration
+from pipelines.methods.slm.scores import JudgeScale, scale_of_scores
+from pipelines.prompts import load_prompts
+from pipelines.run.events import Judged
+from pipelines.run.trace import Trace
+from pipelines.types import Language
+
+__all__ = ["MIN_HISTORY", "Thresholds", "history_of", "shipped_scale", "shipped_thresholds"]
+
+MIN_HISTORY = 30
+"""Earlier scores from which on a judge is measured against them (ours)."""
+
+Thresholds = dict[str, dict[str, dict[str, float]]]
+"""Thresholds by what they were tuned for, by kind of scale, by mean."""
+
+
+def shipped_scale(judge: str, language: Language) -> JudgeScale:
+    """The scale shipped for a judge under the present prompts; neutral for one never measured."""
+    entry: dict[str, Any] | None = calibration("slm").get("judges", {}).get(judge, {}).get(language)
+    if entry is None or entry["prompt"] != load_prompts("slm").hash:
+        return JudgeScale()
+    return JudgeScale(mu=entry["mu"], sigma=entry["sigma"], n=entry["n"], source="calibrated")
+
+
+def shipped_thresholds() -> Thresholds:
+    """Every calibrated threshold; empty when there is no calibration."""
+    return calibration("slm").get("thresholds", {})
+
+
+def history_of(traces: Iterable[Trace], language: Language) -> dict[str, JudgeScale]:
+    """Mean and deviation of every judge's scores in earlier runs, as `SlmSettings.history`.
+
+    Counts first-token probabilities given under the present prompts in `language`, every distinct
+    statement of a question once, so that running a question again changes nothing.
+    """
+    scores: dict[str, dict[tuple[str, str], float]] = defaultdict(dict)
+    for trace in traces:
+        header = trace.header
+        if header.language != language or header.prompts.get("slm") != load_prompts("slm").hash:
+            continue
+        for event in trace.of_method("slm"):
+            if isinstance(event, Judged) and event.what == "cell" and event.scores:
+                value = event.scores[0].value
+                if value is not None and event.detail.get("source") == "logprobs":
+                    scores[event.label][header.spec.question, event.text] = value
+    return {
+        judge: scale_of_scores(list(found.values()), "history") for judge, found in scores.items()
+    }

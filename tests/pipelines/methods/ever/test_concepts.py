@@ -1,0 +1,161 @@
+"""Which concepts a sentence holds, and which lists and questions can be used."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipelines.methods.ever.concepts import asks_about, concepts_in, find_concept, read_concepts
+from tests.pipelines.methods.ever.bench import (
+    FIRST,
+    UNHANDED,
+    Part,
+    asked_of,
+    ever_run,
+    judged_of,
+    kinds,
+)
+
+
+def texts(sentence: str, *listed: str, limit: int = 16) -> list[str]:
+    return [span.text for span in concepts_in(sentence, listed, limit).spans]
+
+
+def test_a_whole_date_is_kept_and_the_year_inside_it_is_part_of_it():
+    sentence = "She was born on 5 June 1995 in York."
+    assert texts(sentence, "1995", "5 June 1995", "York") == ["5 June 1995", "York"]
+    # A year that also stands alone is a concept of its own.
+    again = f"{sentence[:-1]} and left in 1995."
+    assert texts(again, "1995", "5 June 1995") == ["5 June 1995", "1995"]
+
+
+def test_what_the_sentence_does_not_hold_is_dropped_and_counted():
+    found = concepts_in("She was a chemist.", ["chemist", "pianist", "Vienna"], 5)
+    assert [span.text for span in found.spans] == ["chemist"]
+    assert (found.dropped, found.left_out) == (2, 0)
+
+
+def test_the_sentence_as_a_whole_is_no_detail_of_itself():
+    sentence = "She was a chemist in York."
+    assert texts(sentence, "She was a chemist in York", "chemist") == ["chemist"]
+    assert texts(sentence, sentence) == []
+
+
+def test_a_bound_leaves_the_last_ones_out():
+    found = concepts_in("One two three four.", ["four", "three", "two", "one"], 2)
+    assert [span.text for span in found.spans] == ["One", "two"]
+    assert (found.dropped, found.left_out) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "concept", "place"),
+    [
+        ("Start of art.", "art", (9, 12)),
+        ("It cost 3.14 crowns.", "3", None),
+        ("It cost 3.14 crowns.", "14", None),
+        ("It cost 3.14 crowns.", "3.14", (8, 12)),
+        ("It had 12,000 rooms.", "000", None),
+        ("In 1995, 3 left.", "1995", (3, 7)),
+        ("Dr. Ada left the U.S. early.", "U.S.", (17, 21)),
+        ("He said “hope”.", '"hope"', (8, 14)),
+        ("It was the Queen’s.", "queen's", (11, 18)),
+        ("New\nYork it was.", "New York", (0, 8)),
+        ("他生于1995年6月5日。", "1995年6月5日", (3, 12)),
+        ("他是化学家。", "化学家", (2, 5)),
+        ("Nothing here.", "", None),
+        ("Nothing here.", "...", None),
+    ],
+)
+def test_concepts_are_found_as_whole_words_and_numbers(sentence, concept, place):
+    assert find_concept(sentence, concept) == place
+
+
+@pytest.mark.parametrize(
+    ("reply", "listed"),
+    [
+        ("- chemist\n- 1931", ["chemist", "1931"]),
+        ('{"concepts": ["chemist", "5 June 1995"]}', ["chemist", "5 June 1995"]),
+        ('{"concepts": []}', []),
+        ("None", []),
+        ("无", []),
+        ("chemist", ["chemist"]),
+        ("1. 化学家\n2. 1931年", ["化学家", "1931年"]),
+        ("", None),
+        ("I'm sorry, but I can't help with that.", None),
+    ],
+)
+def test_lists_are_read_or_said_to_be_unreadable(reply, listed):
+    assert read_concepts(reply) == listed
+
+
+@pytest.mark.parametrize(
+    ("question", "concept", "usable"),
+    [
+        ("Was Ada Brandt a chemist?", "chemist", True),
+        ("Was Ada Brandt a pianist?", "chemist", False),
+        ("Was she a chemist?", "chemist", False),
+        ("Is it true that Ada was a chemist?", "chemist", True),
+        ("Did Ada write “Their Salt”?", "Their Salt", True),
+        ("他是化学家吗？", "化学家", False),
+        ("鲁明会弹吉他，其他人也会吗？", "吉他", True),
+        ("", "chemist", False),
+    ],
+)
+def test_a_question_holds_the_concept_and_no_pronoun(question, concept, usable):
+    assert asks_about(question, concept) is usable
+
+
+async def test_a_question_that_cannot_be_used_is_made_from_the_sentence():
+    part = Part(
+        texts={"": FIRST}, concepts={FIRST: ["chemist"]}, questions={"chemist": "Was she one?"}
+    )
+    outcome = await ever_run(part)
+    (concept,) = judged_of(outcome, "concept")
+    assert concept.detail["fallback"]
+    assert concept.detail["question"] == (
+        f"Concerning the question “Who was Ada Brandt?”: is it true that “{FIRST}”, "
+        "in particular “chemist”?"
+    )
+    assert outcome.queries == [concept.detail["question"]]
+
+
+async def test_a_model_held_to_a_schema_lists_and_judges_in_json():
+    part = Part(
+        texts={"": FIRST},
+        concepts={FIRST: '{"concepts": ["chemist", "1931"]}'},
+        verdicts={
+            "chemist": '{"reasoning": "It says so.", "verdict": "True"}',
+            "1931": '{"reasoning": "Nothing on it.", "verdict": "NEI"}',
+        },
+    )
+    held = UNHANDED.model_copy(update={"structured_output": True})
+    outcome = await ever_run(part, capabilities=held)
+    found = {e.text: (e.verdict, e.detail["reasoning"]) for e in judged_of(outcome, "concept")}
+    assert found["chemist"] == ("supported", "It says so.")
+    assert found["1931"] == ("not_enough", "Nothing on it.")
+    (asked,) = asked_of(outcome, "extract")
+    assert (asked.json_schema or {})["required"] == ["concepts"]
+
+
+@pytest.mark.parametrize(
+    ("draws", "verdict", "share", "reason"),
+    [
+        (["False", "True", "False"], "contradicted", 2 / 3, ""),
+        (["True", "Well.", "True"], "supported", 2 / 3, ""),
+        (["True", "Well.", "Hm."], "unchecked", None, "unreadable"),
+        (["True", "False", "Hm."], "unchecked", None, "tie"),
+        (["Hm.", "Well.", "So."], "unchecked", None, "unreadable"),
+        (["NEI", "True", "False", "NEI", "True"], "unchecked", None, "tie"),
+    ],
+)
+async def test_several_verdicts_are_drawn_and_the_majority_counts(draws, verdict, share, reason):
+    part = Part(texts={"": FIRST}, concepts={FIRST: ["chemist"]}, verdicts={"chemist": draws})
+    outcome = await ever_run(part, samples=len(draws), max_rounds=1)
+    concept = judged_of(outcome, "concept")[0]
+    assert concept.verdict == verdict
+    assert [score.value for score in concept.scores] == ([] if share is None else [share])
+    drawn = asked_of(outcome, "verify")
+    # Draws carry their number, so that a recorded run can be played again.
+    assert sorted(request.sample or 0 for request in drawn) == list(range(len(draws)))
+    assert {request.temperature for request in drawn} == {0.3}
+    assert concept.detail["reason"] == reason
+    assert ("revise" in kinds(outcome)) == (verdict == "contradicted")

@@ -1,0 +1,257 @@
+"""How EVER's text grows: the next sentence, the end of the answer, writing ahead, Chinese."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pipelines.errors import CapabilityError
+from pipelines.methods.ever import Ever
+from pipelines.models.base import GenerationRequest
+from pipelines.run.events import Judged, Revised, RunFailed, SpanEnded
+from tests.pipelines.methods.bench import run_method
+from tests.pipelines.methods.ever.bench import (
+    FIRST,
+    FOUND,
+    QUESTION,
+    SECOND,
+    UNHANDED,
+    WHOLE,
+    Archive,
+    EverModel,
+    Part,
+    asked_of,
+    draft_texts_hold,
+    ever_run,
+    judged_of,
+    kind_of,
+    kinds,
+    reasons,
+    steps,
+    verdicts_of,
+)
+
+THIRD = "Dr. Brandt paid 3.14 crowns in the U.S. for it."
+MENDED = "Ada Brandt was a botanist."
+
+
+async def test_a_model_that_cannot_go_on_is_asked_for_the_next_sentence():
+    part = Part(texts={"": WHOLE, FIRST: SECOND, WHOLE: "DONE"})
+    outcome = await ever_run(part, capabilities=UNHANDED)
+    assert outcome.answer.text == WHOLE
+    assert outcome.drafts == [WHOLE, WHOLE]
+    # Writing stops after a sentence whether or not more is to come: only DONE ends the text.
+    assert [kind for kind in kinds(outcome) if kind != "extract"] == ["write", *2 * ["continue"]]
+    assert FIRST in asked_of(outcome)[2].messages[-1].content
+
+
+async def test_a_repeated_beginning_is_left_out_and_nothing_but_repetition_ends_the_text():
+    part = Part(texts={"": WHOLE, FIRST: f"{FIRST} {SECOND}", WHOLE: f"{SECOND} {FIRST}"})
+    outcome = await ever_run(part, capabilities=UNHANDED)
+    assert outcome.answer.text == WHOLE
+
+
+async def test_a_model_going_in_circles_has_ended():
+    part = Part(texts={"": WHOLE, FIRST: f" {FIRST} {FIRST} {FIRST}"})
+    outcome = await ever_run(part, max_sentences=12)
+    assert outcome.answer.text == FIRST
+    # The original said more: what the settled text does not go on to say is taken back.
+    assert reasons(outcome) == ["original", "ended"]
+
+
+async def test_stops_inside_names_and_numbers_end_no_sentence():
+    part = Part(texts={"": f"{THIRD} {SECOND}", THIRD: f" {SECOND} {FIRST}"})
+    outcome = await ever_run(part, max_sentences=2)
+    assert [e.text for e in judged_of(outcome, "sentence")] == [THIRD, SECOND]
+    assert outcome.answer.text == f"{THIRD} {SECOND}"
+
+
+async def test_the_limit_on_sentences_holds_for_the_original_too():
+    texts = {"": f"{WHOLE} {THIRD} More of it.", FIRST: f" {SECOND} {THIRD}"}
+    outcome = await ever_run(Part(texts=texts), max_sentences=2)
+    assert outcome.answer.text == outcome.answer.original == WHOLE
+    assert outcome.answer.flags == ()
+    # No third sentence was written, so none was thrown away.
+    assert kinds(outcome).count("write") == 2
+
+
+async def test_the_token_limit_ends_the_text_and_is_said():
+    outcome = await ever_run(Part(texts={"": WHOLE, FIRST: f" {SECOND}"}), max_tokens=16)
+    # Eight words, then six: under the limit of 16. A third sentence has two tokens left.
+    assert outcome.answer.flags == ()
+    long = f"{FIRST[:-1]} {' '.join(['in Bergen'] * 6)}."
+    outcome = await ever_run(Part(texts={"": f"{long} {SECOND}"}), max_tokens=16)
+    assert outcome.answer.text == long
+    assert outcome.answer.flags == ("truncated",)
+
+
+async def test_settled_text_never_changes():
+    texts = {"": WHOLE, MENDED: f" {SECOND}"}
+    part = Part(
+        texts=texts,
+        concepts={FIRST: ["chemist"], MENDED: ["botanist"], SECOND: ["Bergen"]},
+        verdicts={"chemist": "False", "Bergen": "NEI"},
+        rectified={FIRST: MENDED, SECOND: "She led the Salt Works."},
+    )
+    outcome = await ever_run(part)
+    final = outcome.answer.text
+    for place, event in enumerate(outcome.events):
+        if isinstance(event, Judged) and event.what == "sentence":
+            later = [e for e in outcome.events[place:] if isinstance(e, Revised)]
+            assert final[event.start : event.end] == event.text
+            assert all(e.after[event.start : event.end] == event.text for e in later)
+            assert all(e.start >= event.end for e in later)
+    for event in outcome.events:
+        if isinstance(event, Revised):
+            assert event.before[: event.start] == event.after[: event.start]
+    assert draft_texts_hold(outcome)
+
+
+async def test_thoughts_are_no_part_of_the_text():
+    outcome = await ever_run(Part(texts={"": f"<think>One. Two. Three.</think>{FIRST}"}))
+    assert outcome.answer.text == outcome.answer.original == FIRST
+
+
+async def test_the_chain_is_settled_and_then_answered_from():
+    part = Part(
+        texts={"": WHOLE, MENDED: f" {SECOND}"},
+        concepts={FIRST: ["chemist"], MENDED: ["botanist"]},
+        verdicts={"chemist": "False"},
+        rectified={FIRST: MENDED},
+        short="The answer is: botanist",
+    )
+    outcome = await ever_run(part, task="chain")
+    assert outcome.answer.text == f"{MENDED} {SECOND}"
+    assert outcome.answer.short == "botanist"
+    asked = asked_of(outcome)[-1]
+    assert kind_of(asked) == "conclude"
+    assert f"{MENDED} {SECOND}" in asked.messages[-1].content
+    assert "one step at a time" in asked_of(outcome)[0].messages[0].content
+
+
+async def test_chinese_is_written_checked_and_mended_in_chinese():
+    first, second = "鲁明是一位化学家，生于1931年6月5日。", "他领导了盐业公司！"
+    mended = "鲁明是一位植物学家，生于1931年6月5日。"
+    part = Part(
+        texts={"": first + second, mended: second},
+        concepts={first: ["化学家", "1931年6月5日", "1931年"], mended: ["植物学家"]},
+        verdicts={"化学家": "推理：资料说他是植物学家。\n判断：False"},
+        questions={c: f"鲁明与{c}相符吗？" for c in ("化学家", "1931年6月5日", "植物学家")},
+        rectified={first: mended},
+    )
+    shelf = Archive(lambda _: ["鲁明是植物学家。"])
+    outcome = await ever_run(part, question="鲁明是谁？", shelf=shelf)
+    assert outcome.answer.text == mended + second
+    assert verdicts_of(outcome, 0) == [("化学家", "contradicted"), ("1931年6月5日", "supported")]
+    assert "鲁明与化学家相符吗？" in outcome.queries
+    assert draft_texts_hold(outcome)
+    assert all("Reply in this form" not in one.messages[-1].content for one in asked_of(outcome))
+
+
+async def test_chinese_is_continued_without_prefill_too():
+    first, second = "鲁明是化学家。", "生于1931年。"
+    part = Part(texts={"": first + second, first: second})
+    outcome = await ever_run(part, question="鲁明是谁？", capabilities=UNHANDED, max_sentences=2)
+    assert outcome.answer.text == first + second
+
+
+async def test_the_next_sentence_written_ahead_is_kept_while_nothing_changes():
+    texts = {"": WHOLE, FIRST: f" {SECOND}"}
+    concepts = {FIRST: ["chemist"], SECOND: ["Bergen"]}
+    outcome = await ever_run(Part(texts=texts, concepts=concepts), speculative=True)
+    assert outcome.answer.text == WHOLE
+    assert len(steps(outcome, "speculate")) == 1
+    assert steps(outcome, "next_sentence") == []
+    kept = [event.detail["speculation"] for event in judged_of(outcome, "sentence")]
+    # The second sentence ended the text when it was written: nothing is written ahead of it.
+    assert kept == ["kept", ""]
+    assert kinds(outcome).count("write") == 2
+
+
+async def test_the_next_sentence_written_ahead_is_thrown_away_when_this_one_changes():
+    part = Part(
+        texts={"": WHOLE, FIRST: f" {SECOND}", MENDED: " She liked salt."},
+        concepts={FIRST: ["chemist"], MENDED: ["botanist"]},
+        verdicts={"chemist": "False"},
+        rectified={FIRST: MENDED},
+    )
+    outcome = await ever_run(part, speculative=True)
+    assert outcome.answer.text == f"{MENDED} She liked salt."
+    first, second = judged_of(outcome, "sentence")
+    assert (first.detail["speculation"], second.detail["speculation"]) == ("thrown", "")
+    # Its cost is on record: the original, the sentence in vain, and the one that stayed.
+    assert kinds(outcome).count("write") == 3
+    assert SECOND not in outcome.answer.text
+
+
+async def test_writing_ahead_changes_no_word():
+    texts = {"": WHOLE, FIRST: f" {SECOND} {THIRD}", WHOLE: f" {THIRD}"}
+    plain = await ever_run(Part(texts=texts))
+    ahead = await ever_run(Part(texts=texts), speculative=True)
+    assert plain.answer == ahead.answer
+    assert plain.drafts == ahead.drafts
+
+
+async def test_what_was_written_ahead_in_vain_is_stopped_before_it_ends():
+    part = Part(
+        texts={"": WHOLE, FIRST: f" {SECOND}"},
+        concepts={FIRST: ["chemist"]},
+        verdicts={"chemist": "False"},
+        rectified={FIRST: MENDED},
+    )
+    never = asyncio.Event()
+
+    async def hold(request: GenerationRequest) -> None:
+        last = request.messages[-1]
+        if last.role == "assistant" and last.content == FIRST:
+            await never.wait()
+
+    outcome = await ever_run(part, model=EverModel(part, hold=hold), speculative=True)
+    assert outcome.answer.text == MENDED
+    (ahead,) = steps(outcome, "speculate")
+    (end,) = [e for e in outcome.events if isinstance(e, SpanEnded) and e.span == ahead.span]
+    assert end.outcome == "cancelled"
+
+
+@pytest.mark.parametrize("kind", ["validate", "verify"])
+async def test_the_concepts_of_a_sentence_are_checked_at_once(kind):
+    part = Part(texts={"": FIRST}, concepts={FIRST: ["chemist", "1931"]})
+    together = asyncio.Barrier(2)
+
+    async def hold(request: GenerationRequest) -> None:
+        if kind_of(request) == kind:
+            # Nobody gets past unless both calls are under way at the same time.
+            async with asyncio.timeout(20):
+                await together.wait()
+
+    outcome = await ever_run(part, model=EverModel(part, hold=hold))
+    assert verdicts_of(outcome, 0) == [("chemist", "supported"), ("1931", "supported")]
+    waited = [c for c in outcome.calls if c.request in asked_of(outcome, kind)]
+    assert max(call.in_flight for call in waited) == 2
+
+
+async def test_a_failing_call_stops_what_runs_beside_it():
+    part = Part(texts={"": FIRST}, concepts={FIRST: ["chemist", "1931"]})
+    never = asyncio.Event()
+    waiting = asyncio.Event()
+
+    async def hold(request: GenerationRequest) -> None:
+        if kind_of(request) != "verify":
+            return
+        async with asyncio.timeout(20):
+            if "Does 1931 fit" in request.messages[-1].content:
+                waiting.set()
+                await never.wait()
+            await waiting.wait()
+        raise CapabilityError("The model is gone.", remedy="Choose another.")
+
+    model = EverModel(part, hold=hold)
+    outcome = await run_method(Ever(), QUESTION, model, shelf=FOUND)
+    assert isinstance(outcome.trace.terminal, RunFailed)
+    errors = [call.error.code for call in outcome.calls if call.error]
+    assert sorted(errors) == ["cancelled", "capability"]
+    # What there was stays; nothing is concluded from it.
+    decision = outcome.method.decide(outcome.trace, outcome.method.settings())
+    assert decision.answer is None
+    assert not decision.flagged

@@ -1,0 +1,278 @@
+"""HAARAG worked through by hand: retrieval confidence, widening, filter, what is written."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from pipelines.errors import UnreachableError
+from pipelines.models.base import GenerationRequest, Watcher
+from pipelines.models.scripted import ScriptedModel
+from pipelines.run.events import ModelCalled, SpanStarted
+from pipelines.types import Generation, Passage
+from tests.pipelines.methods.haarag.bench import (
+    QUESTION,
+    WRITES,
+    Chunks,
+    agrees,
+    decided,
+    haarag,
+    judged,
+    score,
+)
+
+HOPE = "A: Clinton was born in Hope."
+LAW = "B: Clinton studied law."
+RAIN = "C: It rains in Spain."
+ANSWER = "He was born in Hope."
+GONE = UnreachableError("The index is gone.", remedy="Build it.")
+
+# C_r = (0.8 + 0.6) / 2 = 0.7: RAIN is below half of the best similarity, 0.4.
+# mean_i(r . c_i) = (0.9 + 0.5) / 2 = 0.7, mean_ij(c_i . c_j) = (1 + 0.2 + 0.2 + 1) / 4 = 0.6.
+GOOD = {
+    (QUESTION, HOPE): 0.8,
+    (QUESTION, LAW): 0.6,
+    (QUESTION, RAIN): 0.3,
+    (HOPE, LAW): 0.2,
+    (ANSWER, HOPE): 0.9,
+    (ANSWER, LAW): 0.5,
+}
+FOUND = {QUESTION: [HOPE, LAW, RAIN]}
+TAUS: dict[str, Any] = {"tau_r": 0.6, "tau_a": 0.6}
+
+
+async def test_good_retrieval_and_an_aligned_answer_end_the_run():
+    outcome = await haarag([ANSWER], FOUND, GOOD, **TAUS)
+    assert outcome.steps == ["method", "retrieve", "draft", "align"]
+    assert outcome.answer.text == outcome.answer.original == ANSWER
+    assert (outcome.answer.flags, outcome.answer.abstained) == ((), False)
+
+    (retrieval,) = judged(outcome, "retrieval")
+    assert retrieval.verdict == "supported"
+    assert score(retrieval, "retrieval_confidence").value == pytest.approx(0.7)
+    assert score(retrieval, "retrieval_confidence").inputs == (0.8, 0.6)
+    # Standard deviation of 0.8 and 0.6; 1 - cos(HOPE, LAW).
+    assert score(retrieval, "similarity_spread").value == pytest.approx(0.1)
+    assert score(retrieval, "chunk_diversity").value == pytest.approx(0.8)
+    assert [(chunk["id"], chunk["outcome"]) for chunk in retrieval.detail["chunks"]] == [
+        ("A", "kept"),
+        ("B", "kept"),
+        ("C", "low"),
+    ]
+
+    (alignment,) = judged(outcome, "alignment")
+    c_a = score(alignment, "evidence_alignment")
+    assert c_a.value == pytest.approx(0.7 / 0.6**0.5)
+    assert c_a.inputs == pytest.approx((0.7, 0.6))
+    (answer,) = judged(outcome, "answer")
+    assert (answer.verdict, answer.draft, answer.scores[0]) == ("supported", 0, c_a)
+    assert agrees(outcome, **TAUS).stopped == "holds"
+
+
+async def test_the_model_is_given_the_context_alone_and_told_to_say_when_it_does_not_suffice():
+    outcome = await haarag([ANSWER], FOUND, GOOD, **TAUS)
+    written = next(call.request for call in outcome.calls if call.role == "main")
+    assert isinstance(written, GenerationRequest)
+    system, user = (message.content for message in written.messages)
+    assert "The context does not answer this question." in system
+    assert "[1] : A: Clinton was born in Hope." in user
+    assert "[2] : B: Clinton studied law." in user
+    assert "Spain" not in user
+    assert QUESTION in user
+
+
+async def test_widening_doubles_k_rewords_the_question_and_raises_the_confidence():
+    hope_reworded, birth = "In which town was Clinton born?", "Clinton's place of birth"
+    town = "D: Hope is a town in Arkansas."
+    table = GOOD | {(QUESTION, HOPE): 0.5, (QUESTION, LAW): 0.4}
+    table |= {(hope_reworded, HOPE): 0.9, (birth, town): 0.7, (ANSWER, town): 0.8}
+    found = {QUESTION: [HOPE, LAW, RAIN], hope_reworded: [HOPE], birth: [town]}
+    shelf = Chunks(found)
+    replies = [f'{{"questions": ["{hope_reworded}", "{birth}"]}}', ANSWER]
+    settings: dict[str, Any] = {"tau_r": 0.6, "tau_a": 0.6, "k": 2}
+    outcome = await haarag(replies, shelf, table, **settings)
+    assert outcome.steps == ["method", "retrieve", "retrieve", "rephrase", "draft", "align"]
+    assert shelf.asked == [(QUESTION, 2), (QUESTION, 4), (hope_reworded, 4), (birth, 4)]
+    narrow, wide = judged(outcome, "retrieval")
+    # (0.5 + 0.4) / 2, then the best two of HOPE 0.9, the town 0.7, LAW 0.4 and RAIN 0.3.
+    assert score(narrow, "retrieval_confidence").value == pytest.approx(0.45)
+    assert (narrow.verdict, wide.verdict) == ("doubtful", "supported")
+    assert score(wide, "retrieval_confidence").value == pytest.approx(0.8)
+    assert [(c["id"], c["query"], c["outcome"]) for c in wide.detail["chunks"]] == [
+        ("A", 1, "kept"),
+        ("D", 2, "kept"),
+        ("B", 0, "low"),
+        ("C", 0, "low"),
+    ]
+    agrees(outcome, **settings)
+
+
+async def test_a_confidence_on_the_threshold_is_not_widened():
+    table = GOOD | {(QUESTION, HOPE): 0.75, (QUESTION, LAW): 0.5}
+    settings: dict[str, Any] = {"tau_r": 0.625, "tau_a": 0.6}
+    outcome = await haarag([ANSWER], FOUND, table, **settings)
+    (retrieval,) = judged(outcome, "retrieval")
+    assert score(retrieval, "retrieval_confidence").value == 0.625
+    assert retrieval.verdict == "supported"
+    agrees(outcome, **settings)
+
+
+async def test_k_doubles_up_to_its_limit_and_no_further():
+    shelf = Chunks(FOUND)
+    settings: dict[str, Any] = {"tau_r": 1.0, "tau_a": 0.6, "k": 3, "k_limit": 10}
+    outcome = await haarag([ANSWER], shelf, GOOD, rephrase="off", **settings)
+    assert shelf.asked == [(QUESTION, 3), (QUESTION, 6), (QUESTION, 10)]
+    # Still low, but an answer is written and checked all the same.
+    assert outcome.answer.text == ANSWER
+    agrees(outcome, rephrase="off", **settings)
+
+
+async def test_where_k_cannot_grow_the_question_is_still_reworded_once():
+    shelf = Chunks(FOUND | {"Clinton's home?": [HOPE]})
+    settings: dict[str, Any] = {"tau_r": 1.0, "tau_a": 0.6, "k": 4, "k_limit": 1}
+    outcome = await haarag(["1. Clinton's home?", ANSWER], shelf, GOOD, **settings)
+    assert shelf.asked == [(QUESTION, 4), ("Clinton's home?", 4)]
+    agrees(outcome, **settings)
+
+
+async def test_rewordings_and_key_terms_can_be_searched_for_from_the_start():
+    shelf = Chunks(FOUND | {"clinton born": [LAW], "His birthplace?": [HOPE]})
+    settings: dict[str, Any] = {**TAUS, "rephrase": "always", "key_terms": True, "forms": 1}
+    outcome = await haarag([f"His birthplace?\n{QUESTION}", ANSWER], shelf, GOOD, **settings)
+    assert sorted(shelf.asked) == [("His birthplace?", 4), (QUESTION, 4), ("clinton born", 4)]
+    assert judged(outcome, "retrieval")[0].detail["queries"] == [
+        QUESTION,
+        "clinton born",
+        "His birthplace?",
+    ]
+    agrees(outcome, **settings)
+
+
+async def test_a_useless_rewording_leaves_the_question_alone():
+    shelf = Chunks(FOUND)
+    settings: dict[str, Any] = {"tau_r": 0.9, "tau_a": 0.6}
+    outcome = await haarag(["I cannot help with that.", ANSWER], shelf, GOOD, **settings)
+    assert {query for query, _ in shelf.asked} == {QUESTION}
+    agrees(outcome, **settings)
+
+
+async def test_near_duplicates_and_what_is_over_k_are_dropped_complements_kept():
+    again, later = "D: Clinton was born in Hope, he says.", "E: His mother lived in Hope."
+    table = GOOD | {(QUESTION, again): 0.79, (QUESTION, later): 0.5}
+    table |= {(HOPE, again): 0.96, (HOPE, later): 0.94}
+    found = {QUESTION: [LAW, again, HOPE, later]}
+    settings: dict[str, Any] = {**TAUS, "k": 2, "k_limit": 4, "tau_r": 0.75}
+    outcome = await haarag(["None", ANSWER], found, table, **settings)
+    retrieval = judged(outcome, "retrieval")[-1]
+    # C_r = (0.8 + 0.79) / 2: it counts before repeated chunks are dropped.
+    assert score(retrieval, "retrieval_confidence").value == pytest.approx(0.795)
+    assert [(c["id"], c["outcome"], c["like"]) for c in retrieval.detail["chunks"]] == [
+        ("A", "kept", ""),
+        ("D", "duplicate", "A"),
+        ("B", "kept", ""),
+        ("E", "surplus", ""),
+    ]
+    agrees(outcome, **settings)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+async def test_nothing_found_is_said_and_nothing_written_from_memory(language: str):
+    question = QUESTION if language == "en" else "克林顿出生在哪里？"
+    settings: dict[str, Any] = {**TAUS, "rephrase": "off"}
+    outcome = await haarag([], {}, {}, question=question, **settings)
+    assert [call for call in outcome.calls if call.role == "main"] == []
+    assert outcome.answer.abstained
+    assert outcome.answer.flags == ("nothing_found",)
+    assert outcome.answer.text.startswith("Nothing was found" if language == "en" else "没有找到")
+    (answer,) = judged(outcome, "answer")
+    assert (answer.verdict, answer.scores[0].value) == ("unchecked", None)
+    # Four, eight, sixteen: all that could be asked for.
+    assert outcome.steps.count("retrieve") == 3
+    assert agrees(outcome, **settings).stopped == "nothing"
+
+
+async def test_a_failed_search_is_said_and_not_repeated():
+    shelf = Chunks({QUESTION: GONE})
+    outcome = await haarag([], shelf, {}, **TAUS)
+    assert len(shelf.asked) == 1
+    assert outcome.answer.flags == ("nothing_found", "search_incomplete")
+    agrees(outcome, **TAUS)
+
+
+async def test_one_failed_search_of_several_leaves_the_others_result():
+    shelf = Chunks(FOUND | {"clinton born": GONE})
+    settings: dict[str, Any] = {**TAUS, "key_terms": True}
+    outcome = await haarag([ANSWER], shelf, GOOD, **settings)
+    assert outcome.answer.text == ANSWER
+    assert outcome.answer.flags == ("search_incomplete",)
+    agrees(outcome, **settings)
+
+
+async def test_without_a_calibrated_threshold_nothing_is_decided_and_that_is_said():
+    outcome = await haarag([ANSWER], FOUND, GOOD, embedder="nobody measured this one")
+    assert outcome.steps == ["method", "retrieve", "draft", "align"]
+    assert outcome.answer.flags == ("not_checked",)
+    verdicts = {event.what: event.verdict for event in outcome.events if event.kind == "judged"}
+    assert set(verdicts) == {"retrieval", "alignment", "sentence", "answer"}
+    assert set(verdicts.values()) == {"unchecked"}
+    assert judged(outcome, "retrieval")[0].scores[0].threshold is None
+    assert agrees(outcome).stopped == "unchecked"
+
+
+async def test_the_threshold_of_the_embedder_in_use_is_the_default():
+    outcome = await haarag([ANSWER] * 3, FOUND, GOOD, embedder="words", rephrase="off")
+    english = decided(outcome, rephrase="off").thresholds
+    assert english.tau_r is not None
+    assert judged(outcome, "retrieval")[0].scores[0].threshold == english.tau_r
+    question = "克林顿出生在哪里？"
+    table = {(question, HOPE): 0.8, (ANSWER, HOPE): 0.9}
+    outcome = await haarag([ANSWER], {question: [HOPE]}, table, question=question, embedder="words")
+    chinese = agrees(outcome).thresholds
+    assert chinese.tau_r is not None
+    # Chinese characters and English words repeat themselves differently.
+    assert chinese != english
+
+
+class Meeting(Chunks):
+    """Answers a search only once `parties` searches are waiting."""
+
+    def __init__(self, found: Any, parties: int) -> None:
+        super().__init__(found)
+        self.barrier = asyncio.Barrier(parties)
+
+    async def search(self, query: str, k: int) -> list[Passage]:
+        async with asyncio.timeout(5):
+            await self.barrier.wait()
+        return await super().search(query, k)
+
+
+async def test_all_forms_are_searched_for_at_the_same_time():
+    shelf = Meeting(FOUND | {"clinton born": [LAW]}, parties=2)
+    outcome = await haarag([ANSWER], shelf, GOOD, key_terms=True, **TAUS)
+    assert outcome.answer.flags == ()
+
+
+async def test_the_question_is_reworded_while_the_wider_search_is_under_way():
+    reworded = asyncio.Event()
+
+    class Waiting(Chunks):
+        async def search(self, query: str, k: int) -> list[Passage]:
+            if k > 4:
+                async with asyncio.timeout(5):
+                    await reworded.wait()
+            return await super().search(query, k)
+
+    class Telling(ScriptedModel):
+        async def generate(
+            self, request: GenerationRequest, watch: Watcher | None = None
+        ) -> tuple[Generation, ...]:
+            reworded.set()
+            return await super().generate(request, watch)
+
+    model = Telling.from_replies(["His birthplace?", ANSWER], capabilities=WRITES)
+    outcome = await haarag(model, Waiting(FOUND), GOOD, tau_r=0.9, tau_a=0.6)
+    assert outcome.answer.flags == ()
+    rounds = [e for e in outcome.events if isinstance(e, SpanStarted) and e.step == "retrieve"]
+    compared = [e for e in outcome.events if isinstance(e, ModelCalled) and e.role == "embedder"]
+    # One comparison a round and one for the draft: vectors are never recorded.
+    assert len(compared) == len(rounds) + 1

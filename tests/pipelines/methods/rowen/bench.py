@@ -1,0 +1,207 @@
+"""A model that knows which of Rowen's prompts it was asked, and agrees as it is told to."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any
+
+from pipelines.errors import VeriscopeError
+from pipelines.methods.rowen import Rowen
+from pipelines.methods.rowen.decision import RowenDecision
+from pipelines.models.base import (
+    Capabilities,
+    ChoiceRequest,
+    Delta,
+    GenerationRequest,
+    Model,
+    Watcher,
+)
+from pipelines.run.events import Judged
+from pipelines.types import Choice, Generation, Message
+from tests.pipelines.methods.bench import Outcome, Shelf, run_method
+
+QUESTION = "Where was Bill Clinton born?"
+CHINESE = "比尔·克林顿出生在哪里？"
+BOTH = Capabilities(languages=frozenset({"en", "zh"}))
+ENGLISH = Capabilities(languages=frozenset({"en"}))
+EVIDENCE = Shelf(lambda query: [f"About {query}", "He was born in Hope."])
+NOTHING = Shelf(lambda _: [])
+
+_KINDS: tuple[tuple[str, str], ...] = (
+    ("paraphrase", r"in \d+ other ways|用另外\d+种说法"),
+    ("translate", r"\ATranslate this question into|翻译成"),
+    ("cl", r"\ABelow is a question with two answers|\A下面是一个问题和两个回答"),
+    ("cm", r"\ABelow are two pairs|\A下面是两组问答"),
+    ("reminder", r"\AReply with one word only|\A只回答一个字"),
+    ("query", r"one query for a search engine|一条搜索引擎的查询"),
+    ("repair", r"Final answer:\Z|最终答案：\Z"),
+    ("short", r"\ANow give only the answer itself|\A现在只写出答案本身"),
+)
+_COUNT = re.compile(r"in (\d+) other|用另外(\d+)种")
+
+Reply = str | VeriscopeError
+Replier = Callable[[str], Reply]
+
+
+def kind_of(messages: tuple[Message, ...]) -> str:
+    """Which prompt a conversation ends with; "reason" and "single" are told by their system."""
+    last = messages[-1].content
+    for kind, pattern in _KINDS:
+        if re.search(pattern, last):
+            return kind
+    system = messages[0].content
+    return "single" if "Reply with the answer" in system or "只写答案" in system else "reason"
+
+
+def index_of(messages: tuple[Message, ...]) -> int | None:
+    """The paraphrase a conversation is about: paraphrases contain q0, q1 and so on."""
+    found = re.search(r"q(\d+)", "\n".join(message.content for message in messages))
+    return int(found[1]) if found else None
+
+
+class Speaker(Model):
+    """Answers "a3" to the paraphrase q3, "答3" to its translation, "v3" when drawn at random.
+
+    The pairs in `cl` and `cm` are judged the same, those in `undecided` not at all, `soft` gives
+    probabilities of True. `replies` maps a kind of prompt to what is replied to its last message.
+    Without `chooses` its verdicts are texts. `before` is awaited first.
+    """
+
+    def __init__(
+        self,
+        *,
+        cl: Collection[int] = (),
+        cm: Collection[int] = (),
+        undecided: Collection[tuple[str, int]] = (),
+        soft: Mapping[tuple[str, int], float] | None = None,
+        replies: Mapping[str, Reply | Replier] | None = None,
+        capabilities: Capabilities = BOTH,
+        prefix: str = "a",
+        chooses: bool = True,
+        before: Callable[[str, int | None], Awaitable[None]] | None = None,
+    ) -> None:
+        self.name = f"speaker {prefix}"
+        self.prefix = prefix
+        self._same = {"cl": frozenset(cl), "cm": frozenset(cm)}
+        self._undecided = frozenset(undecided)
+        self._soft = soft or {}
+        self._replies = replies or {}
+        self._capabilities = capabilities
+        self._chooses = chooses
+        self._before = before
+        self.asked: dict[str, list[GenerationRequest | ChoiceRequest]] = defaultdict(list)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._capabilities
+
+    async def generate(
+        self, request: GenerationRequest, watch: Watcher | None = None
+    ) -> tuple[Generation, ...]:
+        kind, index = kind_of(request.messages), index_of(request.messages)
+        self.asked[kind].append(request)
+        if self._before:
+            await self._before(kind, index)
+        reply = self._replies.get(kind)
+        text = reply if reply is not None else self._usual(kind, index, request)
+        if callable(text):
+            # Short answers are told apart by the question that the conversation began with.
+            answers = kind in ("short", "single", "reason")
+            about = tuple(one.content for one in request.messages)[1 if answers else -1]
+            text = text(about)
+        if isinstance(text, VeriscopeError):
+            raise text
+        if watch:
+            watch(Delta(text=text))
+        return (Generation(text=text),)
+
+    async def choose(self, request: ChoiceRequest) -> Choice:
+        if not self._chooses:
+            return await super().choose(request)
+        kind, index = kind_of(request.messages), index_of(request.messages)
+        self.asked[kind].append(request)
+        if self._before:
+            await self._before(kind, index)
+        side = kind_of(request.messages[:1])
+        if (side, index) in self._undecided or index is None:
+            return Choice(
+                probabilities={"true": 0.0, "false": 0.0}, other_mass=1.0, source="logprobs"
+            )
+        true = self._soft.get((side, index), 0.9 if index in self._same[side] else 0.1)
+        return Choice(
+            probabilities={"true": true, "false": 1 - true}, other_mass=0.0, source="logprobs"
+        )
+
+    def _usual(self, kind: str, index: int | None, request: GenerationRequest) -> str:
+        said = [message.content for message in request.messages]
+        question = said[1] if len(said) > 1 else ""
+        chinese = "译" in question
+        match kind:
+            case "paraphrase":
+                asked = _COUNT.search(said[-1])
+                count = int((asked and (asked[1] or asked[2])) or 0)
+                return "\n".join(f"{n + 1}. Which town q{n}?" for n in range(count))
+            case "translate":
+                return f"译文q{index}？"
+            case "short" | "single":
+                if index is None:
+                    return "In York."
+                drawn = "v" if request.temperature > 0 else self.prefix
+                return f"答{index}" if chinese else f"{drawn}{index}"
+            case "cl" | "cm":
+                return "True" if index in self._same[kind] else "False"
+            case "query":
+                return f"query {index}"
+            case "repair":
+                return "In Hope."
+            case _:
+                return f"Thinking about {question}"
+
+
+async def rowen(
+    model: Speaker,
+    *,
+    question: str = QUESTION,
+    verifier: Model | None = None,
+    shelf: Shelf = EVIDENCE,
+    **settings: Any,
+) -> Outcome:
+    """Rowen, run to its end, and decided again with its own settings as it was decided live."""
+    models = {"verifier": verifier} if verifier is not None else {}
+    outcome = await run_method(Rowen(), question, model, shelf=shelf, models=models, **settings)
+    decision = decided(outcome, **settings)
+    if getattr(outcome.trace.terminal, "answers", None):
+        live = outcome.answer
+        said = tuple(flag for flag in live.flags if flag not in ("language_unsupported", "empty"))
+        assert decision.answer == live.model_copy(update={"flags": said})
+        assert decision.diverges_at is None
+        verdict = answer_verdict(outcome)
+        assert (verdict.verdict, verdict.scores) == (decision.verdict, decision.scores)
+    return outcome
+
+
+def decided(outcome: Outcome, **settings: Any) -> RowenDecision:
+    """The recorded run decided again."""
+    decision = outcome.method.decide(outcome.trace, outcome.method.settings(settings))
+    assert isinstance(decision, RowenDecision)
+    return decision
+
+
+def answer_verdict(outcome: Outcome) -> Judged:
+    """The verdict on the original answer."""
+    (verdict,) = [e for e in outcome.events if isinstance(e, Judged) and e.what == "answer"]
+    return verdict
+
+
+def pairs(outcome: Outcome) -> dict[tuple[str, int], tuple[float | None, str]]:
+    """How each pair came out: (side, index) -> (hard, source)."""
+    return {
+        (event.detail["side"], event.detail["index"]): (
+            event.detail["hard"],
+            event.detail["source"],
+        )
+        for event in outcome.events
+        if isinstance(event, Judged) and event.what == "pair"
+    }

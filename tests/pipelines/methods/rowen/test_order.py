@@ -1,0 +1,222 @@
+"""What waits for what: Rowen's calls overlap wherever they do not need each other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from pipelines.run.events import ModelCalled, Retrieved, SpanEnded, SpanStarted
+from tests.pipelines.methods.bench import Outcome, Shelf
+from tests.pipelines.methods.rowen.bench import EVIDENCE, Speaker, answer_verdict, decided, rowen
+
+ALL = range(6)
+
+
+class Rounds:
+    """Replies in rounds: nothing is answered while anybody can still ask.
+
+    A round is over when many turns of the loop have brought no further question; as no part of the
+    method leaves the loop, that is certain and not a matter of time.
+    """
+
+    def __init__(self) -> None:
+        self.rounds: list[list[tuple[str, int | None]]] = []
+        self._asking: list[tuple[tuple[str, int | None], asyncio.Future[None]]] = []
+
+    async def __call__(self, kind: str, index: int | None) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._asking.append(((kind, index), turn))
+        await turn
+
+    async def drive(self) -> None:
+        while True:
+            known = -1
+            while known != len(self._asking):
+                known = len(self._asking)
+                for _ in range(100):
+                    await asyncio.sleep(0)
+            if self._asking:
+                asking, self._asking = self._asking, []
+                self.rounds.append([asked for asked, _ in asking])
+                for _, turn in asking:
+                    turn.set_result(None)
+
+
+async def in_rounds(*, cl: Iterable[int] = (), **settings: Any) -> tuple[Rounds, Outcome]:
+    rounds = Rounds()
+
+    class Searched(Shelf):
+        async def search(self, query: str, k: int):
+            await rounds("search", None)
+            return await EVIDENCE.search(query, k)
+
+    main = Speaker(cl=list(cl), before=rounds)
+    verifier = Speaker(prefix="w", before=rounds)
+    driving = asyncio.ensure_future(rounds.drive())
+    try:
+        outcome = await rowen(main, verifier=verifier, shelf=Searched(lambda _: []), **settings)
+    finally:
+        driving.cancel()
+        with suppress(asyncio.CancelledError):
+            await driving
+    return rounds, outcome
+
+
+def needed(span: SpanStarted, spans: Iterable[SpanStarted]) -> list[SpanStarted]:
+    """The steps whose results a step uses."""
+    index = span.detail.get("index")
+
+    def of(step: str, **detail: object) -> list[SpanStarted]:
+        return [one for one in spans if one.step == step and detail.items() <= one.detail.items()]
+
+    match span.step, span.detail.get("side"):
+        case "draft", _:
+            return of("reason")
+        case "translate", _:
+            return of("paraphrase")
+        case "answer", "target":
+            return of("translate", index=index)
+        case "answer", _:
+            return of("paraphrase")
+        case "judge", side:
+            other = "target" if side == "cl" else "verifier"
+            return [
+                *of("answer", index=index, side="source"),
+                *of("answer", index=index, side=other),
+            ]
+        case "decide", _:
+            return [*of("judge"), *of("draft")]
+        case "query", _:
+            return of("decide")
+        case "search", _:
+            return of("query", index=index) or of("decide")
+        case "repair", _:
+            return of("search")
+        case _:
+            return []
+
+
+def longest_chain(outcome: Outcome) -> tuple[int, int]:
+    """Most model calls, and most searches, that had to be made one after another."""
+    spans = [event for event in outcome.events if isinstance(event, SpanStarted)]
+
+    def reaching(span: SpanStarted, kind: type[ModelCalled] | type[Retrieved]) -> int:
+        own = sum(isinstance(e, kind) and e.span == span.span for e in outcome.events)
+        return own + max((reaching(one, kind) for one in needed(span, spans)), default=0)
+
+    return (
+        max(reaching(span, ModelCalled) for span in spans),
+        max(reaching(span, Retrieved) for span in spans),
+    )
+
+
+async def test_the_longest_chain_is_seven_calls_and_one_search():
+    rounds, outcome = await in_rounds()
+    # paraphrase, translate, reasoning, answer, comparison, query, [search], repair
+    assert longest_chain(outcome) == (7, 1)
+    # And nothing waited for anything else: as many rounds, the search among them.
+    assert len(rounds.rounds) == 8
+    kinds = [{kind for kind, _ in one} for one in rounds.rounds]
+    assert kinds == [
+        {"reason", "paraphrase"},
+        {"short", "reason", "translate"},
+        {"reason", "short"},
+        {"short", "cm"},
+        {"cl"},
+        {"query"},
+        {"search"},
+        {"repair"},
+    ]
+    assert [len(one) for one in rounds.rounds] == [2, 19, 18, 12, 6, 6, 6, 1]
+    assert len(outcome.calls) == 64
+
+
+async def test_no_step_began_before_what_it_needs_had_ended():
+    _, outcome = await in_rounds()
+    spans = [event for event in outcome.events if isinstance(event, SpanStarted)]
+    ended = {event.span: event.seq for event in outcome.events if isinstance(event, SpanEnded)}
+    for span in spans:
+        for one in needed(span, spans):
+            assert ended[one.span] < span.seq
+
+
+async def test_single_answers_and_searches_by_paraphrase_shorten_the_chain():
+    rounds, outcome = await in_rounds(answers="single", queries="paraphrases")
+    # paraphrase, translate, answer, comparison, [search], repair
+    assert longest_chain(outcome) == (5, 1)
+    assert len(rounds.rounds) == 6
+
+
+async def test_agreement_ends_after_the_comparisons():
+    rounds, outcome = await in_rounds(cl=ALL)
+    assert longest_chain(outcome) == (5, 0)
+    assert len(rounds.rounds) == 5
+
+
+async def test_a_pair_is_compared_although_another_has_no_answers_yet():
+    compared, release = asyncio.Event(), asyncio.Event()
+
+    async def before(kind: str, index: int | None) -> None:
+        if kind == "reason" and index == 0:
+            await release.wait()
+        if kind == "cl" and index == 1:
+            compared.set()
+
+    run = asyncio.ensure_future(rowen(Speaker(cl=ALL, before=before), variant="cl", k=2))
+    await compared.wait()
+    assert not run.done()
+    release.set()
+    assert answer_verdict(await run).scores[0].value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("agree", "verdict"),
+    # Threshold 0.6 of 6: four agreements suffice, three disagreements rule it out.
+    [(True, "confident"), (False, "doubtful")],
+)
+async def test_an_early_stop_gives_up_what_cannot_change_the_decision(agree, verdict):
+    needed_pairs = 4 if agree else 3
+    never = asyncio.Event()
+
+    async def before(kind: str, index: int | None) -> None:
+        # The other pairs would never be compared.
+        if kind == "cl" and index is not None and index >= needed_pairs:
+            await never.wait()
+
+    model = Speaker(cl=ALL if agree else (), before=before)
+    outcome = await rowen(model, variant="cl", early_stop=True)
+    assert answer_verdict(outcome).verdict == verdict
+    assert answer_verdict(outcome).scores[0].value == float(agree)
+    decision = decided(outcome, variant="cl", early_stop=True)
+    assert decision.unjudged == {"cl": 6 - needed_pairs}
+
+    steps = {e.span: e.step for e in outcome.events if isinstance(e, SpanStarted)}
+    ended = [e for e in outcome.events if isinstance(e, SpanEnded)]
+    assert len(ended) == len(steps)
+    cancelled = [steps[e.span] for e in ended if e.outcome == "cancelled"]
+    assert cancelled.count("judge") == cancelled.count("pair") == 6 - needed_pairs
+    assert all(e.outcome == "ok" for e in ended if steps[e.span] in ("check", "decide", "method"))
+    stopped = [c for c in outcome.calls if c.error is not None]
+    assert {c.error.code for c in stopped if c.error} == {"cancelled"}
+    # Another threshold may need the pairs that were given up: 0.7 of 4 of 6, of 0 of 3.
+    other = decided(outcome, variant="cl", early_stop=True, threshold=0.7)
+    assert (other.reason == "rowen_stopped") is agree
+    assert (other.answer is None) is agree
+
+
+async def test_an_early_stop_leaves_the_first_answer_alone():
+    gate = asyncio.Event()
+
+    async def before(kind: str, index: int | None) -> None:
+        if index is None and kind == "short":
+            await gate.wait()
+        if kind == "cl":
+            gate.set()
+
+    model = Speaker(cl=ALL, before=before)
+    outcome = await rowen(model, variant="cl", early_stop=True, k=1)
+    assert outcome.answer.text == "In York."

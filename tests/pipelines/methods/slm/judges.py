@@ -1,0 +1,113 @@
+"""Judges that say what a test wants, and runs of the SLM check with them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pipelines.errors import VeriscopeError
+from pipelines.methods.slm import Slm
+from pipelines.methods.slm.decision import SlmDecision
+from pipelines.models.base import (
+    Capabilities,
+    ChoiceRequest,
+    GenerationRequest,
+    Model,
+    Watcher,
+)
+from pipelines.types import Choice, Generation
+from tests.pipelines.methods.bench import FULL, Outcome, PieceModel, Shelf, run_method
+
+QUESTION = "Where was Bill Clinton born?"
+DRAFT = "Clinton was born in Hope. He won in 1993."
+BORN, WON = "Clinton was born in Hope.", "He won in 1993."
+EVIDENCE = Shelf(lambda _: ["He was born in Hope.", "He won in 1992."])
+
+Said = float | tuple[float, float] | str | None | VeriscopeError
+
+
+class JudgeModel(Model):
+    """Says what `said` holds for the statement a request ends with.
+
+    A number is P(yes), with all the rest on no; a pair P(yes) and P(no); a text a reply without
+    probabilities ("yes", "no", or one that names neither); None neither; an error is raised. With
+    `together` nobody is answered before as many requests as it wants are waiting.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        said: Mapping[str, Said] | Callable[[str], Said],
+        capabilities: Capabilities = FULL,
+        together: asyncio.Barrier | None = None,
+    ) -> None:
+        self.name = name
+        self._said = said if callable(said) else said.__getitem__
+        self._capabilities = capabilities
+        self._together = together
+        self.asked: list[ChoiceRequest] = []
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._capabilities
+
+    async def generate(
+        self, request: GenerationRequest, watch: Watcher | None = None
+    ) -> tuple[Generation, ...]:
+        raise AssertionError("A judge is not asked to write.")
+
+    async def choose(self, request: ChoiceRequest) -> Choice:
+        self.asked.append(request)
+        if self._together is not None:
+            await self._together.wait()
+        said = self._said(statement_of(request))
+        if isinstance(said, VeriscopeError):
+            raise said
+        if isinstance(said, str):
+            yes, no = float(said == "yes"), float(said == "no")
+            shares = {"yes": yes, "no": no}
+            return Choice(probabilities=shares, other_mass=1 - yes - no, source="text", text=said)
+        yes, no = (
+            (0.0, 0.0) if said is None else said if isinstance(said, tuple) else (said, 1 - said)
+        )
+        return Choice(
+            probabilities={"yes": yes, "no": no}, other_mass=1 - yes - no, source="logprobs"
+        )
+
+
+def statement_of(request: ChoiceRequest) -> str:
+    """The statement that a judge is asked about, which is the end of what it reads."""
+    text = request.messages[-1].content
+    return text.partition("YES or NO? ")[2] or text.partition("是还是否？")[2]
+
+
+def says(born: Said, won: Said, whole: Said = 0.5) -> dict[str, Said]:
+    """What a judge says about the sentences of DRAFT and about all of it."""
+    return {BORN: born, WON: won, DRAFT: whole}
+
+
+async def check(
+    *judges: Model,
+    main: Model | None = None,
+    shelf: Shelf | None = EVIDENCE,
+    question: str = QUESTION,
+    **settings: Any,
+) -> Outcome:
+    """The SLM check of DRAFT by `judges` (judge_1, judge_2, ...)."""
+    models = {f"judge_{number}": judge for number, judge in enumerate(judges, start=1)}
+    return await run_method(
+        Slm(),
+        question,
+        main or PieceModel(lambda _: DRAFT),
+        shelf=shelf,
+        models=models,
+        **settings,
+    )
+
+
+def decided(outcome: Outcome, **settings: Any) -> SlmDecision:
+    """The recorded run decided again, with the settings given."""
+    decision = outcome.method.decide(outcome.trace, outcome.method.settings(settings))
+    assert isinstance(decision, SlmDecision)
+    return decision
