@@ -18,6 +18,7 @@ from app.parts import (
     page_title,
     redraw_if_asked,
     remember_error,
+    section_title,
     show_error,
     take_error,
     whole_page,
@@ -27,13 +28,22 @@ from app.settings_form import draw_settings, read_settings
 from app.view_component import Action, show_html
 from components.messages import Catalogue
 from components.names import named
+from components.papers import paper_section
 from components.sections import illustration_note, notice
 from pipelines.errors import VeriscopeError
 from pipelines.methods import Decision, Settings, get_method
 from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.run.view import RunView
 
-__all__ = ["Panel", "begin", "detector", "draw_running", "run_again_button", "show_page"]
+__all__ = [
+    "Panel",
+    "begin",
+    "detector",
+    "draw_papers",
+    "draw_running",
+    "run_again_button",
+    "show_page",
+]
 
 View = Callable[[RunView, Any, Any, Catalogue], str]
 
@@ -56,6 +66,7 @@ def show_page(page: str, panels: Sequence[Panel]) -> None:
     t = messages()
     watched = begin(page, [panel.method for panel in panels], t)
     if watched is None:
+        draw_papers([panel.method for panel in panels], t)
         return
     heading(watched.view, t)
     note = illustration_note(watched.view, t)
@@ -64,12 +75,22 @@ def show_page(page: str, panels: Sequence[Panel]) -> None:
     used = [panel for panel in panels if panel.method in _asked(watched.view)]
     if not watched.view.over:
         st.fragment(draw_running, run_every=live.PERIOD)(page, used)
+        draw_papers([panel.method for panel in used], t)
         return
     for panel in used:
+        if len(panels) > 1:
+            section_title(named("method", panel.method, t))
         st.fragment(detector)(panel, watched)
     for panel in panels:
         if panel not in used:
             _offer(page, panel.method, t)
+    draw_papers([panel.method for panel in used], t)
+
+
+def draw_papers(methods: Sequence[str], t: Catalogue) -> None:
+    """What the papers of `methods` report, each closed until it is asked for."""
+    for method in methods:
+        show_html(paper_section(method, t), key=f"paper-{method}", language=t.language)
 
 
 def begin(page: str, methods: Sequence[str], t: Catalogue) -> live.Watched | None:

@@ -14,6 +14,7 @@ import streamlit as st
 from pydantic.fields import FieldInfo
 
 from components.messages import Catalogue
+from components.numbers import two_digits
 from pipelines.methods import Method, Settings
 
 __all__ = ["draw_settings", "forget_settings", "read_settings"]
@@ -31,11 +32,13 @@ def draw_settings(
 
     `start` holds the values that the controls begin with, over the method's defaults.
     """
-    known = method.settings(start).model_dump()
+    settings = method.settings(start)
+    known = settings.model_dump()
     fields = method.settings_type.model_fields
     drawn = (name for name in only or fields if _has_control(fields[name]))
     for name in drawn:
-        _Control(method.name, name, fields[name], t, scope).draw(known[name])
+        control = _Control(method.name, name, fields[name], t, scope)
+        control.draw(known[name], settings.stands_for(name))
 
 
 def read_settings(
@@ -77,7 +80,7 @@ class _Control:
         worded = f"{self._key}.help"
         self._help = t(worded) if t.has(worded) else field.description or ""
 
-    def draw(self, value: Any) -> None:
+    def draw(self, value: Any, stands_for: float | None) -> None:
         kind = _kind(self._field)
         if get_origin(kind) is Literal:
             self._select(get_args(kind), value)
@@ -95,7 +98,7 @@ class _Control:
                 **self._common(),
             )
         elif _is_optional(self._field):
-            self._optional(value)
+            self._optional(value, stands_for)
         else:
             self._slide(float(self._initial(value)))
 
@@ -109,9 +112,9 @@ class _Control:
             options=options, index=options.index(chosen), format_func=word, **self._common()
         )
 
-    def _optional(self, value: float | None) -> None:
+    def _optional(self, value: float | None, stands_for: float | None) -> None:
         low, high = _bounds(self._field)
-        resting = ((low or 0.0) + (high or 1.0)) / 4
+        resting = ((low or 0.0) + (high or 1.0)) / 4 if stands_for is None else stands_for
         with st.container(gap="xsmall"):
             used = st.checkbox(
                 self._label,
@@ -120,8 +123,11 @@ class _Control:
                 help=self._help or None,
                 persist_state="session",
             )
-            start = float(self._initial(resting if value is None else value))
-            self._slide(start, disabled=not used, label_visibility="collapsed")
+            if used:
+                start = float(self._initial(resting if value is None else value))
+                self._slide(start, label_visibility="collapsed")
+            elif stands_for is not None:
+                st.caption(self._t("setting.stands_for", value=two_digits(stands_for)))
 
     def _slide(self, value: float, **look: Any) -> None:
         low, high = _bounds(self._field)

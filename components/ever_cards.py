@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from components.calls import call_list, calls_behind
+from components.calls import call_list, calls_within
 from components.diff import diff_html
 from components.evidence import EvidenceItem, evidence
 from components.markup import Child, Html, shown, tag
@@ -183,6 +183,7 @@ class SentenceCards:
         parts: list[Child] = [
             self._part("ever.question", shown(found.question)),
             tag("p", t("ever.fallback"), class_="vs-note") if found.fallback else None,
+            tag("p", t("ever.reused"), class_="vs-note") if found.reused else None,
         ]
         if found.reason:
             parts.append(tag("p", t(f"ever.reason.{found.reason}"), class_="vs-flag"))
@@ -203,7 +204,7 @@ class SentenceCards:
         return tag("div", parts, class_="vs-ever-reasons")
 
     def _passages(self, found: ConceptCheck) -> list[Passage]:
-        searches = (search for search in self.method.searches if search.span == found.span)
+        searches = (s for s in self.method.searches if s.span == (found.reused or found.span))
         known = {passage.id: passage for search in searches for passage in search.passages}
         return [known[one] for one in found.evidence if one in known]
 
@@ -213,7 +214,8 @@ class SentenceCards:
             return []
         parts: list[Child] = [score_line(score, self.t) for score in judged.scores]
         if self.over:
-            parts.append(call_list(calls_behind(self.method, judged), self.t, id=f"{key}-calls"))
+            calls = calls_within(self.method, (found.span, found.reused))
+            parts.append(call_list(calls, self.t, id=f"{key}-calls"))
         return parts
 
     def _judged(self, found: ConceptCheck) -> Judged | None:

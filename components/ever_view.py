@@ -18,6 +18,7 @@ from components.sections import notice, section
 from components.verdict import VERDICT_SIGNS, verdict_badge
 from pipelines.methods.ever.record import EverDecision, SentenceRecord, read_records
 from pipelines.methods.ever.settings import EverSettings
+from pipelines.methods.ever.text import next_sentence, up_to
 from pipelines.run.view import MethodView, RunView, StepView
 from pipelines.text import split_sentences
 from pipelines.types import Answer, Language
@@ -36,7 +37,7 @@ def ever_view(
         records = list(decision.sentences) if decision else read_records(method.judged)
         kind = "item" if settings.task == "short" else "sentence"
         parts += [
-            section("original", t("ever.original"), _original(view, method, t)),
+            section("original", t("ever.original"), _original(view, method, settings, t)),
             section("sentences", t("ever.sentences"), *_sentences(view, method, records, kind, t)),
             section("share", t("ever.share"), _share(method, t)),
             section(
@@ -68,9 +69,11 @@ def _notices(
     return tag("div", notes, class_="vs-notices", data_key="notices") if notes else None
 
 
-def _original(view: RunView, method: MethodView, t: Catalogue) -> Html:
+def _original(view: RunView, method: MethodView, settings: EverSettings, t: Catalogue) -> Html:
     draft = next((step for step in method.steps if step.step == "draft"), None)
     text = method.drafts[0].after if method.drafts else draft.text if draft else ""
+    if not method.drafts and settings.task != "short":
+        text = up_to(text, settings.max_sentences)
     writing = not method.drafts and not view.over
     if text:
         body = tag("p", shown(text), class_="vs-answer", dir="auto", data_key="text")
@@ -122,7 +125,9 @@ def _opens(step: StepView, index: int, records: list[SentenceRecord]) -> bool:
 def _begun(method: MethodView, step: StepView, index: int) -> str:
     """As much as there is of a sentence whose concepts are not known yet."""
     if step.step != "sentence":
-        return step.text.strip()
+        earlier = (e for e in method.judged if e.sentence is not None and e.sentence < index)
+        before = [e.text for e in earlier if e.what in ("concepts", "sentence")]
+        return next_sentence(step.text, before)
     written = [d for d in method.drafts if d.detail.get("sentence") == index]
     if written:
         return written[-1].after[written[-1].start :].strip()

@@ -77,13 +77,23 @@ class PairTable:
         head = (tag("th", label, scope="col", role="columnheader") for _, label in columns)
         count = len(self._pairs) or self.wanted
         rows = (self._row(index, columns) for index in range(count))
-        return tag(
+        caption = t("rowen.pairs.caption", count=count)
+        table = tag(
             "table",
-            tag("caption", t("rowen.pairs.caption", count=count), class_="vs-sr"),
+            tag("caption", caption, class_="vs-sr"),
             tag("thead", tag("tr", head, role="row"), role="rowgroup"),
             tag("tbody", rows, role="rowgroup"),
             class_="vs-table vs-rowen-table",
             role="table",
+        )
+        # What scrolls has to be reached by the keyboard.
+        return tag(
+            "div",
+            table,
+            class_="vs-rowen-scroll",
+            role="region",
+            aria_label=caption,
+            tabindex="0",
             data_key="pairs",
         )
 

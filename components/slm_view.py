@@ -7,7 +7,7 @@ from typing import Any
 
 from components.calls import call_list, calls_within
 from components.evidence import EvidenceItem, evidence
-from components.markup import Child, Html, shown, tag
+from components.markup import Child, Html, shown, tag, visible
 from components.messages import Catalogue
 from components.method_card import error_note
 from components.run_view import supporting
@@ -168,15 +168,22 @@ def _decision(
     if headline is not None:
         calls = call_list(calls_within(method, headline.behind), t, id="slm-headline-calls")
         parts.append(score_line(headline, t, behind=calls))
-        words = t(f"slm.threshold.{decision.threshold_source}", goal=_goal(settings, t))
-        parts.append(tag("p", words, class_="vs-note"))
+        parts.append(tag("p", _threshold(decision, settings, t), class_="vs-note"))
     if decision.reason:
         parts.append(notice(t(f"diverges.{decision.reason}"), "diverges"))
     return parts
 
 
-def _goal(settings: SlmSettings, t: Catalogue) -> str:
-    return t(f"setting.slm.tuned_for.{settings.tuned_for}")
+def _threshold(decision: SlmDecision, settings: SlmSettings, t: Catalogue) -> str:
+    """Where the threshold comes from; a neutral one names the judges that call for it."""
+    unmeasured = dict.fromkeys(
+        visible(judge.name) for judge in decision.judges if judge.scale.source == "neutral"
+    )
+    return t(
+        f"slm.threshold.{decision.threshold_source}",
+        goal=t(f"setting.slm.tuned_for.{settings.tuned_for}"),
+        judges=t("list.separator").join(unmeasured),
+    )
 
 
 def _flags(

@@ -72,34 +72,38 @@ class _Slow(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         time.sleep(DELAY)
-        asked = bool(body.get("logprobs"))
-        message: dict[str, Any] = {
-            "index": 0,
-            "finish_reason": "stop",
-            "message": {"role": "assistant", "content": "False" if asked else _REPLY},
-        }
-        if asked:
-            odds = [("False", 0.9), ("True", 0.1)]
-            listed = [{"token": t, "logprob": math.log(p), "bytes": None} for t, p in odds]
-            message["logprobs"] = {"content": [{**listed[0], "top_logprobs": listed}]}
-        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-        reply = {
-            "id": "bench",
-            "object": "chat.completion",
-            "created": 0,
-            "model": body["model"],
-            "choices": [message],
-            "usage": usage,
-        }
+        streamed = bool(body.get("stream"))
+        reply = _reply(body["model"], with_odds=bool(body.get("logprobs")), streamed=streamed)
         data = json.dumps(reply).encode()
+        if streamed:
+            data = b"data: " + data + b"\n\ndata: [DONE]\n\n"
         self.send_response(200)
-        self.send_header("content-type", "application/json")
+        self.send_header("content-type", "text/event-stream" if streamed else "application/json")
         self.send_header("content-length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing."""
+
+
+def _reply(model: str, *, with_odds: bool, streamed: bool) -> dict[str, Any]:
+    """A whole reply, or the only piece of a streamed one."""
+    said = {"role": "assistant", "content": "False" if with_odds else _REPLY}
+    choice: dict[str, Any] = {"index": 0, "finish_reason": "stop"}
+    choice["delta" if streamed else "message"] = said
+    if with_odds:
+        odds = [("False", 0.9), ("True", 0.1)]
+        listed = [{"token": t, "logprob": math.log(p), "bytes": None} for t, p in odds]
+        choice["logprobs"] = {"content": [{**listed[0], "top_logprobs": listed}]}
+    return {
+        "id": "bench",
+        "object": "chat.completion.chunk" if streamed else "chat.completion",
+        "created": 0,
+        "model": model,
+        "choices": [choice],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+    }
 
 
 @contextmanager

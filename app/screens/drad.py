@@ -8,7 +8,15 @@ from typing import cast, get_args
 import streamlit as st
 
 from app import live
-from app.method_page import Panel, act, begin, chosen_settings, draw_controls, run_again_button
+from app.method_page import (
+    Panel,
+    act,
+    begin,
+    chosen_settings,
+    draw_controls,
+    draw_papers,
+    run_again_button,
+)
 from app.parts import draw_live_run, heading, redraw_if_asked, section_title
 from app.session import messages, theme
 from app.view_component import show_html
@@ -35,8 +43,12 @@ def show() -> None:
     """Draw the page."""
     t = messages()
     watched = begin("drad", ["drad"], t)
-    if watched is None:
-        return
+    if watched is not None:
+        _taken_apart(watched, t)
+    draw_papers(["drad"], t)
+
+
+def _taken_apart(watched: live.Watched, t: Catalogue) -> None:
     view = watched.view
     if not view.over:
         st.fragment(_under_way, run_every=live.PERIOD)()

@@ -25,7 +25,7 @@ from pipelines.run.spec import ROLES
 
 __all__ = ["draw_setup", "fold_setup"]
 
-_IN_A_ROW = 3
+_IN_A_ROW = 4
 _SETUP = "setup"
 _SETTINGS = "settings"
 
@@ -41,11 +41,8 @@ def draw_setup(t: Catalogue, *, expanded: bool) -> None:
     if _SETUP not in st.session_state:
         st.session_state[_SETUP] = expanded
     with st.expander(t("ask.setup"), key=_SETUP, on_change="rerun"):
-        methods, sources = st.columns([3, 1.2], gap="medium")
-        with methods:
-            _methods(t)
-        with sources:
-            _sources(t)
+        _methods(t)
+        _sources(t)
     with st.expander(t("ask.settings"), key=_SETTINGS, on_change="rerun"):
         titles = [t(f"method.{name}.title") for name in METHODS]
         *tabs, run_tab = st.tabs([*titles, t("setting.run.title")])
@@ -104,13 +101,14 @@ def _method(name: str, t: Catalogue) -> None:
 
 
 def _sources(t: Catalogue) -> None:
-    models = known_models()
-    model_select(t("ask.model"), "main", models, t)
-    _other_models(t)
-    left, right = st.columns(2, gap="small")
+    main, others, library, search = st.columns(4, gap="medium", vertical_alignment="bottom")
+    with main:
+        model_select(t("ask.model"), "main", known_models(), t)
+    with others:
+        _other_models(t)
     libraries = engine().service.libraries.names
     web = [source for source in EVIDENCE_SOURCES if source != "library"]
-    with left:
+    with library:
         place = st.selectbox(
             t("ask.evidence"),
             [*libraries, *web],
@@ -118,7 +116,7 @@ def _sources(t: Catalogue) -> None:
             format_func=lambda name: _place(name, t),
             persist_state="session",
         )
-    with right:
+    with search:
         st.selectbox(
             t("ask.search"),
             EVIDENCE_MODES,
@@ -130,21 +128,29 @@ def _sources(t: Catalogue) -> None:
         )
     if place in web:
         _web_search(place, t)
+    _same_models(t)
 
 
 def _other_models(t: Catalogue) -> None:
     """Second opinions, for the methods that are ticked and make use of them."""
-    used = {role for name in chosen_methods() for role in METHODS[name].roles}
-    roles = [role for role in ROLES if role in used]
+    roles = _used_roles()
     if not roles:
         return
     with st.popover(t("models.others"), key="other-models", width="stretch"):
         for role in roles:
             model_select(t(f"role.{role}").capitalize(), role, known_models(), t)
+
+
+def _same_models(t: Catalogue) -> None:
     models = chosen_models()
-    for role in roles:
+    for role in _used_roles():
         if models.get(role) == models["main"]:
             st.caption(t("models.same", role=t(f"role.{role}")))
+
+
+def _used_roles() -> list[str]:
+    used = {role for name in chosen_methods() for role in METHODS[name].roles}
+    return [role for role in ROLES if role in used]
 
 
 def _place(name: str, t: Catalogue) -> str:

@@ -28,6 +28,10 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    def stands_for(self, name: str) -> float | None:
+        """The number that a field stands for while it is None; None where there is none."""
+        return None
+
 
 S = TypeVar("S", bound=Settings)
 

@@ -7,6 +7,7 @@ from math import exp
 
 from pipelines.errors import CapabilityError
 from pipelines.models.base import ChoiceRequest, GenerationRequest, Model, Option
+from pipelines.text.thinking import is_thinking, without_thinking
 from pipelines.types import Choice, Generation, Token
 
 __all__ = ["choose_by_generating", "option_of_token", "parse_choice"]
@@ -112,11 +113,12 @@ def _is_word(word: str, options: Iterable[Option]) -> bool:
 
 
 def _still_thinking(reply: Generation) -> bool:
-    return reply.finish_reason == "length" and (not reply.text.strip() or "<think>" in reply.text)
+    return reply.finish_reason == "length" and (not reply.text.strip() or is_thinking(reply.text))
 
 
-_THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.S | re.I)
 _MARKUP = re.compile(r"[*_`#>\"'“”‘’「」『』《》\[\](){}]|\\boxed")
+# "NEI (not enough information)", "True [passage 2]": a remark ends the words before it.
+_REMARK = re.compile(r"(?<=[\w*`\"'”’])[ \t]*[(（\[【](?=\w)")
 # What may follow an option for it to be a complete answer; 的 ends a Chinese one.
 _END = r"(?=的?\s*(?:$|\n|[.,;:!。、]|[-–—]\s|\s(?:because|since|as)\b|因为))"
 _LEAD = re.compile(
@@ -135,19 +137,23 @@ def parse_choice(text: str, options: Sequence[Option]) -> str | None:
 
     Counts an option that stands at the very beginning, alone on the last line, or after a phrase
     such as "the answer is"; case, markdown, full-width forms and <think> blocks do not matter. An
-    option counts only as a complete word or phrase that ends there: "untrue", "not true",
-    "不是真的", "no idea" and "true or false" name nothing.
+    option counts only as a complete word or phrase that ends there, if need be before a remark in
+    brackets: "untrue", "not true", "不是真的", "no idea" and "true or false" name nothing.
     """
+    named = _named(text, options) or _named(_REMARK.sub(". ", text), options)
+    return named.pop() if len(named) == 1 else None
+
+
+def _named(text: str, options: Sequence[Option]) -> set[str]:
     reply = _plain(text)
     named = _at_start(reply, options) | _alone(reply.rsplit("\n", 1)[-1], options)
     for lead in _LEAD.finditer(reply):
         named |= _at_start(reply[lead.end() :], options)
-    return named.pop() if len(named) == 1 else None
+    return named
 
 
 def _plain(text: str) -> str:
-    text = _THOUGHT.sub("", text).rpartition("</think>")[2]
-    text = unicodedata.normalize("NFKC", text)
+    text = unicodedata.normalize("NFKC", without_thinking(text))
     lines = (" ".join(_MARKUP.sub("", line).split()) for line in text.splitlines())
     return "\n".join(line for line in lines if line).casefold()
 

@@ -6,15 +6,18 @@ from pipelines.text.languages import detect_language
 from pipelines.text.repeats import repeats_question
 from pipelines.text.sentences import sentence_at, split_sentences
 from pipelines.text.spans import Span
+from pipelines.text.thinking import is_thinking, without_thinking
 
 __all__ = [
     "Entity",
     "EntityRecognizer",
     "Span",
     "detect_language",
+    "is_thinking",
     "repeats_question",
     "sentence_at",
     "split_sentences",
     "token_spans",
     "tokens_covering",
+    "without_thinking",
 ]

@@ -230,7 +230,13 @@ async def test_a_judge_never_measured_says_so(t: Catalogue):
     assert "first judge" in first.text()
     assert "Nothing is known of what this judge usually says." in first.text()
     assert "How often this judge is right was not measured." in first.text()
-    assert "only a starting point" in page.one(".vs-section-decision").text()
+    decision = page.one(".vs-section-decision").text()
+    assert "No threshold was measured for tiny, small, so a neutral one decides" in decision
+    assert "0.38 < 0.50" in decision
+    # Measured against earlier scores of their own, they are no longer without any measure.
+    history = {name: {"mu": 0.6, "sigma": 0.2, "n": 45} for name in ("tiny", "small")}
+    known = after(await two_judges(), t, history=history)
+    assert "only a starting point" in known.one(".vs-section-decision").text()
 
 
 async def test_history_and_plain_probabilities_are_named(t: Catalogue):

@@ -187,7 +187,7 @@ async def test_a_method_that_fails_beside_others_is_found(tmp_path: Path):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"verdict": "supported"}, "mends finds ['contradicted'], not supported"),
+        ({"verdict": "supported"}, "mends finds contradicted, not supported"),
         ({"contains": ["Hope", "Kansas"]}, f"mends does not say 'Kansas' but '{REPAIRED}'"),
         ({"drafts": 3}, "mends has 2 drafts, not 3"),
         ({"abstained": True}, "mends abstained: False"),
@@ -212,7 +212,7 @@ async def test_no_verdict_where_one_is_expected_is_found(tmp_path: Path):
         models=models,
         expected={"direct": {"verdict": "supported"}},
     )
-    assert await problems(folder) == ["city: direct finds [], not supported"]
+    assert await problems(folder) == ["city: direct finds None, not supported"]
 
 
 @pytest.mark.parametrize(("abstains", "found"), [(True, []), (False, ["mends abstained: True"])])

@@ -8,12 +8,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from pipelines.text.languages import has_han
 from pipelines.types import Generation, Token
 
 __all__ = ["formulate_query", "kept_prefix", "prefix_end", "spliced", "units_of"]
 
 # One unit per Chinese character or run of other visible characters, where there are no tokens.
 _UNIT = re.compile(r"[\u3400-\u9fff]|[^\s\u3400-\u9fff]+")
+
+_WIDE_CLOSING, _WIDE_OPENING = "，。；：！？、…）】》」』”", "（【《「『“"
+# Apostrophes are left out: "'s" belongs to the word before it, which is gone.
+_CLOSING = ",.;:!?)]}" + _WIDE_CLOSING
+_OPENING = "([{" + _WIDE_OPENING
+_PAIRS = {"()", "[]", "{}", '""', "''", "（）", "【】", "《》", "「」", "『』", "“”", "‘’"}
 
 
 def units_of(generation: Generation) -> tuple[Token, ...]:
@@ -30,17 +37,33 @@ def formulate_query(text: str, tokens: Sequence[Token], first: int, stop: int, m
     """Equation 5: the m tokens before the entity and the text after it up to t_{k+m}.
 
     The entity covers tokens t_k..t_{k+i}, here `first` = k and `stop` = k+i+1, and is left out
-    itself, so m - i tokens follow. Can be empty, when the text is the entity alone.
+    itself, so m - i tokens follow. Where the two parts meet no hole is left (ours): no space before
+    punctuation or between Chinese characters, and no punctuation that begins the query or doubles
+    another. Can be empty, when the text is the entity alone.
     """
     before = tokens[max(0, first - m) : first]
     after = tokens[stop : first + m + 1]
-    pieces = []
-    if before:
-        pieces.append(text[before[0].start : tokens[first].start])
-    if after:
-        pieces.append(text[tokens[stop - 1].end : after[-1].end])
-    joined = " ".join(" ".join(pieces).split())
+    left = text[before[0].start : tokens[first].start] if before else ""
+    right = text[tokens[stop - 1].end : after[-1].end] if after else ""
+    joined = _joined(" ".join(left.split()), " ".join(right.split()))
     return joined if any(character.isalnum() for character in joined) else ""
+
+
+def _joined(left: str, right: str) -> str:
+    while left and left[-1] + right[:1] in _PAIRS:
+        # Nothing is left of what stood in brackets or quotation marks.
+        left, right = left[:-1].rstrip(), right[1:].lstrip()
+    if not left or left[-1] in _CLOSING:
+        right = right.lstrip(_CLOSING + " ")
+    if not left or not right:
+        return left or right
+    close = right[0] in _CLOSING or left[-1] in _OPENING or _is_wide(left[-1] + right[0])
+    return left + right if close else f"{left} {right}"
+
+
+def _is_wide(joint: str) -> bool:
+    """Whether both characters are Chinese, or punctuation as Chinese has it."""
+    return all(has_han(one) or one in _WIDE_CLOSING + _WIDE_OPENING for one in joint)
 
 
 def kept_prefix(tokens: Sequence[Token], first: int) -> int:

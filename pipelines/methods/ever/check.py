@@ -17,7 +17,7 @@ from pipelines.methods.ever.calls import (
 from pipelines.methods.ever.concepts import Concepts, asks_about, concepts_in, read_concepts
 from pipelines.methods.ever.record import Attempt, Check, ConceptCheck, Listed
 from pipelines.methods.ever.settings import EverSettings
-from pipelines.methods.ever.support import supported
+from pipelines.methods.ever.support import Known, supported
 from pipelines.run.events import Score
 from pipelines.run.scope import Scope
 from pipelines.text import Span
@@ -61,9 +61,12 @@ class Checked:
 
 
 async def check(
-    scope: Scope, question: Question, settings: EverSettings, target: Target
+    scope: Scope, question: Question, settings: EverSettings, target: Target, known: Known
 ) -> Checked:
-    """Check every concept of `target`, all at once; each verdict is recorded when it is there."""
+    """Check every concept of `target`, all at once; each verdict is recorded when it is there.
+
+    What is `known` is not asked again.
+    """
     async with scope.span(
         "verify", sentence=target.sentence, round=target.round, draft=target.draft
     ) as step:
@@ -93,7 +96,7 @@ async def check(
             ),
         )
         found = await together(
-            _concept(step, question, settings, target, span) for span in concepts.spans
+            _concept(step, question, settings, target, span, known) for span in concepts.spans
         )
     return Checked(
         check=look.model_copy(update={"concepts": tuple(concept for concept, _ in found)}),
@@ -132,7 +135,12 @@ def _once_more(messages: Sequence[Message], question: Question) -> tuple[Message
 
 
 async def _concept(
-    step: Scope, question: Question, settings: EverSettings, target: Target, span: Span
+    step: Scope,
+    question: Question,
+    settings: EverSettings,
+    target: Target,
+    span: Span,
+    known: Known,
 ) -> tuple[ConceptCheck, tuple[Passage, ...]]:
     async with step.span(
         "concept",
@@ -152,7 +160,7 @@ async def _concept(
             fallback=fallback,
             span=own.id,
         )
-        support = await supported(own, question, settings, found)
+        support = await supported(own, question, settings, found, known)
         _record(own, target, support.concept, support.scores)
     return support.concept, support.evidence
 
@@ -205,5 +213,6 @@ def _record(own: Scope, target: Target, found: ConceptCheck, scores: tuple[Score
             "reason": found.reason,
             "reasoning": found.reasoning,
             "evidence": list(found.evidence),
+            "reused": found.reused,
         },
     )

@@ -33,7 +33,8 @@ class ConceptCheck(Frozen):
 
     `start` and `end` are offsets in the text that was checked. `reason` says why nothing was asked
     or decided: "no_evidence" (not enough, without a call), "search_failed", "unreadable" or "tie"
-    (unchecked). `evidence` holds ids of passages in the order in which they were given.
+    (unchecked). `evidence` holds ids of passages in the order in which they were given. `reused` is
+    the span in which the same question was answered before, where its verdict was taken over.
     """
 
     text: str
@@ -45,6 +46,7 @@ class ConceptCheck(Frozen):
     reason: str = ""
     reasoning: str = ""
     evidence: tuple[str, ...] = ()
+    reused: str = ""
     span: str = ""
 
 
@@ -227,6 +229,7 @@ def _concept(event: Judged) -> ConceptCheck:
         reason=detail["reason"],
         reasoning=detail["reasoning"],
         evidence=tuple(detail["evidence"]),
+        reused=detail.get("reused", ""),
         span=event.span,
     )
 

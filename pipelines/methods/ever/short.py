@@ -115,7 +115,7 @@ class _Short:
             concept=concept,
             shown=answer,
         )
-        checked = await check(step, state.question, state.settings, target)
+        checked = await check(step, state.question, state.settings, target, state.known)
         item.checks.append(checked.check)
         return checked, target
 

@@ -18,6 +18,7 @@ from pipelines.methods.ever.record import (
     remarks,
 )
 from pipelines.methods.ever.settings import EverSettings
+from pipelines.methods.ever.support import Known
 from pipelines.methods.ever.text import cut, said, stripped
 from pipelines.models.base import Watcher
 from pipelines.run.scope import Scope
@@ -50,6 +51,7 @@ class EverState:
         self.scope = scope
         self.settings = settings
         self.flags: list[str] = []
+        self.known: Known = {}
         self.draft = 0
         self.current = Generation(text="")
         self.original = Generation(text="")

@@ -16,7 +16,7 @@ from pipelines.run.events import Score, Verdict
 from pipelines.run.scope import Scope
 from pipelines.types import Message, Passage
 
-__all__ = ["SAMPLING_TEMPERATURE", "Support", "supported"]
+__all__ = ["SAMPLING_TEMPERATURE", "Known", "Support", "supported"]
 
 SAMPLING_TEMPERATURE = 0.3
 """Of the verdicts that a majority is taken of (code)."""
@@ -38,14 +38,39 @@ class Support:
     scores: tuple[Score, ...]
 
 
+Known = dict[str, Support]
+"""What a run has found out so far, by validation question."""
+
+
 async def supported(
-    own: Scope, question: Question, settings: EverSettings, found: ConceptCheck
+    own: Scope, question: Question, settings: EverSettings, found: ConceptCheck, known: Known
 ) -> Support:
     """Answer the validation question of `found`: from passages (ER) or from memory (SQ).
 
     Nothing found is NEI, and no call is made; a search that failed and a verdict that cannot be
-    read leave the concept unchecked.
+    read leave the concept unchecked. Every other verdict is added to `known`: the same question
+    has the same evidence, so it is neither searched for nor asked a second time.
     """
+    earlier = known.get(found.question)
+    if earlier is not None:
+        return _reused(earlier, found)
+    support = await _supported(own, question, settings, found)
+    if support.concept.verdict != "unchecked":
+        known.setdefault(found.question, support)
+    return support
+
+
+def _reused(earlier: Support, found: ConceptCheck) -> Support:
+    source = earlier.concept
+    update = source.model_dump(include={"verdict", "reason", "reasoning", "evidence"})
+    scores = (score.model_copy(update={"behind": (source.span,)}) for score in earlier.scores)
+    concept = found.model_copy(update={**update, "reused": source.span})
+    return Support(concept, earlier.evidence, tuple(scores))
+
+
+async def _supported(
+    own: Scope, question: Question, settings: EverSettings, found: ConceptCheck
+) -> Support:
     if settings.variant == "nrg_sq":
         found, scores = await _decided(own, question, settings, found, ())
         return Support(found, _recalled(own, found), scores)

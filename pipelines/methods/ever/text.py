@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from pipelines.methods.base import Question
@@ -22,10 +22,12 @@ __all__ = [
     "cut",
     "first_piece",
     "next_piece",
+    "next_sentence",
     "replaced",
     "said",
     "stripped",
     "until",
+    "up_to",
 ]
 
 _AROUND = " \t\n.,;:!?\"'`*。，；！？“”"
@@ -110,6 +112,23 @@ def until(limit: int, known: Collection[str] = ()) -> Watcher:
         return sum(_key(span.text) not in known for span in complete) >= limit
 
     return watch
+
+
+def up_to(text: str, limit: int) -> str:
+    """A text being written without what `until` had to see beyond its first `limit` sentences."""
+    spans = split_sentences(text)
+    return text[: spans[limit - 1].end] if len(spans) > limit else text
+
+
+def next_sentence(text: str, before: Iterable[str]) -> str:
+    """The sentence that continues `before` in a text being written, as far as it has come.
+
+    "" for none. A writer may repeat the sentences it was given, and goes on until the one after
+    the next has begun.
+    """
+    known = {_key(sentence) for sentence in before}
+    spans = split_sentences(visible(text))
+    return next((span.text for span in spans if _key(span.text) not in known), "")
 
 
 def first_piece(draft: Generation) -> Piece | None:

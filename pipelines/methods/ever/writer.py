@@ -133,7 +133,7 @@ class _Writer:
                 context=self.settled.text,
                 attempt="rectified" if checks else "draft",
             )
-            checked = await check(step, state.question, self.settings, target)
+            checked = await check(step, state.question, self.settings, target, state.known)
             checks.append(checked.check)
             rounds = len(checks) - 1
             if not may_go_on(checked.check, rounds, self.settings.max_rounds):

@@ -8,6 +8,8 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
+from pipelines.text.thinking import without_thinking
+
 __all__ = [
     "embedded_json",
     "is_citation",
@@ -18,8 +20,6 @@ __all__ = [
     "visible",
 ]
 
-_THOUGHT = re.compile(r"<(think|thinking|thought)>.*?(?:</\1>|\Z)", re.S | re.I)
-_THOUGHT_BEFORE = re.compile(r"\A.*</(?:think|thinking|thought)>", re.S | re.I)
 _WHOLE_FENCE = re.compile(r"\A\s*(`{3,}|~{3,})[\w-]*[ \t]*\n(.*?)\n?\s*(?:\1\s*)?\Z", re.S)
 _FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,})[\w-]*[ \t]*\n(.*?)(?:^[ \t]*\1|\Z)", re.S | re.M)
 _EMPHASIS = ("***", "**", "__", "*", "_", "`")
@@ -32,7 +32,7 @@ def visible(text: str) -> str:
     A block that was never closed reaches to the end, one that was never opened to the beginning.
     Emphasis and quotation marks go only when the pair surrounds everything.
     """
-    text = _THOUGHT_BEFORE.sub("", _THOUGHT.sub("", text)).strip()
+    text = without_thinking(text).strip()
     fence = _WHOLE_FENCE.match(text)
     if fence and fence[1] not in fence[2]:
         text = fence[2].strip()

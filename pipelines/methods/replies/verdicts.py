@@ -207,7 +207,7 @@ def _read(
 ) -> tuple[str, str | None]:
     said = visible(text)
     fields = parse_fields(said, labels)
-    label = _named(fields.get("verdict", "" if cut_off else said), options)
+    label = parse_choice(fields.get("verdict", "" if cut_off else said), options)
     if "reasoning" in fields or isinstance(parse_json(said), dict):
         return fields.get("reasoning", ""), label
     # What stands before the first label is the reasoning that was not called so.
@@ -215,12 +215,3 @@ def _read(
     spelled = {word.casefold() for option in options for word in option.spellings}
     bare = unnamed.strip(" .。!！*\n").casefold()
     return ("" if bare in spelled else unnamed), label
-
-
-def _named(text: str, options: Sequence[Option]) -> str | None:
-    label = parse_choice(text, options)
-    if label is None:
-        # "NEI (not enough information)": a remark in brackets ends the word before it.
-        opened = text.replace("(", ". ").replace("（", "。")
-        label = parse_choice(opened, options) if opened != text else None
-    return label

@@ -27,6 +27,15 @@ _LONGEST_PARAPHRASE = 600
 _FEWEST_WORDS = 3
 _WORD = re.compile(rf"[{HAN}]|[^\W{HAN}]+")
 
+_NUMBER = re.compile(r"\A(?:\d{1,2}(?:[.)] +|[、．）] *)|[(（]\d{1,2}[)）] *)(?=\D)")
+_NO_WORD = re.compile(
+    r"\w*\d\w*|_+|jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
+    r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?|"
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|am|pm|bce?|ad|ce|utc|gmt|st|nd|rd|th|"
+    r"and|or|to|of|the|in|on|at|[年月日号时点分秒世纪公元前至到和]",
+    re.I,
+)
+
 _DECLINES = re.compile(
     r"(?:(?:i['’]m |i am )?sorry[,. ]+(?:but )?)?"
     r"(?:i (?:really |honestly )?(?:do not|don['’]?t) "
@@ -71,17 +80,24 @@ _YES_NO = (Option(label="yes", spellings=_YES), Option(label="no", spellings=_NO
 def paraphrases_in(reply: str, question: str, had: Sequence[str], limit: int) -> list[str]:
     """`had` and the new paraphrases of a reply, at most `limit`.
 
-    The question itself, repetitions, refusals, single words and whole essays are left out.
+    The question itself, repetitions, refusals, single words and whole essays are left out, and so
+    is what asks nothing for certain: numbers and dates without a word beside them.
     """
     known = {_key(one) for one in (question, *had)}
     found = list(had)
     for item in parse_list(reply):
-        one = " ".join(item.split())
+        # In JSON, too, models number what they list.
+        one = _NUMBER.sub("", " ".join(item.split()))
         whole = len(_WORD.findall(one)) >= _FEWEST_WORDS and len(one) <= _LONGEST_PARAPHRASE
-        if whole and _key(one) not in known:
+        if whole and _says_something(one) and _key(one) not in known:
             known.add(_key(one))
             found.append(one)
     return found[:limit]
+
+
+def _says_something(text: str) -> bool:
+    """Whether any word is left beside numbers, dates and what joins them."""
+    return any(_NO_WORD.fullmatch(word) is None for word in _WORD.findall(text))
 
 
 def is_translation(text: str, original: str, code: TargetLanguage) -> bool:

@@ -87,6 +87,12 @@ class RowenSettings(Settings):
         256, ge=32, le=2048, description="Longest reasoning, in tokens (ours: 256)."
     )
 
+    def stands_for(self, name: str) -> float | None:
+        """An unset threshold is that of the variant; auto is hybrid where both languages are."""
+        if name != "threshold":
+            return None
+        return self.threshold_for("hybrid" if self.variant == "auto" else self.variant)
+
     def threshold_for(self, variant: Variant) -> float:
         """The threshold on Z for `variant`: the one set, else the variant's own."""
         return _THRESHOLDS[variant] if self.threshold is None else self.threshold

@@ -16,6 +16,7 @@ from pipelines.methods.slm.scores import (
     Mean,
     Scaling,
     average,
+    even_score,
     response_score,
     z_score,
 )
@@ -26,8 +27,12 @@ from pipelines.types import Answer, Frozen
 __all__ = ["JudgeInUse", "SlmDecision", "ThresholdSource", "weigh"]
 
 Row = tuple[float | None, ...]
-ThresholdSource = Literal["set", "calibrated", "borrowed", "missing"]
-"""A threshold is borrowed where it was measured with other judges or another floor."""
+ThresholdSource = Literal["set", "calibrated", "borrowed", "neutral", "missing"]
+"""A threshold is borrowed where it was measured with another scale or floor.
+
+It is neutral, the score of P(yes) = 0.5, as soon as one judge was never measured: what is usual for
+other judges says nothing about that one.
+"""
 
 
 class JudgeInUse(Frozen):
@@ -127,7 +132,8 @@ def weigh(reading: Reading, settings: SlmSettings, *, complete: bool) -> SlmDeci
 def _in_use(judge: Judge, reading: Reading, settings: SlmSettings) -> JudgeInUse:
     # A text counts 0 or 1: what probabilities were measured to be says nothing about that.
     by_text = any(c.role == judge.role and c.source == "text" for c in reading.cells)
-    earlier = settings.history.get(judge.name)
+    # Without z no scale is used: then a threshold rests on what was shipped with it alone.
+    earlier = settings.history.get(judge.name) if settings.normalise else None
     scale = JudgeScale() if by_text else judge.shipped
     if not by_text and earlier is not None and earlier.n >= MIN_HISTORY and earlier.sigma > 0:
         scale = earlier.model_copy(update={"source": "history"})
@@ -141,6 +147,8 @@ def _threshold(
 ) -> tuple[float | None, ThresholdSource]:
     if settings.threshold is not None:
         return settings.threshold, "set"
+    if any(judge.scale.source == "neutral" for judge in judges):
+        return even_score(settings.mean, settings.scaling()), "neutral"
     by_mean = shipped.get(settings.tuned_for, {}).get(settings.scaling().key, {})
     value = by_mean.get(settings.mean)
     if value is None:

@@ -21,6 +21,7 @@ __all__ = [
     "Mean",
     "Scaling",
     "average",
+    "even_score",
     "normal_cdf",
     "response_score",
     "scale_of_scores",
@@ -87,6 +88,17 @@ def average(values: Sequence[float | None]) -> float | None:
 def normal_cdf(z: float) -> float:
     """Phi(z), the standard normal distribution function, in [0, 1]."""
     return erfc(-z / sqrt(2)) / 2
+
+
+def even_score(mean: Mean, scaling: Scaling) -> float:
+    """What a response scores whose every sentence is as likely right as wrong, P(yes) = 0.5 (ours).
+
+    With the neutral scale that is z = 0: 0.5 under Phi and for plain P(yes), 0 for z itself, and
+    the floor where a mean needs positive numbers and the floor lies above.
+    """
+    score = response_score([0.0 if scaling.normalise else 0.5], mean, scaling)
+    assert score is not None
+    return score
 
 
 def response_score(scores: Sequence[float], mean: Mean, scaling: Scaling) -> float | None:

@@ -62,7 +62,8 @@ class SlmSettings(Settings):
         None,
         ge=-5,
         le=5,
-        description="Supported above this score (none: calibrated for the mean and the scale).",
+        description="Supported above this score (none: calibrated for the mean and the scale, or"
+        " what P(yes) = 0.5 scores where a judge was never measured; ours).",
     )
     whole_response: bool = Field(
         True, description="Ask every judge about the whole response too (paper's baseline P(yes))."

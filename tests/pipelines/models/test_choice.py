@@ -213,7 +213,16 @@ def test_a_word_that_may_go_on_to_another_option_is_ambiguous():
         "Both name Paris, so they agree.\n\nVerdict: True",
         "<think>It could be False. No: False?</think>True",
         "It could be False.</think>\nTrue",
+        "<thought>False</thought>True",
+        "False?</thinking>True",
         "\\boxed{True}",
+        "(True)",
+        "The answer is (True).",
+        "True (passage 2)",
+        "True [2]",
+        "**True** (both say so)",
+        "正确（资料2）",
+        "The answer is true (not false).",
     ],
 )
 def test_texts_that_name_an_option(text: str):
@@ -236,6 +245,11 @@ def test_texts_that_name_an_option(text: str):
         "True/False",
         "True, False",
         "True. False.",
+        "True (or False)",
+        "True (False)",
+        "True or False (passage 2)",
+        "I cannot say (True)",
+        "untrue (False)",
         "True\nFalse",
         "The answer is true or false.",
         "Answer: True\nVerdict: False",
@@ -277,3 +291,4 @@ def test_yes_and_no(text: str, label: str | None):
 def test_longer_options_win_over_their_beginnings():
     assert parse_choice("不正确。", TRUTH) == "false"
     assert parse_choice("Not enough information.", TRUTH) == "nei"
+    assert parse_choice("NEI (not enough information)", TRUTH) == "nei"

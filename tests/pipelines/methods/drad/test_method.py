@@ -214,7 +214,7 @@ async def test_a_chinese_question_by_hand():
         shelf=Shelf(lambda _: ["他出生在霍普。"]), m=2,
     )  # fmt: skip
     # k = 3, i = 1, m = 2: t_1 t_2 before, t_5 after. P = (0.2 + 0.8) / 2 = 0.5 < 0.6.
-    assert outcome.queries == ["出生在 。"]
+    assert outcome.queries == ["出生在。"]
     assert outcome.answer.text == "克林顿出生在霍普。"
     decision = await decided_again(outcome, m=2)
     assert decision.score is not None

@@ -32,12 +32,12 @@ TEXT = "".join(PIECES)
     [
         # m tokens before t_5, and t_7..t_{5+m}: m - i tokens after.
         (1, "in"),
-        (2, "born in ,"),
-        (3, "was born in , and"),
-        (4, "Clinton was born in , and raised"),
-        (5, "Bill Clinton was born in , and raised in"),
-        (6, "Bill Clinton was born in , and raised in Florida"),
-        (16, "Bill Clinton was born in , and raised in Florida"),
+        (2, "born in,"),
+        (3, "was born in, and"),
+        (4, "Clinton was born in, and raised"),
+        (5, "Bill Clinton was born in, and raised in"),
+        (6, "Bill Clinton was born in, and raised in Florida"),
+        (16, "Bill Clinton was born in, and raised in Florida"),
     ],
 )
 def test_the_query_holds_m_tokens_around_the_entity_without_it(m, query):
@@ -59,7 +59,37 @@ def test_a_chinese_query_by_hand():
     tokens = tokens_of("克林顿", "出生", "在", "纽约", "，", "长大", "于", "佛罗里达")
     text = "".join(token.text for token in tokens)
     # k = 3, i = 0, m = 2: t_1 t_2 before, t_4 t_5 after.
-    assert formulate_query(text, tokens, 3, 4, 2) == "出生在 ，长大"
+    assert formulate_query(text, tokens, 3, 4, 2) == "出生在，长大"
+
+
+@pytest.mark.parametrize(
+    ("left", "entity", "right", "query"),
+    [
+        ("He died in Paris in", " 1910", ", of leukaemia.", "He died in Paris in, of leukaemia."),
+        ("明长城东起", "山海关", "，西至嘉峪关", "明长城东起，西至嘉峪关"),
+        ("它由", "戚继光", "主持修建", "它由主持修建"),
+        ("In 1906,", " Pierre", ", a physicist", "In 1906, a physicist"),
+        ("In 1906,", " Pierre", " died", "In 1906, died"),
+        ("1906年，", "皮埃尔", "，物理学家", "1906年，物理学家"),
+        ("1906年，", "皮埃尔", "去世", "1906年，去世"),
+        ("", "Paris", ", in April", "in April"),
+        ("", "巴黎", "。四月", "四月"),
+        ("", "Paris", " (the city)", "(the city)"),
+        ("She read", " Hamlet", " (1603)", "She read (1603)"),
+        ("The war (", "1914", ") ended", "The war ended"),
+        ("The war (", "1914", "-18) ended", "The war (-18) ended"),
+        ('He wrote "', "Emma", '" in', "He wrote in"),
+        ("曹雪芹写了《", "红楼梦", "》一书", "曹雪芹写了一书"),
+        ("The wife of", " Pierre", "'s son", "The wife of 's son"),
+        ("他生于", "1867", " in Paris", "他生于 in Paris"),
+        ("It is ", " 3", ".  It was .", "It is. It was ."),
+        ("Born in", " Hope", "", "Born in"),
+    ],
+)
+def test_no_hole_is_left_where_the_entity_was(left: str, entity: str, right: str, query: str):
+    tokens = tokens_of(*(piece for piece in (left, entity, right) if piece))
+    first = 1 if left else 0
+    assert formulate_query(left + entity + right, tokens, first, first + 1, 5) == query
 
 
 def test_a_space_of_its_own_leaves_with_the_entity():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from pipelines.errors import AuthenticationError, UnreachableError
@@ -265,6 +267,30 @@ def test_paraphrases_are_cleaned():
     assert paraphrases_in("1. 他生于哪里？\n2. 哪里", "他在哪里出生？", [], 6) == ["他生于哪里？"]
     assert paraphrases_in("I'm sorry, I can't help with that.", "Where?", [], 6) == []
     assert paraphrases_in("1. " + "long " * 200, "Where?", [], 6) == []
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        "2020-06-05T00:00",
+        "1999-2019, 1999-2020, 2020-2030",
+        "5 June 1995",
+        "on the 5th of May 1995",
+        "Sept 3, 44 BC or 45 BC",
+        "1906年4月19日",
+        "3.14 / 2.72 / 1.41",
+        "___ 1906 ___",
+    ],
+)
+def test_a_date_is_no_paraphrase(noise):
+    reply = json.dumps({"questions": [noise, "In May 1906, who died?"]})
+    assert paraphrases_in(reply, "Where?", [], 6) == ["In May 1906, who died?"]
+
+
+def test_a_number_inside_json_makes_no_question_another_one():
+    listed = ["1. Where was he born?", "(2) Where was he born?", "3、他生于哪里？", "4 towns or 5?"]
+    found = paraphrases_in(json.dumps({"questions": listed}), "Where was he born?", [], 6)
+    assert found == ["他生于哪里？", "4 towns or 5?"]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pipelines.methods.slm.scores import (
     Mean,
     Scaling,
     average,
+    even_score,
     normal_cdf,
     response_score,
     scale_of_scores,
@@ -117,6 +118,15 @@ def test_of_a_single_sentence_every_mean_is_its_score(mean: Mean, scaling: Scali
     one = response_score([0.4], mean, scaling)
     assert one == pytest.approx(normal_cdf(0.4) if scaling.key == "phi" else 0.4)
     assert response_score([], mean, scaling) is None
+
+
+@pytest.mark.parametrize("mean", MEANS)
+def test_an_even_response_scores_what_its_every_sentence_does(mean: Mean):
+    floor = 0.1 if mean in ("harmonic", "geometric") else 0.0
+    assert even_score(mean, PHI) == pytest.approx(0.5)
+    assert even_score(mean, RAW) == pytest.approx(0.5)
+    assert even_score(mean, EPSILON) == pytest.approx(floor)
+    assert even_score(mean, EPSILON) == response_score([0.0] * 3, mean, EPSILON)
 
 
 def test_the_paper_s_order_of_means_holds():

@@ -1,0 +1,242 @@
+"""What the methods' papers report: figures of `assets/papers/<method>.toml`, shown as tables."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from decimal import Decimal
+from functools import cache
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from components.markup import Child, Html, join, shown, tag
+from components.messages import Catalogue
+from components.names import named
+from components.theme import ASSETS
+from pipelines.types import Language
+
+__all__ = ["Paper", "PaperColumn", "PaperRow", "PaperTable", "Words", "paper", "paper_section"]
+
+Text = Annotated[str, Field(min_length=1)]
+Unit = Literal["percent", "points", "fraction", "seconds", "per_question"]
+"""`points` run from 0 to 100, a `fraction` from 0 to 1; the others are what they are called."""
+
+_ARROWS = {"higher": "↑", "lower": "↓"}
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Words(_Record):
+    """A text in both languages of the interface."""
+
+    en: Text
+    zh: Text
+
+    def text(self, language: Language) -> str:
+        """The text in `language`."""
+        return self.zh if language == "zh" else self.en
+
+
+def _alike(value: Any) -> Any:
+    return {"en": value, "zh": value} if isinstance(value, str) else value
+
+
+Name = Annotated[Words, BeforeValidator(_alike)]
+"""As `Words`; one string stands for a name that both languages share."""
+
+
+class PaperColumn(_Record):
+    """A metric; `better` None for one that is neither good nor bad in itself."""
+
+    key: Text
+    name: Name
+    unit: Unit
+    better: Literal["higher", "lower"] | None = None
+
+
+class PaperRow(_Record):
+    """One line of figures by column key, digits as printed; a column left out was not given."""
+
+    name: Name
+    values: dict[str, Annotated[Decimal, Field(ge=0)]]
+
+
+class PaperTable(_Record):
+    """Figures of one model and data set. `ranked` is False where rows are not rivals."""
+
+    key: Text
+    caption: Words
+    model: Name
+    data: Name
+    rows_are: Words
+    ranked: bool = True
+    columns: Annotated[tuple[PaperColumn, ...], Field(min_length=1)]
+    rows: Annotated[tuple[PaperRow, ...], Field(min_length=1)]
+    notes: tuple[Words, ...] = ()
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        keys = [column.key for column in self.columns]
+        if len(set(keys)) < len(keys):
+            raise ValueError(f"Table {self.key!r} has a column twice.")
+        filled = {key for row in self.rows for key in row.values}
+        if filled != set(keys):
+            odd = ", ".join(sorted(filled ^ set(keys)))
+            raise ValueError(f"Columns and values of table {self.key!r} differ in: {odd}.")
+        return self
+
+    def best(self, column: PaperColumn) -> Decimal | None:
+        """The best value of `column`, or None where there is nothing to choose between."""
+        values = [row.values[column.key] for row in self.rows if column.key in row.values]
+        if not self.ranked or column.better is None or len(values) < 2:
+            return None
+        return max(values) if column.better == "higher" else min(values)
+
+
+class Paper(_Record):
+    """A method's paper, as far as it is known, and its tables in order."""
+
+    title: Text | None = None
+    authors: tuple[Text, ...] = ()
+    venue: Text | None = None
+    pages: Text | None = None
+    arxiv: Annotated[str, Field(pattern=r"^\d{4}\.\d{4,5}$")] | None = None
+    tables: Annotated[tuple[PaperTable, ...], Field(min_length=1)]
+
+
+@cache
+def paper(method: str) -> Paper:
+    """What the paper of `method` reports.
+
+    Raises FileNotFoundError for a method without one, ValidationError for figures that do not fit.
+    """
+    source = (ASSETS / "papers" / f"{method}.toml").read_text(encoding="utf-8")
+    # Decimals keep the zeros that a paper prints: 7.60 stays 7.60.
+    return Paper.model_validate(tomllib.loads(source, parse_float=Decimal))
+
+
+def paper_section(method: str, t: Catalogue) -> Html:
+    """The figures of the paper of `method`, closed until they are asked for."""
+    source = paper(method)
+    return tag(
+        "details",
+        tag("summary", t("papers.title", method=named("method", method, t))),
+        tag(
+            "div",
+            _reference(source, method, t),
+            tag("p", t("papers.not_comparable"), class_="vs-paper-words"),
+            tag("p", t("papers.legend"), class_="vs-note"),
+            (_table(table, t) for table in source.tables),
+            class_="vs-stack",
+        ),
+        class_="vs-details vs-paper",
+        data_key=f"paper-{method}",
+    )
+
+
+def _reference(source: Paper, method: str, t: Catalogue) -> Html:
+    if source.title is None:
+        name = named("method", method, t)
+        return tag("p", t("papers.untitled", method=name), class_="vs-paper-words")
+    pages = t("papers.pages", pages=source.pages) if source.pages else None
+    where: list[Child] = [part for part in (source.venue, pages) if part]
+    if source.arxiv:
+        address = f"https://arxiv.org/abs/{source.arxiv}"
+        label = f"arXiv:{source.arxiv}"
+        where.append(tag("a", label, href=address, rel="noopener noreferrer", target="_blank"))
+    return tag(
+        "p",
+        tag("cite", shown(source.title), lang="en", class_="vs-strong"),
+        tag("br"),
+        tag("span", shown(", ".join(source.authors)), lang="en"),
+        tag("br"),
+        join(where, " · "),
+        class_="vs-paper-words",
+    )
+
+
+def _table(table: PaperTable, t: Catalogue) -> Html:
+    """The table under its caption, with its notes behind it."""
+    corner = table.rows_are.text(t.language)
+    heads = [
+        tag("th", shown(corner), scope="col", role="columnheader"),
+        *(_head(column, t) for column in table.columns),
+    ]
+    notes = (tag("li", shown(note.text(t.language))) for note in table.notes)
+    return tag(
+        "div",
+        tag(
+            "table",
+            _caption(table, t),
+            tag("thead", tag("tr", heads, role="row"), role="rowgroup"),
+            tag("tbody", (_row(row, table, t) for row in table.rows), role="rowgroup"),
+            class_="vs-table vs-paper-table",
+            role="table",
+        ),
+        tag("ul", notes, class_="vs-paper-notes vs-note") if table.notes else None,
+        class_="vs-paper-part",
+        data_key=table.key,
+    )
+
+
+def _caption(table: PaperTable, t: Catalogue) -> Html:
+    facts = (("papers.model", table.model), ("papers.data", table.data))
+    return tag(
+        "caption",
+        tag("span", shown(table.caption.text(t.language)), class_="vs-strong"),
+        (tag("span", t(key, name=value.text(t.language))) for key, value in facts),
+    )
+
+
+def _head(column: PaperColumn, t: Catalogue) -> Html:
+    return tag(
+        "th",
+        shown(column.name.text(t.language)),
+        " ",
+        tag("span", t(f"papers.unit.{column.unit}"), _direction(column, t), class_="vs-paper-unit"),
+        scope="col",
+        role="columnheader",
+    )
+
+
+def _direction(column: PaperColumn, t: Catalogue) -> Sequence[Child]:
+    if column.better is None:
+        return ()
+    return (
+        " ",
+        tag("span", _ARROWS[column.better], aria_hidden="true"),
+        tag("span", t(f"papers.better.{column.better}"), class_="vs-sr"),
+    )
+
+
+def _row(row: PaperRow, table: PaperTable, t: Catalogue) -> Html:
+    return tag(
+        "tr",
+        tag("th", shown(row.name.text(t.language)), scope="row", role="rowheader"),
+        (
+            _cell(row.values.get(column.key), table.best(column), column, t)
+            for column in table.columns
+        ),
+        role="row",
+    )
+
+
+def _cell(value: Decimal | None, best: Decimal | None, column: PaperColumn, t: Catalogue) -> Html:
+    if value is None:
+        content: Child = join(
+            [
+                tag("span", "–", aria_hidden="true"),
+                tag("span", t("papers.not_given"), class_="vs-sr"),
+            ]
+        )
+    elif value == best:
+        content = tag("strong", f"{value:f}", tag("span", t("papers.best"), class_="vs-sr"))
+    else:
+        content = f"{value:f}"
+    # On a narrow screen the heads are out of sight, and this stands above each figure.
+    arrow = _ARROWS.get(column.better or "", "")
+    label = f"{column.name.text(t.language)} {t(f'papers.unit.{column.unit}')} {arrow}".strip()
+    return tag("td", content, role="cell", class_="vs-num", data_label=label)

@@ -1,0 +1,68 @@
+"""Walkthroughs played without a pause, for tests of the pages that show them."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from pathlib import Path
+
+from streamlit.testing.v1 import AppTest
+
+from pipelines.engine import Engine
+from pipelines.libraries import Libraries
+from pipelines.models.scripted import ScriptedModel
+from pipelines.run.pool import ModelPool
+from pipelines.run.spec import ModelSpec, RunSpec
+from pipelines.run.trace import Trace
+from pipelines.walkthroughs import FOLDER, walkthrough
+from tests.app.test_screens import ME
+
+__all__ = ["load", "open_engine", "play", "run", "seen"]
+
+_TAGS = re.compile(r"<[^>]*>")
+
+
+def open_engine(data: Path) -> Engine:
+    """An engine whose every model is scripted, and whose library is searched by words alone."""
+    libraries = Libraries(data / "index", find_embedder=lambda: None)
+    return Engine(data, pool=ModelPool(_unpaced), libraries=libraries)
+
+
+def _unpaced(spec: ModelSpec, key: str | None, progress: object) -> ScriptedModel:
+    if spec.kind != "scripted":
+        return ScriptedModel.from_replies(["In Hope."] * 50, name=spec.name)
+    path, _, role = spec.model.partition("#")
+    return ScriptedModel.from_file(FOLDER / Path(path).name, role=role, name=spec.name, pace=0.0)
+
+
+def play(engine: Engine, name: str, owner: str = ME) -> str:
+    """Plays a walkthrough to its end; the run's id."""
+    return run(engine, walkthrough(name).spec(), owner)
+
+
+def run(engine: Engine, spec: RunSpec, owner: str = ME) -> str:
+    """Runs `spec` to its end; the run's id."""
+
+    async def to_the_end() -> str:
+        run_id = await engine.service.start(spec, owner=owner)
+        async for _ in engine.service.follow(run_id, owner=owner):
+            pass
+        return run_id
+
+    return engine.call(to_the_end())
+
+
+def load(engine: Engine, run_id: str, owner: str = ME) -> Trace:
+    """What was recorded of a run."""
+    return engine.call(engine.service.load(run_id, owner=owner))
+
+
+def seen(test: AppTest) -> str:
+    """The words of everything a page shows as HTML, without tags."""
+    pieces = [node.proto.body for node in test.get("html")]
+    for node in test.get("bidi_component"):
+        data = json.loads(node.proto.json) if node.proto.json else None
+        if isinstance(data, dict):
+            pieces.append(str(data.get("html", "")))
+    return html.unescape(_TAGS.sub("", "\n".join(pieces)))
