@@ -21,6 +21,7 @@ from app.parts import (
     section_title,
     show_error,
     take_error,
+    told_apart,
     whole_page,
 )
 from app.session import messages, owner
@@ -80,7 +81,7 @@ def show_page(page: str, panels: Sequence[Panel]) -> None:
     for panel in used:
         if len(panels) > 1:
             section_title(named("method", panel.method, t))
-        st.fragment(detector)(panel, watched)
+        st.fragment(detector)(page, panel, watched)
     for panel in panels:
         if panel not in used:
             _offer(page, panel.method, t)
@@ -110,6 +111,14 @@ def begin(page: str, methods: Sequence[str], t: Catalogue) -> live.Watched | Non
         for method in methods:
             _offer(page, method, t)
         return None
+    try:
+        for method in methods:
+            recorded_settings(view, method)
+    except VeriscopeError as error:
+        # A run from elsewhere may have been run with what cannot be set here.
+        heading(view, t)
+        show_error(error, key=f"{page}-settings")
+        return None
     return watched
 
 
@@ -124,12 +133,14 @@ def draw_running(page: str, panels: Sequence[Panel]) -> None:
     draw_run_bar(view, t)
     for panel in panels:
         html = panel.view(view, None, recorded_settings(view, panel.method), t)
-        show_html(html, key=f"{page}-{panel.method}", language=t.language, on_action=act)
+        show_html(
+            html, key=f"{page}-{panel.method}", language=t.language, on_action=partial(act, page)
+        )
     if view.over:
         st.rerun()
 
 
-def detector(panel: Panel, watched: live.Watched) -> None:
+def detector(page: str, panel: Panel, watched: live.Watched) -> None:
     """From a fragment: the recorded run under the controls, decided again at every move."""
     redraw_if_asked()
     t = messages()
@@ -137,8 +148,8 @@ def detector(panel: Panel, watched: live.Watched) -> None:
     settings = chosen_settings(panel, watched)
     decision = get_method(panel.method).decide(watched.trace, settings)
     html = panel.view(watched.view, decision, settings, t)
-    show_html(html, key=f"{panel.method}-view", language=t.language, on_action=act)
-    run_again_button(panel, decision, t)
+    show_html(html, key=f"{panel.method}-view", language=t.language, on_action=partial(act, page))
+    run_again_button(page, panel, decision, t)
 
 
 def draw_controls(panel: Panel, watched: live.Watched, t: Catalogue) -> None:
@@ -165,27 +176,28 @@ def recorded_settings(view: RunView, method: str) -> Settings:
     return get_method(method).settings(values.get(method))
 
 
-def run_again_button(panel: Panel, decision: Decision, t: Catalogue) -> None:
+def run_again_button(page: str, panel: Panel, decision: Decision, t: Catalogue) -> None:
     """Offers a new run where the recorded one does not go on."""
     if decision.diverges_at is not None:
         st.button(
             t("page.run_again"),
             type="primary",
             key=f"{panel.method}-again",
-            on_click=partial(_run_again, panel),
+            on_click=_run_again,
+            args=(page, panel),
         )
 
 
-def act(action: Action) -> None:
-    """A button inside the run was used."""
+def act(page: str, action: Action) -> None:
+    """A button inside the run that `page` shows was used."""
     watched = live.current()
     if action["action"] == "open":
         go_to(action["value"] or "ask")
     elif action["action"] == "retry" and watched is not None and watched.view.header is not None:
-        _start("ask", watched.view.header.spec)
+        _start(page, watched.view.header.spec)
 
 
-def _run_again(panel: Panel) -> None:
+def _run_again(page: str, panel: Panel) -> None:
     watched = live.current()
     if watched is None or watched.view.header is None:
         return
@@ -197,7 +209,7 @@ def _run_again(panel: Panel) -> None:
         MethodSpec(name=panel.method, settings=changed) if method.name == panel.method else method
         for method in spec.methods
     )
-    _start(panel.method, spec.model_copy(update={"methods": methods}))
+    _start(page, spec.model_copy(update={"methods": methods}))
 
 
 def _add(page: str, method: str) -> None:
@@ -238,7 +250,7 @@ def _pick(page: str, methods: Sequence[str], t: Catalogue) -> None:
         show_html(note, key="no-runs", language=t.language)
         st.button(t("nav.ask"), on_click=go_to, args=("ask",))
         return
-    names = {run.id: run.question for run in runs}
+    names = told_apart({run.id: run.question for run in runs})
     chosen = st.selectbox(
         t("page.pick"), list(names), index=None, format_func=names.__getitem__, key=f"{page}-pick"
     )

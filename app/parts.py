@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 
 import streamlit as st
 
@@ -30,6 +31,7 @@ __all__ = [
     "show_error",
     "take_error",
     "take_wanted_page",
+    "told_apart",
     "whole_page",
 ]
 
@@ -98,6 +100,17 @@ def remember_error(place: str, error: VeriscopeError | None) -> None:
 def take_error(place: str) -> ErrorInfo | None:
     """What went wrong, as long as nothing else was tried."""
     return st.session_state.get(f"_error.{place}")
+
+
+def told_apart(words: Mapping[str, str]) -> dict[str, str]:
+    """Runs by their ids, in words; those that several runs share are followed by the id's start.
+
+    A select box knows its options by what they are called.
+    """
+    count = Counter(words.values())
+    return {
+        run: f"{label} · {run[:8]}" if count[label] > 1 else label for run, label in words.items()
+    }
 
 
 def go_to(page: str) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pipelines.errors import NotFoundError
-from pipelines.retrieval.base import Retriever
-from pipelines.retrieval.embedders import LibraryEmbedder, default_embedder
+from pipelines.retrieval.base import Embedder, Retriever
+from pipelines.retrieval.embedders import default_embedder
 from pipelines.retrieval.index import (
     IndexReport,
     LibraryIndex,
@@ -54,7 +54,7 @@ class Libraries:
         self,
         indexes: Path,
         folders: dict[str, Path] | None = None,
-        find_embedder: Callable[[], LibraryEmbedder | None] = default_embedder,
+        find_embedder: Callable[[], Embedder | None] = default_embedder,
     ) -> None:
         self._indexes = indexes
         self._find_embedder = find_embedder

@@ -15,7 +15,7 @@ import streamlit as st
 
 from app import live
 from app.engine import engine
-from app.parts import go_to, page_title, redraw_if_asked, show_error
+from app.parts import go_to, page_title, redraw_if_asked, show_error, told_apart
 from app.screens.runs import MOST_COMPARED, TO_COMPARE, local_time
 from app.session import messages, owner
 from app.view_component import show_html
@@ -110,10 +110,7 @@ def _labels(opened: Mapping[str, live.Watched]) -> dict[str, str]:
     words = {run: _question(watched.view) for run, watched in opened.items()}
     for run in engine().service.store.list(owner(), limit=_LISTED):
         words[run.id] = f"{run.question} · {local_time(run)}"
-    several = [label for label in words.values() if list(words.values()).count(label) > 1]
-    return {
-        run: f"{label} · {run[:8]}" if label in several else label for run, label in words.items()
-    }
+    return told_apart(words)
 
 
 def _choose_runs(

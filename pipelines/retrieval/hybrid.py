@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeVar
 
-from pipelines.retrieval.base import Retriever
+from pipelines.retrieval.base import Embedder, Retriever
 from pipelines.retrieval.bm25 import BM25Index, best_positions
 from pipelines.retrieval.dense import DenseIndex
-from pipelines.retrieval.embedders import LibraryEmbedder
 from pipelines.retrieval.store import PassageStore
 from pipelines.retrieval.tokens import terms
 from pipelines.text.languages import detect_language
@@ -54,7 +53,7 @@ class HybridRetriever(Retriever):
         passages: PassageStore,
         bm25: BM25Index,
         dense: DenseIndex | None = None,
-        embedder: LibraryEmbedder | None = None,
+        embedder: Embedder | None = None,
     ) -> None:
         self._passages = passages
         self._bm25 = bm25

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from pipelines.errors import CapabilityError, InvalidInputError, NotFoundError, VeriscopeError
 from pipelines.retrieval import builds
-from pipelines.retrieval.base import Retriever
+from pipelines.retrieval.base import Embedder, Retriever
 from pipelines.retrieval.bm25 import BM25Index, BM25Retriever
 from pipelines.retrieval.dense import DenseIndex, DenseRetriever
 from pipelines.retrieval.documents import Document, load_library
-from pipelines.retrieval.embedders import LibraryEmbedder, default_embedder
+from pipelines.retrieval.embedders import default_embedder
 from pipelines.retrieval.hybrid import HybridRetriever
 from pipelines.retrieval.library import LibraryIndex, current_index
 from pipelines.retrieval.manifest import DocumentEntry, Manifest, digest
@@ -58,7 +58,7 @@ class IndexReport(Frozen):
 def build_index(
     source: Path | Sequence[Document],
     target: Path,
-    embedder: LibraryEmbedder | None,
+    embedder: Embedder | None,
     progress: Progress | None = None,
     *,
     rebuild: bool = False,
@@ -99,7 +99,7 @@ def build_index(
     return replace(index, embedder=embedder, reused=plan.reused)
 
 
-def open_index(target: Path, embedder: LibraryEmbedder | None = None) -> LibraryIndex:
+def open_index(target: Path, embedder: Embedder | None = None) -> LibraryIndex:
     """The index in `target` as it is, without a look at the documents.
 
     Raises `NotFoundError` when there is none, it is damaged or older than this version's rules,
@@ -119,7 +119,7 @@ def index_library(
     target: Path,
     rebuild: bool = False,
     progress: Progress | None = None,
-    embedder: LibraryEmbedder | None = None,
+    embedder: Embedder | None = None,
 ) -> IndexReport:
     """Bring the index of the library in `folder` up to date and say what was done.
 
@@ -155,7 +155,7 @@ def library_retriever(index: LibraryIndex, mode: RetrievalMode) -> Retriever:
 
 
 def _up_to_date(
-    documents: Sequence[Document], target: Path, embedder: LibraryEmbedder | None
+    documents: Sequence[Document], target: Path, embedder: Embedder | None
 ) -> LibraryIndex | None:
     index = current_index(target)
     if index is None or not (
@@ -180,7 +180,7 @@ class _Plan:
 
 def _plan(
     documents: Sequence[Document],
-    embedder: LibraryEmbedder | None,
+    embedder: Embedder | None,
     previous: LibraryIndex | None,
 ) -> _Plan:
     plan = _Plan([], [], [], [])
@@ -224,9 +224,7 @@ def _places(index: LibraryIndex) -> dict[tuple[str, str], range]:
     }
 
 
-def _vectors(
-    index: LibraryIndex, place: range, embedder: LibraryEmbedder
-) -> NDArray[np.float32] | None:
+def _vectors(index: LibraryIndex, place: range, embedder: Embedder) -> NDArray[np.float32] | None:
     """The `embedder`'s vectors of the passages at `place`, where `index` has them."""
     if index.dense is None or index.manifest.embedder != embedder.name:
         return None
@@ -234,9 +232,7 @@ def _vectors(
     return vectors if len(vectors) == len(place) else None
 
 
-def _write(
-    plan: _Plan, target: Path, embedder: LibraryEmbedder | None, progress: Progress | None
-) -> None:
+def _write(plan: _Plan, target: Path, embedder: Embedder | None, progress: Progress | None) -> None:
     texts = [indexed_text(passage) for passage in plan.passages]
     if not any(map(terms, texts)):
         raise InvalidInputError("The library holds no words.", remedy="Add documents to it.")
@@ -256,7 +252,7 @@ def _write(
 
 
 def _embedded(
-    texts: Sequence[str], embedder: LibraryEmbedder, progress: Progress | None
+    texts: Sequence[str], embedder: Embedder, progress: Progress | None
 ) -> NDArray[np.float32]:
     rows: list[NDArray[np.float32]] = []
     for start in range(0, len(texts), _BATCH):

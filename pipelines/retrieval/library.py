@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines.retrieval import builds
+from pipelines.retrieval.base import Embedder
 from pipelines.retrieval.bm25 import BM25Index
 from pipelines.retrieval.dense import DenseIndex
-from pipelines.retrieval.embedders import LibraryEmbedder
 from pipelines.retrieval.manifest import Manifest, current_rules
 from pipelines.retrieval.store import PassageStore
 
@@ -27,7 +27,7 @@ class LibraryIndex:
     passages: PassageStore
     bm25: BM25Index
     dense: DenseIndex | None
-    embedder: LibraryEmbedder | None
+    embedder: Embedder | None
     reused: int = 0
 
 

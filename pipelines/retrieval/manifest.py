@@ -8,8 +8,8 @@ from hashlib import sha256
 
 from pydantic import Field
 
+from pipelines.retrieval.base import Embedder
 from pipelines.retrieval.documents import Document
-from pipelines.retrieval.embedders import LibraryEmbedder
 from pipelines.retrieval.passages import CUTTING_RULES
 from pipelines.retrieval.tokens import TERM_RULES
 from pipelines.types import Frozen, Language
@@ -48,7 +48,7 @@ class Manifest(Frozen):
     documents: tuple[DocumentEntry, ...]
     files: dict[str, int] = Field(default_factory=dict)
 
-    def serves(self, embedder: LibraryEmbedder | None) -> bool:
+    def serves(self, embedder: Embedder | None) -> bool:
         """Whether the vectors are the `embedder`'s; without one, any index will do."""
         if embedder is None:
             return True

@@ -12,7 +12,7 @@ from components.messages import Catalogue
 from pipelines.errors import UnreachableError
 from pipelines.methods.ever import Ever
 from pipelines.models.base import GenerationRequest
-from pipelines.run.events import ModelCalled
+from pipelines.run.events import ModelCalled, TokenWritten
 from pipelines.run.view import RunView, fold
 from pipelines.types import Passage
 from tests.components.html_tree import Node, read
@@ -22,7 +22,11 @@ from tests.components.test_hostile import HOSTILE
 from tests.pipelines.methods.bench import Shelf, run_method
 from tests.pipelines.methods.ever.bench import (
     FIRST,
+    HANDED,
     QUESTION,
+    SECOND,
+    UNHANDED,
+    WHOLE,
     Archive,
     EverModel,
     Part,
@@ -48,6 +52,42 @@ async def test_every_moment_of_a_run_can_be_shown(t: Catalogue):
             ]
             lists = [key for key in keys if key.startswith(("sentence-", "look-", "concept-"))]
             assert len(lists) == len(set(lists))
+
+
+@pytest.mark.parametrize("speculative", [False, True])
+@pytest.mark.parametrize("handed", [False, True])
+async def test_only_the_sentence_that_is_being_written_shows(
+    handed: bool, speculative: bool, t: Catalogue
+):
+    said = "" if handed else f"{FIRST} "
+    part = Part(texts={"": f"{WHOLE} The rest.", FIRST: f"{said}{SECOND} The rest."})
+    settings: dict[str, Any] = {"max_sentences": 2, "speculative": speculative}
+    capabilities = HANDED if handed else UNHANDED
+    outcome = await ever_run(part, capabilities=capabilities, **settings)
+    events = outcome.trace.events
+    written = [event.text for event in events if isinstance(event, TokenWritten)]
+    # To see that a sentence is complete, the next one has to begin.
+    assert written.count(" The") == 2
+    grown: set[str] = set()
+    for place in range(len(events) + 1):
+        page = live_of(fold(events[:place]), t, **settings)
+        texts = [page.one(".vs-ever-original .vs-answer").text()] if place > 8 else []
+        texts += [card.text() for card in cards_of(page)]
+        assert not any("The rest" in text or "Bergen. The" in text for text in texts)
+        grown |= {text for text in texts if "Salt" in text and "Bergen" not in text}
+    assert grown
+
+
+async def test_a_verdict_taken_over_says_so_and_shows_what_it_rests_on(t: Catalogue):
+    page = page_of(await ever_run(CORRECTED), t)
+    _, corrected = cards_of(page)[0].all(".vs-ever-look")
+    fresh, taken = corrected.all(".vs-ever-chip")
+    words = "The same question was asked before in this run."
+    assert words not in fresh.text()
+    assert words in taken.text()
+    # The question's own call, and the earlier question, verdict and search.
+    assert len(taken.all(".vs-call")) == 4
+    assert len(taken.all(".vs-passage-card")) == 1
 
 
 async def test_what_is_being_checked_pulses_and_stops_when_the_run_does(t: Catalogue):

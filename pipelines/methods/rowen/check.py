@@ -85,6 +85,8 @@ class RowenCheck:
                 missing = settings.k - len(found)
                 if not missing:
                     break
+                # Asked for a plain list, the embedded model writes 1 question in 48 lines, held to a
+                # schema 12 (4 sample questions, 2 draws of 6 each).
                 structured = step.model().capabilities.structured_output
                 reply = await self._say(
                     step,

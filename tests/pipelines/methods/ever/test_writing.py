@@ -8,6 +8,7 @@ import pytest
 
 from pipelines.errors import CapabilityError
 from pipelines.methods.ever import Ever
+from pipelines.methods.ever.text import next_sentence, up_to
 from pipelines.models.base import GenerationRequest
 from pipelines.run.events import Judged, Revised, RunFailed, SpanEnded
 from tests.pipelines.methods.bench import run_method
@@ -65,6 +66,24 @@ async def test_stops_inside_names_and_numbers_end_no_sentence():
     outcome = await ever_run(part, max_sentences=2)
     assert [e.text for e in judged_of(outcome, "sentence")] == [THIRD, SECOND]
     assert outcome.answer.text == f"{THIRD} {SECOND}"
+
+
+def test_what_the_writer_saw_beyond_its_sentences_is_left_out():
+    assert up_to(f"{WHOLE} The", 2) == WHOLE
+    assert up_to(WHOLE, 2) == WHOLE
+    assert up_to(f"{FIRST} She led", 2) == f"{FIRST} She led"
+    assert up_to("", 2) == ""
+    # A title ends no sentence, however the text goes on.
+    assert up_to("She met Dr. Br", 1) == "She met Dr. Br"
+
+
+def test_the_next_sentence_is_seen_as_far_as_it_has_come():
+    assert next_sentence(" She led", [FIRST]) == "She led"
+    assert next_sentence(f" {SECOND} The", [FIRST]) == SECOND
+    assert next_sentence(f"{FIRST} She led", [FIRST]) == "She led"
+    assert next_sentence(f"{FIRST}", [FIRST]) == ""
+    assert next_sentence("<think>He? She.</think> She", [FIRST]) == "She"
+    assert next_sentence("", []) == ""
 
 
 async def test_the_limit_on_sentences_holds_for_the_original_too():

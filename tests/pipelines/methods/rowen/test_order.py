@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -11,9 +12,17 @@ import pytest
 
 from pipelines.run.events import ModelCalled, Retrieved, SpanEnded, SpanStarted
 from tests.pipelines.methods.bench import Outcome, Shelf
-from tests.pipelines.methods.rowen.bench import EVIDENCE, Speaker, answer_verdict, decided, rowen
+from tests.pipelines.methods.rowen.bench import (
+    BOTH,
+    EVIDENCE,
+    Speaker,
+    answer_verdict,
+    decided,
+    rowen,
+)
 
 ALL = range(6)
+STRUCTURED = BOTH.model_copy(update={"structured_output": True})
 
 
 class Rounds:
@@ -46,7 +55,9 @@ class Rounds:
                     turn.set_result(None)
 
 
-async def in_rounds(*, cl: Iterable[int] = (), **settings: Any) -> tuple[Rounds, Outcome]:
+async def in_rounds(
+    *, cl: Iterable[int] = (), replies: Mapping[str, str] | None = None, **settings: Any
+) -> tuple[Rounds, Outcome]:
     rounds = Rounds()
 
     class Searched(Shelf):
@@ -54,7 +65,7 @@ async def in_rounds(*, cl: Iterable[int] = (), **settings: Any) -> tuple[Rounds,
             await rounds("search", None)
             return await EVIDENCE.search(query, k)
 
-    main = Speaker(cl=list(cl), before=rounds)
+    main = Speaker(cl=list(cl), replies=replies, before=rounds, capabilities=STRUCTURED)
     verifier = Speaker(prefix="w", before=rounds)
     driving = asyncio.ensure_future(rounds.drive())
     try:
@@ -133,6 +144,24 @@ async def test_the_longest_chain_is_seven_calls_and_one_search():
     ]
     assert [len(one) for one in rounds.rounds] == [2, 19, 18, 12, 6, 6, 6, 1]
     assert len(outcome.calls) == 64
+
+
+async def test_noise_among_enough_paraphrases_makes_no_chain_longer():
+    asked = [f"{n + 1}. Which town q{n}?" for n in ALL]
+    listed = json.dumps({"questions": ["2020-06-05T00:00", *asked, "5 June 1995"]})
+    rounds, outcome = await in_rounds(replies={"paraphrase": listed})
+    assert longest_chain(outcome) == (7, 1)
+    assert len(rounds.rounds) == 8
+    assert len(outcome.calls) == 64
+
+
+async def test_too_few_paraphrases_are_asked_for_once_more_and_no_oftener():
+    rounds, outcome = await in_rounds(replies={"paraphrase": '{"questions": ["Which town q0?"]}'})
+    assert longest_chain(outcome) == (8, 1)
+    assert [("paraphrase", None) in one or ("paraphrase", 0) in one for one in rounds.rounds] == [
+        *(True, True),
+        *[False] * 7,
+    ]
 
 
 async def test_no_step_began_before_what_it_needs_had_ended():

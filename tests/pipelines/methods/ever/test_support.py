@@ -1,0 +1,140 @@
+"""EVER's support check: the words a verdict is asked for in, and none that is asked for twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipelines.methods.ever.calls import PROMPTS
+from pipelines.methods.replies.verdicts import TRUE_FALSE_NEI
+from pipelines.models.base import GenerationRequest
+from pipelines.models.choice import option_of_token, parse_choice
+from pipelines.run.events import Judged
+from pipelines.types import Language
+from tests.pipelines.methods.bench import FULL, Outcome
+from tests.pipelines.methods.ever.bench import (
+    FIRST,
+    FOUND,
+    Archive,
+    Part,
+    asked_of,
+    decided,
+    ever_run,
+    judged_of,
+)
+
+MENDED = "Ada Brandt was a botanist born in 1931."
+PART = Part(
+    texts={"": FIRST},
+    concepts={FIRST: ["chemist", "1931"], MENDED: ["botanist", "1931"]},
+    verdicts={"chemist": "False"},
+    rectified={FIRST: MENDED},
+)
+SAID = [f"Ada Brandt was a chemist called {name}." for name in "ABC"]
+STUBBORN = Part(
+    texts={"": SAID[0]},
+    concepts={text: ["chemist"] for text in SAID},
+    verdicts={"chemist": "False"},
+    rectified={SAID[0]: SAID[1], SAID[1]: SAID[2]},
+)
+
+
+def concept_of(outcome: Outcome, text: str) -> list[Judged]:
+    """What was found about a concept, look by look."""
+    return [event for event in judged_of(outcome, "concept") if event.text == text]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("key", ["verify", "recall", "verdict_again"])
+def test_the_prompt_names_the_very_words_of_the_schema(language: Language, key: str):
+    options = TRUE_FALSE_NEI[language]
+    words = [option.spellings[0] for option in options]
+    assert words == (["True", "False", "NEI"] if language == "en" else ["正确", "错误", "无法判断"])
+    prompt = PROMPTS.fill(language, key, **{"passages": "", "question": ""} if key == "verify" else
+                          {"question": ""} if key == "recall" else {})  # fmt: skip
+    assert all(word in prompt for word in words)
+    for option, word in zip(options, words, strict=True):
+        assert parse_choice(word, options) == option_of_token(word, options) == option.label
+        # No other way to say it is named beside it.
+        others = {s for s in option.spellings if len(s) > 1 and s.casefold() not in word.casefold()}
+        assert not any(other in prompt for other in others if not other.isascii())
+
+
+async def test_chinese_asks_for_chinese_words_and_is_held_to_them():
+    chinese = "艾达是化学家。"
+    part = Part(
+        texts={"": chinese},
+        concepts={chinese: ["化学家"]},
+        questions={"化学家": "艾达是化学家吗？"},
+        verdicts={"化学家": "推理：资料这样说。\n判断：正确"},
+    )
+    full = FULL.model_copy(update={"structured_output": True})
+    outcome = await ever_run(part, question="艾达是谁？", capabilities=full)
+    (asked,) = asked_of(outcome, "verify")
+    assert isinstance(asked, GenerationRequest)
+    assert asked.json_schema is not None
+    assert asked.json_schema["properties"]["verdict"]["enum"] == ["正确", "错误", "无法判断"]
+    assert "True" not in asked.messages[-1].content
+    assert [event.verdict for event in concept_of(outcome, "化学家")] == ["supported"]
+
+
+@pytest.mark.parametrize(("variant", "kind"), [("nrg_er", "verify"), ("nrg_sq", "recall")])
+@pytest.mark.parametrize("samples", [1, 3])
+async def test_what_was_answered_is_not_asked_again(variant: str, kind: str, samples: int):
+    outcome = await ever_run(PART, variant=variant, samples=samples)
+    assert outcome.answer.text == MENDED
+    # chemist, 1931 and botanist; 1931 stands in both sentences.
+    assert len(asked_of(outcome, kind)) == 3 * samples
+    first, again = concept_of(outcome, "1931")
+    assert (first.detail["reused"], again.detail["reused"]) == ("", first.span)
+    assert again.verdict == first.verdict == "supported"
+    assert again.detail["question"] == first.detail["question"]
+    assert again.detail["reasoning"] == first.detail["reasoning"] != ""
+    assert again.detail["evidence"] == first.detail["evidence"]
+    assert all(score.behind == (first.span,) for score in again.scores)
+    assert [s.value for s in again.scores] == [s.value for s in first.scores]
+    if variant == "nrg_er":
+        assert sorted(set(outcome.queries)) == sorted(outcome.queries)
+    looks = decided(outcome).sentences[0].checks
+    assert [c.reused for look in looks for c in look.concepts] == ["", "", "", first.span]
+
+
+async def test_a_contradiction_taken_over_is_mended_from_the_same_evidence():
+    outcome = await ever_run(STUBBORN, shelf=FOUND, max_rounds=2)
+    assert len(asked_of(outcome, "verify")) == len(outcome.queries) == 1
+    found = concept_of(outcome, "chemist")
+    assert [event.verdict for event in found] == ["contradicted"] * 3
+    # However often it is taken over, it is the first verdict.
+    assert [event.detail["reused"] for event in found] == ["", found[0].span, found[0].span]
+    prompts = [one.messages[-1].content for one in asked_of(outcome, "revise")]
+    assert len(prompts) == 2
+    assert all("a botanist born in 1931." in prompt for prompt in prompts)
+    assert all("About chemist, as told." in prompt for prompt in prompts)
+
+
+async def test_what_found_no_evidence_is_not_searched_for_again():
+    part = Part(texts={"": SAID[0]}, concepts=STUBBORN.concepts, rectified={SAID[0]: SAID[1]})
+    outcome = await ever_run(part, shelf=Archive(lambda _: []))
+    assert len(outcome.queries) == 1
+    reasons = [event.detail["reason"] for event in concept_of(outcome, "chemist")]
+    assert reasons == ["no_evidence"] * 2
+
+
+async def test_what_was_left_unchecked_is_tried_again():
+    part = Part(
+        texts={"": FIRST},
+        concepts=PART.concepts,
+        verdicts={"chemist": "False", "1931": ["Hm.", "True"]},
+        rectified=PART.rectified,
+    )
+    # The two requests are alike: without memory of its own, the model is asked twice.
+    outcome = await ever_run(part, samples=2)
+    first, again = concept_of(outcome, "1931")
+    assert (first.verdict, again.detail["reused"]) == ("unchecked", "")
+
+
+async def test_a_run_recorded_before_verdicts_were_taken_over_can_be_read():
+    outcome = await ever_run(PART)
+    for event in judged_of(outcome, "concept"):
+        del event.detail["reused"]
+    looks = decided(outcome).sentences[0].checks
+    assert [c.reused for look in looks for c in look.concepts] == [""] * 4
