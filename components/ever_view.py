@@ -125,9 +125,12 @@ def _opens(step: StepView, index: int, records: list[SentenceRecord]) -> bool:
 def _begun(method: MethodView, step: StepView, index: int) -> str:
     """As much as there is of a sentence whose concepts are not known yet."""
     if step.step != "sentence":
-        earlier = (e for e in method.judged if e.sentence is not None and e.sentence < index)
-        before = [e.text for e in earlier if e.what in ("concepts", "sentence")]
-        return next_sentence(step.text, before)
+        return next_sentence(step.text, [_written(method, number) for number in range(index)])
+    return _written(method, index)
+
+
+def _written(method: MethodView, index: int) -> str:
+    """A sentence as the drafts have it, when it was last written or mended."""
     written = [d for d in method.drafts if d.detail.get("sentence") == index]
     if written:
         return written[-1].after[written[-1].start :].strip()

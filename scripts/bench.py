@@ -8,6 +8,7 @@ of calls that need one another.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import math
 import sys
@@ -31,7 +32,7 @@ DELAY = 0.2
 _ROWEN_CHAIN = 7
 """Paraphrase, translate, reason, answer, compare, query, repair: each needs the one before."""
 
-_REPLY = "\n".join(
+_LIST = "\n".join(
     f"{number}. {question}"
     for number, question in enumerate(
         (
@@ -45,6 +46,11 @@ _REPLY = "\n".join(
         start=1,
     )
 )
+
+
+_CHINESE = "比尔·克林顿出生在哪个镇？"
+_VERDICT = "False"
+_numbers = itertools.count()
 
 
 class Row(NamedTuple):
@@ -73,7 +79,7 @@ class _Slow(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         time.sleep(DELAY)
         streamed = bool(body.get("stream"))
-        reply = _reply(body["model"], with_odds=bool(body.get("logprobs")), streamed=streamed)
+        reply = _reply(body["model"], _words(body), streamed=streamed)
         data = json.dumps(reply).encode()
         if streamed:
             data = b"data: " + data + b"\n\ndata: [DONE]\n\n"
@@ -87,13 +93,22 @@ class _Slow(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def _reply(model: str, *, with_odds: bool, streamed: bool) -> dict[str, Any]:
+def _words(body: dict[str, Any]) -> str:
+    """A verdict where odds are asked for, Chinese for a translation, else a list of questions."""
+    if body.get("logprobs"):
+        return _VERDICT
+    translating = "Translate" in body["messages"][-1]["content"]
+    # No two answers are alike, or the cache would spare calls.
+    return f"{_CHINESE if translating else _LIST} ({next(_numbers)})"
+
+
+def _reply(model: str, text: str, *, streamed: bool) -> dict[str, Any]:
     """A whole reply, or the only piece of a streamed one."""
-    said = {"role": "assistant", "content": "False" if with_odds else _REPLY}
+    said = {"role": "assistant", "content": text}
     choice: dict[str, Any] = {"index": 0, "finish_reason": "stop"}
     choice["delta" if streamed else "message"] = said
-    if with_odds:
-        odds = [("False", 0.9), ("True", 0.1)]
+    if text == _VERDICT:
+        odds = [(_VERDICT, 0.9), ("True", 0.1)]
         listed = [{"token": t, "logprob": math.log(p), "bytes": None} for t, p in odds]
         choice["logprobs"] = {"content": [{**listed[0], "top_logprobs": listed}]}
     return {
@@ -106,10 +121,15 @@ def _reply(model: str, *, with_odds: bool, streamed: bool) -> dict[str, Any]:
     }
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    # Dozens of calls arrive at once; the default would turn some of them away.
+    request_queue_size = 128
+
+
 @contextmanager
 def _server() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Slow)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), _Slow)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}/v1"

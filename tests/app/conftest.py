@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
+from app import engine as engines
+from pipelines.engine import Engine
 from tests.app.serving import (
     Finished,
     Visitor,
@@ -38,6 +40,20 @@ def main_module() -> Iterator[None]:
 def strict_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     """A missing text is an error."""
     monkeypatch.setenv("VERISCOPE_STRICT_MESSAGES", "1")
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """An engine for walkthroughs, each played once for all tests of a module."""
+    from tests.app.playing import open_engine
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VERISCOPE_DATA", str(tmp_path_factory.mktemp("played")))
+        folder = engines.data_folder()
+        engine = open_engine(folder)
+        patch.setitem(engines._engines, folder, engine)
+        yield engine
+        engine.close()
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import html
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
@@ -16,9 +17,16 @@ from pipelines.run.pool import ModelPool
 from pipelines.run.spec import ModelSpec, RunSpec
 from pipelines.run.trace import Trace
 from pipelines.walkthroughs import FOLDER, walkthrough
-from tests.app.test_screens import ME
+from tests.app.test_screens import ME, page
 
-__all__ = ["load", "open_engine", "play", "run", "seen"]
+__all__ = ["EVEREST", "PAGES", "WALL", "load", "open_engine", "opened", "play", "run", "seen"]
+
+# In the first Rowen keeps the answer, in the second it looks for evidence. No embedder reads
+# Chinese, so that both are played in a moment.
+WALL, EVEREST = "2-zh-great-wall", "4-zh-everest"
+
+PAGES = {"rowen": ("rowen",), "drad": ("drad",), "ever": ("ever",), "grounding": ("haarag", "slm")}
+"""The methods' pages, each with its methods."""
 
 _TAGS = re.compile(r"<[^>]*>")
 
@@ -56,6 +64,13 @@ def run(engine: Engine, spec: RunSpec, owner: str = ME) -> str:
 def load(engine: Engine, run_id: str, owner: str = ME) -> Trace:
     """What was recorded of a run."""
     return engine.call(engine.service.load(run_id, owner=owner))
+
+
+def opened(name: str, run_id: str, **state: Any) -> AppTest:
+    """The page, looking at a run."""
+    test = page(name, **state)
+    test.query_params["run"] = run_id
+    return test.run()
 
 
 def seen(test: AppTest) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from streamlit.testing.v1 import AppTest
+
+from pipelines.methods import METHODS
 
 
 def form() -> None:
@@ -12,14 +15,14 @@ def form() -> None:
     from components.messages import Catalogue
     from pipelines.methods import get_method
 
-    drad = get_method("drad")
-    start = st.session_state.get("start")
-    draw_settings(drad, Catalogue("en"), scope="t", start=start, only=st.session_state.get("only"))
-    st.session_state["read"] = read_settings(drad, scope="t", start=start)
+    method = get_method(st.session_state.get("method", "drad"))
+    start, only = st.session_state.get("start"), st.session_state.get("only")
+    draw_settings(method, Catalogue("en"), scope="t", start=start, only=only)
+    st.session_state["read"] = read_settings(method, scope="t", start=start)
 
 
-def place(name: str) -> str:
-    return f"t.drad.{name}"
+def place(name: str, method: str = "drad") -> str:
+    return f"t.{method}.{name}"
 
 
 def drawn(**state: object) -> AppTest:
@@ -66,10 +69,90 @@ def test_an_optional_number_can_be_left_out():
     assert used.value is True
     used.uncheck().run()
     assert test.session_state["read"] == {"theta_2": None}
-    assert test.slider(key=place("theta_2")).disabled
+    assert place("theta_2") not in [slider.key for slider in test.slider]
     test.checkbox(key=f"{place('theta_2')}.used").check().run()
     test.slider(key=place("theta_2")).set_value(2.5).run()
     assert test.session_state["read"] == {"theta_2": 2.5}
+
+
+def test_a_number_that_was_left_out_comes_back_as_it_was():
+    test = drawn()
+    test.slider(key=place("theta_2")).set_value(2.5).run()
+    test.checkbox(key=f"{place('theta_2')}.used").uncheck().run()
+    test.checkbox(key=f"{place('theta_2')}.used").check().run()
+    assert test.slider(key=place("theta_2")).value == 2.5
+    assert test.session_state["read"] == {"theta_2": 2.5}
+
+
+def test_an_unset_number_says_what_it_stands_for():
+    test = drawn(method="rowen")
+    threshold = place("threshold", "rowen")
+    assert threshold not in [slider.key for slider in test.slider]
+    # The hybrid's threshold, which "auto" is taken for.
+    assert [caption.value for caption in test.caption] == ["By default 0.50"]
+    test.selectbox(key=place("variant", "rowen")).set_value("cm").run()
+    assert [caption.value for caption in test.caption] == ["By default 0.80"]
+    test.checkbox(key=f"{threshold}.used").check().run()
+    assert test.slider(key=threshold).value == 0.8
+    assert not test.caption
+    assert test.session_state["read"] == {"variant": "cm", "threshold": 0.8}
+
+
+def test_an_unset_number_without_a_usual_value_says_nothing():
+    test = drawn(method="slm")
+    assert not test.caption
+    threshold = place("threshold", "slm")
+    test.checkbox(key=f"{threshold}.used").check().run()
+    slider = test.slider(key=threshold)
+    # (-5 + 5) / 4
+    assert (slider.min, slider.max, slider.value) == (-5.0, 5.0, 0.0)
+    assert test.session_state["read"] == {"threshold": 0.0}
+
+
+def test_texts_have_room_and_what_cannot_be_typed_has_no_control():
+    history = {"tiny": {"mu": 0.5, "sigma": 0.1, "n": 40, "source": "history"}}
+    test = drawn(method="slm", start={"history": history})
+    assert not test.exception
+    assert [area.key for area in test.text_area] == [
+        place("answer", "slm"),
+        place("passage", "slm"),
+    ]
+    assert place("history", "slm") not in test.session_state
+    test.text_area(key=place("passage", "slm")).input("Ada was born in London.").run()
+    assert test.session_state["read"] == {
+        "history": history,
+        "passage": "Ada was born in London.",
+    }
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_has_controls_that_leave_its_defaults_as_they_are(method: str):
+    test = drawn(method=method)
+    assert not test.exception
+    assert test.session_state["read"] == {}
+
+
+def test_controls_begin_anew_once_they_are_forgotten():
+    def forgetful() -> None:
+        import streamlit as st
+
+        from app.settings_form import draw_settings, forget_settings, read_settings
+        from components.messages import Catalogue
+        from pipelines.methods import get_method
+
+        rowen = get_method("rowen")
+        if st.session_state.pop("forget", False):
+            forget_settings(rowen, scope="t")
+        draw_settings(rowen, Catalogue("en"), scope="t")
+        st.session_state["read"] = read_settings(rowen, scope="t")
+
+    test = AppTest.from_function(forgetful, default_timeout=30).run()
+    test.checkbox(key=f"{place('threshold', 'rowen')}.used").check().run()
+    test.slider(key=place("threshold", "rowen")).set_value(2.0).run()
+    assert test.session_state["read"] == {"threshold": 2.0}
+    test.session_state["forget"] = True
+    test.run()
+    assert test.session_state["read"] == {}
 
 
 def test_controls_begin_with_what_they_are_given():

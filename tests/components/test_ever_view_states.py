@@ -12,20 +12,18 @@ from components.messages import Catalogue
 from pipelines.errors import UnreachableError
 from pipelines.methods.ever import Ever
 from pipelines.models.base import GenerationRequest
-from pipelines.run.events import ModelCalled, TokenWritten
+from pipelines.run.events import ModelCalled, SpanStarted, TokenWritten
 from pipelines.run.view import RunView, fold
 from pipelines.types import Passage
 from tests.components.html_tree import Node, read
 from tests.components.runs import view_of
 from tests.components.test_ever_view import CORRECTED, cards_of, page_of, settings_of
 from tests.components.test_hostile import HOSTILE
-from tests.pipelines.methods.bench import Shelf, run_method
+from tests.pipelines.methods.bench import Outcome, Shelf, run_method
 from tests.pipelines.methods.ever.bench import (
     FIRST,
-    HANDED,
     QUESTION,
     SECOND,
-    UNHANDED,
     WHOLE,
     Archive,
     EverModel,
@@ -54,28 +52,41 @@ async def test_every_moment_of_a_run_can_be_shown(t: Catalogue):
             assert len(lists) == len(set(lists))
 
 
-@pytest.mark.parametrize("speculative", [False, True])
-@pytest.mark.parametrize("handed", [False, True])
-async def test_only_the_sentence_that_is_being_written_shows(
-    handed: bool, speculative: bool, t: Catalogue
-):
-    said = "" if handed else f"{FIRST} "
-    part = Part(texts={"": f"{WHOLE} The rest.", FIRST: f"{said}{SECOND} The rest."})
-    settings: dict[str, Any] = {"max_sentences": 2, "speculative": speculative}
-    capabilities = HANDED if handed else UNHANDED
-    outcome = await ever_run(part, capabilities=capabilities, **settings)
+def writing(outcome: Outcome, step: str, text: str) -> RunView:
+    """The view when `step` began, with `text` written in it."""
     events = outcome.trace.events
-    written = [event.text for event in events if isinstance(event, TokenWritten)]
-    # To see that a sentence is complete, the next one has to begin.
-    assert written.count(" The") == 2
-    grown: set[str] = set()
-    for place in range(len(events) + 1):
-        page = live_of(fold(events[:place]), t, **settings)
-        texts = [page.one(".vs-ever-original .vs-answer").text()] if place > 8 else []
-        texts += [card.text() for card in cards_of(page)]
-        assert not any("The rest" in text or "Bergen. The" in text for text in texts)
-        grown |= {text for text in texts if "Salt" in text and "Bergen" not in text}
-    assert grown
+    began = next(e for e in events if isinstance(e, SpanStarted) and e.step == step)
+    view = fold(events[: events.index(began) + 1])
+    ids = {"run": began.run, "seq": began.seq, "time": began.time}
+    return fold([TokenWritten(**ids, span=began.span, parent=began.parent, text=text)], view)
+
+
+@pytest.mark.parametrize("step", ["next_sentence", "speculate"])
+async def test_only_the_sentence_that_is_being_written_shows(step: str, t: Catalogue):
+    settings: dict[str, Any] = {"max_sentences": 2, "speculative": step == "speculate"}
+    part = Part(texts={"": WHOLE, FIRST: f" {SECOND}"})
+    outcome = await ever_run(part, **settings)
+    # To see that a sentence is complete, the writer reads on until the next one begins, and one
+    # that is told to go on may repeat what it was given.
+    for written, shown in (
+        (" She led the", "She led the"),
+        (f" {SECOND}", SECOND),
+        (f" {SECOND} The", SECOND),
+        (f"{FIRST} She led", "She led"),
+    ):
+        view = writing(outcome, step, written)
+        card = next(c for c in cards_of(live_of(view, t, **settings)) if "Sentence 2" in c.text())
+        assert card.one(".vs-answer").text() == shown
+
+
+async def test_the_original_shows_as_many_sentences_as_are_wanted(t: Catalogue):
+    outcome = await ever_run(Part(texts={"": WHOLE}), max_sentences=2)
+    for written, shown in ((f"{FIRST} She", f"{FIRST} She"), (f"{WHOLE} The", WHOLE)):
+        page = live_of(writing(outcome, "draft", written), t, max_sentences=2)
+        assert page.one(".vs-ever-original").one(".vs-answer").text() == shown
+        # Short answers have no such limit.
+        short = live_of(writing(outcome, "draft", written), t, max_sentences=1, task="short")
+        assert short.one(".vs-ever-original").one(".vs-answer").text() == written
 
 
 async def test_a_verdict_taken_over_says_so_and_shows_what_it_rests_on(t: Catalogue):

@@ -85,8 +85,8 @@ class RowenCheck:
                 missing = settings.k - len(found)
                 if not missing:
                     break
-                # Asked for a plain list, the embedded model writes 1 question in 48 lines, held to a
-                # schema 12 (4 sample questions, 2 draws of 6 each).
+                # Of 48 paraphrases asked of the embedded model (4 sample questions, 2 draws of 6)
+                # 12 were questions with a schema and 1 without.
                 structured = step.model().capabilities.structured_output
                 reply = await self._say(
                     step,

@@ -12,7 +12,7 @@ from pipelines.methods.slm import Slm
 from pipelines.methods.slm import decision as slm_decision
 from pipelines.methods.slm import scale as slm_scale
 from pipelines.methods.slm.scale import history_of, shipped_scale, shipped_thresholds
-from pipelines.methods.slm.scores import MEANS, JudgeScale, Lift, Scaling, response_score
+from pipelines.methods.slm.scores import MEANS, JudgeScale, Scaling, response_score
 from pipelines.methods.slm.settings import SLM_DECIDABLE, SlmSettings
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Judged, ModelCalled
@@ -84,100 +84,6 @@ async def test_a_stored_run_is_decided_as_the_live_one(seed: int):
 EVERYTHING = list(
     product(MEANS, ("phi", "epsilon"), (True, False), ("f1", "precision"), (None, 0.3, 0.9))
 )
-
-
-@pytest.fixture
-def calibrated(monkeypatch: pytest.MonkeyPatch) -> JudgeScale:
-    """The scale that is shipped for judges "a" and "b"; nothing is for any other."""
-    shipped = JudgeScale(mu=0.1, sigma=0.1, n=99, source="calibrated")
-    monkeypatch.setattr(
-        "pipelines.methods.slm.method.shipped_scale",
-        lambda name, language: shipped if name in "ab" else JudgeScale(),
-    )
-    return shipped
-
-
-@pytest.fixture
-def thresholds(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Shipped thresholds with a number of their own for every mean, scale and purpose."""
-    table = {
-        name: {
-            key: {mean: round(0.1 + 0.02 * (15 * a + 5 * b + c), 3) for c, mean in enumerate(MEANS)}
-            for b, key in enumerate(("phi", "epsilon", "raw"))
-        }
-        for a, name in enumerate(("f1", "precision"))
-    }
-    monkeypatch.setattr("pipelines.methods.slm.method.shipped_thresholds", lambda: table)
-    return table
-
-
-# The score of a response whose every P(yes) is 0.5, that is z = 0 on the neutral scale.
-NEUTRAL: list[tuple[dict[str, Any], float]] = [
-    *(({"mean": mean}, 0.5) for mean in MEANS),
-    *(({"mean": mean, "normalise": False}, 0.5) for mean in MEANS),
-    *(({"mean": mean, "positive": "epsilon"}, 0.0) for mean in ("arithmetic", "min", "max")),
-    # These two lift every z to the floor at least, so nothing scores below it.
-    *(({"mean": mean, "positive": "epsilon"}, 0.01) for mean in ("harmonic", "geometric")),
-    ({"positive": "epsilon", "epsilon": 0.2}, 0.2),
-    ({"normalise": False, "epsilon": 0.2}, 0.5),
-    ({"normalise": False, "epsilon": 0.8}, 0.8),
-]
-
-
-@pytest.mark.parametrize(("settings", "threshold"), NEUTRAL)
-async def test_a_judge_never_measured_has_a_neutral_threshold(
-    thresholds: dict[str, Any], settings: dict[str, Any], threshold: float
-):
-    outcome = await check(JudgeModel("c", lambda _: 0.5))
-    even = decided(outcome, **settings)
-    assert (even.threshold, even.threshold_source) == (pytest.approx(threshold), "neutral")
-    assert even.score is not None
-    # On the fence is not supported, and neither is less; more is.
-    assert even.score.value == pytest.approx(threshold)
-    assert even.supported is False
-    for p_yes, supported in ((0.0, False), (0.4, False), (0.99, True)):
-        decision = decided(await check(JudgeModel("c", says(p_yes, p_yes))), **settings)
-        assert decision.threshold == pytest.approx(threshold)
-        assert decision.supported is supported
-        assert set(decision.verdicts) == {"supported" if supported else "doubtful"}
-
-
-@pytest.mark.parametrize("normalise", [True, False])
-@pytest.mark.parametrize("positive", ["phi", "epsilon"])
-async def test_one_judge_never_measured_is_enough(
-    calibrated: JudgeScale, thresholds: dict[str, Any], normalise: bool, positive: Lift
-):
-    settings = {"normalise": normalise, "positive": positive}
-    key = Scaling(normalise=normalise, lift=positive).key
-    both = await check(JudgeModel("a", lambda _: 0.3), JudgeModel("b", lambda _: 0.2))
-    measured = decided(both, **settings)
-    assert measured.threshold == thresholds["f1"][key]["harmonic"]
-    assert measured.threshold_source == "calibrated"
-    mixed = await check(JudgeModel("a", lambda _: 0.3), JudgeModel("c", lambda _: 0.2))
-    # What the settings name and what is known of earlier runs come before it.
-    assert decided(mixed, **settings).threshold_source == "neutral"
-    assert decided(mixed, **settings, threshold=0.3).threshold_source == "set"
-    history = {"c": {"mu": 0.4, "sigma": 0.1, "n": 30}}
-    known = decided(mixed, **settings, history=history)
-    # Earlier scores are a scale for z; of P(yes) itself they tell no threshold.
-    assert known.threshold_source == ("borrowed" if normalise else "neutral")
-
-
-async def test_a_judge_read_by_its_text_was_never_measured(
-    calibrated: JudgeScale, thresholds: dict[str, Any]
-):
-    decision = decided(await check(JudgeModel("a", says("yes", "no", "no"))))
-    assert (decision.threshold, decision.threshold_source) == (0.5, "neutral")
-
-
-async def test_another_floor_borrows_its_threshold(
-    calibrated: JudgeScale, thresholds: dict[str, Any]
-):
-    outcome = await check(JudgeModel("a", lambda _: 0.3))
-    assert decided(outcome, epsilon=0.2).threshold_source == "calibrated"
-    decision = decided(outcome, positive="epsilon", epsilon=0.2)
-    assert decision.threshold == thresholds["f1"]["epsilon"]["harmonic"]
-    assert decision.threshold_source == "borrowed"
 
 
 async def test_every_mean_and_threshold_is_decided_again_as_a_run_with_them_would(

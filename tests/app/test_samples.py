@@ -1,0 +1,135 @@
+"""What the Ask page offers to watch: walkthroughs are played, recorded runs opened."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.screens import samples
+from components.messages import Catalogue
+from pipelines import recordings, service
+from pipelines.engine import Engine
+from pipelines.run.trace import Trace
+from pipelines.store.exchange import export_lines
+from pipelines.types import Language
+from pipelines.walkthroughs import walkthrough, walkthroughs
+from tests.app.playing import EVEREST, load, opened, play, seen
+from tests.app.test_screens import ME, page
+from tests.components.recorded import Record, full_method
+
+KEPT = "sample-en-001"
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
+    """The only recorded run there is."""
+    record = Record("direct", "drad", run=KEPT, question="Who was <b>Ada</b>?")
+    for method in ("direct", "drad"):
+        full_method(record, method, "doubtful")
+    record.finish()
+    trace = Trace(events=tuple(record.events))
+    lines = "".join(export_lines(trace))
+    (tmp_path / "en-001.jsonl").write_text(lines, encoding="utf-8")
+    monkeypatch.setattr(samples, "recordings", partial(recordings.recordings, tmp_path))
+    monkeypatch.setattr(
+        service, "load_recording", partial(recordings.load_recording, folder=tmp_path)
+    )
+    return trace
+
+
+def cards(test: AppTest, place: str) -> list[str]:
+    """The samples that can be watched, by their ids."""
+    start = f"sample-{place}-"
+    keys = [button.key or "" for button in test.button]
+    return [key.removeprefix(start) for key in keys if key.startswith(start)]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_walkthrough_has_a_card(played: Engine, language: Language):
+    test = page("ask", lang=language).run()
+    assert not test.exception
+    assert cards(test, "empty")[: len(walkthroughs())] == [one.id for one in walkthroughs()]
+    for one in walkthroughs():
+        for words in (one.title[language], one.question, one.shows[language]):
+            assert words in seen(test)
+        button = test.button(key=f"sample-empty-{one.id}")
+        assert button.label == Catalogue(language)("samples.play")
+
+
+def test_a_walkthrough_is_played(played: Engine):
+    test = page("ask").run()
+    test.button(key=f"sample-empty-{EVEREST}").click().run()
+    assert not test.exception
+    run_id = test.query_params["run"]
+    assert load(played, run_id).header.spec == walkthrough(EVEREST).spec()
+    assert test.text_input(key="question").value == walkthrough(EVEREST).question
+    assert test.session_state["setup"] is False
+    # The cards have made room for the run, and wait behind a button.
+    assert cards(test, "empty") == []
+    assert cards(test, "more")[: len(walkthroughs())] == [one.id for one in walkthroughs()]
+
+
+def test_another_one_is_played_after_it(played: Engine):
+    first = play(played, EVEREST)
+    test = opened("ask", first)
+    test.button(key=f"sample-more-{EVEREST}").click().run()
+    assert not test.exception
+    assert test.query_params["run"] != first
+
+
+def test_a_played_walkthrough_leaves_the_choices_of_the_next_question_alone(played: Engine):
+    test = page("ask").run()
+    test.checkbox(key="method.rag").uncheck().run()
+    test.button(key=f"sample-empty-{EVEREST}").click().run()
+    assert test.checkbox(key="method.rag").value is False
+    assert test.selectbox(key="model.main").value == "SmolLM2-135M-Instruct"
+
+
+def test_a_walkthrough_that_cannot_be_found_says_so(
+    played: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    test = page("ask").run()
+    monkeypatch.setattr(samples, "walkthrough", partial(walkthrough, folder=tmp_path))
+    test.button(key=f"sample-empty-{EVEREST}").click().run()
+    assert not test.exception
+    assert "Not found" in seen(test)
+
+
+def test_a_recorded_run_is_opened_and_nothing_is_computed(played: Engine, kept: Trace):
+    runs = played.service.store.list(ME, limit=1000)
+    test = page("ask").run()
+    assert not test.exception
+    assert "Who was <b>Ada</b>?Direct, DRAD" in seen(test)
+    test.button(key=f"sample-empty-{KEPT}").click().run()
+    assert not test.exception
+    assert test.query_params["run"] == KEPT
+    assert test.text_input(key="question").value == "Who was <b>Ada</b>?"
+    assert "Ada was born in London." in seen(test)
+    assert Catalogue("en")("illustration.note") not in seen(test)
+    assert played.service.store.list(ME, limit=1000) == runs
+
+
+@pytest.mark.parametrize("name", ["ask", "drad", "compare"])
+def test_a_recorded_run_is_everybodys(played: Engine, kept: Trace, name: str):
+    test = opened(name, KEPT, _owner="d" * 48)
+    assert not test.exception
+    assert "Not found" not in seen(test)
+    assert "Ada" in seen(test)
+    assert Catalogue("en")("page.not_used", method="DRAD") not in seen(test)
+
+
+def test_without_recorded_runs_there_is_no_list_of_them(
+    played: Engine, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(samples, "recordings", tuple)
+    test = page("ask").run()
+    assert Catalogue("en")("samples.recordings") not in seen(test)
+    assert Catalogue("en")("samples.walkthroughs") in seen(test)
+    monkeypatch.setattr(samples, "walkthroughs", tuple)
+    test = page("ask").run()
+    assert not test.exception
+    assert cards(test, "empty") == []
+    assert Catalogue("en")("samples.walkthroughs") not in seen(test)

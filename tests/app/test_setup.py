@@ -1,0 +1,266 @@
+"""What a question is asked of, as the Ask page has it chosen: models, evidence, keys, settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import engine as engines
+from components.messages import Catalogue
+from pipelines.engine import Engine
+from pipelines.libraries import Libraries
+from pipelines.methods import METHODS
+from pipelines.methods.slm.scale import history_of
+from pipelines.retrieval.base import Retriever
+from pipelines.run.spec import ROLES, EvidenceSpec, ModelSpec, RunSpec
+from tests.app.playing import WALL, load, open_engine, play, seen
+from tests.app.test_screens import ME, QUESTION, page
+
+SERVER = ModelSpec(kind="openai", name="Second", model="m", base_url="http://h/v1")
+MUTE = ModelSpec(kind="openai", name="Mute", model="m", base_url="http://h/v1", top_logprobs=0)
+EMBEDDED = ModelSpec()
+KEY = "never-to-be-stored-0815"
+SAME = "is the same model as the main one"
+NOTE = "Queries leave this machine: they are sent to the search service."
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
+    """An engine whose visitor saved two servers."""
+    monkeypatch.setenv("VERISCOPE_DATA", str(tmp_path))
+    opened = open_engine(engines.data_folder())
+    monkeypatch.setitem(engines._engines, engines.data_folder(), opened)
+    for spec in (SERVER, MUTE):
+        opened.service.store.models.save(ME, spec)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def searches(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str | None]]:
+    """The evidence that runs searched in and the keys they had; the web is not really asked."""
+    heard: list[tuple[str, str | None]] = []
+
+    def search_in(self: Libraries, evidence: EvidenceSpec, key: str | None = None) -> Retriever:
+        heard.append((evidence.name, key))
+        return known(self, EvidenceSpec(mode="bm25"))
+
+    known = Libraries.search_in
+    monkeypatch.setattr(Libraries, "search_in", search_in)
+    return heard
+
+
+def ask_page(*methods: str, **state: object) -> AppTest:
+    """The Ask page with `methods` ticked and no others."""
+    ticks = {f"method.{name}": name in methods for name in METHODS}
+    test = page("ask", **{**ticks, **state}).run()
+    assert not test.exception
+    return test
+
+
+def roles(test: AppTest) -> list[str]:
+    """The roles that a model can be chosen for."""
+    keys = [box.key or "" for box in test.selectbox]
+    return [role for role in ROLES if f"model.{role}" in keys]
+
+
+def captions(test: AppTest) -> str:
+    return "\n".join(caption.value for caption in test.caption)
+
+
+def asked(test: AppTest, engine: Engine, question: str = QUESTION) -> RunSpec:
+    """Asks the question; what the run was made of. Waits for its end."""
+    test.text_input(key="question").input(question)
+    test.button(key="run").click().run()
+    assert not test.exception
+    run_id = test.query_params["run"]
+
+    async def ended() -> None:
+        async for _ in engine.service.follow(run_id, owner=ME):
+            pass
+
+    engine.call(ended())
+    return load(engine, run_id).header.spec
+
+
+@pytest.mark.parametrize(
+    ("methods", "expected"),
+    [
+        (["direct", "rag"], ["main"]),
+        (["rowen"], ["main", "verifier"]),
+        (["drad"], ["main", "proxy"]),
+        (["slm"], ["main", "judge_1", "judge_2", "judge_3"]),
+        (["rowen", "drad", "slm"], list(ROLES)),
+    ],
+)
+def test_models_are_chosen_for_the_roles_of_the_ticked_methods(
+    engine: Engine, methods: list[str], expected: list[str]
+):
+    assert roles(ask_page(*methods)) == expected
+
+
+def test_roles_come_and_go_with_the_ticks(engine: Engine):
+    test = ask_page("direct")
+    assert roles(test) == ["main"]
+    test.checkbox(key="method.rowen").check().run()
+    assert roles(test) == ["main", "verifier"]
+    test.selectbox(key="model.verifier").select("Second").run()
+    test.checkbox(key="method.rowen").uncheck().run()
+    assert roles(test) == ["main"]
+    test.checkbox(key="method.rowen").check().run()
+    assert test.selectbox(key="model.verifier").value == "Second"
+
+
+def test_the_models_that_were_chosen_are_those_of_the_run(engine: Engine):
+    test = ask_page("direct", "slm")
+    test.selectbox(key="model.judge_1").select("Second").run()
+    test.selectbox(key="model.judge_3").select("Mute").run()
+    models = asked(test, engine).models
+    assert models == {"main": EMBEDDED, "judge_1": SERVER, "judge_3": MUTE}
+
+
+def test_a_second_opinion_of_the_main_model_is_called_so(engine: Engine):
+    test = ask_page("rowen")
+    assert SAME not in captions(test)
+    test.selectbox(key="model.verifier").select(EMBEDDED.name).run()
+    assert f"The verifier {SAME}" in captions(test)
+    test.selectbox(key="model.verifier").select("Second").run()
+    assert SAME not in captions(test)
+    test.selectbox(key="model.main").select("Second").run()
+    assert f"The verifier {SAME}" in captions(test)
+    test.checkbox(key="method.rowen").uncheck().run()
+    assert SAME not in captions(test)
+
+
+def test_a_library_is_searched_by_words_or_meaning_without_a_key(engine: Engine):
+    test = ask_page("rag")
+    assert not test.selectbox(key="evidence.mode").disabled
+    assert NOTE not in captions(test)
+    assert not [field for field in test.text_input if "search-key" in (field.key or "")]
+    test.selectbox(key="evidence.mode").select("bm25").run()
+    assert asked(test, engine).evidence == EvidenceSpec(mode="bm25")
+
+
+@pytest.mark.parametrize("source", ["serper", "duckduckgo", "wikipedia"])
+def test_the_web_is_said_to_be_asked_and_has_no_modes(engine: Engine, source: str):
+    test = ask_page("rag")
+    test.selectbox(key="evidence.library").set_value(source).run()
+    assert not test.exception
+    assert NOTE in captions(test)
+    assert test.selectbox(key="evidence.mode").disabled
+    fields = [field.key for field in test.text_input if "search-key" in (field.key or "")]
+    assert fields == (["search-key.serper"] if source == "serper" else [])
+    test.selectbox(key="evidence.library").set_value("sample").run()
+    assert NOTE not in captions(test)
+    assert not test.selectbox(key="evidence.mode").disabled
+
+
+def test_the_key_of_a_search_stays_in_the_session_and_goes_to_that_search_alone(
+    engine: Engine, searches: list[tuple[str, str | None]], tmp_path: Path
+):
+    test = ask_page("direct", "rag")
+    test.selectbox(key="evidence.library").set_value("serper").run()
+    field = test.text_input(key="search-key.serper")
+    assert field.proto.type == field.proto.PASSWORD
+    field.input(KEY).run()
+    assert not test.exception
+    # It is out of the page as soon as it was taken; the field only says that there is one.
+    assert test.text_input(key="search-key.serper").value == ""
+    assert test.text_input(key="search-key.serper").placeholder
+    assert test.session_state["_keys"] == {("search", "serper", ""): KEY}
+    spec = asked(test, engine)
+    assert spec.evidence.source == "serper"
+    assert KEY not in spec.model_dump_json()
+    assert searches == [("serper", KEY)]
+
+    test.selectbox(key="evidence.library").set_value("wikipedia").run()
+    asked(test, engine, "Who was Ada Lovelace?")
+    assert searches[1:] == [("wikipedia", None)]
+    stored = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"serper" in stored
+    assert KEY.encode() not in stored
+
+
+def test_without_a_key_the_search_says_so_where_it_fails(engine: Engine):
+    test = ask_page("rag")
+    test.selectbox(key="evidence.library").set_value("serper").run()
+    asked(test, engine)
+    test.run()
+    assert not test.exception
+    assert Catalogue("en")("error.missing_key.title") in seen(test)
+    assert test.text_input(key="question").value == QUESTION
+
+
+@pytest.mark.parametrize(
+    ("state", "method", "said"),
+    [
+        (
+            {"ask.rowen.variant": "hybrid"},
+            "rowen",
+            "Needs a main model that speaks both languages of this variant.",
+        ),
+        (
+            {"model.main": "Mute", "ask.drad.confidence": "logprobs"},
+            "drad",
+            "Needs token probabilities, which this model does not report.",
+        ),
+        (
+            {"model.main": "Mute", "ask.drad.confidence": "proxy"},
+            "drad",
+            "Needs a local model that can score a given text.",
+        ),
+    ],
+)
+def test_a_method_that_cannot_run_is_greyed_out_and_left_out(
+    engine: Engine, state: dict[str, object], method: str, said: str
+):
+    test = ask_page("direct", method, **state)
+    assert test.checkbox(key=f"method.{method}").disabled
+    assert said in captions(test)
+    assert [one.name for one in asked(test, engine).methods] == ["direct"]
+
+
+def test_a_method_is_at_hand_again_with_a_model_that_can(engine: Engine):
+    test = ask_page("direct", "rowen", **{"ask.rowen.variant": "cl"})
+    assert test.checkbox(key="method.rowen").disabled
+    assert roles(test) == ["main"]
+    test.selectbox(key="model.main").select("Second").run()
+    assert not test.checkbox(key="method.rowen").disabled
+    assert test.checkbox(key="method.rowen").value is True
+    assert roles(test) == ["main", "verifier"]
+
+
+def test_judges_are_measured_against_earlier_runs_only_when_asked_to(engine: Engine):
+    earlier = load(engine, play(engine, WALL))
+    expected = history_of([earlier], "zh")
+    assert expected
+    test = ask_page("direct", "slm")
+    question = "李白的号是什么？"
+    (_, slm) = asked(test, engine, question).methods
+    assert "history" not in slm.settings
+    test.toggle(key="slm.use_history").set_value(True).run()
+    (_, slm) = asked(test, engine, question).methods
+    judges = {name: slm.settings["history"][name] for name in expected}
+    assert judges == {name: scale.model_dump() for name, scale in expected.items()}
+    # Scores of Chinese statements say nothing about English ones.
+    (_, slm) = asked(test, engine, QUESTION).methods
+    assert not set(slm.settings.get("history", {})) & set(expected)
+
+
+def test_settings_reach_the_run_and_only_where_they_differ(engine: Engine):
+    test = ask_page("direct", "drad", "ever")
+    test.slider(key="ask.drad.theta_1").set_value(0.8)
+    test.checkbox(key="ask.drad.theta_2.used").uncheck()
+    test.selectbox(key="ask.ever.task").set_value("short")
+    test.number_input(key="run.seed").set_value(7)
+    test.toggle(key="run.reproducible").set_value(True).run()
+    spec = asked(test, engine)
+    assert {one.name: one.settings for one in spec.methods} == {
+        "direct": {},
+        "drad": {"theta_1": 0.8, "theta_2": None},
+        "ever": {"task": "short"},
+    }
+    assert (spec.seed, spec.reproducible) == (7, True)

@@ -1,0 +1,26 @@
+"""The benchmark itself works; what it measures is not asserted here."""
+
+from __future__ import annotations
+
+import pytest
+
+from scripts import bench
+
+
+async def test_rowen_is_measured_against_its_longest_chain(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(bench, "DELAY", 0.01)
+    row = await bench.rowen()
+    assert row.chain == 7
+    assert row.floor == pytest.approx(0.07)
+    # Reasoning and answer, a list, translations, answers (3 x 6 x 2), verdicts, queries, repair.
+    assert row.calls == 2 + 1 + 6 + 36 + 12 + 6 + 1
+    # A chain of calls that need one another cannot take less time than they do.
+    assert row.measured >= row.floor
+
+
+def test_a_row_names_what_it_is_a_ratio_of():
+    row = bench.Row("A run", chain=2, calls=6, floor=2 * bench.DELAY, measured=3 * bench.DELAY)
+    assert str(row) == (
+        "A run: 0.60 s for a chain of 2 calls of 200 ms (0.40 s), ratio 1.50;"
+        " its 6 calls one after another would take 1.2 s"
+    )
