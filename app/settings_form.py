@@ -32,13 +32,14 @@ def draw_settings(
 
     `start` holds the values that the controls begin with, over the method's defaults.
     """
-    settings = method.settings(start)
-    known = settings.model_dump()
+    known = method.settings(start).model_dump()
+    # What an unset number stands for may depend on the other controls.
+    present: Settings = method.settings(read_settings(method, scope=scope, start=start))
     fields = method.settings_type.model_fields
     drawn = (name for name in only or fields if _has_control(fields[name]))
     for name in drawn:
         control = _Control(method.name, name, fields[name], t, scope)
-        control.draw(known[name], settings.stands_for(name))
+        control.draw(known[name], present.stands_for(name))
 
 
 def read_settings(

@@ -31,17 +31,22 @@ PAGES = {"rowen": ("rowen",), "drad": ("drad",), "ever": ("ever",), "grounding":
 _TAGS = re.compile(r"<[^>]*>")
 
 
-def open_engine(data: Path) -> Engine:
-    """An engine whose every model is scripted, and whose library is searched by words alone."""
+def open_engine(data: Path, *, pace: float = 0.0) -> Engine:
+    """An engine whose every model is scripted, and whose library is searched by words alone.
+
+    Walkthroughs are played with `pace` seconds between two words.
+    """
+
+    def build(spec: ModelSpec, key: str | None, progress: object) -> ScriptedModel:
+        if spec.kind != "scripted":
+            return ScriptedModel.from_replies(["In Hope."] * 50, name=spec.name)
+        path, _, role = spec.model.partition("#")
+        return ScriptedModel.from_file(
+            FOLDER / Path(path).name, role=role, name=spec.name, pace=pace
+        )
+
     libraries = Libraries(data / "index", find_embedder=lambda: None)
-    return Engine(data, pool=ModelPool(_unpaced), libraries=libraries)
-
-
-def _unpaced(spec: ModelSpec, key: str | None, progress: object) -> ScriptedModel:
-    if spec.kind != "scripted":
-        return ScriptedModel.from_replies(["In Hope."] * 50, name=spec.name)
-    path, _, role = spec.model.partition("#")
-    return ScriptedModel.from_file(FOLDER / Path(path).name, role=role, name=spec.name, pace=0.0)
+    return Engine(data, pool=ModelPool(build), libraries=libraries)
 
 
 def play(engine: Engine, name: str, owner: str = ME) -> str:

@@ -8,7 +8,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,7 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, StorageS
 
 ROOT = Path(__file__).resolve().parents[2]
 QUESTION = "Where was Bill Clinton born and raised?"
+STREAMLIT = ("-m", "streamlit")
 _FAULTS = ("Uncaught app execution", "failed unexpectedly", "ended unexpectedly", "KeyError")
 PATIENCE = 240_000
 """Milliseconds: the models of a busy machine may be slow, and nothing here measures speed."""
@@ -61,8 +62,11 @@ class Visitor:
 
 
 @contextmanager
-def serve_workbench(data: Path) -> Iterator[Workbench]:
-    """`streamlit run app/workbench.py` as people start it, until the end of the block."""
+def serve_workbench(data: Path, program: Sequence[str] = STREAMLIT) -> Iterator[Workbench]:
+    """`streamlit run app/workbench.py` as people start it, until the end of the block.
+
+    `program` is what Python is to run in place of Streamlit.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -73,7 +77,7 @@ def serve_workbench(data: Path) -> Iterator[Workbench]:
         "VERISCOPE_STRICT_MESSAGES": "1",
         "OMP_NUM_THREADS": "1",
     }
-    command = [sys.executable, "-m", "streamlit", "run", "app/workbench.py"]
+    command = [sys.executable, *program, "run", "app/workbench.py"]
     with log.open("wb") as output:
         server = subprocess.Popen(
             [*command, "--server.port", str(port), "--server.headless", "true"],
