@@ -70,7 +70,7 @@ class _Short:
     async def _settle(self, item: _Item) -> SentenceRecord:
         async with self.state.scope.span("sentence", sentence=item.index) as step:
             checked, target, stopped = await self._rectified(step, item)
-            if item.checks[-1].verdict == "not_enough":
+            if item.checks[-1].verdict == "not_enough" and not item.dropped:
                 # Rewriting cannot settle what nothing settles: another answer, or none.
                 target = await self._another(step, item, checked, target)
                 stopped = "settled"
@@ -94,6 +94,10 @@ class _Short:
             written = await rectify(step, self.state.question, target, checked)
             if not written:
                 return checked, target, "unusable"
+            if _key(written) in {_key(other) for other in self._others(item)}:
+                # What it should have said is in the list already, and need not stand there twice.
+                self._drop(step, item)
+                return checked, target, "settled"
             if not self._is_new(item, written):
                 return checked, target, "same"
             verdict = checked.check.verdict
@@ -142,10 +146,13 @@ class _Short:
             checked, target = await self._check(step, item, "candidate")
             if checked.check.verdict == "supported":
                 return target
+        self._drop(step, item)
+        return target
+
+    def _drop(self, step: Scope, item: _Item) -> None:
         item.dropped = True
         if any(not other.dropped for other in self.items):
             self._revise(step, item, "dropped")
-        return target
 
     async def _candidates(self, step: Scope, item: _Item, checked: Checked) -> list[str]:
         limit = self.state.settings.candidates

@@ -208,3 +208,20 @@ async def test_a_chinese_answer():
     assert outcome.answer.text == "植物学家"
     assert verdicts_of(outcome, 0, 1) == [("植物学家", "supported")]
     assert BOTANIST not in outcome.answer.text
+
+
+async def test_an_item_corrected_to_another_of_the_list_is_left_out():
+    part = Part(
+        texts={"": "1. chemist\n2. botanist"},
+        verdicts={"chemist": "False"},
+        rectified={CHEMIST: "Botanist."},
+    )
+    outcome = await ever_run(part, task="short")
+    assert outcome.answer.short == "botanist"
+    assert outcome.answer.flags == ("item_dropped",)
+    assert reasons(outcome) == ["original", "dropped"]
+    assert draft_texts_hold(outcome)
+    settings = outcome.method.settings({"task": "short"})
+    decided = outcome.method.decide(outcome.trace, settings)
+    assert decided.answer is not None
+    assert decided.answer.text == outcome.answer.text

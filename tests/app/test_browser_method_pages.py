@@ -1,0 +1,166 @@
+"""A walkthrough played in a browser, and what the methods' pages make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect
+
+from components.messages import Catalogue
+from pipelines.types import Language
+from pipelines.walkthroughs import walkthrough
+from tests.app.conftest import Visit
+from tests.app.playing import EVEREST
+from tests.app.serving import (
+    PATIENCE,
+    Finished,
+    Visitor,
+    Workbench,
+    events_stored,
+    fits,
+    run_of,
+    serve_workbench,
+    stop_button,
+    visiting,
+)
+
+PAGES = ("rowen", "drad", "ever", "grounding", "compare")
+PLACES = """(elements) => {
+    const scrolled = document.querySelector("[data-testid='stMain']").scrollTop;
+    return Object.fromEntries(elements.map((element) =>
+        [element.dataset.key, Math.round(element.getBoundingClientRect().top + scrolled)]));
+}"""
+
+
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
+    """The workbench, with walkthroughs that do not take their time."""
+    data = Path(tmp_path_factory.mktemp("hasty"))
+    with serve_workbench(data, ("-m", "tests.app.hasty_workbench")) as served:
+        yield served
+
+
+@pytest.fixture
+def watch(browser: Browser, hasty: Workbench) -> Iterator[Visit]:
+    """Opens browsers of their own; errors in their pages and consoles fail the test."""
+    with ExitStack() as stack:
+
+        def new(**options: Any) -> Visitor:
+            visitor = stack.enter_context(visiting(browser, hasty, **options))
+            visitor.context.on("console", lambda message: note(visitor, message))
+            return visitor
+
+        yield new
+
+
+def note(visitor: Visitor, message: ConsoleMessage) -> None:
+    # Streamlit looks for itself below the page's own path first.
+    if message.type == "error" and "/_stcore/" not in message.location["url"]:
+        visitor.faults.append(message.text)
+
+
+@pytest.fixture(scope="module")
+def played(browser: Browser, hasty: Workbench) -> Finished:
+    """A walkthrough, played to its end from the Ask page."""
+    with visiting(browser, hasty) as visitor:
+        page = visitor.open()
+        run = play(page)
+        expect(stop_button(page)).to_have_count(0, timeout=PATIENCE)
+        return Finished(run, visitor.context.storage_state())
+
+
+def play(page: Page) -> str:
+    """Plays the walkthrough from its card; the run's id."""
+    page.locator(f".st-key-sample-empty-{EVEREST} button").click()
+    expect(page.get_by_role("heading", level=2, name=walkthrough(EVEREST).question)).to_be_visible()
+    return run_of(page)
+
+
+def places_while_it_goes_on(page: Page, *keys: str) -> dict[str, set[int]]:
+    """Where these parts of the page stood, from the first look at them to the run's end."""
+    parts = page.locator(", ".join(f"[data-key='{key}']" for key in keys))
+    expect(parts).to_have_count(len(keys), timeout=PATIENCE)
+    found: dict[str, set[int]] = {key: set() for key in keys}
+    while True:
+        places: dict[str, int] = parts.evaluate_all(PLACES)
+        if not stop_button(page).count():
+            return found
+        for key, top in places.items():
+            found[key].add(top)
+
+
+@pytest.mark.parametrize(
+    ("address", "keys"),
+    [
+        ("/", ("counters", "illustration")),
+        ("/rowen", ("section-decision", "scores", "section-pairs", "pairs")),
+        ("/ever", ("section-original", "section-sentences", "sentence-0")),
+        ("/grounding", ("section-retrieval",)),
+    ],
+)
+def test_what_is_read_first_stays_where_it_is_while_the_run_fills_in(
+    watch: Visit, address: str, keys: tuple[str, ...]
+) -> None:
+    visitor = watch()
+    page = visitor.open()
+    run = play(page)
+    if address != "/":
+        page.goto(f"{visitor.url}{address}?run={run}")
+    places = places_while_it_goes_on(page, *keys)
+    assert {key: len(tops) for key, tops in places.items()} == dict.fromkeys(keys, 1)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "width", "language"),
+    [("light", 1280, "en"), ("dark", 1280, "zh"), ("light", 390, "zh"), ("dark", 390, "en")],
+)
+def test_every_page_of_the_run_can_be_read_everywhere(
+    watch: Visit, played: Finished, scheme: str, width: int, language: Language
+) -> None:
+    t = Catalogue(language)
+    visitor = watch(known=played.browser, scheme=scheme, width=width)
+    page = visitor.open(f"/?run={played.run}&lang={language}")
+    for name in PAGES:
+        page.goto(f"{visitor.url}/{name}?run={played.run}&lang={language}")
+        expect(page.get_by_role("heading", level=1, name=t(f"{name}.title"))).to_be_visible()
+        expect(page.get_by_text(t("illustration.note")).first).to_be_visible()
+        expect(page.get_by_text(walkthrough(EVEREST).question).first).to_be_visible()
+        assert fits(page), name
+
+
+def test_behind_a_number_stand_the_calls_it_came_from(watch: Visit, played: Finished) -> None:
+    page = watch(known=played.browser).open(f"/rowen?run={played.run}")
+    score = page.locator("[data-key='rowen_cm']")
+    score.get_by_text("How it is computed").click()
+    expect(score.get_by_text("Z_CM = (C₁ + … + Cₙ) / n")).to_be_visible()
+    calls = score.locator("details.vs-call")
+    score.get_by_text("The 3 calls behind this").click()
+    expect(calls).to_have_count(3)
+    calls.first.locator("summary").click()
+    expect(calls.first).to_contain_text("Illustration")
+    expect(calls.first).to_contain_text("Choice")
+    assert fits(page)
+
+
+def test_a_control_is_reached_and_moved_with_the_keyboard(
+    watch: Visit, played: Finished, hasty: Workbench
+) -> None:
+    page = watch(known=played.browser).open(f"/rowen?run={played.run}")
+    decision = page.locator("[data-key='section-decision'] [data-key='sentence']")
+    expect(decision).to_contain_text("evidence is looked up")
+    stored = events_stored(hasty.data)
+    alpha = page.get_by_role("slider", name="Weight of the verifier")
+    for _ in range(60):
+        if alpha.evaluate("(slider) => slider.getRootNode().activeElement === slider"):
+            break
+        page.keyboard.press("Tab")
+    expect(alpha).to_be_focused()
+    # Z = 0/3 + 4 · 1/3 = 1.33 for the largest weight.
+    page.keyboard.press("End")
+    expect(decision).to_contain_text("1.33 is not below 0.50, the answer stays.")
+    assert run_of(page) == played.run
+    assert events_stored(hasty.data) == stored
