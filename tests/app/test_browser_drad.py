@@ -30,7 +30,7 @@ def move_theta_1(page: Page, key: str, times: int) -> None:
 
 
 def switch_theta_2(page: Page) -> None:
-    page.locator(".st-key-settings-detector label").filter(has_text="θ₂").first.click()
+    page.locator(".st-key-settings-detector-drad label").filter(has_text="θ₂").first.click()
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])

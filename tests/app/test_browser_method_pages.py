@@ -108,10 +108,10 @@ def test_what_is_read_first_stays_where_it_is_while_the_run_fills_in(
     visitor = watch()
     page = visitor.open()
     run = play(page)
-    if address != "/":
-        page.goto(f"{visitor.url}{address}?run={run}")
+    page.goto(f"{visitor.url}{address}?run={run}")
     places = places_while_it_goes_on(page, *keys)
-    assert {key: len(tops) for key, tops in places.items()} == dict.fromkeys(keys, 1)
+    # A line's height need not be a whole number of pixels.
+    assert all(max(tops) - min(tops) <= 1 for tops in places.values()), places
 
 
 @pytest.mark.parametrize(
@@ -134,9 +134,9 @@ def test_every_page_of_the_run_can_be_read_everywhere(
 
 def test_behind_a_number_stand_the_calls_it_came_from(watch: Visit, played: Finished) -> None:
     page = watch(known=played.browser).open(f"/rowen?run={played.run}")
-    score = page.locator("[data-key='rowen_cm']")
+    score = page.locator("[data-key='rowen_cl']")
     score.get_by_text("How it is computed").click()
-    expect(score.get_by_text("Z_CM = (C₁ + … + Cₙ) / n")).to_be_visible()
+    expect(score.get_by_text("Z_CL = (C₁ + … + Cₙ) / n")).to_be_visible()
     calls = score.locator("details.vs-call")
     score.get_by_text("The 3 calls behind this").click()
     expect(calls).to_have_count(3)
