@@ -107,9 +107,14 @@ def stays_open(body: object) -> Respond:
 
 def begins_and_waits(handler: Handler) -> None:
     """The head and a first byte, and then nothing."""
-    handler.begin(200, {"content-type": "application/json", "content-length": "500"})
-    handler.wfile.write(b"{")
-    handler.wfile.flush()
+    try:
+        handler.begin(200, {"content-type": "application/json", "content-length": "500"})
+        handler.wfile.write(b"{")
+        handler.wfile.flush()
+    except OSError:
+        # The caller was gone before the first byte.
+        handler.wire.gone.set()
+        return
     handler.until_gone()
 
 
