@@ -30,7 +30,7 @@ from app.view_component import Action, show_html
 from components.messages import Catalogue
 from components.names import named
 from components.papers import paper_section
-from components.sections import illustration_note, notice
+from components.sections import notice
 from pipelines.errors import VeriscopeError
 from pipelines.methods import Decision, Settings, get_method
 from pipelines.run.spec import MethodSpec, RunSpec
@@ -70,21 +70,19 @@ def show_page(page: str, panels: Sequence[Panel]) -> None:
         draw_papers([panel.method for panel in panels], t)
         return
     heading(watched.view, t)
-    note = illustration_note(watched.view, t)
-    if note is not None:
-        show_html(note, key=f"{page}-illustration", language=t.language)
     used = [panel for panel in panels if panel.method in _asked(watched.view)]
-    if not watched.view.over:
-        st.fragment(draw_running, run_every=live.PERIOD)(page, used)
-        draw_papers([panel.method for panel in used], t)
-        return
-    for panel in used:
-        if len(panels) > 1:
-            section_title(named("method", panel.method, t))
-        st.fragment(detector)(page, panel, watched)
-    for panel in panels:
-        if panel not in used:
-            _offer(page, panel.method, t)
+    titled = len(panels) > 1
+    if watched.view.over:
+        # What stood above the panels while the run went on stays, so that they do too.
+        draw_run_bar(watched.view, t)
+        for panel in used:
+            _title(panel, t, wanted=titled)
+            st.fragment(detector)(page, panel, watched)
+        for panel in panels:
+            if panel not in used:
+                _offer(page, panel.method, t)
+    else:
+        st.fragment(draw_running, run_every=live.PERIOD)(page, used, titled=titled)
     draw_papers([panel.method for panel in used], t)
 
 
@@ -122,8 +120,13 @@ def begin(page: str, methods: Sequence[str], t: Catalogue) -> live.Watched | Non
     return watched
 
 
-def draw_running(page: str, panels: Sequence[Panel]) -> None:
-    """From a fragment with a period: the run as it is now."""
+def _title(panel: Panel, t: Catalogue, *, wanted: bool) -> None:
+    if wanted:
+        section_title(named("method", panel.method, t))
+
+
+def draw_running(page: str, panels: Sequence[Panel], *, titled: bool) -> None:
+    """From a fragment with a period: the run as it is now, under controls that wait for its end."""
     watched = live.current()
     if watched is None:
         return
@@ -132,10 +135,10 @@ def draw_running(page: str, panels: Sequence[Panel]) -> None:
     view = watched.pull()
     draw_run_bar(view, t)
     for panel in panels:
+        _title(panel, t, wanted=titled)
+        draw_controls(panel, watched, t, disabled=True)
         html = panel.view(view, None, recorded_settings(view, panel.method), t)
-        show_html(
-            html, key=f"{page}-{panel.method}", language=t.language, on_action=partial(act, page)
-        )
+        _show(page, panel, html, t)
     if view.over:
         st.rerun()
 
@@ -148,11 +151,17 @@ def detector(page: str, panel: Panel, watched: live.Watched) -> None:
     settings = chosen_settings(panel, watched)
     decision = get_method(panel.method).decide(watched.trace, settings)
     html = panel.view(watched.view, decision, settings, t)
-    show_html(html, key=f"{panel.method}-view", language=t.language, on_action=partial(act, page))
+    _show(page, panel, html, t)
     run_again_button(page, panel, decision, t)
 
 
-def draw_controls(panel: Panel, watched: live.Watched, t: Catalogue) -> None:
+def _show(page: str, panel: Panel, html: str, t: Catalogue) -> None:
+    show_html(html, key=f"{panel.method}-view", language=t.language, on_action=partial(act, page))
+
+
+def draw_controls(
+    panel: Panel, watched: live.Watched, t: Catalogue, *, disabled: bool = False
+) -> None:
     """Controls that begin with what the run was run with."""
     method = get_method(panel.method)
     start = recorded_settings(watched.view, panel.method).model_dump()
@@ -160,7 +169,14 @@ def draw_controls(panel: Panel, watched: live.Watched, t: Catalogue) -> None:
         st.container(border=True, key=f"card-detector-{panel.method}"),
         st.container(key=f"settings-detector-{panel.method}"),
     ):
-        draw_settings(method, t, scope=_scope(watched), start=start, only=panel.fields)
+        draw_settings(
+            method,
+            t,
+            scope=_scope(watched),
+            start=start,
+            only=panel.fields,
+            disabled=disabled,
+        )
 
 
 def chosen_settings(panel: Panel, watched: live.Watched) -> Settings:

@@ -16,6 +16,7 @@ from components.ask_view import ask_view, run_bar
 from components.markup import shown, tag
 from components.messages import Catalogue
 from components.method_card import error_note
+from components.sections import illustration_note
 from pipelines.errors import ErrorInfo, VeriscopeError
 from pipelines.run.view import RunView
 
@@ -51,9 +52,14 @@ def section_title(text: str) -> None:
 
 
 def heading(view: RunView, t: Catalogue) -> None:
-    """The question a page is about."""
+    """The question a page is about, and whether it is answered by hand."""
     question = view.header.spec.question if view.header else ""
-    html = tag("h2", shown(question), class_="vs-question", dir="auto")
+    html = tag(
+        "div",
+        tag("h2", shown(question), class_="vs-question", dir="auto"),
+        illustration_note(view, t),
+        class_="vs-run",
+    )
     show_html(html, key="question-heading", language=t.language)
 
 

@@ -27,10 +27,12 @@ def draw_settings(
     scope: str,
     start: Mapping[str, Any] | None = None,
     only: Iterable[str] | None = None,
+    disabled: bool = False,
 ) -> None:
     """Controls for the fields `only` names (all by default), kept under `scope` in the session.
 
-    `start` holds the values that the controls begin with, over the method's defaults.
+    `start` holds the values that the controls begin with, over the method's defaults; `disabled`
+    shows controls that cannot be moved now.
     """
     known = method.settings(start).model_dump()
     # What an unset number stands for may depend on the other controls.
@@ -38,7 +40,7 @@ def draw_settings(
     fields = method.settings_type.model_fields
     drawn = (name for name in only or fields if _has_control(fields[name]))
     for name in drawn:
-        control = _Control(method.name, name, fields[name], t, scope)
+        control = _Control(method.name, name, fields[name], t, scope, disabled=disabled)
         control.draw(known[name], present.stands_for(name))
 
 
@@ -72,16 +74,27 @@ def forget_settings(method: Method[Any], *, scope: str) -> None:
 class _Control:
     """One field of the settings as a widget."""
 
-    def __init__(self, method: str, name: str, field: FieldInfo, t: Catalogue, scope: str) -> None:
+    def __init__(
+        self,
+        method: str,
+        name: str,
+        field: FieldInfo,
+        t: Catalogue,
+        scope: str,
+        *,
+        disabled: bool,
+    ) -> None:
+        self._method = method
         self._key = f"setting.{method}.{name}"
         self._field = field
         self._t = t
         self._place = _place(scope, method, name)
+        self._disabled = disabled
         self._label = t(self._key) if t.has(self._key) else name.replace("_", " ").capitalize()
         worded = f"{self._key}.help"
         self._help = t(worded) if t.has(worded) else field.description or ""
 
-    def draw(self, value: Any, stands_for: float | None) -> None:
+    def draw(self, value: Any, stands_for: Mapping[str, float]) -> None:
         kind = _kind(self._field)
         if get_origin(kind) is Literal:
             self._select(get_args(kind), value)
@@ -113,22 +126,37 @@ class _Control:
             options=options, index=options.index(chosen), format_func=word, **self._common()
         )
 
-    def _optional(self, value: float | None, stands_for: float | None) -> None:
+    def _optional(self, value: float | None, stands_for: Mapping[str, float]) -> None:
         low, high = _bounds(self._field)
-        resting = ((low or 0.0) + (high or 1.0)) / 4 if stands_for is None else stands_for
+        resting = next(iter(stands_for.values()), ((low or 0.0) + (high or 1.0)) / 4)
         with st.container(gap="xsmall"):
             used = st.checkbox(
                 self._label,
                 value=value is not None,
                 key=_switch(self._place),
                 help=self._help or None,
+                disabled=self._disabled,
                 persist_state="session",
             )
             if used:
                 start = float(self._initial(resting if value is None else value))
                 self._slide(start, label_visibility="collapsed")
-            elif stands_for is not None:
-                st.caption(self._t("setting.stands_for", value=two_digits(stands_for)))
+            elif stands_for:
+                st.caption(self._t("setting.stands_for", value=self._by_default(stands_for)))
+
+    def _by_default(self, stands_for: Mapping[str, float]) -> str:
+        """The number, or each with what it is the number of where several are possible."""
+        if len(stands_for) == 1:
+            return two_digits(next(iter(stands_for.values())))
+        named = (
+            self._t(
+                "setting.stands_for_option",
+                value=two_digits(value),
+                option=self._t(f"setting.{self._method}.{option}"),
+            )
+            for option, value in stands_for.items()
+        )
+        return self._t("list.separator").join(named)
 
     def _slide(self, value: float, **look: Any) -> None:
         low, high = _bounds(self._field)
@@ -155,6 +183,7 @@ class _Control:
             "label": self._label,
             "help": self._help or None,
             "key": self._place,
+            "disabled": self._disabled,
             "persist_state": "session",
         }
 

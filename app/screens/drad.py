@@ -24,7 +24,7 @@ from components.drad_view import confidence_note, decision_view, steps_view
 from components.figures import entities_figure, profile_figure
 from components.messages import Catalogue
 from components.run_view import language_unsupported, marks_of
-from components.sections import illustration_note, notice
+from components.sections import notice
 from components.units import Measure
 from pipelines.methods import get_method
 from pipelines.methods.drad.path import DradDecision
@@ -81,9 +81,6 @@ def _under_way() -> None:
 
 def _recorded(watched: live.Watched, t: Catalogue) -> None:
     view = watched.view
-    illustration = illustration_note(view, t)
-    if illustration is not None:
-        show_html(illustration, key="drad-illustration", language=t.language)
     language: Language = view.header.language if view.header else "en"
     note = confidence_note(view, t, recognizer=_recognizer(language))
     show_html(note, key="drad-source", language=t.language)

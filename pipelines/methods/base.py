@@ -28,9 +28,12 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    def stands_for(self, name: str) -> float | None:
-        """The number that a field stands for while it is None; None where there is none."""
-        return None
+    def stands_for(self, name: str) -> Mapping[str, float]:
+        """The number that a field stands for while it is None, by the option that settles it.
+
+        Several where the models at hand settle the option; none where there is no such number.
+        """
+        return {}
 
 
 S = TypeVar("S", bound=Settings)

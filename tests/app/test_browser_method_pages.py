@@ -98,6 +98,8 @@ def places_while_it_goes_on(page: Page, *keys: str) -> dict[str, set[int]]:
     ("address", "keys"),
     [
         ("/", ("counters", "illustration")),
+        ("/rowen", ("section-decision", "scores", "section-pairs", "pairs")),
+        ("/ever", ("section-original", "section-sentences", "sentence-0")),
     ],
 )
 def test_what_is_read_first_stays_where_it_is_while_the_run_fills_in(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 from pydantic import Field
@@ -30,6 +31,7 @@ ROWEN_DECIDABLE = ("variant", "alpha", "threshold", "soft")
 """Settings that a recorded run can be decided again for, without a call."""
 
 _THRESHOLDS: dict[Variant, float] = {"hybrid": 0.5, "cl": 0.6, "cm": 0.8}
+_AUTO: tuple[Variant, ...] = ("hybrid", "cm")
 _SIDES: dict[Variant, tuple[Side, ...]] = {"hybrid": ("cl", "cm"), "cl": ("cl",), "cm": ("cm",)}
 
 
@@ -87,11 +89,12 @@ class RowenSettings(Settings):
         256, ge=32, le=2048, description="Longest reasoning, in tokens (ours: 256)."
     )
 
-    def stands_for(self, name: str) -> float | None:
-        """An unset threshold is that of the variant; auto is hybrid where both languages are."""
+    def stands_for(self, name: str) -> Mapping[str, float]:
+        """An unset threshold is that of the variant, which auto leaves to the models at hand."""
         if name != "threshold":
-            return None
-        return self.threshold_for("hybrid" if self.variant == "auto" else self.variant)
+            return {}
+        variants = _AUTO if self.variant == "auto" else (self.variant,)
+        return {f"variant.{variant}": _THRESHOLDS[variant] for variant in variants}
 
     def threshold_for(self, variant: Variant) -> float:
         """The threshold on Z for `variant`: the one set, else the variant's own."""
