@@ -9,10 +9,11 @@ from components.call_bars import call_bars
 from components.counters import counters
 from components.evidence import EvidenceItem, evidence
 from components.heatmap import heatmap
-from components.markup import Child, Html, shown, tag
+from components.markup import Html, shown, tag
 from components.messages import Catalogue
-from components.method_card import MethodRow, error_note, method_cards
+from components.method_card import MethodRow, method_cards
 from components.names import named
+from components.notices import run_notices
 from components.run_view import (
     BASELINES,
     clock,
@@ -24,9 +25,10 @@ from components.run_view import (
     supporting,
     totals,
 )
-from components.sections import illustration_note, loading_note, notice, section
+from components.sections import illustration_note, loading_note, section
 from components.timeline import timeline
 from components.units import Measure
+from pipelines.errors import ErrorInfo
 from pipelines.run.pool import Loading
 from pipelines.run.view import MethodView, RunView
 
@@ -77,7 +79,7 @@ def ask_view(
         illustration_note(view, t),
         tag("h2", shown(question), class_="vs-question", dir="auto", data_key="question"),
         loading_note(_own(loading, view), t) if not view.over else None,
-        _notices(view, t),
+        run_notices(view, _untold(view), t),
         tag(
             "div",
             section("answer", t("ask.original"), _answer(view, t, measure)),
@@ -138,17 +140,10 @@ def _claim(method: MethodView) -> str:
     return method.drafts[0].after if method.name in _GROUNDED and method.drafts else ""
 
 
-def _notices(view: RunView, t: Catalogue) -> Html | None:
-    notes: list[Child] = []
-    if language_unsupported(view):
-        notes.append(notice(t("flag.language_unsupported"), "language"))
-    if view.status == "cancelled":
-        reason = view.reason or "stopped"
-        notes.append(notice(t(f"run.cancelled.{reason}"), "cancelled", t("action.retry")))
+def _untold(view: RunView) -> ErrorInfo | None:
+    """What went wrong with the run, unless a method's card says so already."""
     told = any(method.error == view.error for method in view.methods.values())
-    if view.error is not None and not told:
-        notes.append(error_note(view.error, t, retry="run"))
-    return tag("div", notes, class_="vs-notices", data_key="notices") if notes else None
+    return None if told else view.error
 
 
 def _answer(view: RunView, t: Catalogue, measure: Measure) -> Html:

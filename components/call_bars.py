@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from components.calls import kind_of
 from components.numbers import two_digits
-from components.timeline import CallBar, CallKind
+from components.timeline import CallBar
 from pipelines.models.base import ChoiceRequest, GenerationRequest, ScoreRequest, SimilarityRequest
 from pipelines.run.events import ModelCalled, Retrieved
 from pipelines.run.view import MethodView, RunView, StepView
@@ -40,7 +41,7 @@ def _call(method: str, step: str, call: ModelCalled) -> CallBar:
         model=call.model,
         start=call.started,
         end=call.time,
-        kind=_kind(call),
+        kind=kind_of(call),
         cached=call.cached,
         attempt=call.attempt,
         error=call.error.message if call.error else None,
@@ -60,18 +61,6 @@ def _prompt(call: ModelCalled) -> tuple[Message, ...]:
             return (*messages, Message(role="assistant", content=text))
         case SimilarityRequest(left=left, right=right):
             return tuple(Message(role="user", content="\n".join(side)) for side in (left, right))
-
-
-def _kind(call: ModelCalled) -> CallKind:
-    match call.request:
-        case GenerationRequest():
-            return "generate"
-        case ChoiceRequest():
-            return "choose"
-        case ScoreRequest():
-            return "score"
-        case SimilarityRequest():
-            return "compare"
 
 
 def _reply(call: ModelCalled) -> str:

@@ -8,12 +8,13 @@ from components.markup import Child, Html, shown, tag
 from components.messages import Catalogue
 from components.names import named
 from components.numbers import duration, integer, probability, two_digits
+from components.timeline import CallKind
 from pipelines.models.base import ChoiceRequest, GenerationRequest, ScoreRequest, SimilarityRequest
 from pipelines.run.events import Judged, ModelCalled, Retrieved, Score
 from pipelines.run.view import MethodView
 from pipelines.types import Choice, Passage
 
-__all__ = ["call_list", "calls_behind", "calls_within"]
+__all__ = ["call_list", "calls_behind", "calls_within", "kind_of"]
 
 Call = ModelCalled | Retrieved
 
@@ -61,7 +62,7 @@ def call_list(calls: Sequence[Call], t: Catalogue, *, id: str) -> Html:
 
 
 def _entry(call: Call, t: Catalogue) -> Html:
-    kind = _kind(call)
+    kind = kind_of(call)
     name = call.retriever if isinstance(call, Retrieved) else call.model
     title = [t(f"timeline.kind.{kind}"), name]
     fates = ""
@@ -87,7 +88,8 @@ def _entry(call: Call, t: Catalogue) -> Html:
     )
 
 
-def _kind(call: Call) -> str:
+def kind_of(call: Call) -> CallKind:
+    """What was asked for, as the timeline names it."""
     if isinstance(call, Retrieved):
         return "retrieve"
     match call.request:

@@ -10,6 +10,7 @@ from components.agreement import same_text
 from components.messages import Catalogue
 from components.names import named
 from components.run_view import method_row, passages_of
+from components.verdict import SEVERITY
 from pipelines.errors import VeriscopeError
 from pipelines.methods import get_method
 from pipelines.run.events import Judged, Verdict
@@ -30,14 +31,6 @@ __all__ = [
 ]
 
 _PARTS = ("sentence", "entity", "concept")
-_SEVERITY: tuple[Verdict, ...] = (
-    "unchecked",
-    "confident",
-    "supported",
-    "not_enough",
-    "doubtful",
-    "contradicted",
-)
 _NONE = "–"
 
 
@@ -168,7 +161,7 @@ def _first_looks(method: MethodView, parts: Sequence[Judged]) -> dict[str, list[
 
 
 def _gravest(verdicts: Sequence[Verdict]) -> Verdict | None:
-    return next((grave for grave in reversed(_SEVERITY) if grave in verdicts), None)
+    return next((grave for grave in reversed(SEVERITY) if grave in verdicts), None)
 
 
 def _same(passage: Passage) -> str:

@@ -9,12 +9,11 @@ from components.diff import diff_html
 from components.ever_cards import SentenceCards
 from components.markup import Child, Html, shown, tag
 from components.messages import Catalogue
-from components.method_card import error_note
 from components.names import named
+from components.notices import run_notices
 from components.numbers import integer
-from components.run_view import language_unsupported
 from components.scores import score_line
-from components.sections import notice, section
+from components.sections import section
 from components.verdict import VERDICT_SIGNS, verdict_badge
 from pipelines.methods.ever.record import EverDecision, SentenceRecord, read_records
 from pipelines.methods.ever.settings import EverSettings
@@ -31,7 +30,9 @@ def ever_view(
 ) -> str:
     """Everything EVER did in the run; `decision` None while it goes on."""
     method = view.methods.get("ever")
-    parts: list[Child] = [_notices(view, method, decision, t)]
+    error = (method.error if method else None) or view.error
+    diverges = decision.reason if decision else ""
+    parts: list[Child] = [run_notices(view, error, t, diverges=diverges)]
     if method is not None:
         language: Language = view.header.language if view.header else "en"
         records = list(decision.sentences) if decision else read_records(method.judged)
@@ -50,23 +51,6 @@ def ever_view(
         if settings.speculative or ahead:
             parts.append(section("ahead", t("ever.ahead"), _ahead(method, ahead, records, t)))
     return tag("div", parts, class_="vs-run vs-ever", data_key="ever")
-
-
-def _notices(
-    view: RunView, method: MethodView | None, decision: EverDecision | None, t: Catalogue
-) -> Html | None:
-    notes: list[Child] = []
-    if language_unsupported(view):
-        notes.append(notice(t("flag.language_unsupported"), "language"))
-    if view.status == "cancelled":
-        reason = view.reason or "stopped"
-        notes.append(notice(t(f"run.cancelled.{reason}"), "cancelled", t("action.retry")))
-    if decision is not None and decision.reason:
-        notes.append(notice(t(f"diverges.{decision.reason}"), "diverges"))
-    error = (method.error if method else None) or view.error
-    if error is not None:
-        notes.append(error_note(error, t, retry="run"))
-    return tag("div", notes, class_="vs-notices", data_key="notices") if notes else None
 
 
 def _original(view: RunView, method: MethodView, settings: EverSettings, t: Catalogue) -> Html:

@@ -19,21 +19,13 @@ from components.units import (
     heat_level,
     text_units,
 )
-from components.verdict import VERDICT_SIGNS, distinct
+from components.verdict import SEVERITY, VERDICT_SIGNS, distinct
 from pipelines.run.events import Verdict
 from pipelines.types import Token
 
 __all__ = ["EntityMark", "heatmap"]
 
 _ALTERNATIVES = 5
-_SEVERITY: tuple[Verdict, ...] = (
-    "unchecked",
-    "confident",
-    "supported",
-    "not_enough",
-    "doubtful",
-    "contradicted",
-)
 _NAMED_IN_SUMMARY = 5
 
 
@@ -162,7 +154,7 @@ def _boxes(units: list[Unit], marks: list[EntityMark]) -> list[list[int] | None]
 
 
 def _box(inside: list[Html], box: list[int], marks: list[EntityMark], t: Catalogue) -> Html:
-    worst = max((marks[i].verdict for i in box), key=_SEVERITY.index)
+    worst = max((marks[i].verdict for i in box), key=SEVERITY.index)
     repeated = all(marks[i].repeats for i in box)
     labels = [_box_label(marks[i], t) for i in box]
     # A label never starts a line without the word it belongs to.

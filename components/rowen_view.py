@@ -10,11 +10,11 @@ from components.diff import diff_html
 from components.evidence import EvidenceItem, evidence
 from components.markup import Child, Html, shown, tag
 from components.messages import Catalogue
-from components.method_card import error_note
 from components.names import named
+from components.notices import run_notices
 from components.numbers import comparison
 from components.rowen_table import PairTable, language_tag, reasoning_note
-from components.run_view import language_unsupported, supporting
+from components.run_view import supporting
 from components.scores import score_line
 from components.sections import notice, section
 from pipelines.methods.replies.parsing import visible
@@ -34,7 +34,8 @@ def rowen_view(
 ) -> str:
     """Everything Rowen did in the run; `decision` None while it goes on."""
     method = view.methods.get("rowen")
-    parts: list[Child] = [_notices(view, method, t)]
+    error = (method.error if method else None) or view.error
+    parts: list[Child] = [run_notices(view, error, t)]
     if method is not None:
         check = _check_of(view, method, decision, settings)
         if check is not None:
@@ -84,19 +85,6 @@ def _check_of(
     ended = any(step.step == "decide" for step in method.steps)
     final = ended and current is decision and current.reason != "rowen_stopped"
     return _Check(method, plan, settings, current, view.over, final)
-
-
-def _notices(view: RunView, method: MethodView | None, t: Catalogue) -> Html | None:
-    notes: list[Child] = []
-    if language_unsupported(view):
-        notes.append(notice(t("flag.language_unsupported"), "language"))
-    if view.status == "cancelled":
-        reason = view.reason or "stopped"
-        notes.append(notice(t(f"run.cancelled.{reason}"), "cancelled", t("action.retry")))
-    error = (method.error if method else None) or view.error
-    if error is not None:
-        notes.append(error_note(error, t, retry="run"))
-    return tag("div", notes, class_="vs-notices", data_key="notices") if notes else None
 
 
 def _decision(check: _Check, t: Catalogue) -> list[Child]:

@@ -9,7 +9,15 @@ from components.markup import Child, Html, tag
 from components.messages import Catalogue
 from pipelines.run.events import Verdict
 
-__all__ = ["STATUS_SIGNS", "VERDICT_SIGNS", "Status", "distinct", "status_badge", "verdict_badge"]
+__all__ = [
+    "SEVERITY",
+    "STATUS_SIGNS",
+    "VERDICT_SIGNS",
+    "Status",
+    "distinct",
+    "status_badge",
+    "verdict_badge",
+]
 
 Status = Literal["waiting", "running", "done", "failed", "cancelled", "unsupported"]
 
@@ -23,6 +31,16 @@ VERDICT_SIGNS: dict[Verdict, str] = {
 }
 """The second cue of each verdict. "Confident" has no verdict's colour: a model that is sure of
 itself has not been checked against anything."""
+
+SEVERITY: tuple[Verdict, ...] = (
+    "unchecked",
+    "confident",
+    "supported",
+    "not_enough",
+    "doubtful",
+    "contradicted",
+)
+"""The verdicts, the worst last."""
 
 STATUS_SIGNS: dict[Status, str] = {
     "waiting": "·",

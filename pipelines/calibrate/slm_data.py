@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
 from math import ceil
 from pathlib import Path
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ConfigDict
 
 from pipelines.calibrate.answers import Progress
+from pipelines.calibrate.records import read_records
 from pipelines.errors import InvalidInputError
 from pipelines.methods.slm.judging import judge_request, probability_of_yes
 from pipelines.models.base import Model
@@ -67,14 +67,7 @@ def load_qa(path: Path) -> list[QaRecord]:
 
     Raises InvalidInputError for a file that cannot be read or holds something else.
     """
-    try:
-        # Only "\n" ends a record: the texts hold other line separators.
-        lines = path.read_text(encoding="utf-8").split("\n")
-        records = [QaRecord.model_validate(json.loads(line)) for line in lines if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise _unusable(f"it cannot be read ({type(error).__name__})") from None
-    except (json.JSONDecodeError, ValidationError):
-        raise _unusable("a line is not a record") from None
+    records = read_records(path, QaRecord, _unusable)
     if len(records) < 4:
         raise _unusable("there are fewer than four records")
     return records

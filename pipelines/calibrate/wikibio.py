@@ -7,16 +7,16 @@ much smaller model. Nothing is fitted; only odd-numbered records (1, 3, 5, ...) 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from math import inf
 from pathlib import Path
 from typing import Any
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ConfigDict
 
 from pipelines.calibrate.answers import Progress
 from pipelines.calibrate.curves import average_precision
+from pipelines.calibrate.records import read_records
 from pipelines.errors import InvalidInputError
 from pipelines.methods.base import Question
 from pipelines.methods.drad import rhd
@@ -96,14 +96,7 @@ def load_biographies(path: Path) -> list[Biography]:
 
     Raises InvalidInputError for a file that cannot be read or holds something else.
     """
-    try:
-        # Only "\n" ends a record: the texts hold other line separators.
-        lines = path.read_text(encoding="utf-8").split("\n")
-        records = [Biography.model_validate(json.loads(line)) for line in lines if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise _unusable(f"it cannot be read ({type(error).__name__})") from None
-    except (json.JSONDecodeError, ValidationError):
-        raise _unusable("a line is not a record") from None
+    records = read_records(path, Biography, _unusable)
     if any(len(record.annotation) != len(record.gpt3_sentences) for record in records):
         raise _unusable("a record has not one annotation a sentence")
     return records[1::2]

@@ -13,7 +13,7 @@ from dashscope.aigc.generation import AioGeneration
 from dashscope.api_entities.aio_session import get_ssl_context
 from dashscope.api_entities.dashscope_response import GenerationResponse
 
-from pipelines.models.address import Address
+from pipelines.remote.address import Address
 
 __all__ = ["DashScopeClient"]
 

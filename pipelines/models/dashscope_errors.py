@@ -17,7 +17,8 @@ from pipelines.errors import (
     UnreachableError,
     VeriscopeError,
 )
-from pipelines.models.openai_errors import ErrorReader, server_words
+from pipelines.models.openai_errors import ErrorReader
+from pipelines.remote.failures import server_words
 
 __all__ = ["DashScopeErrors", "ServiceError", "check"]
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from pipelines.errors import CapabilityError
-from pipelines.models.address import Address, read_address, usable_key
-from pipelines.models.base import Capabilities, GenerationRequest, Model, Watcher
+from pipelines.models.base import GenerationRequest, Watcher
 from pipelines.models.dashscope_client import DashScopeClient
 from pipelines.models.dashscope_errors import DashScopeErrors, ServiceError, check
 from pipelines.models.dashscope_request import (
@@ -19,8 +16,9 @@ from pipelines.models.dashscope_request import (
     wants_stream,
 )
 from pipelines.models.gate import CallGate
-from pipelines.models.openai_request import prefix_of
+from pipelines.models.hosted import HostedModel, assumed
 from pipelines.models.reply import ReplyBuilder
+from pipelines.remote.address import Address, read_address, usable_key
 from pipelines.types import Generation, Language, Usage
 
 __all__ = ["DEFAULT_BASE_URL", "DashScopeModel"]
@@ -34,7 +32,7 @@ _OTHER_PROTOCOL = "/compatible-mode/v1"
 _TOP_LOGPROBS = 5
 
 
-class DashScopeModel(Model):
+class DashScopeModel(HostedModel):
     """A text model by its id at DashScope; one call is one attempt.
 
     `top_logprobs` (0: none), `prefill`, `structured_output` and `languages` say what the model
@@ -67,86 +65,44 @@ class DashScopeModel(Model):
         timeout: float = 120.0,
         gate: CallGate | None = None,
     ) -> None:
-        self.name = name
         self._model = model
         address = _address(base_url or DEFAULT_BASE_URL)
-        self.provider = address.host
-        key = usable_key(api_key, self.provider)
-        alternatives = _TOP_LOGPROBS if top_logprobs is None else top_logprobs
-        self._capabilities = Capabilities(
-            languages=frozenset(("en", "zh") if languages is None else languages),
-            logprobs=alternatives > 0,
-            top_logprobs=alternatives,
-            structured_output=structured_output is not False,
-            prefill=prefill is True,
+        key = usable_key(api_key, address.host)
+        self._errors: DashScopeErrors
+        super().__init__(
+            name=name,
+            provider=address.host,
+            capabilities=assumed(
+                usual_top_logprobs=_TOP_LOGPROBS,
+                top_logprobs=top_logprobs,
+                prefill=prefill,
+                structured_output=structured_output,
+                languages=languages,
+            ),
+            continues=prefill is not False,
+            errors=DashScopeErrors(
+                name=name, model=model, provider=address.host, host=address.host, key=key
+            ),
+            gate=gate,
         )
-        self._continues = prefill is not False
         self._thinking = enable_thinking
-        self._gate = gate or CallGate()
-        self._refused: set[str] = set()
         self._stream_only = False
-        self._errors = DashScopeErrors(
-            name=name, model=model, provider=self.provider, host=address.host, key=key
-        )
         self._client = None if key is None else DashScopeClient(address, key, timeout)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What this model is taken to offer."""
-        return self._capabilities
-
-    async def generate(
-        self, request: GenerationRequest, watch: Watcher | None = None
-    ) -> tuple[Generation, ...]:
-        """Write `request.n` texts; raises CapabilityError where log-probabilities stay away."""
-        if request.logprobs and not self._capabilities.logprobs:
-            raise self._errors.no_logprobs()
-        if prefix_of(request) and not self._continues:
-            raise CapabilityError(
-                f"{self.name} answers a text that was begun instead of continuing it.",
-                remedy="Choose a model that continues, or a method that does not need it.",
-                provider=self.provider,
-            )
-        if self._client is None:
-            raise self._errors.missing_key()
-        async with self._gate.enter(alone=request.reproducible):
-            client = self._client
-            together = 1 if request.reproducible else min(request.n, MOST_TEXTS)
-            texts = await self._ask(client, request, together, 0, watch)
-            missing = range(len(texts), request.n)
-            if request.reproducible:
-                for index in missing:
-                    texts += await self._ask(client, request, 1, index, None)
-            elif missing:
-                texts += await self._each(client, request, missing)
-            return tuple(texts)
 
     async def aclose(self) -> None:
         """Close the connections opened in the running event loop."""
         if self._client is not None:
             await self._client.aclose()
 
-    async def _each(
-        self, client: DashScopeClient, request: GenerationRequest, indices: range
-    ) -> list[Generation]:
-        asked = (self._ask(client, request, 1, index, None) for index in indices)
-        tasks = [asyncio.ensure_future(one) for one in asked]
-        try:
-            return [text for texts in await asyncio.gather(*tasks) for text in texts]
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+    def _together(self, n: int) -> int:
+        return min(n, MOST_TEXTS)
 
     async def _ask(
-        self,
-        client: DashScopeClient,
-        request: GenerationRequest,
-        n: int,
-        index: int,
-        watch: Watcher | None,
+        self, request: GenerationRequest, n: int, index: int, watch: Watcher | None
     ) -> list[Generation]:
-        """The texts of one request, at most `n`; the first is the request's `index`-th."""
+        client = self._client
+        if client is None:
+            raise self._errors.missing_key()
         left_out: set[str] = set()
         while True:
             streamed = watch is not None or self._stream_only
@@ -162,10 +118,7 @@ class DashScopeModel(Model):
                 thinking=self._thinking,
                 refused=refused,
             )
-            prefix = prefix_of(request)
-            replies = [
-                ReplyBuilder(logprobs=request.logprobs, prefix=prefix) for _ in range(together)
-            ]
+            replies = self._replies(request, together)
             try:
                 if streamed:
                     texts = [await self._stream(client, fields, replies[0], watch)]
@@ -175,11 +128,7 @@ class DashScopeModel(Model):
                 if not self._gives_way(error, fields, left_out, streamed=streamed):
                     raise self._errors.read(error) from error
                 continue
-            if request.logprobs and any(
-                text.text and not reply.has_pieces
-                for text, reply in zip(texts, replies, strict=False)
-            ):
-                raise self._errors.no_logprobs()
+            self._check_logprobs(request, texts, replies)
             return texts
 
     def _gives_way(

@@ -9,13 +9,14 @@ import httpx2
 import openai
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-from pipelines.errors import CapabilityError
-from pipelines.models.address import read_address, usable_key
-from pipelines.models.base import Capabilities, Delta, GenerationRequest, Model, Watcher
+from pipelines.models.base import Delta, GenerationRequest, Watcher
 from pipelines.models.gate import CallGate
-from pipelines.models.openai_errors import ErrorReader, server_words
-from pipelines.models.openai_request import PrefillStyle, chat_body, objections, prefix_of
+from pipelines.models.hosted import HostedModel, assumed
+from pipelines.models.openai_errors import ErrorReader
+from pipelines.models.openai_request import PrefillStyle, chat_body, objections
 from pipelines.models.reply import ReplyBuilder
+from pipelines.remote.address import read_address, usable_key
+from pipelines.remote.failures import server_words
 from pipelines.types import Generation, Language, Usage
 
 __all__ = ["DEFAULT_BASE_URL", "OpenAIModel", "PrefillStyle"]
@@ -23,9 +24,10 @@ __all__ = ["DEFAULT_BASE_URL", "OpenAIModel", "PrefillStyle"]
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 
 _CONNECT_SECONDS = 10.0
+_TOP_LOGPROBS = 20
 
 
-class OpenAIModel(Model):
+class OpenAIModel(HostedModel):
     """A model by its id at an OpenAI-compatible address; one call is one attempt.
 
     `top_logprobs` (0: none), `prefill`, `structured_output` and `languages` say what the server
@@ -68,7 +70,6 @@ class OpenAIModel(Model):
         reproducible_body: Mapping[str, Any] | None = None,
         gate: CallGate | None = None,
     ) -> None:
-        self.name = name
         self._model = model
         address = read_address(
             base_url or DEFAULT_BASE_URL,
@@ -76,60 +77,35 @@ class OpenAIModel(Model):
             example="https://example.com/v1",
         )
         self._base_url, self._on_this_machine = address.url, address.on_this_machine
-        self.provider = provider or address.host
-        self._key = usable_key(api_key, self.provider)
-        alternatives = 20 if top_logprobs is None else top_logprobs
-        self._capabilities = Capabilities(
-            languages=frozenset(("en", "zh") if languages is None else languages),
-            logprobs=alternatives > 0,
-            top_logprobs=alternatives,
-            structured_output=structured_output is not False,
-            streaming=streaming,
-            prefill=prefill is True,
+        provider = provider or address.host
+        self._key = usable_key(api_key, provider)
+        super().__init__(
+            name=name,
+            provider=provider,
+            capabilities=assumed(
+                usual_top_logprobs=_TOP_LOGPROBS,
+                top_logprobs=top_logprobs,
+                prefill=prefill,
+                structured_output=structured_output,
+                languages=languages,
+                streaming=streaming,
+            ),
+            continues=prefill is not False,
+            errors=ErrorReader(
+                name=name, model=model, provider=provider, host=address.host, key=self._key
+            ),
+            gate=gate,
         )
-        self._prefill_style: PrefillStyle | None = None if prefill is False else prefill_style
+        self._prefill_style: PrefillStyle = prefill_style
         self._timeout = timeout
         self._always_stream = always_stream
         self._native_n = native_n
         self._extra_body = dict(extra_body or {})
         self._reproducible_body = dict(reproducible_body or {})
-        self._gate = gate or CallGate()
-        self._refused: set[str] = set()
-        self._errors = ErrorReader(
-            name=name, model=model, provider=self.provider, host=address.host, key=self._key
-        )
         # A connection belongs to the event loop it was opened in.
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, openai.AsyncOpenAI] = (
             WeakKeyDictionary()
         )
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What this model is taken to offer."""
-        return self._capabilities
-
-    async def generate(
-        self, request: GenerationRequest, watch: Watcher | None = None
-    ) -> tuple[Generation, ...]:
-        """Write `request.n` texts; raises CapabilityError where log-probabilities stay away."""
-        if request.logprobs and not self._capabilities.logprobs:
-            raise self._errors.no_logprobs()
-        if prefix_of(request) and self._prefill_style is None:
-            raise CapabilityError(
-                f"{self.name} answers a text that was begun instead of continuing it.",
-                remedy="Choose a model that continues, or a method that does not need it.",
-                provider=self.provider,
-            )
-        async with self._gate.enter(alone=request.reproducible):
-            together = self._native_n and not request.reproducible and "n" not in self._refused
-            texts = await self._ask(request, request.n if together else 1, 0, watch)
-            missing = range(len(texts), request.n)
-            if request.reproducible:
-                for index in missing:
-                    texts += await self._ask(request, 1, index, None)
-            elif missing:
-                texts += await self._each(request, missing)
-            return tuple(texts)
 
     async def aclose(self) -> None:
         """Close the connections opened in the running event loop."""
@@ -137,32 +113,21 @@ class OpenAIModel(Model):
         if client is not None:
             await client.close()
 
-    async def _each(self, request: GenerationRequest, indices: range) -> list[Generation]:
-        tasks = [asyncio.ensure_future(self._ask(request, 1, index, None)) for index in indices]
-        try:
-            return [text for texts in await asyncio.gather(*tasks) for text in texts]
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+    def _together(self, n: int) -> int:
+        return n if self._native_n and "n" not in self._refused else 1
 
     async def _ask(
         self, request: GenerationRequest, n: int, index: int, watch: Watcher | None
     ) -> list[Generation]:
-        """The texts of one request, at most `n`; the first is the request's `index`-th."""
         streamed = self._capabilities.streaming and (watch is not None or self._always_stream)
-        prefix = prefix_of(request)
-        replies = [ReplyBuilder(logprobs=request.logprobs, prefix=prefix) for _ in range(n)]
+        replies = self._replies(request, n)
         if streamed:
             texts = await self._stream(request, index, replies, watch)
         else:
             texts = await self._whole(request, index, replies)
             if watch is not None and texts[0].text:
                 watch(Delta(text=texts[0].text, tokens=texts[0].tokens or ()))
-        if request.logprobs and any(
-            text.text and not reply.has_pieces for text, reply in zip(texts, replies, strict=False)
-        ):
-            raise self._errors.no_logprobs()
+        self._check_logprobs(request, texts, replies)
         return texts
 
     async def _whole(

@@ -56,6 +56,22 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         engine.close()
 
 
+@pytest.fixture(scope="module")
+def wall(played: Engine) -> str:
+    """A run in which Rowen keeps the answer."""
+    from tests.app.playing import WALL, play
+
+    return play(played, WALL)
+
+
+@pytest.fixture(scope="module")
+def everest(played: Engine) -> str:
+    """A run in which Rowen looks for evidence."""
+    from tests.app.playing import EVEREST, play
+
+    return play(played, EVEREST)
+
+
 @pytest.fixture(scope="session")
 def workbench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
     """The real thing, in a folder of its own."""

@@ -19,7 +19,19 @@ from pipelines.run.trace import Trace
 from pipelines.walkthroughs import FOLDER, walkthrough
 from tests.app.test_screens import ME, page
 
-__all__ = ["EVEREST", "PAGES", "WALL", "load", "open_engine", "opened", "play", "run", "seen"]
+__all__ = [
+    "EACH",
+    "EVEREST",
+    "PAGES",
+    "SOMEBODY_ELSE",
+    "WALL",
+    "load",
+    "open_engine",
+    "opened",
+    "play",
+    "run",
+    "seen",
+]
 
 # In the first Rowen keeps the answer, in the second it looks for evidence. No embedder reads
 # Chinese, so that both are played in a moment.
@@ -27,6 +39,9 @@ WALL, EVEREST = "2-zh-great-wall", "4-zh-everest"
 
 PAGES = {"rowen": ("rowen",), "drad": ("drad",), "ever": ("ever",), "grounding": ("haarag", "slm")}
 """The methods' pages, each with its methods."""
+
+EACH = [(name, method) for name, methods in PAGES.items() for method in methods]
+SOMEBODY_ELSE = "b" * 48
 
 _TAGS = re.compile(r"<[^>]*>")
 

@@ -9,21 +9,17 @@ from pipelines.run.spec import MethodSpec
 from pipelines.run.trace import Trace
 from pipelines.store.exchange import export_lines
 from pipelines.walkthroughs import walkthrough
-from tests.app.playing import EVEREST, PAGES, WALL, load, opened, play, run, seen
+from tests.app.playing import (
+    EACH,
+    EVEREST,
+    PAGES,
+    SOMEBODY_ELSE,
+    load,
+    opened,
+    run,
+    seen,
+)
 from tests.app.test_screens import ME, told
-
-EACH = [(name, method) for name, methods in PAGES.items() for method in methods]
-SOMEBODY_ELSE = "b" * 48
-
-
-@pytest.fixture(scope="module")
-def wall(played: Engine) -> str:
-    return play(played, WALL)
-
-
-@pytest.fixture(scope="module")
-def everest(played: Engine) -> str:
-    return play(played, EVEREST)
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -15,22 +15,20 @@ from pipelines.methods import get_method
 from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.types import Language
 from pipelines.walkthroughs import walkthrough
-from tests.app.playing import EVEREST, PAGES, WALL, load, opened, play, run, seen
+from tests.app.playing import (
+    EACH,
+    EVEREST,
+    PAGES,
+    SOMEBODY_ELSE,
+    load,
+    opened,
+    play,
+    run,
+    seen,
+)
 from tests.app.test_screens import ME, QUESTION, page, told
 
 NAMES = {"rowen": "Rowen", "drad": "DRAD", "ever": "EVER", "haarag": "HAARAG", "slm": "SLM check"}
-EACH = [(name, method) for name, methods in PAGES.items() for method in methods]
-SOMEBODY_ELSE = "b" * 48
-
-
-@pytest.fixture(scope="module")
-def wall(played: Engine) -> str:
-    return play(played, WALL)
-
-
-@pytest.fixture(scope="module")
-def everest(played: Engine) -> str:
-    return play(played, EVEREST)
 
 
 @pytest.fixture(scope="module")

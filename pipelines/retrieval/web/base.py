@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 from urllib.parse import urlsplit
 
 from pipelines.retrieval.base import Retriever
-from pipelines.retrieval.web.errors import usable_key
+from pipelines.retrieval.web.errors import required_key
 from pipelines.retrieval.web.http import Sleep, WebClient
 from pipelines.types import Passage
 
@@ -56,7 +56,7 @@ class WebSearch(Retriever):
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self.name = self.title
-        self._key = usable_key(key, self.title) if self.needs_key else None
+        self._key = required_key(key, self.title) if self.needs_key else None
         self._base_url = (base_url or self.default_url).strip().rstrip("/")
         self._client = WebClient(
             self.title,

@@ -18,11 +18,11 @@ from pipelines.errors import (
     UnreachableError,
     VeriscopeError,
 )
-from pipelines.models.openai_errors import retry_after, server_words
+from pipelines.remote.address import usable_key
+from pipelines.remote.failures import retry_after, server_words, showable
 
-__all__ = ["ErrorReader", "usable_key"]
+__all__ = ["ErrorReader", "required_key"]
 
-_LONGEST = 240
 _OTHER_SOURCE = "choose another source under Evidence"
 
 
@@ -133,29 +133,20 @@ class ErrorReader:
         )
 
     def _quoted(self, words: str) -> str:
-        if self._key:
-            words = words.replace(self._key, "[key]")
-        words = " ".join(words.split()).rstrip(".")
-        words = words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…"
+        words = showable(words, self._key)
         return f" ({words})" if words else ""
 
 
-def usable_key(key: str | None, service: str) -> str:
+def required_key(key: str | None, service: str) -> str:
     """The key without stray white space; raises MissingKeyError or AuthenticationError."""
-    key = (key or "").strip()
-    if not key:
+    usable = usable_key(key, service)
+    if usable is None:
         raise MissingKeyError(
             f"{service} wants a key.",
             remedy=f"Enter a key for {service} in the settings, or {_OTHER_SOURCE}.",
             provider=service,
         )
-    if not key.isascii() or not key.isprintable() or " " in key:
-        raise AuthenticationError(
-            "The key holds characters that no key has.",
-            remedy="Copy it again, without quotes or spaces.",
-            provider=service,
-        )
-    return key
+    return usable
 
 
 def _words(body: bytes) -> str:

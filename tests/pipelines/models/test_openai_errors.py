@@ -23,7 +23,6 @@ from pipelines.errors import (
     VeriscopeError,
 )
 from pipelines.models.base import Delta
-from pipelines.models.openai_errors import retry_after, server_words
 from pipelines.models.openai_model import OpenAIModel
 from tests.pipelines.models.wire import (
     Respond,
@@ -123,32 +122,6 @@ async def test_how_long_to_wait(wire: Wire, headers: dict[str, str], seconds: fl
     error = await fails(wire, says(refusal("Slow down"), 429, **headers))
     assert isinstance(error, RateLimitError)
     assert error.retry_after == seconds
-
-
-@pytest.mark.parametrize("value", ["soon", "-3", "inf", ""])
-def test_a_senseless_wait_is_no_wait(value: str):
-    assert retry_after({"retry-after": value}) is None
-
-
-def test_a_date_that_has_passed_is_now():
-    assert retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0.0
-
-
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        ({"message": "a"}, "a"),
-        ({"error": {"message": "a"}}, "a"),
-        ({"error": "a"}, "a"),
-        ({"detail": [{"msg": "a"}, {"msg": "b"}]}, "a; b"),
-        ("a", "a"),
-        ("<!doctype html>", ""),
-        (None, ""),
-        (7, ""),
-    ],
-)
-def test_words_of_a_server(body: object, words: str):
-    assert server_words(body) == words
 
 
 @pytest.mark.parametrize(

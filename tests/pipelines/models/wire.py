@@ -48,8 +48,12 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.answer(Seen(self.path, dict(self.headers), body))
+
+    def answer(self, seen: Seen) -> None:
+        """Note what was asked, and give the reply whose turn it is."""
         with self.wire.lock:
-            self.wire.seen.append(Seen(self.path, dict(self.headers), body))
+            self.wire.seen.append(seen)
             replies = self.wire.replies
             respond = replies.pop(0) if len(replies) > 1 else replies[0]
         self.wire.arrived.set()
@@ -74,12 +78,12 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serve() -> Iterator[Wire]:
-    """A running `Wire`."""
-    handler = type("BoundHandler", (Handler,), {})
+def serve(answering: type[Handler] = Handler, path: str = "/v1") -> Iterator[Wire]:
+    """A running `Wire`, whose address ends in `path`."""
+    handler = type("BoundHandler", (answering,), {})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
-    wire = handler.wire = Wire(f"http://127.0.0.1:{server.server_address[1]}/v1")
+    wire = handler.wire = Wire(f"http://127.0.0.1:{server.server_address[1]}{path}")
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import ThreadingHTTPServer
+from contextlib import AbstractContextManager
 from urllib.parse import parse_qsl, urlsplit
 
 from pipelines.types import Passage
 from tests.pipelines.models.wire import Handler, Respond, Seen, Wire
+from tests.pipelines.models.wire import serve as serve_wire
 
 
 class WebHandler(Handler):
@@ -27,30 +25,12 @@ class WebHandler(Handler):
 
     def _answer(self, fields: dict[str, str]) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
-        with self.wire.lock:
-            self.wire.seen.append(Seen(urlsplit(self.path).path, headers, fields))
-            replies = self.wire.replies
-            respond = replies.pop(0) if len(replies) > 1 else replies[0]
-        self.wire.arrived.set()
-        respond(self)
+        self.answer(Seen(urlsplit(self.path).path, headers, fields))
 
 
-@contextmanager
-def serve() -> Iterator[Wire]:
+def serve() -> AbstractContextManager[Wire]:
     """A running service; its address has no path."""
-    handler = type("BoundHandler", (WebHandler,), {})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    wire = handler.wire = Wire(f"http://127.0.0.1:{server.server_address[1]}")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield wire
-    finally:
-        wire.over.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    return serve_wire(WebHandler, path="")
 
 
 class Naps:
