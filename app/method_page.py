@@ -38,10 +38,11 @@ from pipelines.run.view import RunView
 
 __all__ = [
     "Panel",
+    "act",
     "begin",
-    "detector",
+    "chosen_settings",
+    "draw_controls",
     "draw_papers",
-    "draw_running",
     "run_again_button",
     "show_page",
 ]
@@ -71,18 +72,14 @@ def show_page(page: str, panels: Sequence[Panel]) -> None:
         return
     heading(watched.view, t)
     used = [panel for panel in panels if panel.method in _asked(watched.view)]
-    titled = len(panels) > 1
-    if watched.view.over:
-        # What stood above the panels while the run went on stays, so that they do too.
-        draw_run_bar(watched.view, t)
-        for panel in used:
-            _title(panel, t, wanted=titled)
-            st.fragment(detector)(page, panel, watched)
+    running = not watched.view.over
+    # One fragment, running or not: what is drawn stays where it is when the run ends.
+    draw = st.fragment(draw_run, run_every=live.PERIOD if running else None)
+    draw(page, used, titled=len(panels) > 1, running=running)
+    if not running:
         for panel in panels:
             if panel not in used:
                 _offer(page, panel.method, t)
-    else:
-        st.fragment(draw_running, run_every=live.PERIOD)(page, used, titled=titled)
     draw_papers([panel.method for panel in used], t)
 
 
@@ -120,13 +117,12 @@ def begin(page: str, methods: Sequence[str], t: Catalogue) -> live.Watched | Non
     return watched
 
 
-def _title(panel: Panel, t: Catalogue, *, wanted: bool) -> None:
-    if wanted:
-        section_title(named("method", panel.method, t))
+def draw_run(page: str, panels: Sequence[Panel], *, titled: bool, running: bool) -> None:
+    """From a fragment: the run as it is now, under controls that decide it again once it is over.
 
-
-def draw_running(page: str, panels: Sequence[Panel], *, titled: bool) -> None:
-    """From a fragment with a period: the run as it is now, under controls that wait for its end."""
+    `running` says that it went on when the fragment was set up: once it is over, the whole page is
+    drawn again, without the fragment's period.
+    """
     watched = live.current()
     if watched is None:
         return
@@ -135,28 +131,25 @@ def draw_running(page: str, panels: Sequence[Panel], *, titled: bool) -> None:
     view = watched.pull()
     draw_run_bar(view, t)
     for panel in panels:
-        _title(panel, t, wanted=titled)
-        draw_controls(panel, watched, t, disabled=True)
-        html = panel.view(view, None, recorded_settings(view, panel.method), t)
-        _show(page, panel, html, t)
-    if view.over:
+        if titled:
+            section_title(named("method", panel.method, t))
+        _draw_panel(page, panel, watched, t)
+    if running and view.over:
         st.rerun()
 
 
-def detector(page: str, panel: Panel, watched: live.Watched) -> None:
-    """From a fragment: the recorded run under the controls, decided again at every move."""
-    redraw_if_asked()
-    t = messages()
-    draw_controls(panel, watched, t)
-    settings = chosen_settings(panel, watched)
-    decision = get_method(panel.method).decide(watched.trace, settings)
+def _draw_panel(page: str, panel: Panel, watched: live.Watched, t: Catalogue) -> None:
+    over = watched.view.over
+    draw_controls(panel, watched, t, disabled=not over)
+    settings = recorded_settings(watched.view, panel.method)
+    decision = None
+    if over:
+        settings = chosen_settings(panel, watched)
+        decision = get_method(panel.method).decide(watched.trace, settings)
     html = panel.view(watched.view, decision, settings, t)
-    _show(page, panel, html, t)
-    run_again_button(page, panel, decision, t)
-
-
-def _show(page: str, panel: Panel, html: str, t: Catalogue) -> None:
     show_html(html, key=f"{panel.method}-view", language=t.language, on_action=partial(act, page))
+    if decision is not None:
+        run_again_button(page, panel, decision, t)
 
 
 def draw_controls(

@@ -81,17 +81,19 @@ def play(page: Page) -> str:
 
 
 def places_while_it_goes_on(page: Page, *keys: str) -> dict[str, set[int]]:
-    """Where these parts of the page stood, from the first look at them to the run's end."""
+    """Where these parts of the page stood, from the first look at them to after the run's end."""
     parts = page.locator(", ".join(f"[data-key='{key}']" for key in keys))
     expect(parts).to_have_count(len(keys), timeout=PATIENCE)
     expect(stop_button(page)).to_be_visible()
     found: dict[str, set[int]] = {key: set() for key in keys}
-    while True:
+    going_on = True
+    while going_on:
+        # Looked for first: the last look at the places is one at the finished page.
+        going_on = stop_button(page).count() > 0
         places: dict[str, int] = parts.evaluate_all(PLACES)
-        if not stop_button(page).count():
-            return found
         for key, top in places.items():
             found[key].add(top)
+    return found
 
 
 @pytest.mark.parametrize(
