@@ -21,6 +21,7 @@ from pipelines.methods.slm.scale import history_of
 from pipelines.models.base import Capabilities
 from pipelines.run.spec import (
     BUILT_IN,
+    JUDGES,
     ROLES,
     EvidenceMode,
     EvidenceSource,
@@ -90,6 +91,8 @@ def chosen_models() -> dict[str, ModelSpec]:
 
 def model_select(label: str, role: str, models: Mapping[str, ModelSpec], t: Catalogue) -> None:
     """Lets a role be given to a model; every role but "main" may stay without one."""
+    if role not in JUDGES:
+        models = {name: spec for name, spec in models.items() if spec.kind != "judge"}
     place = f"model.{role}"
     if st.session_state.get(place) not in models:
         st.session_state.pop(place, None)
@@ -106,6 +109,9 @@ def model_select(label: str, role: str, models: Mapping[str, ModelSpec], t: Cata
 
 def assumed_capabilities(spec: ModelSpec) -> Capabilities:
     """What a model can probably do, before it is loaded: for what is greyed out, not for a run."""
+    if spec.kind == "judge":
+        reads: tuple[Language, ...] = spec.languages or ("en",)
+        return Capabilities(languages=frozenset(reads), writes=False)
     here = spec.kind in ("embedded", "local")
     usual = ("en",) if spec.kind == "embedded" else ("en", "zh")
     return Capabilities(

@@ -88,12 +88,13 @@ class Choice(Frozen):
 
     `probabilities` maps option label to probability; `other_mass` is what fell on no option
     (1.0 when a text reply could not be parsed). `source` says whether the numbers are first-token
-    probabilities or a parsed text, where an option counts 1.0 and the rest 0.0.
+    probabilities, those of a model made to judge, or a parsed text, where an option counts 1.0 and
+    the rest 0.0.
     """
 
     probabilities: dict[str, float]
     other_mass: float
-    source: Literal["logprobs", "text"]
+    source: Literal["logprobs", "judge", "text"]
     text: str = ""
 
     @property

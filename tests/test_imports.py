@@ -33,6 +33,7 @@ LAYERS = (
         "pipelines.cli_models",
         "pipelines.cli",
         "pipelines.calibrate",
+        "pipelines.training",
         "pipelines.recordings",
         "pipelines.record",
         "pipelines.walkthroughs",

@@ -66,12 +66,13 @@ def _model(spec: ModelSpec, check: Check | None, t: Catalogue) -> None:
                     on_change=_keep_key,
                     args=(spec,),
                 )
-            st.button(
-                t("models.probe"),
-                key=f"probe-{_slug(spec)}",
-                on_click=_check_saved,
-                args=(spec,),
-            )
+            if spec.kind != "judge":
+                st.button(
+                    t("models.probe"),
+                    key=f"probe-{_slug(spec)}",
+                    on_click=_check_saved,
+                    args=(spec,),
+                )
             if spec.name not in _BUILT_IN:
                 with st.popover(t("action.delete"), key=f"delete-{_slug(spec)}"):
                     st.text(t("models.delete.sure", name=spec.name))

@@ -64,6 +64,8 @@ class Need(Frozen):
             return True
         can = models[self.role]
         lacking = {
+            "model": not can.writes,
+            "verifier": not can.writes,
             "logprobs": not can.logprobs,
             "proxy": not can.scores,
             "languages": not self.languages <= can.languages,

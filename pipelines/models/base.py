@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from pipelines.errors import CapabilityError
 from pipelines.types import Choice, Frozen, Generation, Language, Message, Token
@@ -16,7 +16,7 @@ class Capabilities(Frozen):
     `top_logprobs` is the largest number of alternatives the backend reports per token, None for
     the full vocabulary; `prefill` says that a final assistant message is continued rather than
     answered; `scores` that a given text can be teacher-forced; `judges` is False where its verdicts
-    were measured to be worth no more than chance.
+    were measured to be worth no more than chance; `writes` is False for models made to judge.
     """
 
     languages: frozenset[Language] = frozenset({"en"})
@@ -28,6 +28,7 @@ class Capabilities(Frozen):
     scores: bool = False
     full_entropy: bool = False
     judges: bool = True
+    writes: bool = True
 
 
 class GenerationRequest(Frozen):
@@ -58,11 +59,29 @@ class Option(Frozen):
     spellings: tuple[str, ...]
 
 
+class Claim(Frozen):
+    """What a closed question is about, for models that judge without reading a prompt.
+
+    `statement` answers `question`, or stands for itself where that is empty. Under the relation
+    "support" the question is whether `evidence` bears it out; under "same" whether `evidence`,
+    another answer, says the same.
+    """
+
+    statement: str
+    evidence: tuple[str, ...]
+    question: str = ""
+    relation: Literal["support", "same"] = "support"
+
+
 class ChoiceRequest(Frozen):
-    """Ask which of `options` the model would answer first."""
+    """Ask which of `options` the model would answer first. `claim` says the same without a prompt.
+
+    Models made to judge know the options by their labels: true, false and nei, or yes and no.
+    """
 
     messages: tuple[Message, ...]
     options: tuple[Option, ...]
+    claim: Claim | None = None
     reproducible: bool = False
 
 

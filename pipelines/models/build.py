@@ -110,11 +110,26 @@ def _scripted(*, progress: Progress, name: str, model: str, **unused: Any) -> Mo
     return ScriptedModel.from_file(_SAMPLES / path, role=role, name=name)
 
 
+def _judge(*, progress: Progress, name: str, model: str, **unused: Any) -> Model:
+    if model == "trained":
+        from pipelines.models.judges.trained import TrainedJudge
+
+        return TrainedJudge(name=name)
+    from pipelines.models.judges.simple import OverlapJudge, SimilarityJudge
+
+    if model == "overlap":
+        return OverlapJudge(name)
+    from pipelines.retrieval.embedders import EmbeddedEmbedder
+
+    return SimilarityJudge(EmbeddedEmbedder(), name)
+
+
 MODEL_KINDS: dict[str, Callable[..., Model]] = {
     "embedded": _embedded,
     "local": _local,
     "openai": _openai,
     "dashscope": _dashscope,
+    "judge": _judge,
     "scripted": _scripted,
 }
 """Every kind of model, with what builds it."""

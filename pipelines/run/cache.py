@@ -25,7 +25,8 @@ Generations = tuple[Generation, ...]
 
 def request_key(request: ModelRequest | SimilarityRequest) -> str:
     """What two requests share exactly when they ask the same."""
-    return f"{type(request).__name__}:{request.model_dump_json()}"
+    # A claim says what its prompt says, for those who read none.
+    return f"{type(request).__name__}:{request.model_dump_json(exclude={'claim'})}"
 
 
 class Gate:

@@ -9,7 +9,7 @@ from pydantic import Field
 from pipelines.models.base import Capabilities
 from pipelines.types import Frozen, Language
 
-ModelKind = Literal["embedded", "local", "openai", "dashscope", "scripted"]
+ModelKind = Literal["embedded", "local", "openai", "dashscope", "judge", "scripted"]
 EvidenceMode = Literal["bm25", "dense", "hybrid"]
 EvidenceSource = Literal["library", "serper", "duckduckgo", "wikipedia"]
 
@@ -27,6 +27,7 @@ class ModelSpec(Frozen):
     what people see; `base_url` is a server's. `top_logprobs`, `prefill` and `languages` override
     what the backend assumes, normally with what the capability probe found. The kind `local` with
     the model "embedded" runs the embedded weights by transformers, which can score a given text.
+    The kind `judge` does not write: "trained", "similarity" or "overlap".
     """
 
     kind: ModelKind = "embedded"
@@ -58,8 +59,15 @@ BUILT_IN: tuple[ModelSpec, ...] = (
         model="embedded",
         languages=("en",),
     ),
+    ModelSpec(
+        kind="judge",
+        name="Similarity (all-MiniLM-L6-v2)",
+        model="similarity",
+        languages=("en",),
+    ),
+    ModelSpec(kind="judge", name="Word overlap", model="overlap", languages=("en", "zh")),
 )
-"""The models that come along: the default, and the same weights where a text is to be scored."""
+"""The models that come along: the default, the same weights for scoring a given text, judges."""
 
 
 class EvidenceSpec(Frozen):

@@ -51,6 +51,7 @@ def test_examples_are_different_and_in_the_pages_language(language):
         ("openai", None, True, {"en", "zh"}),
         ("openai", 0, False, {"en", "zh"}),
         ("openai", 5, True, {"en", "zh"}),
+        ("judge", None, False, {"en"}),
     ],
 )
 def test_what_a_model_is_taken_to_do_before_it_is_loaded(

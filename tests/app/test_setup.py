@@ -264,3 +264,10 @@ def test_settings_reach_the_run_and_only_where_they_differ(engine: Engine):
         "ever": {"task": "short"},
     }
     assert (spec.seed, spec.reproducible) == (7, True)
+
+
+def test_models_that_only_judge_are_offered_as_judges_alone(engine: Engine):
+    test = ask_page("rowen", "slm")
+    offered = {role: set(test.selectbox(key=f"model.{role}").options) for role in roles(test)}
+    assert offered["judge_1"] - offered["main"] == {"Similarity (all-MiniLM-L6-v2)", "Word overlap"}
+    assert offered["verifier"] == offered["main"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from components import model_view
 from components.messages import Catalogue
 from components.model_view import model_facts, probe_table
 from pipelines.models.base import Capabilities
@@ -17,6 +20,19 @@ def test_a_model_in_a_few_lines(t: Catalogue):
     assert page.one(".vs-strong").text() == "<b>x</b>"
     assert "m · http://host/v1" in page.text()
     assert "Languages: English, Chinese · token probabilities" in page.text()
+
+
+def test_a_judge_says_how_often_it_is_right(t: Catalogue, monkeypatch: pytest.MonkeyPatch):
+    measured = {"biographies": {"auroc": 0.634}, "answers of the same kind": {"auroc": 0.55}}
+    monkeypatch.setattr(
+        model_view, "calibration", lambda name: {"quality": {"Word overlap": measured}}
+    )
+    can = Capabilities(languages=frozenset({"en", "zh"}), writes=False)
+    page = read(model_facts(ModelSpec(kind="judge", name="Word overlap"), can, t))
+    assert "judges and does not write" in page.text()
+    assert "0.63 for sentences of biographies" in page.text()
+    other = read(model_facts(ModelSpec(kind="judge", name="Unmeasured"), can, t))
+    assert "ROC" not in other.text()
 
 
 def test_every_finding_is_a_sentence(t: Catalogue):

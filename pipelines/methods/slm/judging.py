@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipelines.methods.replies.claims import claim_of
 from pipelines.methods.replies.verdicts import YES_NO
 from pipelines.models.base import ChoiceRequest
 from pipelines.prompts import load_prompts
@@ -44,6 +45,7 @@ def judge_request(
     return ChoiceRequest(
         messages=(Message(role="system", content=system), Message(role="user", content=asked)),
         options=YES_NO[language],
+        claim=claim_of(statement, context, question),
         reproducible=reproducible,
     )
 

@@ -69,7 +69,7 @@ class Cell(Frozen):
     p_yes: float | None = None
     p_no: float = 0.0
     other_mass: float = 0.0
-    source: Literal["logprobs", "text"] = "logprobs"
+    source: Literal["logprobs", "judge", "text"] = "logprobs"
     error: ErrorInfo | None = None
 
 
@@ -111,7 +111,7 @@ def record_cell(step: Scope, cell: Cell, judge: Judge, statement: Statement) -> 
             Score(
                 name="slm_p_yes",
                 value=cell.p_yes,
-                formula="slm.p_yes" if cell.source == "logprobs" else "slm.text",
+                formula="slm.text" if cell.source == "text" else "slm.p_yes",
             ),
         ),
         detail={

@@ -56,7 +56,7 @@ def history_of(traces: Iterable[Trace], language: Language) -> dict[str, JudgeSc
         for event in trace.of_method("slm"):
             if isinstance(event, Judged) and event.what == "cell" and event.scores:
                 value = event.scores[0].value
-                if value is not None and event.detail.get("source") == "logprobs":
+                if value is not None and event.detail.get("source") in ("logprobs", "judge"):
                     scores[event.label][header.spec.question, event.text] = value
     return {
         judge: scale_of_scores(list(found.values()), "history") for judge, found in scores.items()

@@ -31,7 +31,9 @@ def build(kind: str, **options: Any):
 
 
 def test_an_unknown_kind_names_those_there_are():
-    with pytest.raises(InvalidInputError, match="embedded, local, openai, dashscope, scripted"):
+    with pytest.raises(
+        InvalidInputError, match="embedded, local, openai, dashscope, judge, scripted"
+    ):
         build("magic")
 
 

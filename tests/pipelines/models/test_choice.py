@@ -70,10 +70,9 @@ def said(text: str, finish_reason: FinishReason = "stop") -> Generation:
     return Generation(text=text, finish_reason=finish_reason)
 
 
-def ask(options: tuple[Option, ...] = YES_NO, **fields: bool) -> ChoiceRequest:
-    return ChoiceRequest(
-        messages=(Message(role="user", content="Well?"),), options=options, **fields
-    )
+def ask(options: tuple[Option, ...] = YES_NO, *, reproducible: bool = False) -> ChoiceRequest:
+    messages = (Message(role="user", content="Well?"),)
+    return ChoiceRequest(messages=messages, options=options, reproducible=reproducible)
 
 
 async def test_all_spellings_of_an_option_count_together():

@@ -1,0 +1,91 @@
+"""What all judges share: they read a claim instead of a prompt, and say how sure they are."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pipelines.errors import CapabilityError
+from pipelines.models.base import (
+    Capabilities,
+    ChoiceRequest,
+    Claim,
+    GenerationRequest,
+    Model,
+    Watcher,
+)
+from pipelines.types import Choice, Generation, Language
+
+__all__ = ["JudgeModel", "Reading"]
+
+
+class Reading(NamedTuple):
+    """Probabilities that sum to 1: the evidence supports, contradicts, or does not settle it."""
+
+    supported: float
+    contradicted: float
+    not_enough: float
+
+
+class JudgeModel(Model):
+    """A model that answers closed questions about claims, and nothing else."""
+
+    languages: frozenset[Language] = frozenset({"en"})
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """It gives probabilities; it does not write."""
+        return Capabilities(languages=self.languages, logprobs=False, streaming=False, writes=False)
+
+    @abstractmethod
+    def read(self, claims: Sequence[Claim]) -> list[Reading]:
+        """A verdict for every claim; blocks. Safe to call from several threads."""
+
+    async def choose(self, request: ChoiceRequest) -> Choice:
+        """The probabilities of the options, by their labels.
+
+        Of two answers to a question, the less certain direction counts: each has to bear the other
+        out. Raises CapabilityError where nothing but a prompt is given, or options are unknown.
+        """
+        claim = request.claim
+        if claim is None:
+            raise self._unable("is asked about something that is no claim")
+        labels = frozenset(option.label for option in request.options)
+        claims = [claim, _reversed(claim)] if claim.relation == "same" else [claim]
+        readings = await asyncio.to_thread(self.read, claims)
+        shares = _shares(min(readings), labels)
+        if shares is None:
+            raise self._unable(f"knows no verdicts called {', '.join(sorted(labels))}")
+        return Choice(probabilities=shares, other_mass=0.0, source="judge")
+
+    async def generate(
+        self, request: GenerationRequest, watch: Watcher | None = None
+    ) -> tuple[Generation, ...]:
+        """Raises CapabilityError: a judge writes nothing."""
+        raise self._unable("judges and does not write")
+
+    def _unable(self, what: str) -> CapabilityError:
+        return CapabilityError(
+            f"{self.name} {what}.",
+            remedy="Choose a language model for this role, and this one as a judge.",
+            provider=self.name,
+        )
+
+
+def _shares(reading: Reading, labels: frozenset[str]) -> dict[str, float] | None:
+    supported, contradicted, not_enough = reading
+    if labels == {"true", "false", "nei"}:
+        return {"true": supported, "false": contradicted, "nei": not_enough}
+    if labels == {"yes", "no"}:
+        return {"yes": supported, "no": contradicted + not_enough}
+    if labels == {"true", "false"}:
+        return {"true": supported, "false": contradicted + not_enough}
+    return None
+
+
+def _reversed(claim: Claim) -> Claim:
+    """The other answer held against this one."""
+    (other,) = claim.evidence
+    return claim.model_copy(update={"statement": other, "evidence": (claim.statement,)})

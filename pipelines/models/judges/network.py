@@ -1,0 +1,90 @@
+"""The judge's network: the embedded encoder, reading both texts at once, with a head of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pipelines.models.judges.inputs import Pair
+
+__all__ = ["Batch", "JudgeNetwork", "batch_of"]
+
+_LABELS = 3
+_MATCHES = 3
+
+
+class Batch:
+    """Pairs of one batch as tensors of shape [pairs, longest]."""
+
+    def __init__(self, pairs: list[Pair], device: str = "cpu") -> None:
+        longest = max(len(pair.ids) for pair in pairs)
+
+        def padded(rows: list[list[int]]) -> Tensor:
+            filled = [row + [0] * (longest - len(row)) for row in rows]
+            return torch.tensor(filled, dtype=torch.long, device=device)
+
+        self.ids = padded([pair.ids for pair in pairs])
+        self.types = padded([pair.types for pair in pairs])
+        self.matches = padded([pair.matches for pair in pairs])
+        self.mask = padded([[1] * len(pair.ids) for pair in pairs])
+
+
+def batch_of(pairs: list[Pair], device: str = "cpu") -> Batch:
+    """The tensors of `pairs`."""
+    return Batch(pairs, device)
+
+
+class JudgeNetwork(nn.Module):
+    """Scores of the three labels for every pair of a batch, shape [pairs, 3].
+
+    The head reads the encoder's output at the first mark and its means over the statement and over
+    the evidence. Which pieces the two texts share is added to the input: an encoder of this size
+    does not find that out for every word by itself.
+    """
+
+    def __init__(self, encoder: Any) -> None:
+        super().__init__()
+        width = encoder.config.hidden_size
+        self.encoder = encoder
+        self.matches = nn.Embedding(_MATCHES, width)
+        nn.init.zeros_(self.matches.weight)
+        self.head = nn.Sequential(
+            nn.Dropout(0.1), nn.Linear(4 * width + 4, width), nn.GELU(), nn.Linear(width, _LABELS)
+        )
+
+    @classmethod
+    def from_folder(cls, folder: Path) -> JudgeNetwork:
+        """On the pretrained encoder of `folder`; the head has still to be trained."""
+        from transformers import AutoModel
+
+        return cls(AutoModel.from_pretrained(folder, attn_implementation="sdpa"))
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Scores before the softmax; training needs no more."""
+        embedded = self.encoder.embeddings.word_embeddings(batch.ids) + self.matches(batch.matches)
+        hidden = self.encoder(
+            inputs_embeds=embedded, token_type_ids=batch.types, attention_mask=batch.mask
+        ).last_hidden_state
+        asked = batch.mask * (1 - batch.types)
+        evidence = batch.mask * batch.types
+        parts = [hidden[:, 0], _mean(hidden, asked), _mean(hidden, evidence)]
+        parts.append(parts[1] * parts[2])
+        return self.head(torch.cat([*parts, _shares(batch, asked, evidence)], dim=-1))
+
+
+def _mean(hidden: Tensor, mask: Tensor) -> Tensor:
+    weights = mask.unsqueeze(-1).to(hidden.dtype)
+    return (hidden * weights).sum(1) / weights.sum(1).clamp(min=1)
+
+
+def _shares(batch: Batch, asked: Tensor, evidence: Tensor) -> Tensor:
+    """Shares of matched and unmatched pieces in either text, shape [pairs, 4]."""
+    shares = []
+    for mask in (asked, evidence):
+        total = mask.sum(1).clamp(min=1)
+        for kind in (1, 2):
+            shares.append(((batch.matches == kind) * mask).sum(1) / total)
+    return torch.stack(shares, dim=-1).float()

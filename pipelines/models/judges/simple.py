@@ -1,0 +1,109 @@
+"""Judges of one number each: how near a statement is to the evidence, in meaning or in words.
+
+Neither can tell a contradiction from a gap: what is far from the evidence is "not enough".
+"""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Sequence
+from itertools import chain
+from math import exp
+
+from pipelines.calibration import calibration
+from pipelines.models.base import Claim
+from pipelines.models.judges.base import JudgeModel, Reading
+from pipelines.retrieval.base import Embedder
+from pipelines.text import split_sentences
+
+__all__ = ["OVERLAP_NAME", "SIMILARITY_NAME", "OverlapJudge", "SimilarityJudge"]
+
+SIMILARITY_NAME = "Similarity (all-MiniLM-L6-v2)"
+OVERLAP_NAME = "Word overlap"
+
+_UNSETTLED = Reading(0.0, 0.0, 1.0)
+_WORD = re.compile(r"[^\W_]+", re.UNICODE)
+_HAN = re.compile(r"[\u4e00-\u9fff]+")
+_SMALL_WORDS = frozenset(
+    (
+        *("a", "an", "and", "are", "as", "at", "be", "been", "but", "by", "did", "do", "does"),
+        *("for", "from", "had", "has", "have", "he", "her", "him", "his", "i", "in", "is", "it"),
+        *("its", "not", "of", "on", "or", "she", "so", "than", "that", "the", "their", "them"),
+        *("then", "there", "they", "this", "to", "was", "were", "what", "when", "where", "which"),
+        *("who", "whom", "whose", "why", "will", "with", "would", "you"),
+    )
+)
+
+
+class _OneNumber(JudgeModel):
+    """P(supported) is a logistic curve over one number, fitted on public data."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        fitted = calibration("judges").get("curves", {}).get(name, {})
+        self._offset = float(fitted.get("offset", -4.0))
+        self._slope = float(fitted.get("slope", 8.0))
+
+    @abstractmethod
+    def numbers(self, claims: Sequence[Claim]) -> list[float]:
+        """What the verdicts rest on, in [-1, 1] or [0, 1]."""
+
+    def read(self, claims: Sequence[Claim]) -> list[Reading]:
+        """A verdict for every claim; without evidence nothing is settled."""
+        return [
+            self._reading(number) if any(map(str.strip, claim.evidence)) else _UNSETTLED
+            for claim, number in zip(claims, self.numbers(claims), strict=True)
+        ]
+
+    def _reading(self, number: float) -> Reading:
+        supported = 1 / (1 + exp(-(self._offset + self._slope * number)))
+        return Reading(supported, 0.0, 1 - supported)
+
+
+class SimilarityJudge(_OneNumber):
+    """The cosine of the statement and the evidence sentence nearest to it."""
+
+    def __init__(self, embedder: Embedder, name: str = SIMILARITY_NAME) -> None:
+        super().__init__(name)
+        self.languages = embedder.languages
+        self._embedder = embedder
+
+    def numbers(self, claims: Sequence[Claim]) -> list[float]:
+        """The largest cosines, in [-1, 1]; question and statement are one text."""
+        asked = [f"{claim.question} {claim.statement}".strip() for claim in claims]
+        sentences = [
+            [span.text for text in claim.evidence for span in split_sentences(text)]
+            for claim in claims
+        ]
+        # Sentences stand in the evidence of many claims.
+        texts = list(dict.fromkeys(chain(asked, *sentences)))
+        vectors = dict(zip(texts, self._embedder.embed(texts), strict=True))
+        return [
+            max((float(vectors[one] @ vectors[own]) for one in near), default=-1.0)
+            for own, near in zip(asked, sentences, strict=True)
+        ]
+
+
+class OverlapJudge(_OneNumber):
+    """The share of the statement's words that the evidence has too; Chinese by characters."""
+
+    languages = frozenset({"en", "zh"})
+
+    def __init__(self, name: str = OVERLAP_NAME) -> None:
+        super().__init__(name)
+
+    def numbers(self, claims: Sequence[Claim]) -> list[float]:
+        """The shares, in [0, 1]; small words do not count."""
+        return [self._share(claim) for claim in claims]
+
+    def _share(self, claim: Claim) -> float:
+        wanted = _words(claim.statement)
+        there = _words(" ".join(claim.evidence))
+        return len(wanted & there) / len(wanted) if wanted else 0.0
+
+
+def _words(text: str) -> set[str]:
+    words = set(_WORD.findall(_HAN.sub(" ", text.casefold()))) - _SMALL_WORDS
+    pairs = (run[at : at + 2] for run in _HAN.findall(text) for at in range(max(1, len(run) - 1)))
+    return words.union(pairs)

@@ -1,0 +1,147 @@
+"""Fits the judge: the embedded encoder's layers and a new head, on pairs, for a number of steps."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from pipelines.models.judges.inputs import (
+    Pair,
+    asked_pieces,
+    load_tokenizer,
+    most_alike,
+    pair_of,
+    pieces_of,
+    room_for,
+    windows_of,
+)
+from pipelines.models.judges.network import Batch, JudgeNetwork
+from pipelines.training.examples import LABELS, Example
+
+__all__ = ["Progress", "Schedule", "fit", "prepared"]
+
+Progress = Callable[[int, float, float], None]
+"""Is told the step, the mean loss of late, and the seconds so far."""
+
+_TARGETS = {
+    **{label: tuple(float(label == one) for one in LABELS) for label in LABELS},
+    "unsupported": (0.0, 1.0, 1.0),
+}
+_SMOOTHING = 0.05
+_BUCKET = 64
+
+
+class Schedule(NamedTuple):
+    """How long and how fast. Rates are per step at their highest, after `warmup` of all steps."""
+
+    steps: int = 2500
+    batch: int = 32
+    rate: float = 1e-4
+    head_rate: float = 1e-3
+    warmup: float = 0.06
+    weight_decay: float = 0.01
+    seed: int = 7
+
+
+class Prepared(NamedTuple):
+    """A pair as word pieces, with the labels that count as right."""
+
+    pair: Pair
+    target: tuple[float, ...]
+
+
+def prepared(examples: Sequence[Example], folder: Path) -> list[Prepared]:
+    """Pairs as the network reads them; of long evidence the window most like the statement."""
+    tokenizer = load_tokenizer(folder)
+    found: list[Prepared] = []
+    for example in examples:
+        asked = asked_pieces(tokenizer, example.question, example.statement)
+        windows = windows_of(pieces_of(tokenizer, example.evidence), room_for(asked))
+        (best,) = most_alike(asked, windows, 1)
+        found.append(Prepared(pair_of(tokenizer, asked, windows[best]), _TARGETS[example.label]))
+    return found
+
+
+def fit(
+    network: JudgeNetwork,
+    pairs: Sequence[Prepared],
+    schedule: Schedule,
+    *,
+    device: str = "cpu",
+    progress: Progress = lambda step, loss, seconds: None,
+    checkpoint: Callable[[int], None] = lambda step: None,
+    every: int = 500,
+) -> None:
+    """Train `network` in place. Word embeddings stay as they are: they are most of the weights."""
+    torch.manual_seed(schedule.seed)
+    network.to(device).train()
+    network.encoder.embeddings.requires_grad_(False)
+    head = [*network.head.parameters(), *network.matches.parameters()]
+    body = [p for p in network.encoder.encoder.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(
+        [{"params": body, "lr": schedule.rate}, {"params": head, "lr": schedule.head_rate}],
+        weight_decay=schedule.weight_decay,
+    )
+    shape = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, schedule))
+    started, late = time.monotonic(), 0.0
+    for step, chosen in enumerate(_batches(pairs, schedule), start=1):
+        batch = Batch([one.pair for one in chosen], device)
+        target = torch.tensor([one.target for one in chosen], device=device)
+        with torch.autocast(device_type=torch.device(device).type, dtype=torch.bfloat16):
+            scores = network(batch)
+        loss = _loss(scores.float(), target)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_([*body, *head], 1.0)
+        optimizer.step()
+        shape.step()
+        late = loss.item() if step == 1 else 0.98 * late + 0.02 * loss.item()
+        progress(step, late, time.monotonic() - started)
+        if step % every == 0 or step == schedule.steps:
+            network.eval()
+            checkpoint(step)
+            network.train()
+    network.eval()
+
+
+def _loss(scores: Tensor, target: Tensor) -> Tensor:
+    """Cross-entropy; where several labels are right, of their probabilities' sum."""
+    logs = torch.log_softmax(scores, dim=-1)
+    right = torch.logsumexp(logs.masked_fill(target == 0, -math.inf), dim=-1)
+    return -((1 - _SMOOTHING) * right + _SMOOTHING * logs.mean(dim=-1)).mean()
+
+
+def _rate(step: int, schedule: Schedule) -> float:
+    """Linear up to the highest rate, then a half cosine down to nothing."""
+    share = step / schedule.steps
+    if share < schedule.warmup:
+        return share / schedule.warmup
+    return 0.5 * (1 + math.cos(math.pi * (share - schedule.warmup) / (1 - schedule.warmup)))
+
+
+def _batches(pairs: Sequence[Prepared], schedule: Schedule) -> Iterator[list[Prepared]]:
+    """Batches of pairs of like length, in a random order, over and over."""
+    random = Random(schedule.seed)
+    made = 0
+    while True:
+        order = random.sample(range(len(pairs)), len(pairs))
+        batches: list[list[int]] = []
+        for at in range(0, len(order), schedule.batch * _BUCKET):
+            bucket = order[at : at + schedule.batch * _BUCKET]
+            bucket.sort(key=lambda place: len(pairs[place].pair.ids))
+            batches += [
+                bucket[i : i + schedule.batch] for i in range(0, len(bucket), schedule.batch)
+            ]
+        random.shuffle(batches)
+        for batch in batches:
+            if made == schedule.steps:
+                return
+            made += 1
+            yield [pairs[place] for place in batch]

@@ -1,0 +1,179 @@
+"""Pairs made from texts by rule, so that no statement and no evidence gives its label away.
+
+Every family of pairs takes one statement through several labels by changing the evidence, or one
+piece of evidence through several labels by changing the statement. What a model can read off one
+of the two alone, off their lengths or off their common words is thereby worth nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from random import Random
+
+from pipelines.training.examples import Example, Label
+from pipelines.training.rewrites import claims_in, named, rewritten
+from pipelines.training.swaps import Names, swapped
+from pipelines.training.texts import Text
+
+__all__ = ["examples_of"]
+
+_TAIL = re.compile(
+    r",? (?:and (?:was|were|is|has|had|\w+ed) |who |which |where |for |with |in )[^,]+[.]$"
+)
+_DETAIL = re.compile(
+    r",? (?:in|on|at|by|from|near|with|for|during|after|before) (?:the )?"
+    r"[A-Z0-9][^,.;()]{2,40}(?=[,.;]| and )"
+)
+
+
+def examples_of(
+    text: Text, others: Sequence[Text], names: Names, random: Random
+) -> Iterator[Example]:
+    """Every family of pairs for every sentence of `text`; `others` lend foreign matter."""
+    for at, sentence in enumerate(text.sentences):
+        maker = _Maker(text, others, names, random, at)
+        yield from maker.by_evidence(sentence)
+        yield from maker.by_statement(sentence)
+        yield from maker.with_more(sentence)
+        yield from maker.merged(sentence)
+        yield from maker.by_the_way(sentence)
+
+
+class _Maker:
+    """The pairs of one sentence."""
+
+    def __init__(
+        self, text: Text, others: Sequence[Text], names: Names, random: Random, at: int
+    ) -> None:
+        self._text = text
+        self._others = others
+        self._names = names
+        self._random = random
+        self._at = at
+
+    def by_evidence(self, sentence: str) -> Iterator[Example]:
+        """One statement, three labels: the evidence says it, says otherwise, or lacks it."""
+        statement = self._worded(sentence)
+        yield self._example(statement, self._context(sentence), "supported", "evidence")
+        change = self._changed(sentence)
+        # A rewrite may have left out what was changed in the evidence.
+        if change is not None and change.before and change.before in statement:
+            yield self._example(
+                statement, self._context(change.text), "contradicted", f"evidence-{change.kind}"
+            )
+        yield self._example(statement, self._context(None), "not_enough", "evidence")
+        poorer = self._poorer(sentence)
+        if poorer is not None and poorer[1] in statement:
+            yield self._example(
+                statement, self._context(poorer[0]), "not_enough", "evidence-poorer"
+            )
+
+    def by_statement(self, sentence: str) -> Iterator[Example]:
+        """One piece of evidence, three labels: the statement is borne out, contradicted, or new."""
+        context = self._context(sentence)
+        yield self._example(self._worded(sentence), context, "supported", "statement")
+        for _ in range(2):
+            change = self._changed(sentence)
+            if change is None:
+                continue
+            statement = named(change.text, self._text.title)
+            if statement == named(sentence, self._text.title):
+                continue
+            yield self._example(statement, context, "contradicted", f"statement-{change.kind}")
+            # The same words are true where the evidence says them.
+            if self._random.random() < 0.5:
+                yield self._example(
+                    self._worded(change.text),
+                    self._context(change.text),
+                    "supported",
+                    f"statement-{change.kind}",
+                )
+            if self._random.random() < 0.4:
+                yield self._example(statement, self._context(None), "not_enough", "statement")
+
+    def with_more(self, sentence: str) -> Iterator[Example]:
+        """A statement with a foreign end: one half is borne out, the other is nowhere."""
+        foreign = self._foreign()
+        tail = _TAIL.search(foreign)
+        if tail is None or not sentence.endswith("."):
+            return
+        longer = f"{named(sentence, self._text.title)[:-1]}{tail[0]}"
+        yield self._example(longer, self._context(sentence), "not_enough", "more")
+        yield self._example(longer, self._context(f"{sentence[:-1]}{tail[0]}"), "supported", "more")
+
+    def merged(self, sentence: str) -> Iterator[Example]:
+        """Two sentences in one, both true or one changed, each found elsewhere in the evidence."""
+        if self._at + 1 >= len(self._text.sentences) or self._random.random() < 0.5:
+            return
+        second = self._text.sentences[self._at + 1]
+        change = self._changed(self._random.choice((sentence, second)))
+        context = self._context(sentence)
+        if second not in context:
+            return
+        yield self._example(self._joined(sentence, second), context, "supported", "merged")
+        if change is not None:
+            first = change.text if change.before and change.before in sentence else sentence
+            last = second if first != sentence else change.text
+            if (first, last) != (sentence, second):
+                yield self._example(self._joined(first, last), context, "contradicted", "merged")
+
+    def by_the_way(self, sentence: str) -> Iterator[Example]:
+        """What a sentence says in passing, as a statement of its own."""
+        for claim in claims_in(sentence, self._text.title):
+            yield self._example(claim, self._context(sentence), "supported", "claim")
+            change = self._changed(claim)
+            if change is not None:
+                yield self._example(
+                    change.text, self._context(sentence), "contradicted", f"claim-{change.kind}"
+                )
+            yield self._example(claim, self._context(None), "not_enough", "claim")
+
+    def _worded(self, sentence: str) -> str:
+        return rewritten(named(sentence, self._text.title), self._random, 3)
+
+    def _changed(self, sentence: str):
+        return swapped(sentence, self._text, self._names, self._random)
+
+    def _context(self, sentence: str | None) -> str:
+        """One to five sentences around the place; `sentence` stands at it, or nothing."""
+        random = self._random
+        before, after = random.randint(0, 2), random.randint(0, 2)
+        sentences = self._text.sentences
+        around = [*sentences[max(0, self._at - before) : self._at]]
+        if sentence is not None:
+            around.append(sentence)
+        around += sentences[self._at + 1 : self._at + 1 + after]
+        if random.random() < 0.25 or not around:
+            around.insert(random.randint(0, len(around)), self._foreign())
+        # Passages of a library carry a title more often than not.
+        title = f"{self._text.title}: " if self._text.title and random.random() < 0.6 else ""
+        return title + " ".join(around)
+
+    def _foreign(self) -> str:
+        for _ in range(6):
+            other = self._random.choice(self._others)
+            if other.name != self._text.name and other.sentences:
+                return self._random.choice(other.sentences)
+        return "Nothing else is known about it."
+
+    def _poorer(self, sentence: str) -> tuple[str, str] | None:
+        """`sentence` without one of its details, and what of it is missing."""
+        places = list(_DETAIL.finditer(sentence))
+        if not places:
+            return None
+        place = self._random.choice(places)
+        name = re.sub(r"^,? \w+ (?:the )?", "", place[0])
+        return sentence[: place.start()] + sentence[place.end() :], name
+
+    def _joined(self, first: str, second: str) -> str:
+        first = named(first, self._text.title)
+        second = named(second, self._text.title)
+        if second.startswith(("Th", "In ")):
+            second = second[0].lower() + second[1:]
+        return f"{first[:-1]}, and {second}"
+
+    def _example(self, statement: str, evidence: str, label: Label, make: str) -> Example:
+        return Example(
+            evidence=evidence, statement=statement, label=label, make=make, group=self._text.name
+        )

@@ -1,0 +1,42 @@
+"""Texts that pairs are made from, as sentences whose subject is named where it was a pronoun."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from pipelines.text import split_sentences
+from pipelines.types import Frozen
+
+__all__ = ["Text", "library_texts", "text_of"]
+
+_FEWEST_WORDS, _MOST_WORDS = 5, 45
+
+
+class Text(Frozen):
+    """A text about one thing; `name` tells it from all others."""
+
+    name: str
+    title: str
+    sentences: tuple[str, ...]
+
+
+def text_of(name: str, title: str, text: str) -> Text:
+    """`text` cut into sentences; what is no whole sentence is left out."""
+    found = (" ".join(span.text.split()) for span in split_sentences(text))
+    return Text(name=name, title=title, sentences=tuple(filter(_is_sentence, found)))
+
+
+def library_texts(folder: Path) -> Iterator[Text]:
+    """Every English article of a library folder (Markdown under a front matter with a title)."""
+    for path in sorted(folder.glob("*.md")):
+        _, head, body = path.read_text(encoding="utf-8").split("---", 2)
+        title = re.search(r"^title:\s*(.+)$", head, re.M)
+        yield text_of(path.stem, title[1].strip() if title else "", body)
+
+
+def _is_sentence(sentence: str) -> bool:
+    words = sentence.split()
+    whole = sentence[-1:] in ".!?" and (sentence[0].isupper() or sentence[0].isdigit())
+    return whole and _FEWEST_WORDS <= len(words) <= _MOST_WORDS

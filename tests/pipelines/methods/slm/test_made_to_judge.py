@@ -1,0 +1,68 @@
+"""The SLM check with judges that read claims instead of prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from pipelines.models.base import ChoiceRequest, Claim
+from pipelines.models.judges.base import JudgeModel, Reading
+from pipelines.run.events import Judged, ModelCalled
+from tests.pipelines.methods.bench import Shelf
+from tests.pipelines.methods.slm.judges import BORN, QUESTION, WON, check, decided, says
+from tests.pipelines.methods.slm.judges import JudgeModel as Writer
+
+
+class Reader(JudgeModel):
+    """Sure of the first sentence, not of the second."""
+
+    name = "reader"
+
+    def __init__(self) -> None:
+        self.seen: list[Claim] = []
+
+    def read(self, claims: Sequence[Claim]) -> list[Reading]:
+        self.seen += claims
+        return [
+            Reading(0.8, 0.1, 0.1) if claim.statement == BORN else Reading(0.3, 0.6, 0.1)
+            for claim in claims
+        ]
+
+
+async def test_it_is_asked_about_sentence_evidence_and_question():
+    reader = Reader()
+    shelf = Shelf(lambda _: ["He was born in Hope.", "He won in 1992."])
+    outcome = await check(reader, shelf=shelf)
+    asked = {claim.statement: claim for claim in reader.seen}
+    assert {BORN, WON} <= set(asked)
+    assert asked[WON].question == QUESTION
+    passages = next(
+        search.passages for search in outcome.trace.events if search.kind == "retrieved"
+    )
+    assert asked[WON].evidence == tuple(
+        f"{one.title}: {one.text}" if one.title else one.text for one in passages
+    )
+
+
+async def test_its_probabilities_are_those_of_yes():
+    outcome = await check(Reader())
+    cells = {
+        event.text: event
+        for event in outcome.trace.of_method("slm")
+        if isinstance(event, Judged) and event.what == "cell"
+    }
+    assert [score.value for score in cells[BORN].scores][:1] == [pytest.approx(0.8)]
+    # What is contradicted and what is not settled is both no.
+    assert [score.value for score in cells[WON].scores][:1] == [pytest.approx(0.3)]
+    assert cells[WON].detail["source"] == "judge"
+    assert cells[WON].scores[0].formula == "slm.p_yes"
+
+
+async def test_it_sits_beside_a_model_that_reads_prompts():
+    outcome = await check(Reader(), Writer("writer", says(0.6, 0.5)))
+    live = decided(outcome)
+    assert [judge.name for judge in live.judges] == ["reader", "writer"]
+    requests = [event.request for event in outcome.trace.events if isinstance(event, ModelCalled)]
+    claims = [r.claim for r in requests if isinstance(r, ChoiceRequest)]
+    assert all(claim is not None for claim in claims)

@@ -1,0 +1,88 @@
+"""What a judge answers to a closed question, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from pipelines.errors import CapabilityError
+from pipelines.methods.replies.verdicts import TRUE_FALSE, TRUE_FALSE_NEI, YES_NO
+from pipelines.models.base import ChoiceRequest, Claim, GenerationRequest, Option
+from pipelines.models.judges.base import JudgeModel, Reading
+from pipelines.types import Message
+
+MESSAGES = (Message(role="user", content="Is it so?"),)
+BORN = Claim(statement="He was born in Hope.", evidence=("Clinton: He was born in Hope.",))
+
+
+class FixedJudge(JudgeModel):
+    """Says what `readings` holds for a statement."""
+
+    name = "fixed"
+
+    def __init__(self, readings: dict[str, Reading]) -> None:
+        self._readings = readings
+        self.read_claims: list[Claim] = []
+
+    def read(self, claims: Sequence[Claim]) -> list[Reading]:
+        self.read_claims += claims
+        return [self._readings[claim.statement] for claim in claims]
+
+
+def judge() -> FixedJudge:
+    return FixedJudge({BORN.statement: Reading(0.7, 0.2, 0.1)})
+
+
+def asks(options: tuple[Option, ...], claim: Claim | None = BORN) -> ChoiceRequest:
+    return ChoiceRequest(messages=MESSAGES, options=options, claim=claim)
+
+
+@pytest.mark.parametrize(
+    ("options", "shares"),
+    [
+        (TRUE_FALSE_NEI["en"], {"true": 0.7, "false": 0.2, "nei": 0.1}),
+        # What the evidence does not settle is no yes.
+        (YES_NO["en"], {"yes": 0.7, "no": 0.3}),
+        (TRUE_FALSE["zh"], {"true": 0.7, "false": 0.3}),
+    ],
+)
+async def test_probabilities_go_to_the_options_by_their_labels(
+    options: tuple[Option, ...], shares: dict[str, float]
+):
+    choice = await judge().choose(asks(options))
+    assert choice.probabilities == pytest.approx(shares)
+    assert (choice.source, choice.other_mass) == ("judge", 0.0)
+
+
+async def test_answers_are_the_same_when_each_bears_the_other_out():
+    one = FixedJudge({"Hope": Reading(0.9, 0.05, 0.05), "Hope, Arkansas": Reading(0.4, 0.1, 0.5)})
+    claim = Claim(
+        statement="Hope", evidence=("Hope, Arkansas",), question="Where?", relation="same"
+    )
+    choice = await one.choose(asks(TRUE_FALSE["en"], claim))
+    # Hope does not say Arkansas: the less certain direction counts.
+    assert choice.probabilities == pytest.approx({"true": 0.4, "false": 0.6})
+    assert [(c.statement, c.evidence, c.question) for c in one.read_claims] == [
+        ("Hope", ("Hope, Arkansas",), "Where?"),
+        ("Hope, Arkansas", ("Hope",), "Where?"),
+    ]
+
+
+async def test_a_prompt_alone_is_nothing_to_judge():
+    with pytest.raises(CapabilityError) as caught:
+        await judge().choose(asks(YES_NO["en"], None))
+    assert caught.value.remedy
+
+
+async def test_options_it_does_not_know():
+    options = (Option(label="left", spellings=("l",)), Option(label="right", spellings=("r",)))
+    with pytest.raises(CapabilityError, match="left, right"):
+        await judge().choose(asks(options))
+
+
+async def test_a_judge_does_not_write():
+    one = judge()
+    assert not one.capabilities.writes
+    with pytest.raises(CapabilityError, match="does not write"):
+        await one.generate(GenerationRequest(messages=MESSAGES))

@@ -1,0 +1,108 @@
+"""The network and its weights, on an encoder of eight numbers a word piece."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import BertConfig, BertModel
+
+from pipelines.errors import UnknownModelError
+from pipelines.models.judges.inputs import Pair
+from pipelines.models.judges.network import Batch, JudgeNetwork
+from pipelines.models.judges.weights import card, load_weights, save_weights
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    torch.manual_seed(0)
+    folder = tmp_path_factory.mktemp("encoder")
+    config = BertConfig(
+        vocab_size=40,
+        hidden_size=8,
+        num_hidden_layers=3,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=64,
+    )
+    BertModel(config).save_pretrained(folder)
+    return folder
+
+
+def pair(*ids: int, evidence: int = 2) -> Pair:
+    asked = len(ids) - evidence
+    return Pair(list(ids), [0] * asked + [1] * evidence, [1] * len(ids))
+
+
+def changed(encoder: Path) -> JudgeNetwork:
+    """A network as training leaves it: every layer a little elsewhere, a head of its own."""
+    torch.manual_seed(1)
+    network = JudgeNetwork.from_folder(encoder).eval()
+    with torch.no_grad():
+        for name, weights in network.named_parameters():
+            if "embeddings" not in name:
+                weights += 0.05 * torch.randn_like(weights)
+    return network
+
+
+def scores(network: JudgeNetwork, *pairs: Pair) -> torch.Tensor:
+    with torch.inference_mode():
+        return network(Batch(list(pairs)))
+
+
+def test_padding_changes_nothing(encoder: Path):
+    network = changed(encoder)
+    short, long = pair(1, 2, 3, 4), pair(1, 5, 6, 7, 8, 9, 10)
+    together = scores(network, short, long)
+    assert together.shape == (2, 3)
+    assert torch.allclose(together[0], scores(network, short)[0], atol=1e-5)
+    assert torch.allclose(together[1], scores(network, long)[0], atol=1e-5)
+
+
+def test_reading_twice_gives_the_same(encoder: Path):
+    network = changed(encoder)
+    assert torch.equal(scores(network, pair(1, 2, 3)), scores(network, pair(1, 2, 3)))
+
+
+def test_which_words_are_shared_matters(encoder: Path):
+    network = changed(encoder)
+    one = pair(1, 2, 3, 4)
+    other = one._replace(matches=[2] * 4)
+    assert not torch.allclose(scores(network, one), scores(network, other), atol=1e-4)
+
+
+def test_what_is_shipped_reads_nearly_as_what_was_trained(encoder: Path, tmp_path: Path):
+    trained = changed(encoder)
+    save_weights(trained, tmp_path, encoder)
+    # Two layers a file, and the head.
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["head.safetensors", "layers-0.safetensors", "layers-1.safetensors"]
+    kinds = {one.dtype for one in load_file(tmp_path / "layers-0.safetensors").values()}
+    assert kinds == {torch.int8, torch.float16}
+    loaded = JudgeNetwork.from_folder(encoder).eval()
+    load_weights(loaded, tmp_path)
+    pairs = [pair(1, 2, 3, 4), pair(5, 6, 7)]
+    assert torch.allclose(scores(loaded, *pairs), scores(trained, *pairs), atol=0.02)
+    untouched = scores(JudgeNetwork.from_folder(encoder).eval(), *pairs)
+    assert not torch.allclose(scores(loaded, *pairs), untouched, atol=0.02)
+
+
+@pytest.mark.parametrize("missing", ["head.safetensors", "layers-1.safetensors"])
+def test_files_that_are_missing_are_noticed(encoder: Path, tmp_path: Path, missing: str):
+    save_weights(changed(encoder), tmp_path, encoder)
+    (tmp_path / missing).unlink()
+    with pytest.raises(UnknownModelError, match="do not fit"):
+        load_weights(JudgeNetwork.from_folder(encoder), tmp_path)
+
+
+def test_weights_of_another_network_are_noticed(encoder: Path, tmp_path: Path):
+    save_weights(changed(encoder), tmp_path, encoder)
+    (tmp_path / "layers-1.safetensors").write_bytes(b"nothing of the kind")
+    with pytest.raises(UnknownModelError, match="do not fit"):
+        load_weights(JudgeNetwork.from_folder(encoder), tmp_path)
+
+
+def test_a_folder_without_a_card(tmp_path: Path):
+    assert card(tmp_path) == {}

@@ -1,0 +1,67 @@
+"""Pairs made from texts: their labels hold, and neither side gives them away."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from random import Random
+
+import pytest
+
+from pipelines.training.examples import Example
+from pipelines.training.generated import examples_of
+from pipelines.training.recipe import LIBRARY
+from pipelines.training.swaps import Names
+from pipelines.training.texts import Text, library_texts, text_of
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[Text]:
+    return list(library_texts(LIBRARY))[:12]
+
+
+@pytest.fixture(scope="module")
+def pairs(texts: list[Text]) -> list[Example]:
+    return made(texts)
+
+
+def made(texts: list[Text]) -> list[Example]:
+    names = Names()
+    names.learn(texts)
+    random = Random(5)
+    return [pair for text in texts for pair in examples_of(text, texts, names, random)]
+
+
+def test_the_same_seed_makes_the_same_pairs(texts: list[Text], pairs: list[Example]):
+    assert made(texts) == pairs
+
+
+def test_every_label_and_family_is_there(pairs: list[Example]):
+    labels = Counter(pair.label for pair in pairs)
+    assert set(labels) == {"supported", "contradicted", "not_enough"}
+    assert min(labels.values()) > len(pairs) / 5
+    families = {pair.make.split("-")[0] for pair in pairs}
+    assert families == {"evidence", "statement", "more", "merged", "claim"}
+
+
+def test_a_contradicted_statement_is_not_in_its_evidence(pairs: list[Example]):
+    wrong = [
+        pair for pair in pairs if pair.label == "contradicted" and pair.statement in pair.evidence
+    ]
+    assert not wrong
+
+
+def test_one_statement_has_several_labels(pairs: list[Example]):
+    labels: dict[str, set[str]] = defaultdict(set)
+    for pair in pairs:
+        labels[pair.statement].add(pair.label)
+    several = sum(len(found) > 1 for found in labels.values())
+    assert several > len(labels) / 4
+
+
+def test_pairs_belong_to_the_text_they_come_from(texts: list[Text], pairs: list[Example]):
+    assert {pair.group for pair in pairs} == {text.name for text in texts}
+
+
+def test_only_whole_sentences_are_made_use_of():
+    text = text_of("x", "X", "A heading\n\nThis is a whole sentence here. Too short. and no more")
+    assert text.sentences == ("This is a whole sentence here.",)
