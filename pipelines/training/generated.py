@@ -13,7 +13,7 @@ from random import Random
 
 from pipelines.training.examples import Example, Label
 from pipelines.training.rewrites import claims_in, named, rewritten
-from pipelines.training.swaps import Names, swapped
+from pipelines.training.swaps import Names, Swap, swapped
 from pipelines.training.texts import Text
 
 __all__ = ["examples_of"]
@@ -77,18 +77,13 @@ class _Maker:
             change = self._changed(sentence)
             if change is None:
                 continue
-            statement = named(change.text, self._text.title)
-            if statement == named(sentence, self._text.title):
+            statement = self._worded_apart(change.text, sentence)
+            if statement is None:
                 continue
-            yield self._example(statement, context, "contradicted", f"statement-{change.kind}")
+            make = f"statement-{change.kind}"
+            yield self._example(statement, context, "contradicted", make)
             # The same words are true where the evidence says them.
-            if self._random.random() < 0.5:
-                yield self._example(
-                    self._worded(change.text),
-                    self._context(change.text),
-                    "supported",
-                    f"statement-{change.kind}",
-                )
+            yield self._example(statement, self._context(change.text), "supported", make)
             if self._random.random() < 0.4:
                 yield self._example(statement, self._context(None), "not_enough", "statement")
 
@@ -116,7 +111,10 @@ class _Maker:
             first = change.text if change.before and change.before in sentence else sentence
             last = second if first != sentence else change.text
             if (first, last) != (sentence, second):
-                yield self._example(self._joined(first, last), context, "contradicted", "merged")
+                joined = self._joined(first, last)
+                yield self._example(joined, context, "contradicted", "merged")
+                changed = context.replace(sentence, first).replace(second, last)
+                yield self._example(joined, changed, "supported", "merged")
 
     def by_the_way(self, sentence: str) -> Iterator[Example]:
         """What a sentence says in passing, as a statement of its own."""
@@ -132,7 +130,18 @@ class _Maker:
     def _worded(self, sentence: str) -> str:
         return rewritten(named(sentence, self._text.title), self._random, 3)
 
-    def _changed(self, sentence: str):
+    def _worded_apart(self, changed: str, sentence: str) -> str | None:
+        """`changed` in other words that still differ from `sentence` in the same words."""
+        seed = self._random.random()
+        title = self._text.title
+        for times in (3, 0):
+            one = rewritten(named(changed, title), Random(seed), times)
+            if one != rewritten(named(sentence, title), Random(seed), times):
+                return one
+        # The change was in what the subject's name has taken the place of.
+        return None
+
+    def _changed(self, sentence: str) -> Swap | None:
         return swapped(sentence, self._text, self._names, self._random)
 
     def _context(self, sentence: str | None) -> str:

@@ -65,3 +65,12 @@ def test_pairs_belong_to_the_text_they_come_from(texts: list[Text], pairs: list[
 def test_only_whole_sentences_are_made_use_of():
     text = text_of("x", "X", "A heading\n\nThis is a whole sentence here. Too short. and no more")
     assert text.sentences == ("This is a whole sentence here.",)
+
+
+def test_what_contradicts_here_is_borne_out_elsewhere(pairs: list[Example]):
+    changed = [pair for pair in pairs if pair.make.startswith("statement-")]
+    sides = {
+        label: Counter(pair.statement for pair in changed if pair.label == label)
+        for label in ("supported", "contradicted")
+    }
+    assert sides["supported"] == sides["contradicted"]
