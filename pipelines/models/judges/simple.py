@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import chain
 from math import exp
+from typing import ClassVar
 
 from pipelines.calibration import calibration
 from pipelines.models.base import Claim
@@ -37,11 +38,16 @@ _SMALL_WORDS = frozenset(
 
 
 class _OneNumber(JudgeModel):
-    """P(supported) is a logistic curve over one number, fitted on public data."""
+    """P(supported) is a logistic curve over one number, fitted on public data.
+
+    `curve` is the name under which the curve is kept, whatever the judge is called.
+    """
+
+    curve: ClassVar[str]
 
     def __init__(self, name: str) -> None:
         self.name = name
-        fitted = calibration("judges").get("curves", {}).get(name, {})
+        fitted = calibration("judges").get("curves", {}).get(self.curve, {})
         self._offset = float(fitted.get("offset", -4.0))
         self._slope = float(fitted.get("slope", 8.0))
 
@@ -63,6 +69,8 @@ class _OneNumber(JudgeModel):
 
 class SimilarityJudge(_OneNumber):
     """The cosine of the statement and the evidence sentence nearest to it."""
+
+    curve = SIMILARITY_NAME
 
     def __init__(self, embedder: Embedder, name: str = SIMILARITY_NAME) -> None:
         super().__init__(name)
@@ -88,6 +96,7 @@ class SimilarityJudge(_OneNumber):
 class OverlapJudge(_OneNumber):
     """The share of the statement's words that the evidence has too; Chinese by characters."""
 
+    curve = OVERLAP_NAME
     languages = frozenset({"en", "zh"})
 
     def __init__(self, name: str = OVERLAP_NAME) -> None:

@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 
 from pipelines.models.base import Claim
 from pipelines.models.judges import simple
-from pipelines.models.judges.simple import OverlapJudge, SimilarityJudge
+from pipelines.models.judges.simple import (
+    OVERLAP_NAME,
+    SIMILARITY_NAME,
+    OverlapJudge,
+    SimilarityJudge,
+)
 from pipelines.types import Language
 
 HOPE = "Bill Clinton was born in Hope. He won in 1992."
@@ -19,9 +24,9 @@ HOPE = "Bill Clinton was born in Hope. He won in 1992."
 
 @pytest.fixture(autouse=True)
 def curves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        simple, "calibration", lambda name: {"curves": {"one": {"offset": -2.0, "slope": 4.0}}}
-    )
+    curve = {"offset": -2.0, "slope": 4.0}
+    curves = {OVERLAP_NAME: curve, SIMILARITY_NAME: curve}
+    monkeypatch.setattr(simple, "calibration", lambda name: {"curves": curves})
 
 
 class Directions:
