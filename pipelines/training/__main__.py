@@ -77,7 +77,7 @@ def _fit(options: argparse.Namespace) -> None:
 
     from pipelines.models.judges.network import JudgeNetwork
     from pipelines.models.judges.reader import JudgeReader
-    from pipelines.models.judges.weights import save_weights
+    from pipelines.models.judges.weights import load_weights, save_weights
     from pipelines.training.fit import Schedule, fit, prepared
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -98,7 +98,7 @@ def _fit(options: argparse.Namespace) -> None:
     save_weights(network, options.to, encoder)
     # What is shipped is rounded; the temperature is that of the rounded weights.
     shipped = JudgeNetwork.from_folder(encoder)
-    _load(shipped, options.to)
+    load_weights(shipped, options.to)
     scored = JudgeReader(shipped, encoder).scores([_claim(one) for one in split.kept])
     card = {
         "temperature": best_temperature(split.kept, scored),
@@ -141,12 +141,6 @@ def _measured(judge: JudgeModel, options: argparse.Namespace) -> dict[str, Any]:
 
 def _write(content: dict[str, Any]) -> None:
     _CALIBRATION.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-
-
-def _load(network: Any, folder: Path) -> None:
-    from pipelines.models.judges.weights import load_weights
-
-    load_weights(network, folder)
 
 
 def _claim(example: Example) -> Claim:

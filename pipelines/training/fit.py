@@ -12,16 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from pipelines.models.judges.inputs import (
-    Pair,
-    asked_pieces,
-    load_tokenizer,
-    most_alike,
-    pair_of,
-    pieces_of,
-    room_for,
-    windows_of,
-)
+from pipelines.models.judges.inputs import Pair, load_tokenizer, pairs_for
 from pipelines.models.judges.network import Batch, JudgeNetwork
 from pipelines.training.examples import LABELS, Example
 
@@ -62,10 +53,8 @@ def prepared(examples: Sequence[Example], folder: Path) -> list[Prepared]:
     tokenizer = load_tokenizer(folder)
     found: list[Prepared] = []
     for example in examples:
-        asked = asked_pieces(tokenizer, example.question, example.statement)
-        windows = windows_of(pieces_of(tokenizer, example.evidence), room_for(asked))
-        (best,) = most_alike(asked, windows, 1)
-        found.append(Prepared(pair_of(tokenizer, asked, windows[best]), _TARGETS[example.label]))
+        pairs = pairs_for(tokenizer, example.question, example.statement, [example.evidence], 1)
+        found += [Prepared(pair, _TARGETS[example.label]) for pair in pairs]
     return found
 
 

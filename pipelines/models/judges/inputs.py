@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-__all__ = ["LONGEST", "Pair", "Pieces", "load_tokenizer", "most_alike", "pair_of", "windows_of"]
+__all__ = [
+    "LONGEST",
+    "Pair",
+    "Pieces",
+    "load_tokenizer",
+    "most_alike",
+    "pair_of",
+    "pairs_for",
+    "windows_of",
+]
 
 LONGEST = 160
 """Word pieces of a pair that are read at once, the three marks among them."""
@@ -96,6 +105,21 @@ def pair_of(tokenizer: Tokenizer, asked: Pieces, evidence: Pieces) -> Pair:
         types=[0] * (len(asked.ids) + 2) + [1] * (len(evidence.ids) + 1),
         matches=[0, *matches(asked, right), 0, *matches(evidence, left), 0],
     )
+
+
+def pairs_for(
+    tokenizer: Tokenizer, question: str, statement: str, evidence: Iterable[str], most: int
+) -> list[Pair]:
+    """What is read of all `evidence`: at most `most` windows, those most like the statement."""
+    asked = asked_pieces(tokenizer, question, statement)
+    room = room_for(asked)
+    windows = [
+        window
+        for text in evidence
+        if text.strip()
+        for window in windows_of(pieces_of(tokenizer, text), room)
+    ]
+    return [pair_of(tokenizer, asked, windows[at]) for at in most_alike(asked, windows, most)]
 
 
 def _marks(tokenizer: Tokenizer) -> tuple[int, int]:

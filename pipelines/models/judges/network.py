@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from pipelines.models.judges.inputs import Pair
 
-__all__ = ["Batch", "JudgeNetwork", "batch_of"]
+__all__ = ["Batch", "JudgeNetwork"]
 
 _LABELS = 3
 _MATCHES = 3
@@ -30,11 +30,6 @@ class Batch:
         self.types = padded([pair.types for pair in pairs])
         self.matches = padded([pair.matches for pair in pairs])
         self.mask = padded([[1] * len(pair.ids) for pair in pairs])
-
-
-def batch_of(pairs: list[Pair], device: str = "cpu") -> Batch:
-    """The tensors of `pairs`."""
-    return Batch(pairs, device)
 
 
 class JudgeNetwork(nn.Module):

@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.models.base import Claim
 from pipelines.models.judges.base import Reading
-from pipelines.models.judges.inputs import (
-    Pair,
-    asked_pieces,
-    load_tokenizer,
-    most_alike,
-    pair_of,
-    pieces_of,
-    room_for,
-    windows_of,
-)
+from pipelines.models.judges.inputs import Pair, load_tokenizer, pairs_for
 
 if TYPE_CHECKING:
     from pipelines.models.judges.network import JudgeNetwork
@@ -88,16 +79,9 @@ class JudgeReader:
         return found
 
     def _pairs(self, claim: Claim) -> list[Pair]:
-        asked = asked_pieces(self._tokenizer, claim.question, claim.statement)
-        room = room_for(asked)
-        windows = [
-            window
-            for text in claim.evidence
-            if text.strip()
-            for window in windows_of(pieces_of(self._tokenizer, text), room)
-        ]
-        best = most_alike(asked, windows, MOST_WINDOWS)
-        return [pair_of(self._tokenizer, asked, windows[at]) for at in best]
+        return pairs_for(
+            self._tokenizer, claim.question, claim.statement, claim.evidence, MOST_WINDOWS
+        )
 
     def _scored(self, pairs: Sequence[Pair]) -> list[Scores]:
         import torch
