@@ -19,6 +19,7 @@ from pipelines.errors import VeriscopeError
 from pipelines.methods import METHODS, Method, Need
 from pipelines.methods.slm.scale import history_of
 from pipelines.models.base import Capabilities
+from pipelines.run.defaults import default_models
 from pipelines.run.spec import (
     BUILT_IN,
     JUDGES,
@@ -84,9 +85,15 @@ def known_models() -> dict[str, ModelSpec]:
 def chosen_models() -> dict[str, ModelSpec]:
     """Role to model, for every role that was given one; "main" always is."""
     known = known_models()
-    chosen = {role: known.get(st.session_state.get(f"model.{role}") or "") for role in ROLES}
+    chosen = {role: known.get(_chosen_name(role) or "") for role in ROLES}
     models = {role: spec for role, spec in chosen.items() if spec is not None}
     return {"main": next(iter(known.values())), **models}
+
+
+def _chosen_name(role: str) -> str | None:
+    """The model of `role`; None for a role that is left open, or was emptied."""
+    default = default_models().get(role)
+    return st.session_state.get(f"model.{role}", default and default.name)
 
 
 def model_select(label: str, role: str, models: Mapping[str, ModelSpec], t: Catalogue) -> None:
@@ -94,8 +101,11 @@ def model_select(label: str, role: str, models: Mapping[str, ModelSpec], t: Cata
     if role not in JUDGES:
         models = {name: spec for name, spec in models.items() if spec.kind != "judge"}
     place = f"model.{role}"
-    if st.session_state.get(place) not in models:
-        st.session_state.pop(place, None)
+    if st.session_state.get(place) not in (None, *models):
+        st.session_state.pop(place)
+    if role != "main" and place not in st.session_state:
+        # Not by `index`: what has one cannot be emptied.
+        st.session_state[place] = _chosen_name(role)
     st.selectbox(
         label,
         list(models),

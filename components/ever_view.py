@@ -7,6 +7,7 @@ from typing import Literal
 from components.calls import call_list, calls_behind
 from components.diff import diff_html
 from components.ever_cards import SentenceCards
+from components.judge_quality import judge_quality
 from components.markup import Child, Html, shown, tag
 from components.messages import Catalogue
 from components.names import named
@@ -37,9 +38,10 @@ def ever_view(
         language: Language = view.header.language if view.header else "en"
         records = list(decision.sentences) if decision else read_records(method.judged)
         kind = "item" if settings.task == "short" else "sentence"
+        checked = (_checked_by(view, records, t), *_sentences(view, method, records, kind, t))
         parts += [
             section("original", t("ever.original"), _original(view, method, settings, t)),
-            section("sentences", t("ever.sentences"), *_sentences(view, method, records, kind, t)),
+            section("sentences", t("ever.sentences"), *checked),
             section("share", t("ever.share"), _share(method, t)),
             section(
                 "final",
@@ -73,6 +75,19 @@ def _original(view: RunView, method: MethodView, settings: EverSettings, t: Cata
         aria_busy="true" if writing else None,
         data_key="original",
     )
+
+
+def _checked_by(view: RunView, records: list[SentenceRecord], t: Catalogue) -> Html | None:
+    """Whose verdicts these are; None while there are none."""
+    concepts = [one for record in records for look in record.checks for one in look.concepts]
+    judge = next((one.by for one in concepts if one.by), "")
+    if judge:
+        words = tag("p", t("ever.by.judge", name=judge), class_="vs-note")
+        return tag("div", words, judge_quality(judge, t), data_key="by")
+    if view.header is None or not any(one.verdict != "unchecked" for one in concepts):
+        return None
+    name = view.header.spec.models["main"].name
+    return tag("p", t("ever.by.main", name=name), class_="vs-note", data_key="by")
 
 
 def _sentences(

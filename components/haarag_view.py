@@ -6,6 +6,7 @@ from components.calls import call_list, calls_behind
 from components.diff import diff_html
 from components.evidence import EvidenceItem, evidence
 from components.haarag_rounds import rounds_view
+from components.judge_quality import judge_quality
 from components.markup import Child, Html, shown, tag, visible
 from components.messages import Catalogue
 from components.method_card import error_note
@@ -199,9 +200,20 @@ def _checked(
         data_key=f"sentences-{number}",
     )
     parts += [table, tag("p", t("haarag.sentences.note"), class_="vs-note")]
+    if entailed:
+        judges = _judges(method)
+        by = t("haarag.by", names=t("list.separator").join(judges))
+        parts.append(tag("p", by, class_="vs-note"))
+        parts += [judge_quality(name, t) for name in judges]
     parts.append(tag("h4", t("haarag.context"), class_="vs-label"))
     parts.append(evidence(_context(decision, number, sentences), t, id=f"context-{number}"))
     return parts
+
+
+def _judges(method: MethodView) -> list[str]:
+    """The models that were asked about sentences."""
+    asking = {step.span for step in method.steps if step.step == "entail"}
+    return list(dict.fromkeys(call.model for call in method.calls if call.span in asking))
 
 
 def _sentence(

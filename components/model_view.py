@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from components.judge_quality import judge_quality
 from components.markup import Child, Html, shown, tag, visible
 from components.messages import Catalogue
-from components.numbers import duration, two_digits
-from pipelines.calibration import calibration
+from components.numbers import duration
 from pipelines.models.base import Capabilities
 from pipelines.models.probe import Finding, ProbeReport
-from pipelines.run.spec import ModelSpec
+from pipelines.run.spec import BUILT_IN, ModelSpec
 
 __all__ = ["model_facts", "probe_table"]
 
@@ -43,27 +43,22 @@ def model_facts(spec: ModelSpec, can: Capabilities, t: Catalogue) -> str:
             t(_abilities(can)),
             class_="vs-note",
         ),
-        _quality(spec, t),
+        judge_quality(spec.name, t) if spec in BUILT_IN else None,
+        _unmeasured(spec, t),
         class_="vs-model",
     )
+
+
+def _unmeasured(spec: ModelSpec, t: Catalogue) -> Html | None:
+    if spec.kind != "judge" or "zh" not in (spec.languages or ()):
+        return None
+    return tag("p", t("models.quality.english"), class_="vs-note")
 
 
 def _abilities(can: Capabilities) -> str:
     if not can.writes:
         return "models.judges_only"
     return "models.probabilities.yes" if can.logprobs else "models.probabilities.no"
-
-
-def _quality(spec: ModelSpec, t: Catalogue) -> Html | None:
-    """How often the verdicts of a judge that comes along are right, where it was measured."""
-    measured = calibration("judges").get("quality", {}).get(spec.name)
-    if spec.kind != "judge" or not measured:
-        return None
-    areas = {
-        name: two_digits(measured[suite]["auroc"])
-        for name, suite in (("sentences", "biographies"), ("answers", "answers of the same kind"))
-    }
-    return tag("p", t("models.quality", **areas), class_="vs-note")
 
 
 def probe_table(report: ProbeReport, t: Catalogue) -> str:

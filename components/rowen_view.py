@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from components.calls import call_list, calls_within
 from components.diff import diff_html
 from components.evidence import EvidenceItem, evidence
+from components.judge_quality import judge_quality
 from components.markup import Child, Html, shown, tag
 from components.messages import Catalogue
 from components.names import named
@@ -52,7 +53,8 @@ def rowen_view(
 class _Check:
     """The check of a run and what is made of it: `final` when it came to its end and was decided.
 
-    `current` is the decision, or what the comparisons so far would lead to.
+    `current` is the decision, or what the comparisons so far would lead to; `main` is what the main
+    model is called.
     """
 
     method: MethodView
@@ -61,6 +63,7 @@ class _Check:
     current: RowenDecision
     over: bool
     final: bool
+    main: str = ""
 
     @property
     def sides(self) -> tuple[Side, ...]:
@@ -84,7 +87,8 @@ def _check_of(
         current = conclude(settings, plan, pairs, planned)
     ended = any(step.step == "decide" for step in method.steps)
     final = ended and current is decision and current.reason != "rowen_stopped"
-    return _Check(method, plan, settings, current, view.over, final)
+    main = view.header.spec.models["main"].name if view.header else ""
+    return _Check(method, plan, settings, current, view.over, final, main)
 
 
 def _decision(check: _Check, t: Catalogue) -> list[Child]:
@@ -101,6 +105,8 @@ def _decision(check: _Check, t: Catalogue) -> list[Child]:
         parts.append(tag("ul", items, class_="vs-flags", data_key="flags"))
     notes = (tag("li", note) for note in _notes(check, t))
     parts.append(tag("ul", notes, class_="vs-source-notes", data_key="notes"))
+    if check.plan.judge:
+        parts.append(judge_quality(check.plan.judge, t))
     return parts
 
 
@@ -149,6 +155,9 @@ def _flags(check: _Check) -> Sequence[str]:
 def _notes(check: _Check, t: Catalogue) -> list[str]:
     current, plan = check.current, check.plan
     notes: list[str] = []
+    if any(pair.source in ("model", "judge") for pair in current.pairs):
+        who = "judge" if plan.judge else "main"
+        notes.append(t(f"rowen.by.{who}", name=plan.judge or check.main))
     if undecided := sum(current.undecided.values()):
         notes.append(t("rowen.undecided", count=undecided))
     if check.over and (unjudged := sum(current.unjudged.values())):

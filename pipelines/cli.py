@@ -57,10 +57,11 @@ async def _ask(service: Service, options: argparse.Namespace) -> int:
     search_key = os.environ.get(options.search_key_env or "")
     if search_key:
         keys[f"search:{options.web}"] = search_key
+    used = {"main", *(role for method in methods for role in METHODS[method.name].roles)}
     spec = RunSpec(
         question=options.question,
         methods=methods,
-        models=models,
+        models={role: model for role, model in models.items() if role in used},
         evidence=EvidenceSpec(
             source=options.web or "library",
             library=options.library,

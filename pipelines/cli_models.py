@@ -10,7 +10,8 @@ from typing import get_args
 from pipelines.errors import InvalidInputError
 from pipelines.models.build import EMBEDDED_WEIGHTS
 from pipelines.models.probe import probe
-from pipelines.run.spec import ROLES, ModelKind, ModelSpec
+from pipelines.run.defaults import default_models
+from pipelines.run.spec import BUILT_IN, JUDGES, ROLES, ModelKind, ModelSpec
 from pipelines.service import Service
 
 __all__ = ["PROFILES", "add_model_options", "models_by_role"]
@@ -62,6 +63,7 @@ async def models_by_role(
 ) -> tuple[dict[str, ModelSpec], dict[str, str]]:
     """Role to model, and the keys by model name; hosted models are probed for what they can do.
 
+    The judges that come along judge unless others are given.
     Raises InvalidInputError when an option cannot be understood.
     """
     specs = {"main": _spec(options.profile, options.model, options.base_url)}
@@ -79,6 +81,8 @@ async def models_by_role(
             )
         specs[role] = _spec(profile, model, urls.get(role))
         keys[role] = variables.get(role)
+    if not given.keys() & set(JUDGES):
+        specs |= {role: spec for role, spec in default_models().items() if role in JUDGES}
     secrets = {
         specs[role].name: os.environ[name]
         for role, name in keys.items()
@@ -98,8 +102,19 @@ def _spec(profile: ModelKind, model: str, base_url: str | None) -> ModelSpec:
             f"The profile {profile} needs a model.",
             remedy="Give --model: a file, folder, hub id or the server's name for it.",
         )
+    if profile == "judge":
+        return _judge(model)
     languages = ("en",) if model == EMBEDDED_WEIGHTS else None
     return ModelSpec(kind=profile, name=model, model=model, base_url=base_url, languages=languages)
+
+
+def _judge(model: str) -> ModelSpec:
+    judges = {spec.model: spec for spec in BUILT_IN if spec.kind == "judge"}
+    if model not in judges:
+        raise InvalidInputError(
+            f"There is no judge {model!r}.", remedy=f"Use one of: {', '.join(judges)}."
+        )
+    return judges[model]
 
 
 async def _probed(service: Service, spec: ModelSpec, key: str | None) -> ModelSpec:

@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from pipelines.errors import NotFoundError, VeriscopeError
 from pipelines.methods import METHODS
 from pipelines.recordings import FOLDER, PREFIX
+from pipelines.run.defaults import default_models
 from pipelines.run.events import RunFinished
 from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.run.trace import Trace
@@ -37,7 +38,11 @@ def _default_service(data: Path) -> Service:
 
 async def _record(name: str, question: str, open_service: Callable[[Path], Service]) -> Trace:
     """One question, all methods, on the embedded model."""
-    spec = RunSpec(question=question, methods=tuple(MethodSpec(name=method) for method in METHODS))
+    spec = RunSpec(
+        question=question,
+        methods=tuple(MethodSpec(name=method) for method in METHODS),
+        models=default_models(),
+    )
     with TemporaryDirectory() as folder:
         service = open_service(Path(folder))
         try:

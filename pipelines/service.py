@@ -18,6 +18,7 @@ from pipelines.executor import Plan, execute, make_plan, start_event
 from pipelines.libraries import Libraries
 from pipelines.models.base import Model
 from pipelines.recordings import is_recording, load_recording
+from pipelines.run.defaults import default_models
 from pipelines.run.events import Event, RunCancelled, RunFailed, RunFinished
 from pipelines.run.live import LiveRun, Subscription
 from pipelines.run.materials import Materials
@@ -139,10 +140,11 @@ class Service:
         return run_id in self._live
 
     async def warm_up(self) -> None:
-        """Load the default model and library before anybody asks; failures wait for who asks."""
+        """Load the default models and library before anybody asks; failures wait for who asks."""
         await self._open_library(EvidenceSpec())
-        with suppress(VeriscopeError):
-            await self.pool.get(ModelSpec())
+        for spec in default_models().values():
+            with suppress(VeriscopeError):
+                await self.pool.get(spec)
 
     def loading(self) -> list[Loading]:
         """Models and libraries being prepared right now; safe from any thread."""

@@ -25,6 +25,7 @@ from pipelines.run.events import ModelCalled, RunFinished
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.run.trace import Trace
 from pipelines.service import Service
+from scripts.bench_judge import judge_row
 
 DELAY = 0.2
 """Seconds the server takes for every call."""
@@ -188,6 +189,7 @@ def _duration(trace: Trace) -> float:
 def main() -> int:
     """Print every row."""
     print(asyncio.run(rowen()))
+    print(asyncio.run(judge_row()))
     return 0
 
 

@@ -19,7 +19,13 @@ PACKAGES = ("pipelines", "components", "app")
 
 # Lowest first. A module belongs to the longest name it starts with; a new one needs its place here.
 LAYERS = (
-    ("pipelines.types", "pipelines.errors", "pipelines.prompts", "pipelines.calibration"),
+    (
+        "pipelines.types",
+        "pipelines.errors",
+        "pipelines.prompts",
+        "pipelines.calibration",
+        "pipelines.loading",
+    ),
     ("pipelines.text", "pipelines.remote"),
     ("pipelines.models", "pipelines.retrieval"),
     ("pipelines.run", "pipelines.store"),

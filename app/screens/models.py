@@ -11,8 +11,9 @@ from app.choices import assumed_capabilities, known_models, model_select
 from app.engine import engine
 from app.parts import page_title, remember_error, section_title, show_error, take_error
 from app.probing import Check, begin_check, current_check, forget_check, with_findings
-from app.session import messages, owner
+from app.session import messages, owner, theme
 from app.view_component import show_html
+from components.judge_quality import judge_report, reliability_figure
 from components.messages import Catalogue
 from components.model_view import model_facts, probe_table
 from components.sections import loading_note
@@ -83,8 +84,25 @@ def _model(spec: ModelSpec, check: Check | None, t: Catalogue) -> None:
                         on_click=_delete,
                         args=(spec,),
                     )
+        _measurements(spec, t)
         if check is not None and check.spec.name == spec.name and not _is_new(check):
             _findings(check, t)
+
+
+def _measurements(spec: ModelSpec, t: Catalogue) -> None:
+    """What the model is worth as a judge, where it was measured."""
+    report = judge_report(spec.name, t) if spec.name in _BUILT_IN else ""
+    if not report:
+        return
+    with st.expander(t("judged.title")):
+        show_html(report, key=f"judged-{_slug(spec)}", language=t.language)
+        st.caption(t("judged.reliability"))
+        st.plotly_chart(
+            reliability_figure(spec.name, t, theme()),
+            theme=None,
+            key=f"reliability-{_slug(spec)}",
+            config={"displayModeBar": False},
+        )
 
 
 def _findings(check: Check, t: Catalogue) -> None:

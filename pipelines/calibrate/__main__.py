@@ -27,7 +27,7 @@ from pipelines.prompts import load_prompts
 from pipelines.retrieval.embedders import default_embedder
 from pipelines.retrieval.lexical import LexicalEmbedder
 from pipelines.run.pool import ModelPool
-from pipelines.run.spec import ModelSpec
+from pipelines.run.spec import BUILT_IN, ModelSpec
 from pipelines.service import Service
 from pipelines.text import EntityRecognizer
 from pipelines.types import Language
@@ -90,35 +90,45 @@ async def _derive(options: argparse.Namespace) -> dict[str, Any]:
 
 async def _derive_slm(options: argparse.Namespace) -> dict[str, Any]:
     spec = _model(options)
+    judges = [one for one in BUILT_IN if one.kind == "judge"]
     records = slm_data.load_qa(options.qa)
     halves = [
         slm_data.answers_of(slm_data.evenly(records[start::2], max(1, options.records // 2)))
         for start in (0, 1)
     ]
+    fitted: dict[str, list[slm_data.JudgedAnswer]] = {}
+    reported: dict[str, list[slm_data.JudgedAnswer]] = {}
     pool = ModelPool()
     try:
-        slot = await pool.get(spec, os.environ.get(options.key_env) if options.key_env else None)
-        progress = _progress("answers")
-        judged = await slm_data.judge_answers(
-            slot.model, [*halves[0], *halves[1]], progress=progress
-        )
+        for one in (spec, *judges):
+            key = os.environ.get(options.key_env) if options.key_env and one is spec else None
+            slot = await pool.get(one, key)
+            progress = _progress(f"answers by {one.name}")
+            judged = await slm_data.judge_answers(
+                slot.model, [*halves[0], *halves[1]], progress=progress
+            )
+            fitted[one.name] = judged[: len(halves[0])]
+            reported[one.name] = judged[len(halves[0]) :]
     finally:
         await pool.aclose()
-    fitted, reported = judged[: len(halves[0])], judged[len(halves[0]) :]
-    found = slm.fit(fitted, reported)
+    found = slm.derive(fitted, reported)
+    answers = len(halves[0]) + len(halves[1])
+    prompt = load_prompts("slm").hash
     return {
-        "judges": {spec.name: {"en": {**found["scale"], "prompt": load_prompts("slm").hash}}},
-        "thresholds": found["thresholds"],
-        "model": _described(spec, []),
-        "data": f"{len(judged)} answers to {len(judged) // 2} of the {len(records)} questions of"
+        "judges": {
+            name: {"en": {**scale, "prompt": prompt}} for name, scale in found["judges"].items()
+        },
+        "panels": found["panels"],
+        "models": [_described(spec, []), *(one.name for one in judges)],
+        "data": f"{answers} answers to {answers // 2} of the {len(records)} questions of"
         f" {options.qa.name}, every n-th of each half: the right and a hallucinated one, judged"
         " with the knowledge that settles them as context; nearly all have one sentence, for which"
         " every mean is the same",
         "fitted_on": "even-numbered records (0, 2, 4, ...); the odd-numbered ones report",
         "criteria": slm.CRITERIA,
-        "prompt": f"slm {load_prompts('slm').hash}",
+        "prompt": f"slm {prompt}",
         "date": options.date.isoformat(),
-        "report": {**found["report"], "paper": slm.PAPER},
+        "paper": slm.PAPER,
     }
 
 
@@ -229,7 +239,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--wikibio", type=Path, metavar="FILE", help="SelfCheckGPT's annotations, to report on too"
     )
-    command = commands.add_parser("slm", help="a judge's scale, and the SLM check's thresholds")
+    command = commands.add_parser("slm", help="judges' scales, and the SLM check's thresholds")
     _add_common(command, _derive_slm, "slm.json")
     command.add_argument("--qa", type=Path, metavar="FILE", required=True, help="HaluEval's QA")
     command.add_argument(

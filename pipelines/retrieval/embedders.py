@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import CapabilityError, UnknownModelError
+from pipelines.loading import quiet_transformers
 from pipelines.retrieval.base import Embedder
 from pipelines.types import Language
 
@@ -132,16 +133,10 @@ def default_embedder() -> Embedder | None:
 
 def _load_model(location: str, device: str | None, *, offline: bool) -> SentenceTransformer:
     # Imported here: torch takes seconds, and BM25 alone does without it.
-    from sentence_transformers import SentenceTransformer
-    from transformers.utils import logging
+    with quiet_transformers():
+        from sentence_transformers import SentenceTransformer
 
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
         return SentenceTransformer(location, device=device, local_files_only=offline)
-    finally:
-        if shown:
-            logging.enable_progress_bar()
 
 
 def _folder_name(folder: Path) -> str:

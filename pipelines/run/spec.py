@@ -59,6 +59,7 @@ BUILT_IN: tuple[ModelSpec, ...] = (
         model="embedded",
         languages=("en",),
     ),
+    ModelSpec(kind="judge", name="Veriscope judge", model="trained", languages=("en",)),
     ModelSpec(
         kind="judge",
         name="Similarity (all-MiniLM-L6-v2)",

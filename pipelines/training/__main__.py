@@ -1,4 +1,4 @@
-"""`python -m pipelines.training pairs|fit|report`: make, train and measure the embedded judge.
+"""`python -m pipelines.training pairs|fit|calibrate|report`: the judge, made and measured.
 
 Data files are public ones, given by path and not part of this project. Even-numbered records are
 trained on, odd-numbered ones reported on.
@@ -7,6 +7,7 @@ trained on, odd-numbered ones reported on.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import sys
 from collections import Counter
@@ -18,36 +19,52 @@ from typing import Any
 
 import numpy as np
 
+from pipelines.calibrate.curves import auroc
 from pipelines.calibration import calibration
 from pipelines.errors import InvalidInputError, VeriscopeError
-from pipelines.models.base import Claim
+from pipelines.models.embedded import EMBEDDED_NAME
 from pipelines.models.judges.base import JudgeModel
 from pipelines.models.judges.simple import OverlapJudge, SimilarityJudge
 from pipelines.models.judges.trained import WEIGHTS, TrainedJudge, encoder_folder
 from pipelines.retrieval.embedders import EmbeddedEmbedder
-from pipelines.training.calibrating import best_temperature, fitted_curve
+from pipelines.training.calibrating import best_scaling, fitted_curve
 from pipelines.training.examples import Example, write_examples
 from pipelines.training.recipe import Files, Recipe, build, held_out
-from pipelines.training.report import Probabilities
+from pipelines.training.rivals import said_by
 from pipelines.training.shortcuts import shortcut_areas, statement_alone
-from pipelines.training.suites import measure, suites
+from pipelines.training.suites import Suite, measure, suites
 
 __all__ = ["main"]
 
 _CALIBRATION = Path(__file__).parents[2] / "assets" / "calibration" / "judges.json"
+_FOR_CURVES = (
+    "biographies",
+    "answers",
+    "answers_same_kind",
+    "stances",
+    "articles",
+)
+"""Suites whose even half turns the numbers of the simple judges into probabilities."""
+
+_CALIBRATED_ON = {"statements": ("wikibio", "stance"), "answers": ("qa", "qa-span", "article")}
+"""Makes of pairs, people's and not ours, on which probabilities come to mean what they say."""
+
+_SEEN = 1000
+"""Pairs kept back that the learning curve is drawn with."""
+
 _FILES = {
     "qa": "question answering: knowledge, question, right_answer, hallucinated_answer (HaluEval)",
     "biographies": "concept, gpt3_sentences, annotation, wiki_bio_text (SelfCheckGPT's WikiBio)",
     "stances": "claim, evidence, stance (Factcheck-GPT)",
     "articles": "a file in the form of SQuAD (XQuAD)",
-    "facts": "question, facts (StrategyQA)",
+    "facts": "question, answer (true or false), facts (StrategyQA)",
     "truthful": "the columns of TruthfulQA",
 }
 
 
 @dataclass(frozen=True)
 class Split:
-    """Pairs to train on, and pairs kept for the temperature."""
+    """Pairs to train on, and pairs kept back for the scaling."""
 
     training: list[Example]
     kept: list[Example]
@@ -77,7 +94,7 @@ def _fit(options: argparse.Namespace) -> None:
 
     from pipelines.models.judges.network import JudgeNetwork
     from pipelines.models.judges.reader import JudgeReader
-    from pipelines.models.judges.weights import load_weights, save_weights
+    from pipelines.models.judges.weights import save_weights
     from pipelines.training.fit import Schedule, fit, prepared
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -87,66 +104,124 @@ def _fit(options: argparse.Namespace) -> None:
     network = JudgeNetwork.from_folder(encoder)
     schedule = Schedule(steps=options.steps, seed=options.seed)
     curve: list[dict[str, float]] = []
+    areas: list[dict[str, float]] = []
+    seen = split.kept[:_SEEN]
 
     def progress(step: int, loss: float, seconds: float) -> None:
         if step % 50 == 0 or step == schedule.steps:
             curve.append({"step": step, "loss": round(loss, 4)})
             print(f"step {step} of {schedule.steps}: loss {loss:.4f}, {seconds:.0f} s", flush=True)
 
-    fit(network, prepared(split.training, encoder), schedule, device=device, progress=progress)
+    def checkpoint(step: int) -> None:
+        network.cpu()
+        save_weights(network, options.to, encoder)
+        scored = JudgeReader(network, encoder).read(Suite("seen", seen).claims())
+        area = auroc([one.supported for one in scored], [one.label == "supported" for one in seen])
+        areas.append({"step": step, "auroc": round(area, 4)})
+        print(f"step {step}: area under the ROC curve on pairs kept back {area:.4f}", flush=True)
+        network.to(device)
+
+    fit(
+        network,
+        prepared(split.training, encoder),
+        schedule,
+        device=device,
+        progress=progress,
+        checkpoint=checkpoint,
+    )
     network.cpu()
     save_weights(network, options.to, encoder)
-    # What is shipped is rounded; the temperature is that of the rounded weights.
-    shipped = JudgeNetwork.from_folder(encoder)
-    load_weights(shipped, options.to)
-    scored = JudgeReader(shipped, encoder).scores([_claim(one) for one in split.kept])
     card = {
-        "temperature": best_temperature(split.kept, scored),
         "recipe": _recipe(options)._asdict(),
         "schedule": schedule._asdict(),
         "pairs": _described(split),
         "loss": curve,
+        "learning": areas,
         "date": options.date.isoformat(),
         "device": device,
         "minutes": round((datetime.now(UTC) - started).total_seconds() / 60, 1),
     }
-    (options.to / "judge.json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
+    _write_card(options.to, {"scaling": _scalings(options.to, split.kept), **card})
+
+
+def _calibrate(options: argparse.Namespace) -> None:
+    """The scaling of weights that are there already, on the pairs that training kept back."""
+    card = json.loads((options.to / "judge.json").read_text(encoding="utf-8"))
+    _write_card(options.to, {**card, "scaling": _scalings(options.to, _split(options).kept)})
+
+
+def _scalings(folder: Path, kept: Sequence[Example]) -> dict[str, Any]:
+    """Of statements and of answers, for the weights as they are shipped: rounded."""
+    from pipelines.models.judges.network import JudgeNetwork
+    from pipelines.models.judges.reader import JudgeReader
+    from pipelines.models.judges.weights import load_weights
+
+    encoder = encoder_folder()
+    shipped = JudgeNetwork.from_folder(encoder)
+    load_weights(shipped, folder)
+    reader = JudgeReader(shipped, encoder)
+    found: dict[str, Any] = {}
+    for kind, makes in _CALIBRATED_ON.items():
+        pairs = list(dict.fromkeys(pair for pair in kept if pair.make in makes))
+        scaling = best_scaling(pairs, reader.scores(Suite(kind, pairs).claims()))
+        found[kind] = {**scaling._asdict(), "pairs": len(pairs)}
+    return found
+
+
+def _write_card(folder: Path, card: dict[str, Any]) -> None:
+    (folder / "judge.json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
 
 
 def _report(options: argparse.Namespace) -> None:
-    trained = (options.judge / "judge.json").is_file()
-    judges: list[JudgeModel] = [TrainedJudge(options.judge)] if trained else []
-    simple = (SimilarityJudge(EmbeddedEmbedder()), OverlapJudge())
-    even = [pair for suite in suites(_files(options), 0) for pair in suite.examples]
+    measured_on = list(suites(_files(options), 1, options.chinese))
+    fitted_on = [suite for suite in suites(_files(options), 0) if suite.name in _FOR_CURVES]
+    even = [claim for suite in fitted_on for claim in suite.claims()]
+    right = [pair.label == "supported" for suite in fitted_on for pair in suite.examples]
     curves: dict[str, dict[str, float]] = {}
-    for judge in simple:
-        numbers = judge.numbers([_claim(pair) for pair in even])
-        offset, slope = fitted_curve(numbers, [pair.label == "supported" for pair in even])
+    for judge in (SimilarityJudge(EmbeddedEmbedder()), OverlapJudge()):
+        offset, slope = fitted_curve(judge.numbers(even), right)
         curves[judge.name] = {"offset": offset, "slope": slope}
     content: dict[str, Any] = {"curves": curves, "date": options.date.isoformat()}
     _write(content)
     calibration.cache_clear()
-    judges += [SimilarityJudge(EmbeddedEmbedder()), OverlapJudge()]
-    content["quality"] = {judge.name: _measured(judge, options) for judge in judges}
+    judges: list[JudgeModel] = [SimilarityJudge(EmbeddedEmbedder()), OverlapJudge()]
+    if (options.judge / "judge.json").is_file():
+        judges.insert(0, TrainedJudge(options.judge))
+    quality: dict[str, Any] = {}
+    for judge in judges:
+        quality[judge.name] = {suite.name: _measured(judge, suite) for suite in measured_on}
+    if options.every:
+        quality[EMBEDDED_NAME] = asyncio.run(_zero_shot(measured_on, options.every))
+    content["quality"] = quality
+    content["shortcuts"] = {suite.name: shortcut_areas(suite.examples) for suite in measured_on}
     _write(content)
     print(json.dumps(content, indent=2))
 
 
-def _measured(judge: JudgeModel, options: argparse.Namespace) -> dict[str, Any]:
-    def said(examples: Sequence[Example]) -> Probabilities:
-        return np.asarray(judge.read([_claim(one) for one in examples]), dtype=np.float64)
+def _measured(judge: JudgeModel, suite: Suite) -> dict[str, Any]:
+    return measure(suite, np.asarray(judge.settle(suite.claims()), dtype=np.float64))
 
-    return {suite.name: measure(suite, said) for suite in suites(_files(options), 1)}
+
+async def _zero_shot(measured_on: Sequence[Suite], every: int) -> dict[str, Any]:
+    """The embedded language model on every n-th example, in English, asked for yes or no."""
+    from pipelines.models.embedded import EmbeddedModel
+
+    model = EmbeddedModel()
+    found: dict[str, Any] = {}
+    try:
+        for suite in measured_on:
+            if suite.name.endswith("_zh"):
+                continue
+            some = suite._replace(examples=suite.examples[::every], three_way=False)
+            found[suite.name] = measure(some, await said_by(model, some.claims()))
+            print(f"asked about {suite.name}", file=sys.stderr, flush=True)
+    finally:
+        await model.aclose()
+    return found
 
 
 def _write(content: dict[str, Any]) -> None:
     _CALIBRATION.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-
-
-def _claim(example: Example) -> Claim:
-    return Claim(
-        statement=example.statement, evidence=(example.evidence,), question=example.question
-    )
 
 
 def _split(options: argparse.Namespace) -> Split:
@@ -163,7 +238,7 @@ def _described(split: Split) -> dict[str, Any]:
         areas[f"words of the {side} alone"] = statement_alone(split.training, split.kept, side)
     return {
         "trained on": len(split.training),
-        "kept for the temperature": len(split.kept),
+        "kept back": len(split.kept),
         "labels": dict(Counter(pair.label for pair in split.training).most_common()),
         "makes": dict(Counter(pair.make for pair in split.training).most_common()),
         "areas under the curve of shortcuts": areas,
@@ -192,11 +267,24 @@ def _parser() -> argparse.ArgumentParser:
     pairs.add_argument("--to", type=Path, required=True)
     pairs.set_defaults(run=_pairs)
     fit = commands.add_parser("fit", parents=[data], help="train the judge; uses a GPU if any")
-    fit.add_argument("--steps", type=int, default=2400)
+    fit.add_argument("--steps", type=int, default=3200)
     fit.add_argument("--to", type=Path, default=WEIGHTS)
     fit.set_defaults(run=_fit)
+    again = commands.add_parser("calibrate", parents=[data], help="scale the judge's scores anew")
+    again.add_argument("--to", type=Path, default=WEIGHTS)
+    again.set_defaults(run=_calibrate)
     report = commands.add_parser("report", parents=[data], help="measure it beside its rivals")
     report.add_argument("--judge", type=Path, default=WEIGHTS)
+    report.add_argument(
+        "--chinese", type=Path, metavar="FILE", help="the articles in Chinese (XQuAD)"
+    )
+    report.add_argument(
+        "--every",
+        type=int,
+        default=0,
+        metavar="N",
+        help="also ask the embedded language model about every n-th example",
+    )
     report.set_defaults(run=_report)
     return parser
 

@@ -4,38 +4,50 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from math import log
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pipelines.models.judges.reader import Scores, settle
-from pipelines.training.examples import LABELS, Example
+from pipelines.models.judges.reader import Scaling, Scores
+from pipelines.training.examples import Example
 
-__all__ = ["best_temperature", "fitted_curve"]
+__all__ = ["best_scaling", "fitted_curve"]
 
 _TEMPERATURES = [round(0.5 + 0.05 * step, 2) for step in range(71)]
+_OFFSETS = [round(0.05 * step, 2) for step in range(-60, 61)]
+_ROUNDS = 4
 _LEAST = 1e-6
+_NO_WINDOW = -1e9
 
 
-def best_temperature(examples: Sequence[Example], scored: Sequence[Sequence[Scores]]) -> float:
-    """The temperature under which the labels are most probable, in [0.5, 4].
+def best_scaling(examples: Sequence[Example], scored: Sequence[Sequence[Scores]]) -> Scaling:
+    """Temperature and offsets under which it is most probable what is supported and what is not.
 
-    Every make of pair weighs the same, however many there are of it.
+    Temperatures in [0.5, 4], offsets of the first two labels in [-3, 3], that of the third 0. Every
+    make of pair weighs the same, however many there are of it.
     """
+    scores = _padded(scored)
     counts = Counter(example.make for example in examples)
+    weights = np.array([1 / counts[example.make] for example in examples])
+    right = np.array([example.label == "supported" for example in examples])
 
-    def surprise(temperature: float) -> float:
-        total = 0.0
-        for example, windows in zip(examples, scored, strict=True):
-            reading = settle(windows, temperature)
-            if example.label == "unsupported":
-                share = reading.contradicted + reading.not_enough
-            else:
-                share = reading[LABELS.index(example.label)]
-            total -= log(max(share, _LEAST)) / counts[example.make]
-        return total
+    def surprise(scaling: Scaling) -> float:
+        supported = _supported(scores, scaling)
+        shares = np.where(right, supported, 1 - supported)
+        return float((weights * -np.log(np.maximum(shares, _LEAST))).sum())
 
-    return min(_TEMPERATURES, key=surprise)
+    best = Scaling()
+    for _ in range(_ROUNDS):
+        supported, contradicted, rest = best.offsets
+        best = min((best._replace(temperature=t) for t in _TEMPERATURES), key=surprise)
+        supported = min(
+            _OFFSETS, key=lambda b: surprise(best._replace(offsets=(b, contradicted, rest)))
+        )
+        contradicted = min(
+            _OFFSETS, key=lambda b: surprise(best._replace(offsets=(supported, b, rest)))
+        )
+        best = best._replace(offsets=(supported, contradicted, rest))
+    return best
 
 
 def fitted_curve(numbers: Sequence[float], right: Sequence[bool]) -> tuple[float, float]:
@@ -46,3 +58,17 @@ def fitted_curve(numbers: Sequence[float], right: Sequence[bool]) -> tuple[float
     model.fit(np.asarray(numbers).reshape(-1, 1), np.asarray(right))
     offset, slope = np.ravel(model.intercept_), np.ravel(model.coef_)
     return round(float(offset[0]), 4), round(float(slope[0]), 4)
+
+
+def _padded(scored: Sequence[Sequence[Scores]]) -> NDArray[np.float64]:
+    """Scores as an array of shape [examples, windows, 3]; missing windows settle nothing."""
+    most = max(1, *(len(windows) for windows in scored))
+    nothing = (_NO_WINDOW, _NO_WINDOW, 0.0)
+    return np.array([[*w, *[nothing] * (most - len(w))] for w in scored], dtype=np.float64)
+
+
+def _supported(scores: NDArray[np.float64], scaling: Scaling) -> NDArray[np.float64]:
+    """P(supported) as `settle` of the reader has it, for many examples at once."""
+    scaled = scores / scaling.temperature + np.array(scaling.offsets)
+    powers = np.exp(scaled - scaled.max(-1, keepdims=True))
+    return (powers[..., 0] / powers.sum(-1)).max(1)

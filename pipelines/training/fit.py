@@ -34,7 +34,7 @@ class Schedule(NamedTuple):
 
     steps: int = 2500
     batch: int = 32
-    rate: float = 1e-4
+    rate: float = 2e-4
     head_rate: float = 1e-3
     warmup: float = 0.06
     weight_decay: float = 0.01

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from random import Random
 
 from pipelines.training.examples import Example, Label
-from pipelines.training.rewrites import claims_in, named, rewritten
+from pipelines.training.rewrites import asked_about, claims_in, is_person, named, rewritten, told_of
 from pipelines.training.swaps import Names, Swap, swapped
 from pipelines.training.texts import Text
 
@@ -38,6 +38,7 @@ def examples_of(
         yield from maker.with_more(sentence)
         yield from maker.merged(sentence)
         yield from maker.by_the_way(sentence)
+        yield from maker.of_another()
 
 
 class _Maker:
@@ -73,8 +74,8 @@ class _Maker:
         """One piece of evidence, three labels: the statement is borne out, contradicted, or new."""
         context = self._context(sentence)
         yield self._example(self._worded(sentence), context, "supported", "statement")
-        for _ in range(2):
-            change = self._changed(sentence)
+        for times in (1, self._random.randint(1, 3)):
+            change = self._changed(sentence, times)
             if change is None:
                 continue
             statement = self._worded_apart(change.text, sentence)
@@ -127,6 +128,36 @@ class _Maker:
                 )
             yield self._example(claim, self._context(None), "not_enough", "claim")
 
+    def of_another(self) -> Iterator[Example]:
+        """What is told of somebody else, said of this text's subject: made up, but in its style."""
+        told = self._told_of_another()
+        if told is None:
+            return
+        whole = self._text.sentences
+        yield self._example(self._reworded(told), " ".join(whole), "unsupported", "another")
+        at = self._random.randint(0, len(whole))
+        with_it = " ".join((*whole[:at], told, *whole[at:]))
+        yield self._example(self._reworded(told), with_it, "supported", "another")
+
+    def _told_of_another(self) -> str | None:
+        """Of some foreign sentences the one that has most words in common with this text."""
+        if not is_person(self._text.title):
+            return None
+        there = set(re.findall(r"\w+", " ".join(self._text.sentences).lower()))
+        found: list[tuple[float, str]] = []
+        people = [one for one in self._others if one.sentences and is_person(one.title)]
+        for other in self._random.sample(people, min(12, len(people))):
+            if other.group == self._text.group:
+                continue
+            told = told_of(self._random.choice(other.sentences), other.title, self._text.title)
+            if told is not None:
+                words = re.findall(r"\w+", told.lower())
+                found.append((sum(word in there for word in words) / len(words), told))
+        return max(found)[1] if found else None
+
+    def _reworded(self, sentence: str) -> str:
+        return rewritten(sentence, self._random, 3)
+
     def _worded(self, sentence: str) -> str:
         return rewritten(named(sentence, self._text.title), self._random, 3)
 
@@ -141,19 +172,27 @@ class _Maker:
         # The change was in what the subject's name has taken the place of.
         return None
 
-    def _changed(self, sentence: str) -> Swap | None:
-        return swapped(sentence, self._text, self._names, self._random)
+    def _changed(self, sentence: str, times: int = 1) -> Swap | None:
+        """`sentence` after up to `times` changes."""
+        change = None
+        for _ in range(times):
+            one = swapped(sentence, self._text, self._names, self._random)
+            if one is not None:
+                change, sentence = one, one.text
+        return change
 
     def _context(self, sentence: str | None) -> str:
-        """One to five sentences around the place; `sentence` stands at it, or nothing."""
+        """Sentences around the place, or the whole text; `sentence` stands there, or nothing."""
         random = self._random
-        before, after = random.randint(0, 2), random.randint(0, 2)
+        whole = random.random() < 0.25
+        before, after = (99, 99) if whole else (random.randint(0, 2), random.randint(0, 2))
         sentences = self._text.sentences
         around = [*sentences[max(0, self._at - before) : self._at]]
         if sentence is not None:
             around.append(sentence)
         around += sentences[self._at + 1 : self._at + 1 + after]
-        if random.random() < 0.25 or not around:
+        strangers = random.randint(0, 8) if whole else int(random.random() < 0.25 or not around)
+        for _ in range(strangers):
             around.insert(random.randint(0, len(around)), self._foreign())
         # Passages of a library carry a title more often than not.
         title = f"{self._text.title}: " if self._text.title and random.random() < 0.6 else ""
@@ -162,7 +201,7 @@ class _Maker:
     def _foreign(self) -> str:
         for _ in range(6):
             other = self._random.choice(self._others)
-            if other.name != self._text.name and other.sentences:
+            if other.group != self._text.group and other.sentences:
                 return self._random.choice(other.sentences)
         return "Nothing else is known about it."
 
@@ -183,6 +222,11 @@ class _Maker:
         return f"{first[:-1]}, and {second}"
 
     def _example(self, statement: str, evidence: str, label: Label, make: str) -> Example:
+        asked = asked_about(statement) if self._random.random() < 0.15 else None
         return Example(
-            evidence=evidence, statement=statement, label=label, make=make, group=self._text.name
+            evidence=evidence,
+            statement=asked or statement,
+            label=label,
+            make=make,
+            group=self._text.group,
         )

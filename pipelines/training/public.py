@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from random import Random
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -24,7 +25,10 @@ __all__ = [
     "biographies",
     "biography_pairs",
     "biography_texts",
+    "facts",
+    "facts_pairs",
     "facts_texts",
+    "retold_texts",
     "stance_pairs",
     "stances",
     "unusable",
@@ -52,6 +56,7 @@ class Biography(_Record):
     gpt3_sentences: tuple[str, ...]
     annotation: tuple[str, ...]
     wiki_bio_text: str
+    gpt3_text_samples: tuple[str, ...] = ()
 
 
 class StanceRecord(_Record):
@@ -62,8 +67,11 @@ class StanceRecord(_Record):
     stance: str
 
 
-class _Facts(_Record):
+class Facts(_Record):
+    """A question to be answered yes (True) or no, and what settles it."""
+
     question: str
+    answer: bool
     facts: tuple[str, ...]
 
 
@@ -75,8 +83,21 @@ def biographies(path: Path, half: Half) -> list[Biography]:
 def biography_texts(records: Sequence[Biography]) -> Iterator[Text]:
     """Their articles."""
     for record in records:
-        name = record.concept.title()
-        yield text_of(f"wikibio-{record.concept}", name, record.wiki_bio_text)
+        yield text_of(f"wikibio-{record.concept}", _name(record), record.wiki_bio_text)
+
+
+def retold_texts(records: Sequence[Biography], random: Random, each: int) -> Iterator[Text]:
+    """What GPT-3 wrote when asked again, `each` of a record: texts in the style to be judged."""
+    for record in records:
+        samples = random.sample(record.gpt3_text_samples, min(each, len(record.gpt3_text_samples)))
+        for number, sample in enumerate(samples):
+            name = f"wikibio-{record.concept}"
+            yield text_of(f"{name}-{number}", _name(record), sample, name)
+
+
+def _name(record: Biography) -> str:
+    """The name without what tells it from others of that name, which stands in "-lrb-"."""
+    return record.concept.partition(" -lrb-")[0].title()
 
 
 def biography_pairs(records: Sequence[Biography]) -> Iterator[Example]:
@@ -109,10 +130,38 @@ def stance_pairs(records: Sequence[StanceRecord]) -> Iterator[Example]:
         )
 
 
-def facts_texts(path: Path, half: Half) -> Iterator[Text]:
-    """Half of a file of questions with facts; the facts of a question are taken for a text."""
-    for number, record in enumerate(read_records(path, _Facts, unusable)[half::2]):
-        yield text_of(f"facts-{number}", "", " ".join(_closed(fact) for fact in record.facts))
+def facts(path: Path, half: Half) -> list[Facts]:
+    """Half of a file in the form of StrategyQA: questions with facts."""
+    return [one for one in read_records(path, Facts, unusable)[half::2] if one.facts]
+
+
+def facts_texts(records: Sequence[Facts]) -> Iterator[Text]:
+    """The facts of a question, taken for a text."""
+    for number, record in enumerate(records):
+        yield text_of(f"facts-{number}", "", _joined(record.facts))
+
+
+def facts_pairs(records: Sequence[Facts], random: Random) -> Iterator[Example]:
+    """Every question against its facts, which say yes or no, and against those of another."""
+    for number, record in enumerate(records):
+        foreign = random.choice(records)
+        labelled: list[tuple[Label, Facts]] = [
+            ("supported" if record.answer else "contradicted", record)
+        ]
+        if foreign is not record and random.random() < 0.5:
+            labelled.append(("not_enough", foreign))
+        for label, told in labelled:
+            yield Example(
+                evidence=_joined(told.facts),
+                statement=record.question,
+                label=label,
+                make="facts",
+                group=f"facts-{number}",
+            )
+
+
+def _joined(told: Sequence[str]) -> str:
+    return " ".join(_closed(fact) for fact in told if fact.strip())
 
 
 def _closed(fact: str) -> str:

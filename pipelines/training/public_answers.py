@@ -22,6 +22,7 @@ __all__ = [
     "article_pairs",
     "article_questions",
     "article_texts",
+    "other_answer_pairs",
     "qa_pairs",
     "qa_records",
     "qa_texts",
@@ -81,6 +82,40 @@ def qa_pairs(records: Sequence[QaRecord], names: Names, random: Random) -> Itera
         if other is not record:
             lacking = pair(record.right_answer, "not_enough", "qa-foreign")
             yield lacking.model_copy(update={"evidence": other.knowledge})
+
+
+def other_answer_pairs(path: Path, half: Half) -> Iterator[Example]:
+    """Half of the questions of a file in SQuAD's form, in any language: the right answer, and the
+
+    right answer to another question about the same paragraph.
+    """
+    asked = [
+        (one, paragraph)
+        for article in load_articles(path)
+        for paragraph in article.paragraphs
+        for one in paragraph.qas
+    ]
+    for number, (one, paragraph) in list(enumerate(asked))[half::2]:
+        right = one.answers[0].text
+        other = next(
+            (q.answers[0].text for q in paragraph.qas if not _overlap(q.answers[0].text, right)), ""
+        )
+        if not other:
+            continue
+        answers: Labelled[str] = ((right, "supported"), (other, "contradicted"))
+        for answer, label in answers:
+            yield Example(
+                evidence=paragraph.context,
+                statement=answer,
+                label=label,
+                make="other answer",
+                group=f"question-{number}",
+                question=one.question,
+            )
+
+
+def _overlap(one: str, other: str) -> bool:
+    return one.casefold() in other.casefold() or other.casefold() in one.casefold()
 
 
 def article_texts(path: Path) -> Iterator[Text]:

@@ -15,7 +15,10 @@ from pipelines.training.public import (
     biographies,
     biography_pairs,
     biography_texts,
+    facts,
+    facts_pairs,
     facts_texts,
+    retold_texts,
     stance_pairs,
     stances,
 )
@@ -49,10 +52,14 @@ class Files(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """Rounds of generating over all texts, how often labelled public pairs are repeated, a seed."""
+    """Rounds of generating over all texts, how often labelled public pairs are repeated, texts of
 
-    rounds: int = 4
-    repeats: int = 3
+    every biography that are retold in a round, and a seed.
+    """
+
+    rounds: int = 3
+    repeats: int = 5
+    retold: int = 2
     seed: int = 7
     without: tuple[str, ...] = ()
     """Makes of public pairs that are left out, to see what they are worth."""
@@ -65,8 +72,11 @@ def build(files: Files, recipe: Recipe) -> list[Example]:
     names = Names()
     names.learn(texts)
     generated: list[Example] = []
+    retold = biographies(files.biographies, 0) if files.biographies else []
     for _ in range(recipe.rounds):
-        for text in texts:
+        more = list(retold_texts(retold, random, recipe.retold))
+        names.learn(more)
+        for text in (*texts, *more):
             generated += examples_of(text, texts, names, random)
     found = balanced(generated, random)
     for _ in range(recipe.repeats):
@@ -89,7 +99,7 @@ def _texts(files: Files) -> Iterator[Text]:
     if files.qa:
         yield from _usable(list(qa_texts(qa_records(files.qa, 0))))
     if files.facts:
-        yield from _usable(list(facts_texts(files.facts, 0)))
+        yield from _usable(list(facts_texts(facts(files.facts, 0))))
 
 
 def _usable(texts: Sequence[Text]) -> list[Text]:
@@ -105,6 +115,8 @@ def _labelled(files: Files, names: Names, random: Random) -> Iterator[Example]:
         yield from biography_pairs(biographies(files.biographies, 0))
     if files.stances:
         yield from stance_pairs(stances(files.stances, 0))
+    if files.facts:
+        yield from facts_pairs(facts(files.facts, 0), random)
     if files.articles:
         yield from article_pairs(files.articles, 0, names, random)
         yield from same_pairs(list(article_questions(files.articles, 0)), names, random)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pipelines.calibrate.curves import auroc
 from pipelines.training.examples import LABELS, Example
 
-__all__ = ["Scorer", "binary", "calibration_error", "three_way"]
+__all__ = ["Scorer", "binary", "calibration_error", "reliability", "three_way"]
 
 Probabilities = NDArray[np.float64]
 Scorer = Callable[[Sequence[Example]], Probabilities]
@@ -20,13 +20,18 @@ Scorer = Callable[[Sequence[Example]], Probabilities]
 
 
 def binary(examples: Sequence[Example], probabilities: Probabilities) -> dict[str, Any]:
-    """Supported against the rest: area under the ROC curve, calibration, base rate."""
-    right = [example.label == "supported" for example in examples]
+    """Supported against the rest: area under the ROC curve, calibration, base rate.
+
+    `right` counts the examples on the right side of P(supported) = 0.5.
+    """
+    truth = [example.label == "supported" for example in examples]
+    agreed = int(((probabilities[:, 0] > 0.5) == np.asarray(truth)).sum())
     return {
-        "examples": len(right),
-        "supported": round(sum(right) / len(right), 4),
-        "auroc": round(auroc(list(map(float, probabilities[:, 0])), right), 4),
-        "ece": round(calibration_error(probabilities[:, 0], right), 4),
+        "examples": len(truth),
+        "supported": round(sum(truth) / len(truth), 4),
+        "right": agreed,
+        "auroc": round(auroc(list(map(float, probabilities[:, 0])), truth), 4),
+        "ece": round(calibration_error(probabilities[:, 0], truth), 4),
     }
 
 
@@ -53,12 +58,25 @@ def three_way(examples: Sequence[Example], probabilities: Probabilities) -> dict
 
 def calibration_error(probabilities: Probabilities, right: Sequence[bool], bins: int = 10) -> float:
     """Expected calibration error over `bins` bins of equal width, in [0, 1]."""
+    return sum(
+        abs(said - true) * count / len(right)
+        for said, true, count in reliability(probabilities, right, bins)
+    )
+
+
+def reliability(
+    probabilities: Probabilities, right: Sequence[bool], bins: int = 10
+) -> list[tuple[float, float, int]]:
+    """The reliability diagram: what was said, what is true and how many, of every bin in use.
+
+    The first two are a mean probability and a share, both in [0, 1].
+    """
     truth = np.asarray(right, dtype=float)
     places = np.minimum((probabilities * bins).astype(int), bins - 1)
-    error = 0.0
+    found: list[tuple[float, float, int]] = []
     for place in range(bins):
         inside = places == place
         if inside.any():
-            gap = abs(probabilities[inside].mean() - truth[inside].mean())
-            error += gap * inside.mean()
-    return float(error)
+            said, true = float(probabilities[inside].mean()), float(truth[inside].mean())
+            found.append((said, true, int(inside.sum())))
+    return found

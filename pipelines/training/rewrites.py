@@ -8,7 +8,7 @@ from random import Random
 
 from pipelines.training.words import said_otherwise
 
-__all__ = ["REWRITES", "claims_in", "named", "rewritten"]
+__all__ = ["REWRITES", "asked_about", "claims_in", "is_person", "named", "rewritten", "told_of"]
 
 _WORDS = [
     "one",
@@ -24,6 +24,7 @@ _WORDS = [
     "eleven",
     "twelve",
 ]
+_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 _YEAR = r"\d{3,4}"
 _LEADING = re.compile(
     r"^((?:In|On|During|At|After|Before|From|By|Since|Until) [^,]{3,40}), (\w.*)$"
@@ -37,6 +38,12 @@ _PASSIVE = re.compile(
     r"|developed|created|published|produced|opened|led) by ([A-Z][^,.;]{2,50}?)( in \d{4})?\.$"
 )
 _PERSON = re.compile(r"(?:[A-Z][\w.'’-]+ ){1,3}[A-Z][\w.'’-]+")
+_SMALL = ("The", "A", "An", "This", "These", "His", "Her", "Its", "Their", "Some", "Many", "Most")
+_PLAIN = re.compile(
+    r"^((?:The |A |An |Its |His |Her )?[A-Z\d][\w.'’-]*"
+    r"(?: (?!is |was |are |were |has |had )[\w.'’-]+){0,6})"
+    r" (is|was|are|were|has|had|can|could|will|would) ([^;:]{3,})[.]$"
+)
 _ACTIVE = {"written": "wrote", "built": "built", "led": "led"}
 
 
@@ -53,13 +60,17 @@ def named(sentence: str, title: str) -> str:
     if found is None or not title:
         return sentence
     # Of a thing nobody says "he", and what "it" is in a life nobody knows.
-    person = _PERSON.fullmatch(title) is not None
-    if person == (found[1] in ("It", "Its")):
+    if is_person(title) == (found[1] in ("It", "Its")):
         return sentence
     possessive = found[1] in ("His", "Its") or (
         found[1] == "Her" and not re.match(r"Her (is|was)\b", sentence)
     )
     return f"{title}{chr(39) + 's' if possessive else ''}{sentence[found.end() :]}"
+
+
+def is_person(title: str) -> bool:
+    """Whether `title` looks like a person's name: two to four capitalised words."""
+    return _PERSON.fullmatch(title) is not None
 
 
 def claims_in(sentence: str, title: str) -> list[str]:
@@ -80,6 +91,29 @@ def claims_in(sentence: str, title: str) -> list[str]:
     if apposed is not None:
         claims.append(f"{apposed[1].strip()} was {apposed[2]}.")
     return [named(claim, title) for claim in claims]
+
+
+def told_of(sentence: str, subject: str, other: str) -> str | None:
+    """`sentence`, which is about `subject`, said of `other`; None where it names no `subject`."""
+    whole = named(sentence, subject)
+    last = re.escape(subject.split()[-1])
+    names = rf"\b(?:{re.escape(subject)}|(?:[A-Z][\w.'-]+ ){{0,3}}{last})\b"
+    told = re.sub(names, other, whole, count=1)
+    if told == whole:
+        return None
+    # Later on in the sentence the last name does.
+    return re.sub(rf"\b{last}\b", other.split()[-1], told)
+
+
+def asked_about(statement: str) -> str | None:
+    """`statement` as a question to answer yes or no; None where its verb is not a plain one."""
+    found = _PLAIN.match(statement)
+    if found is None:
+        return None
+    subject, verb, rest = found.groups()
+    if (first := subject.split()[0]) in _SMALL:
+        subject = first.lower() + subject[len(first) :]
+    return f"{verb.capitalize()} {subject} {rest}?"
 
 
 def _without_aside(sentence: str, random: Random) -> str | None:
@@ -122,7 +156,7 @@ def _numbers(sentence: str, random: Random) -> str | None:
     pattern, change = random.choice(
         [
             (r"\b(" + "|".join(_WORDS[1:]) + r")\b", digits),
-            (r"\b([2-9]|1[0-2])\b(?![.,:]\d)", words),
+            (r"(?<![.:,\d] )\b([2-9]|1[0-2])\b(?![.,:]\d| (?:" + _MONTHS + r"))", words),
         ]
     )
     changed = re.sub(pattern, change, sentence, count=1)

@@ -1,81 +1,158 @@
-"""What a judge is measured on: odd-numbered records of public files, and texts with made errors."""
+"""What a judge is measured on: odd-numbered public records, and our own hand-made errors."""
 
 from __future__ import annotations
 
+import csv
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from pipelines.calibrate.curves import auroc
-from pipelines.training.examples import Example
+from pipelines.models.base import Claim
+from pipelines.training.examples import Example, Label
 from pipelines.training.public import (
     Half,
     biographies,
     biography_pairs,
+    facts,
+    facts_pairs,
     stance_pairs,
     stances,
 )
 from pipelines.training.public_answers import (
     article_pairs,
+    article_questions,
     article_texts,
+    other_answer_pairs,
     qa_pairs,
     qa_records,
     qa_texts,
+    same_pairs,
 )
 from pipelines.training.recipe import Files
-from pipelines.training.report import Probabilities, Scorer, binary, three_way
+from pipelines.training.report import Probabilities, binary, reliability, three_way
 from pipelines.training.swaps import Names
+from pipelines.training.texts import article_body
+from pipelines.types import Language
 
-__all__ = ["Suite", "equal_length_auroc", "measure", "suites"]
+__all__ = ["STATEMENTS", "Suite", "equal_length_auroc", "measure", "statement_pairs", "suites"]
+
+_SAMPLES = Path(__file__).parents[2] / "sample_data"
+
+STATEMENTS = _SAMPLES / "statements.csv"
+"""Statements about articles of the sample library, true ones, wrong ones and others, by hand."""
 
 
 class Suite(NamedTuple):
-    """Pairs of one make. `three_way` says that contradiction and gap are told apart in them."""
+    """Pairs of one make. `three_way` says that contradiction and gap are told apart in them.
+
+    `relation` "same" stands for two answers to a question, held against each other.
+    """
 
     name: str
     examples: list[Example]
     three_way: bool = False
+    relation: Literal["support", "same"] = "support"
+
+    def claims(self) -> list[Claim]:
+        """What a judge is asked."""
+        return [_claim(example, self.relation) for example in self.examples]
 
 
-def suites(files: Files, half: Half) -> Iterator[Suite]:
-    """Every suite for which there is a file; half 1 is the one to report on."""
+def suites(files: Files, half: Half, chinese: Path | None = None) -> Iterator[Suite]:
+    """Every suite for which there is a file; half 1 is the one to report on.
+
+    `chinese` is the Chinese version of the articles. Our own statements belong to half 1.
+    """
     if files.biographies:
         pairs = biography_pairs(biographies(files.biographies, half))
         yield Suite("biographies", list(pairs))
     if files.qa:
-        records = qa_records(files.qa, half)
-        names = Names()
-        names.learn(qa_texts(records))
-        pairs = list(qa_pairs(records, names, Random(11)))
-        yield Suite("answers", [one for one in pairs if one.make == "qa"])
-        alike = {one.group for one in pairs if one.make == "qa-span"}
-        right_or_other = [
-            one
-            for one in pairs
-            if one.group in alike
-            and (one.make == "qa-span" or (one.make == "qa" and one.label == "supported"))
-        ]
-        yield Suite("answers of the same kind", right_or_other)
+        yield from _answers(files.qa, half)
     if files.stances:
         yield Suite("stances", list(stance_pairs(stances(files.stances, half))), three_way=True)
+    if files.facts:
+        pairs = list(facts_pairs(facts(files.facts, half), Random(11)))
+        yield Suite("facts", [one for one in pairs if one.label != "not_enough"])
     if files.articles:
-        names = Names()
-        names.learn(article_texts(files.articles))
-        pairs = article_pairs(files.articles, half, names, Random(11))
-        yield Suite("questions on articles", list(pairs), three_way=True)
+        yield from _articles(files.articles, half)
+    if chinese:
+        pairs = list(other_answer_pairs(chinese, half))
+        yield Suite("other_answers_zh", pairs)
+    if half == 1:
+        yield Suite("library", list(statement_pairs("en")), three_way=True)
+        yield Suite("library_zh", list(statement_pairs("zh")), three_way=True)
 
 
-def measure(suite: Suite, scorer: Scorer) -> dict[str, Any]:
-    """What `scorer` reaches on a suite."""
-    said = scorer(suite.examples)
+def _answers(path: Path, half: Half) -> Iterator[Suite]:
+    records = qa_records(path, half)
+    names = Names()
+    names.learn(qa_texts(records))
+    pairs = list(qa_pairs(records, names, Random(11)))
+    yield Suite("answers", [one for one in pairs if one.make == "qa"])
+    alike = {one.group for one in pairs if one.make == "qa-span"}
+    right_or_other = [
+        one
+        for one in pairs
+        if one.group in alike
+        and (one.make == "qa-span" or (one.make == "qa" and one.label == "supported"))
+    ]
+    yield Suite("answers_same_kind", right_or_other)
+
+
+def _articles(path: Path, half: Half) -> Iterator[Suite]:
+    names = Names()
+    names.learn(article_texts(path))
+    pairs = list(article_pairs(path, half, names, Random(11)))
+    yield Suite("articles", pairs, three_way=True)
+    same = list(same_pairs(list(article_questions(path, half)), names, Random(11)))
+    yield Suite("two_answers", same, relation="same")
+    yield Suite("other_answers", list(other_answer_pairs(path, half)))
+
+
+def statement_pairs(language: Language) -> Iterator[Example]:
+    """Our statements, each against its article."""
+    with STATEMENTS.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            if row["language"] == language:
+                article = _SAMPLES / "library" / language / f"{row['article']}.md"
+                yield Example(
+                    evidence=article_body(article),
+                    statement=row["statement"],
+                    label=cast("Label", row["label"]),
+                    make=row["kind"],
+                    group=row["article"],
+                )
+
+
+def measure(suite: Suite, said: Probabilities) -> dict[str, Any]:
+    """What `said`, shape [examples, 3], is worth on a suite."""
     found = binary(suite.examples, said)
+    right = [example.label == "supported" for example in suite.examples]
+    found["reliability"] = [
+        [round(p, 4), round(share, 4), count] for p, share, count in reliability(said[:, 0], right)
+    ]
     if suite.name == "answers":
         found["auroc_equal_length"] = equal_length_auroc(suite.examples, said)
     if suite.three_way:
         found |= three_way(suite.examples, said)
         found["auroc_supported_or_contradicted"] = _supported_or_contradicted(suite, said)
     return found
+
+
+def _claim(example: Example, relation: Literal["support", "same"]) -> Claim:
+    evidence = example.evidence
+    if relation == "same":
+        # Such pairs are written down as they are trained on, the question before the answer.
+        evidence = evidence.removeprefix(example.question).strip()
+    return Claim(
+        statement=example.statement,
+        evidence=(evidence,),
+        question=example.question,
+        relation=relation,
+    )
 
 
 def equal_length_auroc(examples: Sequence[Example], said: Probabilities) -> float:

@@ -9,31 +9,41 @@ from pathlib import Path
 from pipelines.text import split_sentences
 from pipelines.types import Frozen
 
-__all__ = ["Text", "library_texts", "text_of"]
+__all__ = ["Text", "article_body", "library_texts", "text_of"]
 
 _FEWEST_WORDS, _MOST_WORDS = 5, 45
 
 
 class Text(Frozen):
-    """A text about one thing; `name` tells it from all others."""
+    """A text about one thing; `name` tells it from all others.
+
+    Texts of one `group` are about the same thing: their pairs are never parted.
+    """
 
     name: str
     title: str
     sentences: tuple[str, ...]
+    group: str
 
 
-def text_of(name: str, title: str, text: str) -> Text:
+def text_of(name: str, title: str, text: str, group: str = "") -> Text:
     """`text` cut into sentences; what is no whole sentence is left out."""
     found = (" ".join(span.text.split()) for span in split_sentences(text))
-    return Text(name=name, title=title, sentences=tuple(filter(_is_sentence, found)))
+    sentences = tuple(filter(_is_sentence, found))
+    return Text(name=name, title=title, sentences=sentences, group=group or name)
 
 
 def library_texts(folder: Path) -> Iterator[Text]:
     """Every English article of a library folder (Markdown under a front matter with a title)."""
     for path in sorted(folder.glob("*.md")):
-        _, head, body = path.read_text(encoding="utf-8").split("---", 2)
+        head = path.read_text(encoding="utf-8").split("---", 2)[1]
         title = re.search(r"^title:\s*(.+)$", head, re.M)
-        yield text_of(path.stem, title[1].strip() if title else "", body)
+        yield text_of(path.stem, title[1].strip() if title else "", article_body(path))
+
+
+def article_body(path: Path) -> str:
+    """The text of an article of a library folder."""
+    return path.read_text(encoding="utf-8").split("---", 2)[2].strip()
 
 
 def _is_sentence(sentence: str) -> bool:

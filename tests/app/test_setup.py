@@ -15,7 +15,8 @@ from pipelines.libraries import Libraries
 from pipelines.methods import METHODS
 from pipelines.methods.slm.scale import history_of
 from pipelines.retrieval.base import Retriever
-from pipelines.run.spec import ROLES, EvidenceSpec, ModelSpec, RunSpec
+from pipelines.run.defaults import default_models
+from pipelines.run.spec import JUDGES, ROLES, EvidenceSpec, ModelSpec, RunSpec
 from tests.app.playing import WALL, load, open_engine, play, seen
 from tests.app.test_screens import ME, QUESTION, page
 
@@ -90,9 +91,10 @@ def asked(test: AppTest, engine: Engine, question: str = QUESTION) -> RunSpec:
     ("methods", "expected"),
     [
         (["direct", "rag"], ["main"]),
-        (["rowen"], ["main", "verifier"]),
+        (["rowen"], ["main", "verifier", *JUDGES]),
+        (["ever"], ["main", *JUDGES]),
         (["drad"], ["main", "proxy"]),
-        (["slm"], ["main", "judge_1", "judge_2", "judge_3"]),
+        (["slm"], ["main", *JUDGES]),
         (["rowen", "drad", "slm"], list(ROLES)),
     ],
 )
@@ -106,7 +108,7 @@ def test_roles_come_and_go_with_the_ticks(engine: Engine):
     test = ask_page("direct")
     assert roles(test) == ["main"]
     test.checkbox(key="method.rowen").check().run()
-    assert roles(test) == ["main", "verifier"]
+    assert roles(test) == ["main", "verifier", *JUDGES]
     test.selectbox(key="model.verifier").select("Second").run()
     test.checkbox(key="method.rowen").uncheck().run()
     assert roles(test) == ["main"]
@@ -119,7 +121,24 @@ def test_the_models_that_were_chosen_are_those_of_the_run(engine: Engine):
     test.selectbox(key="model.judge_1").select("Second").run()
     test.selectbox(key="model.judge_3").select("Mute").run()
     models = asked(test, engine).models
-    assert models == {"main": EMBEDDED, "judge_1": SERVER, "judge_3": MUTE}
+    similarity = default_models()["judge_2"]
+    assert models == {
+        "main": EMBEDDED,
+        "judge_1": SERVER,
+        "judge_2": similarity,
+        "judge_3": MUTE,
+    }
+
+
+def test_the_judges_that_come_along_judge_until_they_are_taken_away(engine: Engine):
+    test = ask_page("direct", "slm")
+    names = [test.selectbox(key=f"model.{role}").value for role in JUDGES]
+    assert names == ["Veriscope judge", "Similarity (all-MiniLM-L6-v2)", "Word overlap"]
+    test = ask_page("direct", "slm", **{"model.judge_2": None, "model.judge_3": None})
+    assert asked(test, engine).models == {
+        "main": EMBEDDED,
+        "judge_1": default_models()["judge_1"],
+    }
 
 
 def test_a_second_opinion_of_the_main_model_is_called_so(engine: Engine):
@@ -230,7 +249,7 @@ def test_a_method_is_at_hand_again_with_a_model_that_can(engine: Engine):
     test.selectbox(key="model.main").select("Second").run()
     assert not test.checkbox(key="method.rowen").disabled
     assert test.checkbox(key="method.rowen").value is True
-    assert roles(test) == ["main", "verifier"]
+    assert roles(test) == ["main", "verifier", *JUDGES]
 
 
 def test_judges_are_measured_against_earlier_runs_only_when_asked_to(engine: Engine):
@@ -269,5 +288,9 @@ def test_settings_reach_the_run_and_only_where_they_differ(engine: Engine):
 def test_models_that_only_judge_are_offered_as_judges_alone(engine: Engine):
     test = ask_page("rowen", "slm")
     offered = {role: set(test.selectbox(key=f"model.{role}").options) for role in roles(test)}
-    assert offered["judge_1"] - offered["main"] == {"Similarity (all-MiniLM-L6-v2)", "Word overlap"}
+    assert offered["judge_1"] - offered["main"] == {
+        "Veriscope judge",
+        "Similarity (all-MiniLM-L6-v2)",
+        "Word overlap",
+    }
     assert offered["verifier"] == offered["main"]

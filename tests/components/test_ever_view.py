@@ -23,6 +23,7 @@ from tests.pipelines.methods.ever.bench import (
     decided,
     ever_run,
 )
+from tests.pipelines.methods.test_checkers import WEAK, Reader, ever
 
 MENDED = "Ada Brandt was a botanist born in 1931."
 CORRECTED = Part(
@@ -238,3 +239,15 @@ async def test_chinese_throughout():
     page = page_of(outcome, Catalogue("zh"))
     assert page.one(".vs-ever-title").text() == "第 1 句"
     assert page.all(".vs-diff")[0].attributes["lang"] == "zh-CN"
+
+
+async def test_the_page_says_whose_verdicts_they_are(t: Catalogue):
+    assert (
+        "Verdicts by the main model, SmolLM2-135M-Instruct."
+        in page_of(await ever_run(CORRECTED), t).one(".vs-section-sentences").text()
+    )
+    outcome = await ever(WEAK, Reader())
+    page = read(ever_view(view_of(outcome.trace), decided(outcome), settings_of(outcome), t))
+    by = page.one(".vs-section-sentences").text()
+    assert "Verdicts by reader: it reads question and passages" in by
+    assert "Verdicts by the main model" not in by

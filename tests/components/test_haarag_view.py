@@ -179,8 +179,11 @@ async def test_judges_have_a_column_of_their_own(t: Catalogue):
     replies = [DRAFT, {"choice": {"yes": 0.2, "no": 0.7}, "times": 2}]
     changes = {"entailment": "judges", "max_iterations": 1, "rephrase": "off", "tau_r": 0.3}
     outcome = await haarag(replies, FOUND, TABLE, **SETTINGS | changes)
-    first = page(outcome, t, **changes).one(".vs-aligned").one("tbody").all("tr")[0]
+    shown = page(outcome, t, **changes)
+    first = shown.one(".vs-aligned").one("tbody").all("tr")[0]
     assert "0.20 < 0.50" in words(first)
+    (asked,) = {call.model for call in outcome.calls if call.choice is not None}
+    assert f"P(yes) of each sentence by {asked}." in words(shown)
 
 
 async def test_nothing_found_and_failed_searches_are_told(t: Catalogue):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from components import model_view
+from components import judge_quality
 from components.messages import Catalogue
 from components.model_view import model_facts, probe_table
 from pipelines.models.base import Capabilities
 from pipelines.models.probe import Finding, ProbeReport
-from pipelines.run.spec import ModelSpec
+from pipelines.run.spec import BUILT_IN, ModelSpec
 from tests.components.html_tree import read
 
 
@@ -23,16 +23,25 @@ def test_a_model_in_a_few_lines(t: Catalogue):
 
 
 def test_a_judge_says_how_often_it_is_right(t: Catalogue, monkeypatch: pytest.MonkeyPatch):
-    measured = {"biographies": {"auroc": 0.634}, "answers of the same kind": {"auroc": 0.55}}
+    sentences = {"examples": 200, "supported": 0.36, "right": 144, "auroc": 0.634, "ece": 0.04}
+    measured = {"biographies": sentences, "answers_same_kind": {"auroc": 0.55}}
     monkeypatch.setattr(
-        model_view, "calibration", lambda name: {"quality": {"Word overlap": measured}}
+        judge_quality, "calibration", lambda name: {"quality": {"Word overlap": measured}}
     )
     can = Capabilities(languages=frozenset({"en", "zh"}), writes=False)
-    page = read(model_facts(ModelSpec(kind="judge", name="Word overlap"), can, t))
+    overlap = next(spec for spec in BUILT_IN if spec.model == "overlap")
+    page = read(model_facts(overlap, can, t))
     assert "judges and does not write" in page.text()
-    assert "0.63 for sentences of biographies" in page.text()
+    # Always saying "not supported" is right about 64 of 100.
+    assert "right about 144 of 200 sentences" in page.text()
+    assert "(always saying the more frequent: 128)" in page.text()
+    assert "0.63 for these, 0.55 for right answers" in page.text()
+    assert "It was fitted on English only." in page.text()
     other = read(model_facts(ModelSpec(kind="judge", name="Unmeasured"), can, t))
     assert "ROC" not in other.text()
+    # A model of one's own that is called the same is another.
+    same = read(model_facts(ModelSpec(kind="openai", name="Word overlap"), can, t))
+    assert "ROC" not in same.text()
 
 
 def test_every_finding_is_a_sentence(t: Catalogue):

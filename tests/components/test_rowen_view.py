@@ -26,6 +26,8 @@ from tests.pipelines.methods.rowen.bench import (
     Speaker,
     rowen,
 )
+from tests.pipelines.methods.test_checkers import Reader
+from tests.pipelines.methods.test_checkers import rowen as compared
 
 ALL = range(6)
 
@@ -318,3 +320,12 @@ async def test_foreign_text_stays_text(text: str, t: Catalogue):
     assert names & {"script", "img", "svg", "style", "iframe", "object", "link", "b"} == set()
     for node in root.walk():
         assert not [name for name in node.attributes if name.startswith("on")]
+
+
+async def test_the_page_says_who_compared_the_answers(t: Catalogue):
+    shown = page(await rowen(other(), variant="cm", k=1), t, variant="cm")
+    assert "Answers compared by the main model, SmolLM2-135M-Instruct." in shown.text()
+    weak = ENGLISH.model_copy(update={"judges": False})
+    judged = page(await compared(weak, Reader()), t)
+    assert "Answers compared by reader." in judged.text()
+    assert "The judge compared the two answers." in judged.text()

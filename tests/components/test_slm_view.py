@@ -9,9 +9,8 @@ import pytest
 from components.messages import Catalogue
 from components.slm_matrix import signed
 from components.slm_view import slm_view
-from pipelines.calibration import calibration
 from pipelines.errors import UnreachableError
-from pipelines.methods.slm.scale import shipped_thresholds
+from pipelines.methods.slm.scale import shipped_panel, shipped_thresholds
 from pipelines.models.base import Capabilities
 from pipelines.run.events import Judged, RunCancelled, SpanStarted
 from pipelines.run.view import RunView, fold
@@ -213,23 +212,24 @@ async def test_when_everything_failed_it_says_what_and_offers_a_retry(t: Catalog
 async def test_a_judge_measured_beforehand_tells_how_good_it_is(t: Catalogue):
     outcome = await check(JudgeModel(EMBEDDED, says(0.2, 0.1)))
     page = after(outcome, t)
-    report = calibration("slm")["report"]["reported"]
+    report = shipped_panel([EMBEDDED])["report"]
     card = page.one(".vs-slm-judge").text()
     assert f"on {report['answers']} other answers" in card
     assert f"correct for {100 * report['verdicts']['f1']['accuracy']:.0f} %" in card
     assert f"in {100 * report['auroc']['harmonic']:.0f} % of all pairs" in card
     assert "It has no history of its own yet." in card
-    limit = shipped_thresholds()["f1"]["phi"]["harmonic"]
+    limit = shipped_thresholds([EMBEDDED])["f1"]["phi"]["harmonic"]
     assert f"{limit:.2f}" in page.one(".vs-slm-chosen").text()
     assert "gave the best F1" in page.one(".vs-section-decision").text()
 
 
 async def test_a_judge_never_measured_says_so(t: Catalogue):
     page = after(await two_judges(), t)
-    (first, _) = page.all(".vs-slm-judge")
+    (first, _, together) = page.all(".vs-slm-judge")
     assert "first judge" in first.text()
     assert "Nothing is known of what this judge usually says." in first.text()
-    assert "How often this judge is right was not measured." in first.text()
+    assert "How often this is right was not measured." in first.text()
+    assert "All judges together" in together.text()
     decision = page.one(".vs-section-decision").text()
     assert "No threshold was measured for tiny, small, so a neutral one decides" in decision
     assert "0.38 < 0.50" in decision

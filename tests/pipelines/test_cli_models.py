@@ -11,8 +11,9 @@ from pipelines.cli_models import add_model_options, models_by_role
 from pipelines.errors import InvalidInputError
 from pipelines.models.base import Model
 from pipelines.models.scripted import ScriptedModel
+from pipelines.run.defaults import default_models
 from pipelines.run.pool import ModelPool
-from pipelines.run.spec import ModelSpec
+from pipelines.run.spec import JUDGES, ModelSpec
 from pipelines.service import Service
 
 Found = tuple[dict[str, ModelSpec], dict[str, str]]
@@ -36,9 +37,11 @@ async def read(folder: Path, *arguments: str) -> tuple[Found, list[tuple[str, st
     return found, loaded
 
 
-async def test_without_options_there_is_the_embedded_model_alone(tmp_path: Path):
+async def test_without_options_there_is_what_comes_along(tmp_path: Path):
     (models, keys), loaded = await read(tmp_path)
-    assert models == {"main": ModelSpec()}
+    assert models == default_models()
+    assert models["main"] == ModelSpec()
+    assert [models[role].model for role in JUDGES] == ["trained", "similarity", "overlap"]
     assert keys == {}
     assert loaded == []
 
@@ -73,6 +76,12 @@ async def test_every_role_can_be_given_a_model_of_its_own(
     ]
 
 
+async def test_judges_that_are_named_are_the_only_ones(tmp_path: Path):
+    (models, _), _ = await read(tmp_path, "--role", "judge_2=judge:overlap")
+    assert set(models) == {"main", "judge_2"}
+    assert (models["judge_2"].name, models["judge_2"].languages) == ("Word overlap", ("en", "zh"))
+
+
 async def test_the_embedded_weights_speak_english_in_any_role(tmp_path: Path):
     (models, _), _ = await read(tmp_path, "--proxy", "embedded")
     assert models["proxy"].languages == ("en",)
@@ -87,6 +96,7 @@ async def test_the_embedded_weights_speak_english_in_any_role(tmp_path: Path):
         (["--role-url", "judge_9=http://localhost"], "names no role"),
         (["--role", "verifier=nowhere:x"], "no profile 'nowhere'"),
         (["--role", "verifier=openai"], "needs a model"),
+        (["--role", "judge_1=judge:solomon"], "no judge 'solomon'"),
         (["--profile", "local"], "needs a model"),
     ],
 )

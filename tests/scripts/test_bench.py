@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from scripts import bench
+from scripts import bench, bench_judge
 
 
 async def test_rowen_is_measured_against_its_longest_chain(monkeypatch: pytest.MonkeyPatch):
@@ -23,4 +25,13 @@ def test_a_row_names_what_it_is_a_ratio_of():
     assert str(row) == (
         "A run: 0.60 s for a chain of 2 calls of 200 ms (0.40 s), ratio 1.50;"
         " its 6 calls one after another would take 1.2 s"
+    )
+
+
+async def test_a_verdict_is_timed_beside_embedding_its_evidence(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(bench_judge, "_TIMES", 1)
+    said = await bench_judge.judge_row()
+    assert re.fullmatch(
+        r"Judge, one sentence against 10 passages: \d+ ms, [\d.]+ times as long as embedding them",
+        said,
     )

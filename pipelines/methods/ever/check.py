@@ -160,7 +160,7 @@ async def _concept(
             fallback=fallback,
             span=own.id,
         )
-        support = await supported(own, question, settings, found, known)
+        support = await supported(own, question, settings, found, known, target.text)
         _record(own, target, support.concept, support.scores)
     return support.concept, support.evidence
 
@@ -214,5 +214,6 @@ def _record(own: Scope, target: Target, found: ConceptCheck, scores: tuple[Score
             "reasoning": found.reasoning,
             "evidence": list(found.evidence),
             "reused": found.reused,
+            "by": found.by,
         },
     )

@@ -29,6 +29,7 @@ from pipelines.methods.ever.state import EverState
 from pipelines.methods.ever.writer import write_sentences
 from pipelines.run.events import Judged
 from pipelines.run.scope import Scope
+from pipelines.run.spec import JUDGES
 from pipelines.run.trace import Trace
 from pipelines.types import Answer
 
@@ -39,6 +40,7 @@ class Ever(Method[EverSettings]):
     """Real-time verification and rectification."""
 
     name = "ever"
+    roles = JUDGES
     settings_type = EverSettings
     prompts = (PROMPTS,)
 

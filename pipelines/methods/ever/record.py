@@ -31,7 +31,8 @@ Stopped = Literal["settled", "limit", "same", "unusable"]
 class ConceptCheck(Frozen):
     """A concept and the answer to its validation question.
 
-    `start` and `end` are offsets in the text that was checked. `reason` says why nothing was asked
+    `start` and `end` are offsets in the text that was checked. `by` is the judge whose verdict it
+    is, empty where the main model checked itself. `reason` says why nothing was asked
     or decided: "no_evidence" (not enough, without a call), "search_failed", "unreadable" or "tie"
     (unchecked). `evidence` holds ids of passages in the order in which they were given. `reused` is
     the span in which the same question was answered before, where its verdict was taken over.
@@ -47,6 +48,7 @@ class ConceptCheck(Frozen):
     reasoning: str = ""
     evidence: tuple[str, ...] = ()
     reused: str = ""
+    by: str = ""
     span: str = ""
 
 
@@ -230,6 +232,7 @@ def _concept(event: Judged) -> ConceptCheck:
         reasoning=detail["reasoning"],
         evidence=tuple(detail["evidence"]),
         reused=detail.get("reused", ""),
+        by=detail.get("by", ""),
         span=event.span,
     )
 

@@ -62,6 +62,6 @@ def _feedback(language: Language, doubtful: Sequence[ConceptCheck]) -> str:
             f"feedback_{concept.verdict}",
             concept=concept.text,
             reasoning=" ".join(concept.reasoning.split()),
-        )
+        ).rstrip()
         for concept in doubtful
     )

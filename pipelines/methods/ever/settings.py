@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from pipelines.methods.base import Settings
+from pipelines.methods.checkers import CheckedBy
 
 __all__ = ["EVER_DECIDABLE", "EverSettings", "Task", "Variant"]
 
@@ -48,11 +49,17 @@ class EverSettings(Settings):
         le=5,
         description="Other short answers verified before abstaining (paper: tried; ours: 2).",
     )
+    checked_by: CheckedBy = Field(
+        "auto",
+        description="Who answers the validation questions from evidence (paper: the model itself;"
+        " ours: a judge where that model is known to judge no better than chance).",
+    )
     samples: int = Field(
         1,
         ge=1,
         le=9,
-        description="Verdicts that a majority is taken of (code: 3, at 0.3; ours: 1).",
+        description="Verdicts of the main model that a majority is taken of (code: 3, at 0.3;"
+        " ours: 1).",
     )
     speculative: bool = Field(
         False,

@@ -18,7 +18,7 @@ from pipelines.methods.ever.record import (
     remarks,
 )
 from pipelines.methods.ever.settings import EverSettings
-from pipelines.methods.ever.support import Known
+from pipelines.methods.ever.support import Known, checking_role
 from pipelines.methods.ever.text import cut, said, stripped
 from pipelines.models.base import Watcher
 from pipelines.run.scope import Scope
@@ -55,8 +55,11 @@ class EverState:
         self.draft = 0
         self.current = Generation(text="")
         self.original = Generation(text="")
-        if not scope.model().capabilities.judges:
-            self.flags.append("weak_judge")
+        if checking_role(scope, question, settings) == "main":
+            if settings.checked_by == "judge":
+                self.flags.append("no_judge")
+            if not scope.model().capabilities.judges:
+                self.flags.append("weak_judge")
 
     async def opening(self) -> tuple[Message, ...]:
         """The prompt that text is written for; with RAG+ER it holds passages for the question."""

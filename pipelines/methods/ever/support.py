@@ -8,15 +8,18 @@ from dataclasses import dataclass
 
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Question
+from pipelines.methods.checkers import checker
 from pipelines.methods.ever.calls import PROMPTS, distinct, numbered, together
 from pipelines.methods.ever.record import ConceptCheck
 from pipelines.methods.ever.settings import EverSettings
+from pipelines.methods.replies.claims import claim_of_question
 from pipelines.methods.replies.verdicts import TRUE_FALSE_NEI, Reasoned, reason_then_decide
+from pipelines.models.base import ChoiceRequest
 from pipelines.run.events import Score, Verdict
 from pipelines.run.scope import Scope
-from pipelines.types import Message, Passage
+from pipelines.types import Choice, Message, Passage
 
-__all__ = ["SAMPLING_TEMPERATURE", "Known", "Support", "supported"]
+__all__ = ["SAMPLING_TEMPERATURE", "Known", "Support", "checking_role", "supported"]
 
 SAMPLING_TEMPERATURE = 0.3
 """Of the verdicts that a majority is taken of (code)."""
@@ -42,10 +45,24 @@ Known = dict[str, Support]
 """What a run has found out so far, by validation question."""
 
 
+def checking_role(scope: Scope, question: Question, settings: EverSettings) -> str:
+    """Who answers the validation questions; only the main model can answer from memory."""
+    if settings.variant == "nrg_sq":
+        return "main"
+    return checker(scope, {question.language}, settings.checked_by)
+
+
 async def supported(
-    own: Scope, question: Question, settings: EverSettings, found: ConceptCheck, known: Known
+    own: Scope,
+    question: Question,
+    settings: EverSettings,
+    found: ConceptCheck,
+    known: Known,
+    sentence: str,
 ) -> Support:
     """Answer the validation question of `found`: from passages (ER) or from memory (SQ).
+
+    `sentence` is what the question was made from.
 
     Nothing found is NEI, and no call is made; a search that failed and a verdict that cannot be
     read leave the concept unchecked. Every other verdict is added to `known`: the same question
@@ -54,7 +71,7 @@ async def supported(
     earlier = known.get(found.question)
     if earlier is not None:
         return _reused(earlier, found)
-    support = await _supported(own, question, settings, found)
+    support = await _supported(own, question, settings, found, sentence)
     if support.concept.verdict != "unchecked":
         known.setdefault(found.question, support)
     return support
@@ -62,14 +79,14 @@ async def supported(
 
 def _reused(earlier: Support, found: ConceptCheck) -> Support:
     source = earlier.concept
-    update = source.model_dump(include={"verdict", "reason", "reasoning", "evidence"})
+    update = source.model_dump(include={"verdict", "reason", "reasoning", "evidence", "by"})
     scores = (score.model_copy(update={"behind": (source.span,)}) for score in earlier.scores)
     concept = found.model_copy(update={**update, "reused": source.span})
     return Support(concept, earlier.evidence, tuple(scores))
 
 
 async def _supported(
-    own: Scope, question: Question, settings: EverSettings, found: ConceptCheck
+    own: Scope, question: Question, settings: EverSettings, found: ConceptCheck, sentence: str
 ) -> Support:
     if settings.variant == "nrg_sq":
         found, scores = await _decided(own, question, settings, found, ())
@@ -77,7 +94,11 @@ async def _supported(
     passages, found = await _retrieved(own, settings, found)
     if found.reason:
         return Support(found, (), ())
-    found, scores = await _decided(own, question, settings, found, passages)
+    role = checking_role(own, question, settings)
+    if role == "main":
+        found, scores = await _decided(own, question, settings, found, passages)
+    else:
+        found, scores = await _judged(own, role, question, found, passages, sentence)
     return Support(found, passages, scores)
 
 
@@ -96,6 +117,45 @@ async def _retrieved(
     return passages, found.model_copy(update={"evidence": ids})
 
 
+async def _judged(
+    own: Scope,
+    role: str,
+    question: Question,
+    found: ConceptCheck,
+    passages: Sequence[Passage],
+    sentence: str,
+) -> tuple[ConceptCheck, tuple[Score, ...]]:
+    """The verdict of a judge: one reading, no reasoning."""
+    model = own.model(role)
+    choice = await model.choose(
+        ChoiceRequest(
+            messages=_asked(question, found, passages),
+            options=TRUE_FALSE_NEI[question.language],
+            claim=claim_of_question(found.question, sentence, passages),
+            reproducible=own.reproducible,
+        )
+    )
+    label = choice.best
+    if label is None:
+        return found.model_copy(update={"reason": "unreadable", "by": model.name}), ()
+    update = {"verdict": _VERDICTS[label], "by": model.name}
+    return found.model_copy(update=update), (_probability(choice, label),)
+
+
+def _asked(
+    question: Question, found: ConceptCheck, passages: Sequence[Passage]
+) -> tuple[Message, ...]:
+    language = question.language
+    content = (
+        PROMPTS.fill(
+            language, "verify", passages=numbered(language, passages), question=found.question
+        )
+        if passages
+        else PROMPTS.fill(language, "recall", question=found.question)
+    )
+    return (Message(role="user", content=content),)
+
+
 async def _decided(
     own: Scope,
     question: Question,
@@ -104,17 +164,10 @@ async def _decided(
     passages: Sequence[Passage],
 ) -> tuple[ConceptCheck, tuple[Score, ...]]:
     language, draws = question.language, settings.samples
-    content = (
-        PROMPTS.fill(
-            language, "verify", passages=numbered(language, passages), question=found.question
-        )
-        if passages
-        else PROMPTS.fill(language, "recall", question=found.question)
-    )
     drawn = await together(
         reason_then_decide(
             own,
-            (Message(role="user", content=content),),
+            _asked(question, found, passages),
             TRUE_FALSE_NEI[language],
             labels=_LABELS,
             reminder=PROMPTS.fill(language, "verdict_again"),
@@ -148,13 +201,15 @@ def _scores(chosen: Reasoned, label: str, count: int, draws: int) -> tuple[Score
     choice = chosen.choice
     if choice is None or choice.source != "logprobs":
         return ()
-    return (
-        Score(
-            name="verdict_probability",
-            value=choice.probabilities[label],
-            formula="ever.verdict_probability",
-            inputs=tuple(choice.probabilities.values()),
-        ),
+    return (_probability(choice, label),)
+
+
+def _probability(choice: Choice, label: str) -> Score:
+    return Score(
+        name="verdict_probability",
+        value=choice.probabilities[label],
+        formula="ever.verdict_probability",
+        inputs=tuple(choice.probabilities.values()),
     )
 
 

@@ -66,8 +66,10 @@ class HaaragSettings(Settings):
         le=1,
         description="A chunk at least this similar to a better one is dropped (ours: 0.95).",
     )
-    entailment: Literal["off", "judges"] = Field(
-        "off", description="Ask the judges whether the context bears out each sentence (ours: off)."
+    entailment: Literal["off", "judge", "judges", "main"] = Field(
+        "judge",
+        description="Who says whether the context bears out each sentence (ours: a judge made for"
+        " it, where one was chosen; all judges; or the main model).",
     )
     max_tokens: int = Field(
         128, ge=8, le=1024, description="Longest answer, in tokens (ours: two short sentences)."

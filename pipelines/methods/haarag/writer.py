@@ -7,6 +7,7 @@ from typing import Any
 
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Question
+from pipelines.methods.checkers import checker
 from pipelines.methods.drafts import grounded_messages
 from pipelines.methods.haarag.record import mean_yes, placed
 from pipelines.methods.haarag.rules import (
@@ -243,9 +244,17 @@ class HaaragWriter:
             step.judged(what="answer", scores=(headline(alignment, tau_a),), **whole)
 
     def _judges(self) -> list[str]:
-        """The roles that judge, one for each model; the main model where no judge was chosen."""
+        """The roles that judge, one for each model; the main model stands in for all judges.
+
+        A judge of its own is not replaced: where there is none, nobody is asked.
+        """
         if self.settings.entailment == "off":
             return []
+        if self.settings.entailment == "main":
+            return ["main"]
+        if self.settings.entailment == "judge":
+            role = checker(self.scope, {self.question.language}, "judge")
+            return [] if role == "main" else [role]
         roles: list[str] = []
         for role in JUDGES:
             twice = any(self.scope.same_model(role, other) for other in roles)

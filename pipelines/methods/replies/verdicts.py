@@ -11,7 +11,7 @@ from math import isclose
 from typing import Any
 
 from pipelines.methods.replies.parsing import parse_fields, parse_json, visible
-from pipelines.models.base import ChoiceRequest, Option
+from pipelines.models.base import ChoiceRequest, Claim, Option
 from pipelines.models.choice import parse_choice
 from pipelines.run.scope import Scope
 from pipelines.types import Choice, Frozen, Language, Message
@@ -108,24 +108,34 @@ async def decide_between(
     *,
     reminder: str,
     role: str = "main",
+    claim: Claim | None = None,
 ) -> Choice:
     """Which option the model answers; asked once more, with `reminder`, when it names none.
+
+    `claim` is what is asked about, for models that judge claims instead of reading prompts.
 
     A tie at the top names none either. When the second reply does not settle it, no option of the
     Choice has any probability and its `best` is None: one or two requests.
     """
-    choice = await _choose(step, messages, options, role)
+    choice = await _choose(step, messages, options, role, claim)
     if choice.best is None:
         again = _reminded(messages, choice.text, reminder)
-        choice = await _choose(step, again, options, role)
+        choice = await _choose(step, again, options, role, claim)
     return choice
 
 
 async def _choose(
-    step: Scope, messages: Sequence[Message], options: Sequence[Option], role: str
+    step: Scope,
+    messages: Sequence[Message],
+    options: Sequence[Option],
+    role: str,
+    claim: Claim | None,
 ) -> Choice:
     request = ChoiceRequest(
-        messages=tuple(messages), options=tuple(options), reproducible=step.reproducible
+        messages=tuple(messages),
+        options=tuple(options),
+        claim=claim,
+        reproducible=step.reproducible,
     )
     choice = await step.model(role).choose(request)
     highest = sorted(choice.probabilities.values())[-2:]

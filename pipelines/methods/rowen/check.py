@@ -14,6 +14,7 @@ from typing import Any
 
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Question
+from pipelines.methods.replies.claims import claim_of_answers
 from pipelines.methods.replies.parsing import visible
 from pipelines.methods.replies.verdicts import TRUE_FALSE, decide_between, truth
 from pipelines.methods.rowen import asking as asking
@@ -153,6 +154,8 @@ class RowenCheck:
                 asking.same_messages(side, language, text, first, second),
                 TRUE_FALSE[language],
                 reminder=asking.PROMPTS.fill(language, "reminder"),
+                role=self.plan.by,
+                claim=claim_of_answers(text, first, second),
             )
         except VeriscopeError:
             self._record(step, index, side, answers, "failed")
@@ -160,7 +163,8 @@ class RowenCheck:
         soft = truth(choice)
         hard = None if choice.best is None else float(choice.best == "true")
         masses = tuple(choice.probabilities.get(label, 0.0) for label in ("true", "false"))
-        self._record(step, index, side, answers, "model", hard=hard, soft=soft, masses=masses)
+        source = "judge" if self.plan.judge else "model"
+        self._record(step, index, side, answers, source, hard=hard, soft=soft, masses=masses)
 
     def _record(
         self,

@@ -35,8 +35,8 @@ class RowenPair(Frozen):
     """Two answers to one paraphrase and whether they say the same.
 
     `hard` is 1.0, 0.0 or None where undecided; `soft` the probability of True in [0, 1] where the
-    model was asked. `source` tells how it was decided: by the "model", by comparing "yes_no"
-    answers, or why it was not: "refusal" (which counts as no agreement), and "empty",
+    model was asked. `source` tells how it was decided: by the "model", by a "judge", by comparing
+    "yes_no" answers, or why it was not: "refusal" (which counts as no agreement), and "empty",
     "untranslated" or "failed" (undecided). `span` is where it was judged.
     """
 
@@ -186,7 +186,10 @@ def _check_flags(decision: RowenDecision, plan: RowenPlan, settings: RowenSettin
         flags.append("fewer_paraphrases")
     if any(pair.source == "failed" for pair in decision.pairs):
         flags.append("pairs_failed")
-    if plan.weak and any(pair.source == "model" for pair in decision.pairs):
+    by_main = any(pair.source == "model" for pair in decision.pairs)
+    if by_main and settings.checked_by == "judge":
+        flags.append("no_judge")
+    if by_main and plan.weak:
         flags.append("weak_judge")
     if decision.verdict == "unchecked":
         flags.append("not_checked")

@@ -9,6 +9,7 @@ repaired from it. `check.py` makes the comparisons, `decision.py` decides from t
 from __future__ import annotations
 
 from pipelines.methods.base import Method, Need, Question
+from pipelines.methods.checkers import checker
 from pipelines.methods.drafts import record_original
 from pipelines.methods.replies.parsing import visible
 from pipelines.methods.rowen.asking import (
@@ -24,6 +25,7 @@ from pipelines.methods.rowen.reading import cleaned
 from pipelines.methods.rowen.repair import repair, retrieve
 from pipelines.methods.rowen.settings import RowenPlan, RowenSettings, VerifierKind
 from pipelines.run.scope import Scope
+from pipelines.run.spec import JUDGES
 from pipelines.run.trace import Trace
 from pipelines.types import Answer, Generation, Language
 
@@ -34,7 +36,7 @@ class Rowen(Method[RowenSettings]):
     """Adaptive retrieval by consistency across languages and models."""
 
     name = "rowen"
-    roles = ("verifier",)
+    roles = ("verifier", *JUDGES)
     settings_type = RowenSettings
     prompts = (PROMPTS,)
 
@@ -58,6 +60,9 @@ class Rowen(Method[RowenSettings]):
             _verifier(scope, question),
             weak=not can.judges,
         )
+        role = checker(scope, plan.languages, settings.checked_by)
+        if role != "main":
+            plan = plan.compared_by(role, scope.model(role).name)
         check = RowenCheck(question, scope, settings, plan)
         (reasoning, original), _ = await together(
             _first_answer(question, scope, settings), check.run()

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 from pydantic import Field
 
 from pipelines.methods.base import Settings
+from pipelines.methods.checkers import CheckedBy
 from pipelines.types import Frozen, Language
 
 __all__ = [
@@ -68,6 +69,11 @@ class RowenSettings(Settings):
         description="Reasoning and then a short answer to each paraphrase (code), "
         "or the answer alone (paper).",
     )
+    checked_by: CheckedBy = Field(
+        "auto",
+        description="Who compares two answers (paper: the model itself; ours: a judge where that"
+        " model is known to judge no better than chance).",
+    )
     queries: Literal["rewritten", "paraphrases"] = Field(
         "rewritten",
         description="Search with a query written for each paraphrase (paper; code: StrategyQA), "
@@ -112,8 +118,9 @@ class RowenPlan(Frozen):
 
     `auto` is the variant that "auto" stands for here. `verifier` says whether the verifier is a
     model of its own, and if not why the main model's second sample stands in: none was chosen, it
-    is the main model itself, or it does not speak the question's language. `weak` marks a main
-    model whose verdicts were measured to be worth no more than chance.
+    is the main model itself, or it does not speak the question's language. `by` is the role
+    that compares two answers and `judge` its model's name where that is a judge; `weak` marks a
+    main model that compares though its verdicts were measured to be worth no more than chance.
     """
 
     variant: Variant
@@ -122,6 +129,8 @@ class RowenPlan(Frozen):
     target: TargetLanguage
     verifier: VerifierKind
     weak: bool = False
+    by: str = "main"
+    judge: str = ""
 
     @classmethod
     def of(
@@ -149,6 +158,15 @@ class RowenPlan(Frozen):
             verifier=verifier,
             weak=weak,
         )
+
+    @property
+    def languages(self) -> frozenset[str]:
+        """The languages of the answers that are compared."""
+        return frozenset({self.source, self.target} if "cl" in self.sides else {self.source})
+
+    def compared_by(self, role: str, name: str) -> RowenPlan:
+        """The plan when the judge `name` in `role` compares, whatever the main model is worth."""
+        return self.model_copy(update={"by": role, "judge": name, "weak": False})
 
     @property
     def sides(self) -> tuple[Side, ...]:

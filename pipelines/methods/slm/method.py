@@ -173,7 +173,7 @@ def _panel(scope: Scope, question: Question, text: str, remarks: Sequence[str]) 
         text=text,
         sentences=tuple(Statement(text=s.text, start=s.start, end=s.end) for s in spans),
         judges=tuple(judges),
-        thresholds=shipped_thresholds(),
+        thresholds=shipped_thresholds(judge.name for judge in judges),
         flags=tuple(dict.fromkeys(flags)),
         left_out=tuple(dict.fromkeys(left_out)),
     )

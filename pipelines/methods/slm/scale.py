@@ -20,7 +20,14 @@ from pipelines.run.events import Judged
 from pipelines.run.trace import Trace
 from pipelines.types import Language
 
-__all__ = ["MIN_HISTORY", "Thresholds", "history_of", "shipped_scale", "shipped_thresholds"]
+__all__ = [
+    "MIN_HISTORY",
+    "Thresholds",
+    "history_of",
+    "shipped_panel",
+    "shipped_scale",
+    "shipped_thresholds",
+]
 
 MIN_HISTORY = 30
 """Earlier scores from which on a judge is measured against them (ours)."""
@@ -37,9 +44,23 @@ def shipped_scale(judge: str, language: Language) -> JudgeScale:
     return JudgeScale(mu=entry["mu"], sigma=entry["sigma"], n=entry["n"], source="calibrated")
 
 
-def shipped_thresholds() -> Thresholds:
-    """Every calibrated threshold; empty when there is no calibration."""
-    return calibration("slm").get("thresholds", {})
+def shipped_panel(judges: Iterable[str]) -> dict[str, Any]:
+    """Thresholds and report of exactly these judges together; empty if they were never measured."""
+    wanted = sorted(judges)
+    panels = calibration("slm").get("panels", ())
+    return next((panel for panel in panels if panel["judges"] == wanted), {})
+
+
+def shipped_thresholds(judges: Iterable[str]) -> Thresholds:
+    """Every threshold calibrated for these judges together, else for the panel that did best.
+
+    Empty when there is no calibration.
+    """
+    panel = shipped_panel(judges)
+    if not panel:
+        panels = calibration("slm").get("panels", ())
+        panel = max(panels, key=lambda one: one["report"]["auroc"]["harmonic"], default={})
+    return panel.get("thresholds", {})
 
 
 def history_of(traces: Iterable[Trace], language: Language) -> dict[str, JudgeScale]:

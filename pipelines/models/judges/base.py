@@ -43,19 +43,30 @@ class JudgeModel(Model):
     def read(self, claims: Sequence[Claim]) -> list[Reading]:
         """A verdict for every claim; blocks. Safe to call from several threads."""
 
+    def settle(self, claims: Sequence[Claim]) -> list[Reading]:
+        """As `read`; of two answers to a question the less certain direction counts.
+
+        Each has to bear the other out.
+        """
+        both = [_reversed(claim) for claim in claims if claim.relation == "same"]
+        readings = self.read([*claims, *both])
+        back = iter(readings[len(claims) :])
+        return [
+            min(reading, next(back)) if claim.relation == "same" else reading
+            for claim, reading in zip(claims, readings, strict=False)
+        ]
+
     async def choose(self, request: ChoiceRequest) -> Choice:
         """The probabilities of the options, by their labels.
 
-        Of two answers to a question, the less certain direction counts: each has to bear the other
-        out. Raises CapabilityError where nothing but a prompt is given, or options are unknown.
+        Raises CapabilityError where nothing but a prompt is given, or options are unknown.
         """
         claim = request.claim
         if claim is None:
             raise self._unable("is asked about something that is no claim")
         labels = frozenset(option.label for option in request.options)
-        claims = [claim, _reversed(claim)] if claim.relation == "same" else [claim]
-        readings = await asyncio.to_thread(self.read, claims)
-        shares = _shares(min(readings), labels)
+        (reading,) = await asyncio.to_thread(self.settle, [claim])
+        shares = _shares(reading, labels)
         if shares is None:
             raise self._unable(f"knows no verdicts called {', '.join(sorted(labels))}")
         return Choice(probabilities=shares, other_mass=0.0, source="judge")

@@ -1,32 +1,38 @@
-"""A statement and its evidence as the judge reads them: word pieces, in windows."""
+"""A statement and its evidence as the judge reads them: word pieces, in windows of sentences.
+
+Evidence longer than a window is not cut where it happens to stand: a window is filled with the
+sentences that have most to do with the statement, wherever in the evidence they are. What bears on
+one statement is thereby read together, and little has to be read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from pipelines.text import split_sentences
+
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-__all__ = [
-    "LONGEST",
-    "Pair",
-    "Pieces",
-    "load_tokenizer",
-    "most_alike",
-    "pair_of",
-    "pairs_for",
-    "windows_of",
-]
+__all__ = ["LONGEST", "MATCH_KINDS", "Pair", "Pieces", "load_tokenizer", "pairs_for"]
 
-LONGEST = 160
+LONGEST = 256
 """Word pieces of a pair that are read at once, the three marks among them."""
 
+MATCH_KINDS = 4
+"""How many values `Pair.matches` takes."""
+
 _LONGEST_STATEMENT = 80
-_OVERLAP = 0.25
-_MATCHED, _UNMATCHED = 1, 2
+_MATCHED, _UNMATCHED, _ELSEWHERE = 1, 2, 3
+_AGAIN = 0.25
+"""What a piece of the statement is worth to a window that holds it already."""
+
+_FIRST_WORD = 1996
+"""The place of "the" in BERT's vocabulary, which is in order of frequency from there on."""
 
 
 class Pieces(NamedTuple):
@@ -39,8 +45,8 @@ class Pieces(NamedTuple):
 class Pair(NamedTuple):
     """Input of one reading. `types` is 0 for question and statement, 1 for the evidence;
 
-    `matches` says of each word piece that it also stands in the other text (1), does not (2), or
-    does not count (0: marks and punctuation).
+    `matches` says of each word piece that it also stands in the other text (1), does not (2), does
+    so only in evidence outside this window (3), or does not count (0: marks and punctuation).
     """
 
     ids: list[int]
@@ -66,21 +72,66 @@ def pieces_of(tokenizer: Tokenizer, text: str) -> Pieces:
     return Pieces(tuple(encoded.ids), counted)
 
 
-def windows_of(evidence: Pieces, room: int) -> list[Pieces]:
-    """`evidence` in windows of at most `room` pieces, each a quarter into the one before."""
-    if len(evidence.ids) <= room:
-        return [evidence]
-    step = max(1, int(room * (1 - _OVERLAP)))
-    starts = range(0, len(evidence.ids) - int(room * _OVERLAP), step)
-    return [Pieces(evidence.ids[at : at + room], evidence.counted[at : at + room]) for at in starts]
+def sentences_of(tokenizer: Tokenizer, text: str, room: int) -> Iterator[Pieces]:
+    """The sentences of `text` as pieces; one longer than `room` in parts."""
+    for sentence in split_sentences(text):
+        whole = pieces_of(tokenizer, sentence.text)
+        for at in range(0, len(whole.ids), room):
+            yield Pieces(whole.ids[at : at + room], whole.counted[at : at + room])
 
 
-def most_alike(asked: Pieces, windows: Sequence[Pieces], most: int) -> list[int]:
-    """Places of the at most `most` windows that hold most of the statement's pieces, in order."""
-    wanted = {piece for piece, counts in zip(asked.ids, asked.counted, strict=True) if counts}
-    shared = [len(wanted.intersection(window.ids)) for window in windows]
-    best = sorted(range(len(windows)), key=lambda at: (-shared[at], at))[:most]
-    return sorted(best)
+def windows_of(asked: Pieces, sentences: Sequence[Pieces], room: int, most: int) -> list[Pieces]:
+    """At most `most` windows of at most `room` pieces, the one most like the statement first.
+
+    A window takes the sentences that hold most of the statement's pieces, rare ones and new ones
+    above all, and keeps them in order.
+    """
+    weights = _weights(asked)
+    left = list(range(len(sentences)))
+    windows: list[Pieces] = []
+    while left and len(windows) < most:
+        chosen = _chosen(weights, sentences, left, room)
+        windows.append(_joined([sentences[at] for at in sorted(chosen)]))
+        left = [at for at in left if at not in chosen]
+    return windows
+
+
+def _weights(asked: Pieces) -> dict[int, float]:
+    """The statement's pieces, the rare ones weighing most."""
+    return {
+        piece: math.log1p(max(0, piece - _FIRST_WORD))
+        for piece, counts in zip(asked.ids, asked.counted, strict=True)
+        if counts
+    }
+
+
+def _chosen(
+    weights: dict[int, float], sentences: Sequence[Pieces], left: Sequence[int], room: int
+) -> set[int]:
+    """Of the sentences that are `left`, those for one window."""
+    if sum(len(sentences[at].ids) for at in left) <= room:
+        return set(left)
+    shared = {at: weights.keys() & set(sentences[at].ids) for at in left}
+    chosen: set[int] = set()
+    held: set[int] = set()
+
+    def gain(at: int) -> tuple[float, int]:
+        worth = sum(weights[one] * (_AGAIN if one in held else 1.0) for one in shared[at])
+        return worth, -at
+
+    while fitting := [at for at in left if at not in chosen and len(sentences[at].ids) <= room]:
+        best = max(fitting, key=gain)
+        chosen.add(best)
+        held |= shared[best]
+        room -= len(sentences[best].ids)
+    return chosen
+
+
+def _joined(sentences: Sequence[Pieces]) -> Pieces:
+    return Pieces(
+        tuple(piece for one in sentences for piece in one.ids),
+        tuple(counts for one in sentences for counts in one.counted),
+    )
 
 
 def asked_pieces(tokenizer: Tokenizer, question: str, statement: str) -> Pieces:
@@ -89,37 +140,44 @@ def asked_pieces(tokenizer: Tokenizer, question: str, statement: str) -> Pieces:
     return Pieces(asked.ids[-_LONGEST_STATEMENT:], asked.counted[-_LONGEST_STATEMENT:])
 
 
-def pair_of(tokenizer: Tokenizer, asked: Pieces, evidence: Pieces) -> Pair:
-    """The input for one window of the evidence."""
+def pair_of(
+    tokenizer: Tokenizer, asked: Pieces, window: Pieces, elsewhere: frozenset[int] = frozenset()
+) -> Pair:
+    """The input for one window of the evidence; `elsewhere` are the pieces of all evidence."""
     start, mark = _marks(tokenizer)
-    left, right = set(asked.ids), set(evidence.ids)
+    left, right = set(asked.ids), set(window.ids)
+
+    def kind(piece: int, other: set[int]) -> int:
+        if piece in other:
+            return _MATCHED
+        return _ELSEWHERE if other is right and piece in elsewhere else _UNMATCHED
 
     def matches(pieces: Pieces, other: set[int]) -> list[int]:
         return [
-            (_MATCHED if piece in other else _UNMATCHED) if counts else 0
+            kind(piece, other) if counts else 0
             for piece, counts in zip(pieces.ids, pieces.counted, strict=True)
         ]
 
     return Pair(
-        ids=[start, *asked.ids, mark, *evidence.ids, mark],
-        types=[0] * (len(asked.ids) + 2) + [1] * (len(evidence.ids) + 1),
-        matches=[0, *matches(asked, right), 0, *matches(evidence, left), 0],
+        ids=[start, *asked.ids, mark, *window.ids, mark],
+        types=[0] * (len(asked.ids) + 2) + [1] * (len(window.ids) + 1),
+        matches=[0, *matches(asked, right), 0, *matches(window, left), 0],
     )
 
 
 def pairs_for(
     tokenizer: Tokenizer, question: str, statement: str, evidence: Iterable[str], most: int
 ) -> list[Pair]:
-    """What is read of all `evidence`: at most `most` windows, those most like the statement."""
+    """What is read of all `evidence`: at most `most` windows, the most like the statement first.
+
+    Evidence that fits into one window is read whole; no evidence gives no pair.
+    """
     asked = asked_pieces(tokenizer, question, statement)
     room = room_for(asked)
-    windows = [
-        window
-        for text in evidence
-        if text.strip()
-        for window in windows_of(pieces_of(tokenizer, text), room)
-    ]
-    return [pair_of(tokenizer, asked, windows[at]) for at in most_alike(asked, windows, most)]
+    sentences = [one for text in evidence for one in sentences_of(tokenizer, text, room)]
+    everywhere = frozenset(piece for one in sentences for piece in one.ids)
+    windows = windows_of(asked, sentences, room, most)
+    return [pair_of(tokenizer, asked, window, everywhere) for window in windows]
 
 
 def _marks(tokenizer: Tokenizer) -> tuple[int, int]:

@@ -8,12 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pipelines.models.judges.inputs import Pair
+from pipelines.loading import quiet_transformers
+from pipelines.models.judges.inputs import MATCH_KINDS, Pair
 
 __all__ = ["Batch", "JudgeNetwork"]
 
 _LABELS = 3
-_MATCHES = 3
+_SHARES = 2 * (MATCH_KINDS - 1)
 
 
 class Batch:
@@ -44,18 +45,29 @@ class JudgeNetwork(nn.Module):
         super().__init__()
         width = encoder.config.hidden_size
         self.encoder = encoder
-        self.matches = nn.Embedding(_MATCHES, width)
+        self.matches = nn.Embedding(MATCH_KINDS, width)
         nn.init.zeros_(self.matches.weight)
         self.head = nn.Sequential(
-            nn.Dropout(0.1), nn.Linear(4 * width + 4, width), nn.GELU(), nn.Linear(width, _LABELS)
+            nn.Dropout(0.1),
+            nn.Linear(4 * width + _SHARES, width),
+            nn.GELU(),
+            nn.Linear(width, _LABELS),
         )
 
     @classmethod
     def from_folder(cls, folder: Path) -> JudgeNetwork:
         """On the pretrained encoder of `folder`; the head has still to be trained."""
-        from transformers import AutoModel
+        with quiet_transformers():
+            from transformers import AutoModel
 
-        return cls(AutoModel.from_pretrained(folder, attn_implementation="sdpa"))
+            # Dropout in the attention keeps training off the fast path: steps take twice as long.
+            encoder = AutoModel.from_pretrained(
+                folder,
+                attn_implementation="sdpa",
+                attention_probs_dropout_prob=0.0,
+                hidden_dropout_prob=0.0,
+            )
+        return cls(encoder)
 
     def forward(self, batch: Batch) -> Tensor:
         """Scores before the softmax; training needs no more."""
@@ -76,10 +88,10 @@ def _mean(hidden: Tensor, mask: Tensor) -> Tensor:
 
 
 def _shares(batch: Batch, asked: Tensor, evidence: Tensor) -> Tensor:
-    """Shares of matched and unmatched pieces in either text, shape [pairs, 4]."""
+    """Shares of every kind of match in either text, shape [pairs, 6]."""
     shares = []
     for mask in (asked, evidence):
         total = mask.sum(1).clamp(min=1)
-        for kind in (1, 2):
+        for kind in range(1, MATCH_KINDS):
             shares.append(((batch.matches == kind) * mask).sum(1) / total)
     return torch.stack(shares, dim=-1).float()

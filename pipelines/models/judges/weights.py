@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import UnknownModelError
+from pipelines.models.judges.reader import Scaling
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from pipelines.models.judges.network import JudgeNetwork
 
-__all__ = ["load_weights", "save_weights"]
+__all__ = ["load_weights", "save_weights", "scalings_of"]
 
 _LAYERS_A_FILE = 2
 _HEAD = "head.safetensors"
@@ -79,10 +80,28 @@ def load_weights(network: JudgeNetwork, folder: Path) -> None:
         ) from error
 
 
-def card(folder: Path) -> dict[str, Any]:
-    """What is known about the weights of `folder`: recipe, seed, temperature, measurements."""
-    path = folder / "judge.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+def scalings_of(folder: Path) -> tuple[Scaling, Scaling]:
+    """What makes probabilities of the scores of the weights in `folder`: of statements, of answers.
+
+    Raises UnknownModelError when the card that says so is missing or does not say it.
+    """
+    try:
+        card = json.loads((folder / "judge.json").read_text(encoding="utf-8"))
+        found = card["scaling"]
+        statements, answers = _scaling(found["statements"]), _scaling(found["answers"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UnknownModelError(
+            "The embedded judge's weights are not calibrated.",
+            remedy="Restore assets/judge/judge.json, or derive it anew:"
+            " python -m pipelines.training calibrate.",
+            provider="judge",
+        ) from error
+    return statements, answers
+
+
+def _scaling(said: dict[str, Any]) -> Scaling:
+    supported, contradicted, rest = map(float, said["offsets"])
+    return Scaling(float(said["temperature"]), (supported, contradicted, rest))
 
 
 def _is_trained(name: str) -> bool:

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -18,6 +17,7 @@ from pipelines.errors import (
     UnreachableError,
     VeriscopeError,
 )
+from pipelines.loading import ONE_AT_A_TIME
 from pipelines.models.local.sources import Progress, Source
 from pipelines.models.local.vocabulary import read_vocabulary
 
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from pipelines.models.local.engine import Engine
 
 __all__ = ["explain_failure", "load_engine"]
-
-_one_at_a_time = threading.Lock()
-"""Progress bars and log levels of transformers belong to the process, so loads take turns."""
 
 
 def load_engine(
@@ -47,15 +44,16 @@ def load_engine(
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     folder = source.folder
     try:
-        from transformers import AutoModelForCausalLM, AutoTokenizer
+        with ONE_AT_A_TIME:
+            from transformers import AutoModelForCausalLM, AutoTokenizer
 
-        from pipelines.models.local.engine import Engine
+            from pipelines.models.local.engine import Engine
 
         place = choose_device(device)
         kind = choose_dtype(place, dtype)
         folder = source.fetch(progress)
         options = {} if source.gguf_file is None else {"gguf_file": source.gguf_file}
-        with _one_at_a_time, _quietly(progress):
+        with ONE_AT_A_TIME, _quietly(progress):
             tokenizer = AutoTokenizer.from_pretrained(folder, **options)
             loaded: Any = AutoModelForCausalLM.from_pretrained(
                 folder, dtype=kind, output_loading_info=True, **options

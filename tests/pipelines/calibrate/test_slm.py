@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.calibrate.slm import ThresholdCut, cuts, fit
+from pipelines.calibrate.slm import ThresholdCut, cuts, derive, fit
 from pipelines.calibrate.slm_data import JudgedAnswer, KnownAnswer
 from pipelines.calibration import calibration
 from pipelines.errors import InvalidInputError
@@ -47,9 +47,9 @@ def test_scores_that_are_all_the_same_can_only_be_let_through():
 
 
 def test_a_judge_that_can_tell_gets_a_threshold_between_the_kinds():
-    found = fit(FITTED, REPORTED)
+    found = fit([FITTED], [REPORTED])
     # Mean 0.5, deviation sqrt((0.09 + 0.09 + 0.01 + 0.01) / 4) = sqrt(0.05) = 0.2236.
-    assert found["scale"] == {"mu": 0.5, "sigma": 0.2236, "n": 4}
+    assert found["scales"] == [{"mu": 0.5, "sigma": 0.2236, "n": 4}]
     # Halfway between Phi(0.1 / 0.2236) and Phi(-0.1 / 0.2236), which is 0.5.
     for by_scale in found["thresholds"].values():
         assert by_scale["phi"] == {mean: pytest.approx(0.5) for mean in MEANS}
@@ -61,7 +61,7 @@ def test_a_judge_that_can_tell_gets_a_threshold_between_the_kinds():
 
 
 def test_the_other_half_says_what_it_is_worth():
-    report = fit(FITTED, REPORTED)["report"]
+    report = fit([FITTED], [REPORTED])["report"]
     assert report["fitted"]["auroc"]["harmonic"] == 1.0
     reported = report["reported"]
     assert (reported["answers"], reported["right"], reported["sentences"]) == (4, 2, 4)
@@ -85,14 +85,14 @@ def test_the_other_half_says_what_it_is_worth():
 def test_precision_may_cost_half_of_the_right_answers():
     # Above 0.85 one right answer of two, none wrong; best F1 lets three through.
     some = [judged(True, 0.9), judged(False, 0.8), judged(True, 0.7), judged(False, 0.1)]
-    thresholds = fit(some, REPORTED)["thresholds"]
+    thresholds = fit([some], [REPORTED])["thresholds"]
     assert thresholds["precision"]["raw"]["harmonic"] == pytest.approx(0.85)
     assert thresholds["f1"]["raw"]["harmonic"] == pytest.approx(0.4)
 
 
 def test_a_judge_that_has_it_backwards_is_reported_as_it_is():
     backwards = [judged(not each.answer.right, *each.sentences) for each in FITTED]
-    found = fit(backwards, backwards)
+    found = fit([backwards], [backwards])
     assert found["report"]["reported"]["auroc"]["harmonic"] == 0.0
     # Nothing beats letting everything through: precision 1/2, recall 1, F1 2/3.
     verdicts = found["report"]["reported"]["verdicts"]["f1"]
@@ -101,8 +101,8 @@ def test_a_judge_that_has_it_backwards_is_reported_as_it_is():
 
 def test_several_sentences_meet_in_their_mean():
     two = [judged(True, 0.8, 0.6), judged(False, 0.8, 0.2), *FITTED]
-    found = fit(two, two)
-    scale = found["scale"]
+    found = fit([two], [two])
+    (scale,) = found["scales"]
     z = [(p - scale["mu"]) / scale["sigma"] for p in (0.8, 0.2)]
     # 2 / (1 / Phi(z_1) + 1 / Phi(z_2)) is what the wrong answer's sentences make.
     harmonic = 2 / (1 / normal_cdf(z[0]) + 1 / normal_cdf(z[1]))
@@ -115,7 +115,7 @@ def test_several_sentences_meet_in_their_mean():
 
 def test_unscored_answers_are_left_out_and_counted():
     some = [*FITTED, judged(True, None), judged(False, None, 0.3)]
-    report = fit(some, REPORTED)["report"]["fitted"]
+    report = fit([some], [REPORTED])["report"]["fitted"]
     assert (report["answers"], report["scored"]) == (6, 5)
 
 
@@ -124,14 +124,40 @@ def test_unscored_answers_are_left_out_and_counted():
 )
 def test_without_both_kinds_there_is_nothing_to_fit(unusable: Sequence[JudgedAnswer]):
     with pytest.raises(InvalidInputError, match="no right or no wrong"):
-        fit(unusable, REPORTED)
+        fit([unusable], [REPORTED])
     with pytest.raises(InvalidInputError, match="no right or no wrong"):
-        fit(FITTED, unusable)
+        fit([FITTED], [unusable])
 
 
 def test_an_answer_alone_in_its_length_is_no_judge():
     longer = [judged(False, 0.5, text="A very long answer."), judged(True, 0.6, text="Short.")]
-    assert fit(FITTED, longer)["report"]["reported"]["auroc"]["answer_length"] == 1.0
+    assert fit([FITTED], [longer])["report"]["reported"]["auroc"]["answer_length"] == 1.0
+
+
+def test_judges_together_are_averaged_by_their_distance_from_their_own_mean():
+    # The second judge knows nothing, and the third says the opposite of the first.
+    coin = [judged(each.answer.right, 0.5) for each in FITTED]
+    foe = [judged(each.answer.right, 1 - (each.sentences[0] or 0)) for each in FITTED]
+    beside = fit([FITTED, coin], [FITTED, coin])
+    assert beside["scales"][1] == {"mu": 0.5, "sigma": 0.0, "n": 4}
+    assert beside["report"]["reported"]["auroc"]["harmonic"] == 1.0
+    against = fit([FITTED, foe], [FITTED, foe])
+    # Their distances cancel out.
+    assert against["report"]["reported"]["auroc"]["harmonic"] == 0.5
+    assert against["report"]["reported"]["auroc"]["whole_response"] == 0.5
+
+
+def test_every_panel_that_judges_can_make_is_measured():
+    judges = dict.fromkeys("dbca", FITTED)
+    found = derive(judges, dict.fromkeys("dbca", REPORTED))
+    panels = [panel["judges"] for panel in found["panels"]]
+    # Four alone, six pairs, four of three.
+    assert len(panels) == 14
+    assert panels[0] == ["a"]
+    assert ["b", "c", "d"] in panels
+    assert all(panel == sorted(panel) for panel in panels)
+    assert set(found["judges"]) == set("abcd")
+    assert found["panels"][0]["report"]["auroc"]["harmonic"] == 0.75
 
 
 def test_the_shipped_file_belongs_to_the_present_prompts():
@@ -141,5 +167,5 @@ def test_the_shipped_file_belongs_to_the_present_prompts():
     for by_language in shipped["judges"].values():
         assert by_language["en"]["prompt"] == hash_now
         assert by_language["en"]["sigma"] > 0
-    assert shipped["report"]["reported"]["answers"] > 100
+    assert all(panel["report"]["answers"] > 100 for panel in shipped["panels"])
     assert 0 < shipped["judges"]["SmolLM2-135M-Instruct"]["en"]["mu"] < 1

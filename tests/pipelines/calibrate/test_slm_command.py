@@ -41,7 +41,7 @@ def believes_lands(statement: str) -> float:
 
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> JudgeModel:
-    """The model every profile stands for."""
+    """The model every profile stands for, and every judge that comes along."""
     model = JudgeModel("SmolLM2-135M-Instruct", believes_lands)
 
     class Pool:
@@ -72,13 +72,22 @@ def test_the_file_holds_scale_thresholds_and_provenance(
     # 0.2. Mean (3 * 0.9 + 6 * 0.2) / 9 = 0.4333, deviation 0.7 * sqrt(1/3 * 2/3) = 0.33.
     scale = found["judges"]["SmolLM2-135M-Instruct"]["en"]
     assert scale == {"mu": 0.4333, "sigma": 0.33, "n": 9, "prompt": load_prompts("slm").hash}
-    assert found["thresholds"]["f1"]["raw"]["harmonic"] == 0.55
-    assert found["report"]["reported"]["verdicts"]["f1"]["accuracy"] == 1.0
+    assert len(found["judges"]) == 4
+    # Four judges alone, in six pairs and in four threes.
+    assert len(found["panels"]) == 14
+    for panel in found["panels"]:
+        assert panel["thresholds"]["f1"]["raw"]["harmonic"] == 0.55
+        assert panel["report"]["verdicts"]["f1"]["accuracy"] == 1.0
     assert found["date"] == "2026-01-31"
     assert found["data"].startswith("12 answers to 6 of the 6 questions of qa.jsonl")
-    assert found["model"].startswith("SmolLM2-135M-Instruct (")
+    assert found["models"][0].startswith("SmolLM2-135M-Instruct (")
+    assert found["models"][1:] == [
+        "Veriscope judge",
+        "Similarity (all-MiniLM-L6-v2)",
+        "Word overlap",
+    ]
     assert str(tmp_path) not in text
-    assert found["report"]["paper"]["proposed"] == 0.81
+    assert found["paper"]["proposed"] == 0.81
 
 
 def test_equal_inputs_give_the_same_file(judge: JudgeModel, tmp_path: Path):

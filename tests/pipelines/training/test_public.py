@@ -13,13 +13,17 @@ from pipelines.errors import InvalidInputError
 from pipelines.training.public import (
     biographies,
     biography_pairs,
+    facts,
+    facts_pairs,
     facts_texts,
+    retold_texts,
     stance_pairs,
     stances,
 )
 from pipelines.training.public_answers import (
     article_pairs,
     article_texts,
+    other_answer_pairs,
     qa_pairs,
     qa_records,
     qa_texts,
@@ -140,9 +144,64 @@ def test_best_answers_against_other_right_and_wrong_ones(tmp_path: Path):
 
 
 def test_facts_are_whole_sentences(tmp_path: Path):
-    record = {"question": "?", "facts": ["Oslo is a large city", "It lies on a fjord."]}
-    (text,) = facts_texts(lines(tmp_path / "facts.jsonl", record), 0)
+    told = ["Oslo is a large city", "It lies on a fjord."]
+    record = {"question": "?", "answer": True, "facts": told}
+    (text,) = facts_texts(facts(lines(tmp_path / "facts.jsonl", record), 0))
     assert text.sentences == ("Oslo is a large city.", "It lies on a fjord.")
+
+
+def test_a_question_is_answered_by_its_facts(tmp_path: Path):
+    records = [
+        {"question": f"Is {n} even?", "answer": n % 4 == 0, "facts": [f"So much for {n}."]}
+        for n in range(12)
+    ]
+    read = facts(lines(tmp_path / "facts.jsonl", *records), 0)
+    found = list(facts_pairs(read, Random(2)))
+    assert {one.statement for one in found} == {f"Is {n} even?" for n in range(0, 12, 2)}
+    own = [one for one in found if one.label != "not_enough"]
+    assert {(one.evidence, one.label) for one in own} >= {
+        ("So much for 4.", "supported"),
+        ("So much for 6.", "contradicted"),
+    }
+    assert all(one.statement[3:-6] not in one.evidence for one in found if one not in own)
+
+
+def test_texts_in_the_style_to_be_judged(tmp_path: Path):
+    record = {
+        "concept": "ann lee -lrb- singer -rrb-",
+        "gpt3_sentences": [],
+        "annotation": [],
+        "wiki_bio_text": "Ann Lee was a singer.",
+        "gpt3_text_samples": ["Ann Lee was a famous singer.", "Ann Lee came from old Leeds."],
+    }
+    read = biographies(lines(tmp_path / "bio.jsonl", record), 0)
+    found = list(retold_texts(read, Random(0), 5))
+    assert {text.sentences[0] for text in found} == set(record["gpt3_text_samples"])
+    # They are about the same person as the article: never parted from it.
+    assert {(text.title, text.group) for text in found} == {
+        ("Ann Lee", "wikibio-ann lee -lrb- singer -rrb-")
+    }
+
+
+def test_answers_to_other_questions_of_the_paragraph(tmp_path: Path):
+    asked = [
+        {"question": f"Wo {n}?", "answers": [{"text": text}]}
+        for n, text in enumerate(("挪威", "挪威北部", "五月", "六月"))
+    ]
+    path = tmp_path / "articles.json"
+    paragraph = {"context": "挪威北部五月下雪，六月不下。", "qas": asked}
+    short = {"context": "雪。", "qas": asked[:1]}
+    path.write_text(
+        json.dumps({"data": [{"title": "X", "paragraphs": [one]} for one in (paragraph, short)]})
+    )
+    found = list(other_answer_pairs(path, 0))
+    # An answer that holds the right one is not wrong: the next one is taken.
+    assert [(one.question, one.statement, one.label) for one in found] == [
+        ("Wo 0?", "挪威", "supported"),
+        ("Wo 0?", "五月", "contradicted"),
+        ("Wo 2?", "五月", "supported"),
+        ("Wo 2?", "挪威", "contradicted"),
+    ]
 
 
 def test_a_file_of_something_else_is_named(tmp_path: Path):

@@ -7,11 +7,12 @@ from random import Random
 import numpy as np
 import pytest
 
+from pipelines.models.judges.reader import settle
 from pipelines.training.balance import balanced
-from pipelines.training.calibrating import best_temperature, fitted_curve
+from pipelines.training.calibrating import best_scaling, fitted_curve
 from pipelines.training.examples import Example, Label
 from pipelines.training.recipe import held_out
-from pipelines.training.report import binary, calibration_error, three_way
+from pipelines.training.report import binary, calibration_error, reliability, three_way
 from pipelines.training.shortcuts import SHORTCUTS, shortcut_areas
 from pipelines.training.suites import equal_length_auroc
 
@@ -26,6 +27,8 @@ def test_supported_against_the_rest():
     # Of the four comparisons only 0.5 against 0.6 is lost.
     assert binary(examples, said)["auroc"] == 0.75
     assert binary(examples, said)["supported"] == 0.5
+    # 0.9 and 0.1 are on the right side of a half, 0.6 is not, and 0.5 is on neither.
+    assert binary(examples, said)["right"] == 2
 
 
 def test_calibration_error_is_the_gap_weighted_by_how_many():
@@ -33,6 +36,12 @@ def test_calibration_error_is_the_gap_weighted_by_how_many():
     said = np.array([0.95, 0.95, 0.25, 0.25])
     assert calibration_error(said, [True, True, True, False]) == pytest.approx(0.15)
     assert calibration_error(np.array([1.0, 0.0]), [True, False]) == 0.0
+
+
+def test_reliability_is_what_was_said_beside_what_is_true():
+    said = np.array([0.95, 1.0, 0.25, 0.21])
+    found = reliability(said, [True, True, True, False])
+    assert found == [(pytest.approx(0.23), 0.5, 2), (pytest.approx(0.975), 1.0, 2)]
 
 
 def test_macro_f1_counts_every_label_the_same():
@@ -72,14 +81,36 @@ def test_balancing_takes_the_shortcut_away():
     assert {one.label for one in kept} == {"supported", "not_enough"}
 
 
-def test_the_temperature_makes_the_labels_most_probable():
+def test_the_scaling_makes_the_labels_most_probable():
     # Right three times of four at scores of 4: too sure by far.
     examples = [pair("supported")] * 3 + [pair("contradicted")]
     scored = [[(4.0, 0.0, -99.0)]] * 4
-    # The softmax gives 3/4 where 4/T = ln 3.
-    assert best_temperature(examples, scored) == pytest.approx(4 / np.log(3), abs=0.05)
-    unsure = [pair("unsupported")] * 2
-    assert best_temperature(unsure, [[(0.0, 2.0, 2.0)]] * 2) == 0.5
+    scaling = best_scaling(examples, scored)
+    assert settle(scored[0], scaling).supported == pytest.approx(3 / 4, abs=0.02)
+
+
+def test_every_make_weighs_the_same():
+    # Nine of a make that is right, one of another that is not.
+    examples = [*[pair("supported")] * 9, pair("unsupported").model_copy(update={"make": "n"})]
+    scored = [[(1.0, 0.0, 0.0)]] * 10
+    scaling = best_scaling(examples, scored)
+    assert settle(scored[0], scaling).supported == pytest.approx(1 / 2, abs=0.02)
+
+
+def test_offsets_put_right_what_leans_to_one_side():
+    # Always a little too sure of support, more so where it is told from contradiction.
+    labels: list[Label] = ["supported", "not_enough", "contradicted"]
+    examples = [pair(label, group=f"{n}") for n in range(30) for label in labels]
+    scored = [[(2.0, 0.0, 0.0)], [(1.5, 0.0, 1.0)], [(1.5, 1.0, 0.0)]] * 30
+    scaling = best_scaling(examples, scored)
+    said = [settle(one, scaling).supported for one in scored[:3]]
+    assert said[0] > 0.5 > max(said[1:])
+
+
+def test_a_claim_without_evidence_settles_nothing_and_is_no_error():
+    examples = [pair("not_enough"), pair("supported")]
+    scaling = best_scaling(examples, [[], [(3.0, 0.0, 0.0), (1.0, 0.0, 0.0)]])
+    assert settle([(3.0, 0.0, 0.0)], scaling).supported > 0.5
 
 
 def test_a_curve_through_what_is_right_and_wrong():

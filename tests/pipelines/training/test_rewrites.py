@@ -7,7 +7,14 @@ from random import Random
 import pytest
 
 from pipelines.training import rewrites
-from pipelines.training.rewrites import claims_in, named, rewritten
+from pipelines.training.rewrites import (
+    asked_about,
+    claims_in,
+    is_person,
+    named,
+    rewritten,
+    told_of,
+)
 
 
 def forms(rewrite, sentence: str) -> set[str | None]:
@@ -73,6 +80,37 @@ def test_numbers_as_words_and_digits():
     # 2.5 is no two.
     assert "It is two.5 high." not in forms(rewrites._numbers, "It is 2.5 high.")
     assert "It has 1200 seats, nearly." in forms(rewrites._numbers, "It has 1,200 seats, nearly.")
+
+
+def test_days_of_a_month_stay_digits():
+    assert forms(rewrites._numbers, "She came on 9 December.") == {None}
+
+
+def test_a_sentence_about_one_is_told_of_another():
+    told = told_of("Ann Marie Lee sang, and Lee won.", "Ann Lee", "Bo Ray")
+    assert told == "Bo Ray sang, and Ray won."
+    assert told_of("She sang.", "Ann Lee", "Bo Ray") == "Bo Ray sang."
+    assert told_of("It rained.", "Ann Lee", "Bo Ray") is None
+
+
+@pytest.mark.parametrize(
+    ("title", "person"), [("Ada Lovelace", True), ("Nile", False), ("J. R. R. Tolkien", True)]
+)
+def test_what_looks_like_a_persons_name(title: str, person: bool):
+    assert is_person(title) == person
+
+
+@pytest.mark.parametrize(
+    ("statement", "question"),
+    [
+        ("Ann Lee was born in Leeds.", "Was Ann Lee born in Leeds?"),
+        ("The river is long.", "Is the river long?"),
+        ("Ann Lee sang.", None),
+        ("He said: it was cold.", None),
+    ],
+)
+def test_a_statement_as_a_question(statement: str, question: str | None):
+    assert asked_about(statement) == question
 
 
 def test_rewrites_that_do_not_apply_leave_the_sentence():

@@ -1,13 +1,15 @@
 """HAARAG worked through by hand: alignment, refinement, what is flagged, the judges."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from pipelines.errors import UnreachableError
 from pipelines.methods.haarag import Haarag
-from pipelines.models.base import Capabilities, ChoiceRequest
+from pipelines.models.base import Capabilities, ChoiceRequest, Claim
+from pipelines.models.judges.base import JudgeModel, Reading
 from pipelines.models.scripted import ScriptedModel
 from pipelines.retrieval.lexical import LexicalEmbedder
 from pipelines.retrieval.similarity import EmbedderSimilarity
@@ -285,6 +287,39 @@ async def test_one_model_judges_once_and_the_main_model_where_there_is_no_judge(
     outcome = await haarag(replies, FOUND, TABLE, **settings)
     entailed = [score(event, "entailment").value for event in judged(outcome, "sentence")]
     assert entailed == [0.6, 0.6]
+    agrees(outcome, **settings)
+
+
+class Reader(JudgeModel):
+    """Bears out what is about York, and nothing else."""
+
+    name = "reader"
+
+    def read(self, claims: Sequence[Claim]) -> list[Reading]:
+        return [Reading(0.9, 0.05, 0.05) if one.statement == YORK else LACKING for one in claims]
+
+
+LACKING = Reading(0.2, 0.1, 0.7)
+
+
+async def test_by_default_a_judge_made_for_it_is_asked_about_every_sentence():
+    models = {"judge_1": Judge({}, 1, "writes"), "judge_2": Reader()}
+    settings: dict[str, Any] = SETTINGS | {"max_iterations": 1}
+    outcome = await haarag([DRAFT], FOUND, TABLE, models=models, **settings)
+    york, studied = judged(outcome, "sentence")
+    assert score(york, "entailment").value == 0.9
+    # What the evidence lacks is not borne out either.
+    assert score(studied, "entailment").value == 0.2
+    assert {call.role for call in outcome.calls if call.choice is not None} == {"judge_2"}
+    assert "weak_judge" not in outcome.answer.flags
+    agrees(outcome, **settings)
+
+
+async def test_the_main_model_can_be_asked_about_every_sentence():
+    settings: dict[str, Any] = SETTINGS | {"max_iterations": 1, "entailment": "main"}
+    replies = [DRAFT, {"choice": {"yes": 0.6, "no": 0.4}, "times": 2}]
+    outcome = await haarag(replies, FOUND, TABLE, models={"judge_2": Reader()}, **settings)
+    assert {call.role for call in outcome.calls if call.choice is not None} == {"main"}
     agrees(outcome, **settings)
 
 

@@ -30,5 +30,5 @@ def thresholds(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         }
         for a, name in enumerate(("f1", "precision"))
     }
-    monkeypatch.setattr("pipelines.methods.slm.method.shipped_thresholds", lambda: table)
+    monkeypatch.setattr("pipelines.methods.slm.method.shipped_thresholds", lambda names: table)
     return table

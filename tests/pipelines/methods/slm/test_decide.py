@@ -1,7 +1,7 @@
 """Whatever the judges said, deciding again gives what was decided live, and more without a call."""
 
 import random
-from itertools import product
+from itertools import combinations, product
 from math import sqrt
 from typing import Any
 
@@ -11,11 +11,17 @@ from pipelines.errors import InvalidInputError
 from pipelines.methods.slm import Slm
 from pipelines.methods.slm import decision as slm_decision
 from pipelines.methods.slm import scale as slm_scale
-from pipelines.methods.slm.scale import history_of, shipped_scale, shipped_thresholds
+from pipelines.methods.slm.scale import (
+    history_of,
+    shipped_panel,
+    shipped_scale,
+    shipped_thresholds,
+)
 from pipelines.methods.slm.scores import MEANS, JudgeScale, Scaling, response_score
 from pipelines.methods.slm.settings import SLM_DECIDABLE, SlmSettings
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Judged, ModelCalled
+from pipelines.run.spec import BUILT_IN, JUDGES
 from pipelines.run.trace import Trace
 from tests.pipelines.methods.bench import Outcome, PieceModel, Shelf
 from tests.pipelines.methods.slm.judges import JudgeModel, Said, check, decided, says
@@ -240,10 +246,27 @@ def test_the_decidable_settings_exist():
 
 
 def test_thresholds_are_shipped_for_everything_that_can_be_chosen():
-    shipped = shipped_thresholds()
-    for name, key, mean in product(("f1", "precision"), ("phi", "epsilon", "raw"), MEANS):
-        assert isinstance(shipped[name][key][mean], float)
-    assert shipped_scale("SmolLM2-135M-Instruct", "en").source == "calibrated"
+    names = ["SmolLM2-135M-Instruct", *(s.name for s in BUILT_IN if s.kind == "judge")]
+    for size in range(1, len(JUDGES) + 1):
+        for panel in combinations(names, size):
+            assert shipped_panel(panel)["judges"] == sorted(panel)
+            shipped = shipped_thresholds(panel)
+            for name, key, mean in product(("f1", "precision"), ("phi", "epsilon", "raw"), MEANS):
+                assert isinstance(shipped[name][key][mean], float)
+    assert {shipped_scale(name, "en").source for name in names} == {"calibrated"}
+
+
+def test_unknown_judges_borrow_the_thresholds_of_the_best_panel(monkeypatch: pytest.MonkeyPatch):
+    panels = [
+        {"judges": [name], "thresholds": {"f1": area}, "report": {"auroc": {"harmonic": area}}}
+        for name, area in (("a", 0.6), ("b", 0.9))
+    ]
+    monkeypatch.setattr(slm_scale, "calibration", lambda _: {"panels": panels})
+    assert shipped_thresholds(["a"]) == {"f1": 0.6}
+    assert shipped_thresholds(["x"]) == {"f1": 0.9}
+    assert shipped_panel(["x"]) == {}
+    monkeypatch.setattr(slm_scale, "calibration", lambda _: {})
+    assert shipped_thresholds(["a"]) == {}
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,17 @@ from pipelines.models.judges.inputs import (
     Pieces,
     asked_pieces,
     load_tokenizer,
-    most_alike,
     pair_of,
+    pairs_for,
     pieces_of,
     room_for,
+    sentences_of,
     windows_of,
 )
 from pipelines.models.judges.trained import encoder_folder
+
+RARE = 20000
+"""The place of a rare word; places of frequent ones are near 2000."""
 
 
 @pytest.fixture(scope="module")
@@ -23,33 +27,69 @@ def tokenizer():
     return load_tokenizer(encoder_folder())
 
 
-def numbered(count: int) -> Pieces:
-    return Pieces(tuple(range(count)), (True,) * count)
+def pieces(*ids: int) -> Pieces:
+    return Pieces(ids, (True,) * len(ids))
 
 
 def test_what_fits_is_one_window():
-    assert windows_of(numbered(8), 8) == [numbered(8)]
+    sentences = [pieces(1, 2), pieces(3)]
+    assert windows_of(pieces(9), sentences, 8, 2) == [pieces(1, 2, 3)]
 
 
-def test_longer_evidence_is_read_in_windows_that_share_a_quarter():
-    windows = windows_of(numbered(20), 8)
-    # Each begins 6 = 8 - 8/4 further on; the last ends with the evidence.
-    assert [(w.ids[0], w.ids[-1]) for w in windows] == [(0, 7), (6, 13), (12, 19)]
-    assert all(len(window.ids) <= 8 for window in windows)
+def test_a_window_holds_the_sentences_that_have_most_of_the_statement():
+    one, two, three = RARE, RARE + 1, RARE + 2
+    sentences = [pieces(5, 5, 5), pieces(one, 5, 5), pieces(6, 6, 6), pieces(two, three, 5)]
+    windows = windows_of(pieces(one, two, three), sentences, 6, 2)
+    # The last has two of three, the second the one that is still missing; in order of place.
+    assert windows[0] == pieces(one, 5, 5, two, three, 5)
+    assert windows[1] == pieces(5, 5, 5, 6, 6, 6)
 
 
-@pytest.mark.parametrize("count", range(9, 60))
-def test_no_piece_is_left_out(count: int):
-    read = {piece for window in windows_of(numbered(count), 8) for piece in window.ids}
-    assert read == set(range(count))
+def test_a_new_piece_is_worth_more_than_one_that_is_there_already():
+    one, two = RARE, RARE + 1
+    sentences = [pieces(one, 5), pieces(one, 6), pieces(two, 7), pieces(8, 8)]
+    assert windows_of(pieces(one, two), sentences, 4, 1) == [pieces(one, 5, two, 7)]
 
 
-def test_windows_that_hold_most_of_the_statement_are_read():
-    asked = Pieces((1, 2, 3, 9), (True, True, True, False))
-    windows = [Pieces((9, 9), (True, True)), Pieces((1, 2), (True, True)), Pieces((3,), (True,))]
-    # 9 is punctuation of the statement and does not count.
-    assert most_alike(asked, windows, 2) == [1, 2]
-    assert most_alike(asked, windows, 1) == [1]
+def test_a_rare_word_weighs_more_than_frequent_ones():
+    frequent = (1997, 1998, 1999)
+    sentences = [pieces(*frequent), pieces(RARE, 5, 5)]
+    assert windows_of(pieces(*frequent, RARE), sentences, 3, 1) == [pieces(RARE, 5, 5)]
+
+
+def test_no_more_windows_are_read_than_wanted():
+    sentences = [pieces(RARE + number, 5) for number in range(20)]
+    windows = windows_of(pieces(RARE + 3), sentences, 4, 3)
+    assert len(windows) == 3
+    assert RARE + 3 in windows[0].ids
+
+
+def test_a_long_sentence_is_read_in_parts(tokenizer):
+    text = "One two three four five six seven eight nine ten. It ends."
+    parts = list(sentences_of(tokenizer, text, 4))
+    assert max(len(part.ids) for part in parts) == 4
+    joined = [piece for part in parts for piece in part.ids]
+    assert joined == list(pieces_of(tokenizer, text).ids)
+
+
+def test_evidence_of_several_passages_is_read_together(tokenizer):
+    far = "Nothing of interest is said here about anything at all. " * 20
+    evidence = [f"{far}Oslo lies in Norway. {far}", f"{far}Oslo has a harbour. {far}"]
+    (pair,) = pairs_for(tokenizer, "", "Oslo in Norway has a harbour.", evidence, 1)
+    assert len(pair.ids) <= LONGEST
+    assert pair.matches[1:8] == [1, 1, 1, 1, 1, 1, 0]
+
+
+def test_no_evidence_is_nothing_to_read(tokenizer):
+    assert pairs_for(tokenizer, "", "Oslo", [], 2) == []
+    assert pairs_for(tokenizer, "", "Oslo", ["  "], 2) == []
+
+
+def test_what_stands_elsewhere_in_the_evidence_is_told_from_what_stands_nowhere(tokenizer):
+    asked = asked_pieces(tokenizer, "", "Born in Hope")
+    window = pieces_of(tokenizer, "He lived in it")
+    elsewhere = frozenset(pieces_of(tokenizer, "Hope is a town").ids)
+    assert pair_of(tokenizer, asked, window, elsewhere).matches[1:4] == [2, 1, 3]
 
 
 def test_a_pair_says_what_stands_in_both(tokenizer):

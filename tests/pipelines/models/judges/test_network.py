@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from transformers import BertConfig, BertModel
 from pipelines.errors import UnknownModelError
 from pipelines.models.judges.inputs import Pair
 from pipelines.models.judges.network import Batch, JudgeNetwork
-from pipelines.models.judges.weights import card, load_weights, save_weights
+from pipelines.models.judges.reader import Scaling
+from pipelines.models.judges.weights import load_weights, save_weights, scalings_of
 
 
 @pytest.fixture(scope="module")
@@ -104,5 +106,22 @@ def test_weights_of_another_network_are_noticed(encoder: Path, tmp_path: Path):
         load_weights(JudgeNetwork.from_folder(encoder), tmp_path)
 
 
-def test_a_folder_without_a_card(tmp_path: Path):
-    assert card(tmp_path) == {}
+def card(temperature: object, offsets: object) -> str:
+    one = {"temperature": temperature, "offsets": offsets}
+    return json.dumps({"scaling": {"statements": one, "answers": {**one, "temperature": 1.0}}})
+
+
+@pytest.mark.parametrize(
+    "content", [None, "", "{}", "[]", card("high", [0, 0, 0]), card(1.0, [0, 0])]
+)
+def test_a_card_that_does_not_say_the_scaling(tmp_path: Path, content: str | None):
+    if content is not None:
+        (tmp_path / "judge.json").write_text(content)
+    with pytest.raises(UnknownModelError, match="not calibrated"):
+        scalings_of(tmp_path)
+
+
+def test_a_card_says_the_scaling_of_statements_and_of_answers(tmp_path: Path):
+    (tmp_path / "judge.json").write_text(card(1.25, [0.5, -1.0, 0.0]))
+    offsets = (0.5, -1.0, 0.0)
+    assert scalings_of(tmp_path) == (Scaling(1.25, offsets), Scaling(1.0, offsets))

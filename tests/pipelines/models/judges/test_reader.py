@@ -7,7 +7,7 @@ from math import log
 import pytest
 
 from pipelines.models.judges.base import Reading
-from pipelines.models.judges.reader import Scores, settle
+from pipelines.models.judges.reader import Scaling, Scores, settle
 
 
 def scores(*shares: float) -> Scores:
@@ -25,16 +25,29 @@ def test_one_window_is_the_verdict():
 
 def test_the_clearest_support_counts():
     windows = [scores(0.1, 0.1, 0.8), scores(0.8, 0.1, 0.1), scores(0.0, 0.0, 1.0)]
-    assert settle(windows) == pytest.approx((0.8, 0.1, 0.1))
+    # The first window has contradiction to silence as one to eight.
+    assert settle(windows) == pytest.approx((0.8, 0.2 / 9, 0.2 * 8 / 9))
 
 
-def test_support_here_and_contradiction_there_share_what_there_is():
-    settled = settle([scores(0.9, 0.0, 0.1), scores(0.0, 0.6, 0.4)])
-    assert settled == pytest.approx((0.6, 0.4, 0.0))
+def test_what_is_not_supported_is_shared_as_the_first_window_says():
+    # Of the half that is left after the support elsewhere, three quarters contradict.
+    settled = settle([scores(0.2, 0.6, 0.2), scores(0.5, 0.0, 0.5)])
+    assert settled == pytest.approx((0.5, 0.5 * 0.75, 0.5 * 0.25))
     assert sum(settled) == pytest.approx(1.0)
 
 
 def test_a_temperature_above_one_makes_less_sure():
     # Scores of ln 4, 0 and 0 are shares of 4/6; halved they are ln 2: 2/4.
     assert settle([(log(4), 0.0, 0.0)])[0] == pytest.approx(4 / 6)
-    assert settle([(log(4), 0.0, 0.0)], temperature=2.0)[0] == pytest.approx(2 / 4)
+    assert settle([(log(4), 0.0, 0.0)], Scaling(temperature=2.0))[0] == pytest.approx(2 / 4)
+
+
+def test_offsets_are_added_to_what_the_temperature_leaves():
+    # ln 4 / 2 + ln 3 is ln 6: shares of 6, 1 and 1.
+    scaling = Scaling(2.0, (log(3), 0.0, 0.0))
+    assert settle([(log(4), 0.0, 0.0)], scaling)[0] == pytest.approx(6 / 8)
+
+
+def test_scores_beyond_all_measure_are_no_error():
+    assert settle([(0.0, -2000.0, 2000.0)]) == pytest.approx((0.0, 0.0, 1.0))
+    assert settle([(0.0, 2000.0, -2000.0)]) == pytest.approx((0.0, 1.0, 0.0))

@@ -1,0 +1,148 @@
+"""The judge that ships: it loads, says the same every time, and means it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from math import log
+from pathlib import Path
+
+import pytest
+
+from pipelines.errors import UnknownModelError
+from pipelines.models.base import ChoiceRequest, Claim, Option
+from pipelines.models.build import build_model
+from pipelines.models.judges import trained
+from pipelines.models.judges.trained import WEIGHTS, TrainedJudge
+from pipelines.run.defaults import default_models
+from pipelines.run.spec import BUILT_IN
+
+CLINTON = (
+    "Bill Clinton was born on 19 August 1946 in Hope, Arkansas. His mother married Roger Clinton"
+    " in 1950. He studied at Georgetown University and received a law degree from Yale in 1973."
+)
+LONG = "The weather of the coast is mild, and many ships call there in spring and summer. " * 40
+
+
+@pytest.fixture(scope="module")
+def judge() -> TrainedJudge:
+    return TrainedJudge()
+
+
+def claim(statement: str, *evidence: str, question: str = "") -> Claim:
+    return Claim(statement=statement, evidence=evidence, question=question)
+
+
+def test_what_is_shipped_is_small_and_says_where_it_comes_from():
+    files = list(WEIGHTS.iterdir())
+    assert {file.name for file in files} >= {"README.md", "head.safetensors", "judge.json"}
+    assert max(file.stat().st_size for file in files) < 10_000_000
+    card = json.loads((WEIGHTS / "judge.json").read_text(encoding="utf-8"))
+    assert all(one["temperature"] > 0 for one in card["scaling"].values())
+    assert card["recipe"]["seed"] == card["schedule"]["seed"]
+    # The learning curve ends where training did.
+    assert card["learning"][-1]["step"] == card["schedule"]["steps"]
+
+
+def test_it_tells_what_is_borne_out_from_what_is_not(judge: TrainedJudge):
+    said, born, founded = judge.read(
+        [
+            claim("Bill Clinton was born in Hope.", CLINTON),
+            claim("Bill Clinton was born in Chicago.", CLINTON),
+            claim("Bill Clinton was fond of chess.", CLINTON),
+        ]
+    )
+    assert said.supported == max(said)
+    assert said.supported > max(born.supported, founded.supported) + 0.1
+    assert born.contradicted > said.contradicted
+    assert founded.not_enough > said.not_enough
+    assert all(sum(reading) == pytest.approx(1.0) for reading in (said, born, founded))
+
+
+def test_another_instance_and_another_order_say_the_same(judge: TrainedJudge):
+    claims = [
+        claim("Bill Clinton was born in Hope.", CLINTON),
+        claim("He was born in 1950.", LONG, CLINTON, question="When was Bill Clinton born?"),
+        claim("Yale", CLINTON, question="Where did Bill Clinton study law?"),
+    ]
+    first = judge.read(claims)
+    assert judge.read(claims) == first
+    assert TrainedJudge().read(claims) == first
+    for one, reading in zip(claims, first, strict=True):
+        # Beside other claims a text is padded: the last digits may differ.
+        assert judge.read([one])[0] == pytest.approx(reading, abs=1e-3)
+
+
+def test_what_settles_it_is_found_in_long_evidence(judge: TrainedJudge):
+    statement = "Bill Clinton was born in Hope."
+    (short,) = judge.read([claim(statement, CLINTON)])
+    (long,) = judge.read([claim(statement, LONG, f"{LONG}{CLINTON} {LONG}")])
+    assert long.supported == max(long)
+    assert abs(long.supported - short.supported) < 0.3
+
+
+def test_without_evidence_nothing_is_settled(judge: TrainedJudge):
+    assert judge.read([claim("Anything.")])[0] == (0.0, 0.0, 1.0)
+
+
+async def test_it_answers_the_closed_questions_of_the_methods(judge: TrainedJudge):
+    def request(*labels: str, relation: str = "support") -> ChoiceRequest:
+        asked = claim("Hope", "It is Hope.", question="Where was Bill Clinton born?")
+        options = tuple(Option(label=label, spellings=(label,)) for label in labels)
+        update = {"relation": relation}
+        return ChoiceRequest(messages=(), options=options, claim=asked.model_copy(update=update))
+
+    choice = await judge.choose(request("true", "false", relation="same"))
+    assert (choice.best, choice.source) == ("true", "judge")
+    three = await judge.choose(request("true", "false", "nei"))
+    assert sum(three.probabilities.values()) == pytest.approx(1.0)
+
+
+def copied(tmp_path: Path, **card: object) -> Path:
+    folder = tmp_path / "judge"
+    shutil.copytree(WEIGHTS, folder)
+    known = json.loads((folder / "judge.json").read_text(encoding="utf-8"))
+    (folder / "judge.json").write_text(json.dumps({**known, **card}))
+    return folder
+
+
+def test_the_scaling_is_that_of_the_calibration_file(judge: TrainedJudge, tmp_path: Path):
+    born = "Bill Clinton was born in Hope."
+    asked = [claim(born, CLINTON), claim(born, CLINTON, question="Where was Bill Clinton born?")]
+    # A temperature that high makes everything equally likely but for the offsets: 1 of 3, 4 of 6.
+    warm = {"temperature": 1e9, "offsets": [0.0, 0.0, 0.0]}
+    leaning = {**warm, "offsets": [log(4), 0.0, 0.0]}
+    scaled = TrainedJudge(copied(tmp_path, scaling={"statements": warm, "answers": leaning}))
+    said = [reading.supported for reading in scaled.read(asked)]
+    assert said == pytest.approx([1 / 3, 4 / 6], abs=1e-3)
+    assert [reading.supported for reading in judge.read(asked)] != pytest.approx(said, abs=0.01)
+
+
+@pytest.mark.parametrize("missing", ["head.safetensors", "layers-1.safetensors", "judge.json"])
+def test_a_file_that_is_missing_is_an_error_that_says_what_to_do(tmp_path: Path, missing: str):
+    folder = copied(tmp_path)
+    (folder / missing).unlink()
+    with pytest.raises(UnknownModelError) as caught:
+        TrainedJudge(folder)
+    assert "python -m pipelines.training" in caught.value.remedy
+
+
+def test_without_the_encoder_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(trained, "_PACKAGE", "no_such_package_here")
+    with pytest.raises(UnknownModelError, match="encoder of the embedded judge is not installed"):
+        TrainedJudge()
+    # Nothing that needs it is taken unasked.
+    assert [spec.model for role, spec in default_models().items() if role != "main"] == ["overlap"]
+
+
+def test_it_is_the_first_judge_unless_another_is_chosen():
+    spec = default_models()["judge_1"]
+    assert (spec.name, spec.model) == (trained.TRAINED_NAME, "trained")
+    assert spec in BUILT_IN
+    built = build_model(**spec.model_dump(include={"kind", "name", "model"}), progress=quiet)
+    assert isinstance(built, TrainedJudge)
+    assert built.capabilities.languages == frozenset({"en"})
+
+
+def quiet(stage: str, fraction: float) -> None:
+    """Nobody waits for this progress."""
