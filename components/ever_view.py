@@ -38,7 +38,7 @@ def ever_view(
         language: Language = view.header.language if view.header else "en"
         records = list(decision.sentences) if decision else read_records(method.judged)
         kind = "item" if settings.task == "short" else "sentence"
-        checked = (_checked_by(view, records, t), *_sentences(view, method, records, kind, t))
+        checked = (*_sentences(view, method, records, kind, t), _checked_by(view, records, t))
         parts += [
             section("original", t("ever.original"), _original(view, method, settings, t)),
             section("sentences", t("ever.sentences"), *checked),

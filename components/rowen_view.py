@@ -155,9 +155,9 @@ def _flags(check: _Check) -> Sequence[str]:
 def _notes(check: _Check, t: Catalogue) -> list[str]:
     current, plan = check.current, check.plan
     notes: list[str] = []
-    if any(pair.source in ("model", "judge") for pair in current.pairs):
-        who = "judge" if plan.judge else "main"
-        notes.append(t(f"rowen.by.{who}", name=plan.judge or check.main))
+    # From the beginning: what is read must not move when the first answers are compared.
+    who = "judge" if plan.judge else "main"
+    notes.append(t(f"rowen.by.{who}", name=plan.judge or check.main))
     if undecided := sum(current.undecided.values()):
         notes.append(t("rowen.undecided", count=undecided))
     if check.over and (unjudged := sum(current.unjudged.values())):
