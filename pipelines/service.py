@@ -140,11 +140,10 @@ class Service:
         return run_id in self._live
 
     async def warm_up(self) -> None:
-        """Load the default models and library before anybody asks; failures wait for who asks."""
+        """Load the default model and library before anybody asks; failures wait for who asks."""
         await self._open_library(EvidenceSpec())
-        for spec in default_models().values():
-            with suppress(VeriscopeError):
-                await self.pool.get(spec)
+        with suppress(VeriscopeError):
+            await self.pool.get(default_models()["main"])
 
     def loading(self) -> list[Loading]:
         """Models and libraries being prepared right now; safe from any thread."""

@@ -119,9 +119,10 @@ def _judge(*, progress: Progress, name: str, model: str, **unused: Any) -> Model
 
     if model == "overlap":
         return OverlapJudge(name)
-    from pipelines.retrieval.embedders import EmbeddedEmbedder
+    from pipelines.retrieval.embedders import EmbeddedEmbedder, default_embedder
 
-    return SimilarityJudge(EmbeddedEmbedder(), name)
+    # The one that searches, where it is installed: it need not be in memory twice.
+    return SimilarityJudge(default_embedder() or EmbeddedEmbedder(), name)
 
 
 MODEL_KINDS: dict[str, Callable[..., Model]] = {
