@@ -18,7 +18,6 @@ from pipelines.executor import Plan, execute, make_plan, start_event
 from pipelines.libraries import Libraries
 from pipelines.models.base import Model
 from pipelines.recordings import is_recording, load_recording
-from pipelines.run.defaults import default_models
 from pipelines.run.events import Event, RunCancelled, RunFailed, RunFinished
 from pipelines.run.live import LiveRun, Subscription
 from pipelines.run.materials import Materials
@@ -143,7 +142,7 @@ class Service:
         """Load the default model and library before anybody asks; failures wait for who asks."""
         await self._open_library(EvidenceSpec())
         with suppress(VeriscopeError):
-            await self.pool.get(default_models()["main"])
+            await self.pool.get(ModelSpec())
 
     def loading(self) -> list[Loading]:
         """Models and libraries being prepared right now; safe from any thread."""

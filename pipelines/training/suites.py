@@ -37,12 +37,23 @@ from pipelines.training.swaps import Names
 from pipelines.training.texts import article_body
 from pipelines.types import Language
 
-__all__ = ["STATEMENTS", "Suite", "equal_length_auroc", "measure", "statement_pairs", "suites"]
+__all__ = [
+    "STATEMENTS",
+    "Suite",
+    "claims_of",
+    "equal_length_auroc",
+    "measure",
+    "statement_pairs",
+    "suites",
+]
 
 _SAMPLES = Path(__file__).parents[2] / "sample_data"
 
 STATEMENTS = _SAMPLES / "statements.csv"
 """Statements about articles of the sample library, true ones, wrong ones and others, by hand."""
+
+
+Relation = Literal["support", "same"]
 
 
 class Suite(NamedTuple):
@@ -54,11 +65,11 @@ class Suite(NamedTuple):
     name: str
     examples: list[Example]
     three_way: bool = False
-    relation: Literal["support", "same"] = "support"
+    relation: Relation = "support"
 
     def claims(self) -> list[Claim]:
         """What a judge is asked."""
-        return [_claim(example, self.relation) for example in self.examples]
+        return claims_of(self.examples, self.relation)
 
 
 def suites(files: Files, half: Half, chinese: Path | None = None) -> Iterator[Suite]:
@@ -142,7 +153,12 @@ def measure(suite: Suite, said: Probabilities) -> dict[str, Any]:
     return found
 
 
-def _claim(example: Example, relation: Literal["support", "same"]) -> Claim:
+def claims_of(examples: Sequence[Example], relation: Relation = "support") -> list[Claim]:
+    """What a judge is asked about pairs."""
+    return [_claim(example, relation) for example in examples]
+
+
+def _claim(example: Example, relation: Relation) -> Claim:
     evidence = example.evidence
     if relation == "same":
         # Such pairs are written down as they are trained on, the question before the answer.

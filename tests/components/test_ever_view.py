@@ -23,7 +23,7 @@ from tests.pipelines.methods.ever.bench import (
     decided,
     ever_run,
 )
-from tests.pipelines.methods.test_checkers import WEAK, Reader, ever
+from tests.pipelines.methods.test_checkers import WEAK, ever, reads
 
 MENDED = "Ada Brandt was a botanist born in 1931."
 CORRECTED = Part(
@@ -246,7 +246,7 @@ async def test_the_page_says_whose_verdicts_they_are(t: Catalogue):
         "Verdicts by the main model, SmolLM2-135M-Instruct."
         in page_of(await ever_run(CORRECTED), t).one(".vs-section-sentences").text()
     )
-    outcome = await ever(WEAK, Reader())
+    outcome = await ever(WEAK, reads())
     page = read(ever_view(view_of(outcome.trace), decided(outcome), settings_of(outcome), t))
     by = page.one(".vs-section-sentences").text()
     assert "Verdicts by reader: it reads question and passages" in by

@@ -26,7 +26,7 @@ from tests.pipelines.methods.rowen.bench import (
     Speaker,
     rowen,
 )
-from tests.pipelines.methods.test_checkers import Reader
+from tests.pipelines.methods.test_checkers import reads
 from tests.pipelines.methods.test_checkers import rowen as compared
 
 ALL = range(6)
@@ -326,6 +326,6 @@ async def test_the_page_says_who_compared_the_answers(t: Catalogue):
     shown = page(await rowen(other(), variant="cm", k=1), t, variant="cm")
     assert "Answers compared by the main model, SmolLM2-135M-Instruct." in shown.text()
     weak = ENGLISH.model_copy(update={"judges": False})
-    judged = page(await compared(weak, Reader()), t)
+    judged = page(await compared(weak, reads()), t)
     assert "Answers compared by reader." in judged.text()
     assert "The judge compared the two answers." in judged.text()

@@ -12,12 +12,14 @@ from pipelines.executor import Plan, execute, start_event
 from pipelines.methods import Method, Question
 from pipelines.models.base import (
     Capabilities,
+    Claim,
     Delta,
     GenerationRequest,
     Model,
     ScoreRequest,
     Watcher,
 )
+from pipelines.models.judges.base import JudgeModel, Reading
 from pipelines.retrieval.base import Retriever
 from pipelines.retrieval.similarity import Similarity
 from pipelines.run.events import Event, Judged, ModelCalled, Retrieved, Revised, SpanStarted
@@ -28,7 +30,7 @@ from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.run.trace import Trace
 from pipelines.run.wrappers import RetryPolicy
 from pipelines.text import Entity, detect_language
-from pipelines.types import Answer, FinishReason, Generation, Passage, Token
+from pipelines.types import Answer, FinishReason, Generation, Language, Passage, Token
 
 Piece = tuple[str, float] | tuple[str, float, float]
 Reply = Sequence[Piece] | str
@@ -107,6 +109,23 @@ class PieceModel(Model):
         self.scored.append(request)
         words = pieces(request.text, 0.8, Florida=0.1)
         return Generation(text=request.text, tokens=tokens_of(words))
+
+
+class ClaimReader(JudgeModel):
+    """A judge that reads of a claim what `says` makes of it, and keeps what it was asked."""
+
+    name = "reader"
+
+    def __init__(
+        self, says: Callable[[Claim], Reading], languages: Sequence[Language] = ("en",)
+    ) -> None:
+        self.languages = frozenset(languages)
+        self.seen: list[Claim] = []
+        self._says = says
+
+    def read(self, claims: Sequence[Claim]) -> list[Reading]:
+        self.seen += claims
+        return [self._says(claim) for claim in claims]
 
 
 class Shelf(Retriever):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,11 +11,11 @@ from pipelines.methods.ever import Ever
 from pipelines.methods.replies.claims import claim_of_question
 from pipelines.methods.rowen import Rowen
 from pipelines.methods.rowen.settings import RowenPlan
-from pipelines.models.base import Capabilities, Claim, Model
-from pipelines.models.judges.base import JudgeModel, Reading
+from pipelines.models.base import Capabilities, Model
+from pipelines.models.judges.base import Reading
 from pipelines.run.events import Judged, SpanStarted
 from pipelines.types import Language, Passage
-from tests.pipelines.methods.bench import FULL, Outcome, run_method
+from tests.pipelines.methods.bench import FULL, ClaimReader, Outcome, run_method
 from tests.pipelines.methods.ever.bench import (
     FIRST,
     FOUND,
@@ -39,18 +38,11 @@ PART = Part(
 SURE, AGAINST = Reading(0.7, 0.2, 0.1), Reading(0.1, 0.6, 0.3)
 
 
-class Reader(JudgeModel):
-    """Bears everything out but what is about chemists, and says what it was asked."""
-
-    name = "reader"
-
-    def __init__(self, languages: Sequence[Language] = ("en",)) -> None:
-        self.languages = frozenset(languages)
-        self.seen: list[Claim] = []
-
-    def read(self, claims: Sequence[Claim]) -> list[Reading]:
-        self.seen += claims
-        return [AGAINST if "chemist?" in claim.statement else SURE for claim in claims]
+def reads(*languages: Language) -> ClaimReader:
+    """Bears everything out but what is about chemists; reads English unless told otherwise."""
+    return ClaimReader(
+        lambda claim: AGAINST if "chemist?" in claim.statement else SURE, languages or ("en",)
+    )
 
 
 async def ever(main: Capabilities, *judges: Model, **settings: Any) -> Outcome:
@@ -66,7 +58,7 @@ def first_look(outcome: Outcome) -> dict[str, Judged]:
 
 
 async def test_a_judge_checks_for_a_main_model_that_judges_by_chance():
-    reader = Reader()
+    reader = reads()
     outcome = await ever(WEAK, reader)
     look = first_look(outcome)
     assert look["chemist"].verdict == "contradicted"
@@ -83,7 +75,7 @@ async def test_a_judge_checks_for_a_main_model_that_judges_by_chance():
 
 
 async def test_it_reads_the_claim_that_the_question_makes_with_the_evidence():
-    reader = Reader()
+    reader = reads()
     await ever(WEAK, reader)
     by_statement = {claim.statement: claim for claim in reader.seen}
     chemist = by_statement["Was Ada Brandt a chemist?"]
@@ -95,12 +87,12 @@ async def test_it_reads_the_claim_that_the_question_makes_with_the_evidence():
 @pytest.mark.parametrize(
     ("main", "judges", "settings"),
     [
-        (FULL, [Reader()], {}),
+        (FULL, [reads()], {}),
         (WEAK, [], {}),
-        (WEAK, [Reader(["zh"])], {}),
-        (WEAK, [Reader()], {"checked_by": "main"}),
+        (WEAK, [reads("zh")], {}),
+        (WEAK, [reads()], {"checked_by": "main"}),
         # From memory only the main model can answer.
-        (WEAK, [Reader()], {"variant": "nrg_sq", "checked_by": "judge"}),
+        (WEAK, [reads()], {"variant": "nrg_sq", "checked_by": "judge"}),
     ],
 )
 async def test_otherwise_the_main_model_checks(
@@ -114,7 +106,7 @@ async def test_otherwise_the_main_model_checks(
 
 
 async def test_a_judge_that_is_wanted_checks_for_a_good_model_too():
-    outcome = await ever(FULL, Speaker(), Reader(), checked_by="judge")
+    outcome = await ever(FULL, Speaker(), reads(), checked_by="judge")
     # The first judge writes: it is no model made to judge.
     assert {event.detail["by"] for event in first_look(outcome).values()} == {"reader"}
 
@@ -147,7 +139,7 @@ def plan_of(outcome: Outcome) -> RowenPlan:
 
 
 async def test_answers_are_compared_by_the_judge_in_both_directions():
-    reader = Reader()
+    reader = reads()
     outcome = await rowen(ENGLISH.model_copy(update={"judges": False}), reader)
     plan = plan_of(outcome)
     assert (plan.by, plan.judge, plan.weak) == ("judge_1", "reader", False)
@@ -164,13 +156,13 @@ async def test_answers_are_compared_by_the_judge_in_both_directions():
 
 async def test_a_judge_of_one_language_does_not_compare_across_two():
     both = Capabilities(languages=frozenset({"en", "zh"}), judges=False)
-    outcome = await rowen(both, Reader(), checked_by="judge")
+    outcome = await rowen(both, reads(), checked_by="judge")
     assert plan_of(outcome).by == "main"
     assert {"weak_judge", "no_judge"} <= set(outcome.answer.flags)
-    across = await rowen(both, Reader(["en", "zh"]))
+    across = await rowen(both, reads("en", "zh"))
     assert plan_of(across).judge == "reader"
 
 
 async def test_a_good_main_model_compares_itself():
-    outcome = await rowen(ENGLISH, Reader())
+    outcome = await rowen(ENGLISH, reads())
     assert (plan_of(outcome).by, plan_of(outcome).judge) == ("main", "")

@@ -1,21 +1,20 @@
 """HAARAG worked through by hand: alignment, refinement, what is flagged, the judges."""
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from pipelines.errors import UnreachableError
 from pipelines.methods.haarag import Haarag
-from pipelines.models.base import Capabilities, ChoiceRequest, Claim
-from pipelines.models.judges.base import JudgeModel, Reading
+from pipelines.models.base import Capabilities, ChoiceRequest
+from pipelines.models.judges.base import Reading
 from pipelines.models.scripted import ScriptedModel
 from pipelines.retrieval.lexical import LexicalEmbedder
 from pipelines.retrieval.similarity import EmbedderSimilarity
 from pipelines.run.events import Revised, SpanStarted
 from pipelines.types import Choice
-from tests.pipelines.methods.bench import Shelf, run_method
+from tests.pipelines.methods.bench import ClaimReader, Shelf, run_method
 from tests.pipelines.methods.haarag.bench import (
     QUESTION,
     WRITES,
@@ -290,20 +289,14 @@ async def test_one_model_judges_once_and_the_main_model_where_there_is_no_judge(
     agrees(outcome, **settings)
 
 
-class Reader(JudgeModel):
+def reads() -> ClaimReader:
     """Bears out what is about York, and nothing else."""
-
-    name = "reader"
-
-    def read(self, claims: Sequence[Claim]) -> list[Reading]:
-        return [Reading(0.9, 0.05, 0.05) if one.statement == YORK else LACKING for one in claims]
-
-
-LACKING = Reading(0.2, 0.1, 0.7)
+    borne_out, lacking = Reading(0.9, 0.05, 0.05), Reading(0.2, 0.1, 0.7)
+    return ClaimReader(lambda claim: borne_out if claim.statement == YORK else lacking)
 
 
 async def test_by_default_a_judge_made_for_it_is_asked_about_every_sentence():
-    models = {"judge_1": Judge({}, 1, "writes"), "judge_2": Reader()}
+    models = {"judge_1": Judge({}, 1, "writes"), "judge_2": reads()}
     settings: dict[str, Any] = SETTINGS | {"max_iterations": 1}
     outcome = await haarag([DRAFT], FOUND, TABLE, models=models, **settings)
     york, studied = judged(outcome, "sentence")
@@ -318,7 +311,7 @@ async def test_by_default_a_judge_made_for_it_is_asked_about_every_sentence():
 async def test_the_main_model_can_be_asked_about_every_sentence():
     settings: dict[str, Any] = SETTINGS | {"max_iterations": 1, "entailment": "main"}
     replies = [DRAFT, {"choice": {"yes": 0.6, "no": 0.4}, "times": 2}]
-    outcome = await haarag(replies, FOUND, TABLE, models={"judge_2": Reader()}, **settings)
+    outcome = await haarag(replies, FOUND, TABLE, models={"judge_2": reads()}, **settings)
     assert {call.role for call in outcome.calls if call.choice is not None} == {"main"}
     agrees(outcome, **settings)
 

@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
-from pipelines.models.base import ChoiceRequest, Claim
-from pipelines.models.judges.base import JudgeModel, Reading
+from pipelines.models.base import ChoiceRequest
+from pipelines.models.judges.base import Reading
 from pipelines.run.events import Judged, ModelCalled
-from tests.pipelines.methods.bench import Shelf
+from tests.pipelines.methods.bench import ClaimReader, Shelf
 from tests.pipelines.methods.slm.judges import BORN, QUESTION, WON, check, decided, says
 from tests.pipelines.methods.slm.judges import JudgeModel as Writer
 
 
-class Reader(JudgeModel):
+def reads() -> ClaimReader:
     """Sure of the first sentence, not of the second."""
-
-    name = "reader"
-
-    def __init__(self) -> None:
-        self.seen: list[Claim] = []
-
-    def read(self, claims: Sequence[Claim]) -> list[Reading]:
-        self.seen += claims
-        return [
-            Reading(0.8, 0.1, 0.1) if claim.statement == BORN else Reading(0.3, 0.6, 0.1)
-            for claim in claims
-        ]
+    sure, unsure = Reading(0.8, 0.1, 0.1), Reading(0.3, 0.6, 0.1)
+    return ClaimReader(lambda claim: sure if claim.statement == BORN else unsure)
 
 
 async def test_it_is_asked_about_sentence_evidence_and_question():
-    reader = Reader()
+    reader = reads()
     shelf = Shelf(lambda _: ["He was born in Hope.", "He won in 1992."])
     outcome = await check(reader, shelf=shelf)
     asked = {claim.statement: claim for claim in reader.seen}
@@ -46,7 +34,7 @@ async def test_it_is_asked_about_sentence_evidence_and_question():
 
 
 async def test_its_probabilities_are_those_of_yes():
-    outcome = await check(Reader())
+    outcome = await check(reads())
     cells = {
         event.text: event
         for event in outcome.trace.of_method("slm")
@@ -60,7 +48,7 @@ async def test_its_probabilities_are_those_of_yes():
 
 
 async def test_it_sits_beside_a_model_that_reads_prompts():
-    outcome = await check(Reader(), Writer("writer", says(0.6, 0.5)))
+    outcome = await check(reads(), Writer("writer", says(0.6, 0.5)))
     live = decided(outcome)
     assert [judge.name for judge in live.judges] == ["reader", "writer"]
     requests = [event.request for event in outcome.trace.events if isinstance(event, ModelCalled)]
