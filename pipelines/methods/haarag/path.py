@@ -211,11 +211,12 @@ class _Walk:
     def _decision(self) -> HaaragDecision:
         used = {one.step.span for one in self.used}
         first = self.alignments[0] if self.alignments else None
+        status = self.statuses[0] if self.statuses else "unchecked"
         if first is None and self.path:
             first = Alignment(text=self.record.drafts[0].after)
         return HaaragDecision(
-            flagged=bool(self.statuses) and self.statuses[0] == "doubtful",
-            score=headline(first, self.thresholds.tau_a) if first is not None else None,
+            flagged=status == "doubtful",
+            score=headline(first, status, self.thresholds.tau_a) if first is not None else None,
             embedder=self.record.embedder,
             thresholds=self.thresholds,
             rounds=tuple(

@@ -25,6 +25,7 @@ __all__ = [
     "alignment_score",
     "answer_of",
     "headline",
+    "held_against",
     "plan_refinement",
     "retrieval_scores",
     "says_nothing",
@@ -222,11 +223,16 @@ def sentence_scores(sentence: SentenceAlignment, tau_a: float | None) -> tuple[S
     return tuple(scores)
 
 
-def headline(alignment: Alignment, tau_a: float | None) -> Score:
+def held_against(status: Status, tau_a: float | None) -> float | None:
+    """The threshold for a draft: a text that claims nothing is held against none."""
+    return None if status in ("insufficient", "empty") else tau_a
+
+
+def headline(alignment: Alignment, status: Status, tau_a: float | None) -> Score:
     """The number that settled a draft: C_a, or the least P(yes) where only the judges object."""
-    score = alignment_score(alignment, tau_a)
+    score = alignment_score(alignment, held_against(status, tau_a))
     entailed = [s.entailed for s in alignment.sentences if s.entailed is not None]
-    if entailed and not score.flagged and min(entailed) < ENTAILED:
+    if status == "doubtful" and entailed and not score.flagged and min(entailed) < ENTAILED:
         return _entailment(min(entailed))
     return score
 

@@ -17,6 +17,7 @@ from pipelines.methods.haarag.rules import (
     alignment_score,
     answer_of,
     headline,
+    held_against,
     plan_refinement,
     says_nothing,
     sentence_scores,
@@ -214,7 +215,7 @@ class HaaragWriter:
         whole["verdict"] = verdict_of(status)
         step.judged(
             what="alignment",
-            scores=(alignment_score(alignment, tau_a),),
+            scores=(alignment_score(alignment, held_against(status, tau_a)),),
             detail={"status": status},
             **whole,
         )
@@ -241,7 +242,7 @@ class HaaragWriter:
                 },
             )
         if number == 0:
-            step.judged(what="answer", scores=(headline(alignment, tau_a),), **whole)
+            step.judged(what="answer", scores=(headline(alignment, status, tau_a),), **whole)
 
     def _judges(self) -> list[str]:
         """The roles that judge, one for each model; the main model stands in for all judges.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from math import fsum
 
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Question
 from pipelines.methods.replies.parsing import is_refusal, visible
-from pipelines.methods.rowen import asking as asking
+from pipelines.methods.rowen import asking
 from pipelines.methods.rowen.check import together
 from pipelines.methods.rowen.reading import cleaned
 from pipelines.methods.rowen.settings import RowenSettings
@@ -82,15 +84,22 @@ async def repair(
 
 
 def fused(rankings: Sequence[Sequence[Passage]], most: int) -> list[Passage]:
-    """Several rankings as one, by reciprocal rank; ties keep the order of the queries."""
-    weights: dict[str, float] = {}
+    """Several rankings as one, by reciprocal rank; of equals the one that stood highest.
+
+    Which of two equal queries was asked first is chance: the order of `rankings` must not matter.
+    """
+    weights: dict[str, list[float]] = defaultdict(list)
     passages: dict[str, Passage] = {}
     for ranking in rankings:
         for place, passage in enumerate(ranking, start=1):
             passages.setdefault(passage.id, passage)
-            weights[passage.id] = weights.get(passage.id, 0.0) + 1 / (_RANK_SHIFT + place)
-    ordered = sorted(passages, key=lambda one: -weights[one])
-    return [passages[one] for one in ordered[:most]]
+            weights[passage.id].append(1 / (_RANK_SHIFT + place))
+
+    def order(id: str) -> tuple[float, float, str]:
+        # fsum: the same sum whatever the order of its parts.
+        return -fsum(weights[id]), -max(weights[id]), id
+
+    return [passages[id] for id in sorted(passages, key=order)[:most]]
 
 
 async def _query(step: Scope, text: str, question: Question) -> str:

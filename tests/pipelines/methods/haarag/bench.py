@@ -111,7 +111,7 @@ def agrees(outcome: Outcome, **settings: Any) -> HaaragDecision:
     assert decision.answer == outcome.answer.model_copy(update={"flags": flags})
     (headline,) = judged(outcome, "answer")
     assert decision.score == headline.scores[0]
-    assert decision.flagged == (headline.verdict == "doubtful")
+    assert decision.flagged == (headline.verdict == "doubtful") == headline.scores[0].flagged
     assert list(decision.path) == list(range(len(outcome.drafts)))
     live = [event.scores[0].value for event in judged(outcome, "retrieval")]
     assert [each.retrieval.confidence for each in decision.rounds] == live

@@ -170,6 +170,8 @@ async def test_an_answer_that_claims_nothing_is_an_abstention(text: str):
     assert judged(outcome, "sentence") == []
     (answer,) = judged(outcome, "answer")
     assert answer.verdict == "unchecked"
+    # Far from the passages as such a text is, it is held against no threshold.
+    assert (answer.scores[0].threshold, answer.scores[0].flagged) == (None, False)
     assert agrees(outcome, **SETTINGS).stopped == "exhausted"
 
 

@@ -222,3 +222,18 @@ def test_rankings_are_fused_by_reciprocal_rank():
     # b: 1/62 + 1/61; a: 1/61; c: 1/62; d: 1/63
     found = fused([ranking("a", "b", "d"), [], ranking("b", "c")], 3)
     assert [one.id for one in found] == ["b", "a", "c"]
+
+
+def test_the_order_of_the_queries_does_not_matter():
+    chance = random.Random(3)
+    for _ in range(50):
+        rankings = [
+            [
+                Passage(id=one, title=one, text=one, source="x", rank=rank)
+                for rank, one in enumerate(chance.sample("abcdefgh", 5), start=1)
+            ]
+            for _ in range(6)
+        ]
+        orders = [chance.sample(rankings, 6) for _ in range(5)]
+        found = {tuple(one.id for one in fused(order, 5)) for order in orders}
+        assert len(found) == 1
