@@ -9,7 +9,7 @@ from pydantic import ConfigDict, ValidationError
 from pipelines.errors import InvalidInputError
 from pipelines.types import Frozen
 
-__all__ = ["Article", "load_articles"]
+__all__ = ["Article", "Paragraph", "Question", "load_articles"]
 
 
 class _Extra(Frozen):
@@ -20,21 +20,25 @@ class _Answer(_Extra):
     text: str
 
 
-class _Asked(_Extra):
+class Question(_Extra):
+    """A question and its right answers, as spans of the paragraph."""
+
     question: str
     answers: tuple[_Answer, ...]
 
 
-class _Paragraph(_Extra):
+class Paragraph(_Extra):
+    """A piece of an article and the questions about it."""
+
     context: str
-    qas: tuple[_Asked, ...]
+    qas: tuple[Question, ...]
 
 
 class Article(_Extra):
     """An article of SQuAD's form: paragraphs with questions about each."""
 
     title: str = ""
-    paragraphs: tuple[_Paragraph, ...]
+    paragraphs: tuple[Paragraph, ...]
 
 
 class _File(_Extra):

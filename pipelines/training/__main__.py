@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,10 @@ _FOR_CURVES = (
 )
 """Suites whose even half turns the numbers of the simple judges into probabilities."""
 
-_CALIBRATED_ON = {"statements": ("wikibio", "stance"), "answers": ("qa", "qa-span", "article")}
+_CALIBRATED_ON = {
+    "statements": ("wikibio", "stance", "told"),
+    "answers": ("qa", "qa-span", "article", "other answer"),
+}
 """Makes of pairs, people's and not ours, on which probabilities come to mean what they say."""
 
 _SEEN = 1000
@@ -108,9 +112,9 @@ def _fit(options: argparse.Namespace) -> None:
     seen = split.kept[:_SEEN]
 
     def progress(step: int, loss: float, seconds: float) -> None:
-        if step % 50 == 0 or step == schedule.steps:
+        if step % 50 == 0:
             curve.append({"step": step, "loss": round(loss, 4)})
-            print(f"step {step} of {schedule.steps}: loss {loss:.4f}, {seconds:.0f} s", flush=True)
+            print(f"step {step}: loss {loss:.4f}, {seconds:.0f} s", flush=True)
 
     def checkpoint(step: int) -> None:
         network.cpu()
@@ -118,7 +122,10 @@ def _fit(options: argparse.Namespace) -> None:
         scored = JudgeReader(network, encoder).read(claims_of(seen))
         area = auroc([one.supported for one in scored], [one.label == "supported" for one in seen])
         areas.append({"step": step, "auroc": round(area, 4)})
-        print(f"step {step}: area under the ROC curve on pairs kept back {area:.4f}", flush=True)
+        print(
+            f"step {step}: area under the ROC curve on pairs kept back {area:.4f}",
+            flush=True,
+        )
         network.to(device)
 
     fit(
@@ -190,11 +197,12 @@ def _report(options: argparse.Namespace) -> None:
     quality: dict[str, Any] = {}
     for judge in judges:
         quality[judge.name] = {suite.name: _measured(judge, suite) for suite in measured_on}
-    if options.every:
-        quality[EMBEDDED_NAME] = asyncio.run(_zero_shot(measured_on, options.every))
     content["quality"] = quality
     content["shortcuts"] = {suite.name: shortcut_areas(suite.examples) for suite in measured_on}
     _write(content)
+    if options.every:
+        quality[EMBEDDED_NAME] = asyncio.run(_zero_shot(measured_on, options.every))
+        _write(content)
     print(json.dumps(content, indent=2))
 
 
@@ -203,7 +211,7 @@ def _measured(judge: JudgeModel, suite: Suite) -> dict[str, Any]:
 
 
 async def _zero_shot(measured_on: Sequence[Suite], every: int) -> dict[str, Any]:
-    """The embedded language model on every n-th example, in English, asked for yes or no."""
+    """The embedded language model on one in `every` examples, in English, asked for yes or no."""
     from pipelines.models.embedded import EmbeddedModel
 
     model = EmbeddedModel()
@@ -212,7 +220,9 @@ async def _zero_shot(measured_on: Sequence[Suite], every: int) -> dict[str, Any]
         for suite in measured_on:
             if suite.name.endswith("_zh"):
                 continue
-            some = suite._replace(examples=suite.examples[::every], three_way=False)
+            # At random: every n-th of alternating right and wrong answers would be all of one sort.
+            few = Random(every).sample(suite.examples, max(1, len(suite.examples) // every))
+            some = suite._replace(examples=few, three_way=False)
             found[suite.name] = measure(some, await said_by(model, some.claims()))
             print(f"asked about {suite.name}", file=sys.stderr, flush=True)
     finally:
@@ -250,7 +260,12 @@ def _files(options: argparse.Namespace) -> Files:
 
 
 def _recipe(options: argparse.Namespace) -> Recipe:
-    return Recipe(rounds=options.rounds, repeats=options.repeats, seed=options.seed)
+    return Recipe(
+        rounds=options.rounds,
+        repeats=options.repeats,
+        seed=options.seed,
+        without=tuple(options.without),
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -261,6 +276,13 @@ def _parser() -> argparse.ArgumentParser:
     data.add_argument("--seed", type=int, default=Recipe().seed)
     data.add_argument("--rounds", type=int, default=Recipe().rounds, help="rounds of generating")
     data.add_argument("--repeats", type=int, default=Recipe().repeats, help="of labelled pairs")
+    data.add_argument(
+        "--without",
+        nargs="*",
+        default=[],
+        metavar="MAKE",
+        help="makes of labelled pairs to leave out, to see what they are worth",
+    )
     data.add_argument("--date", type=date.fromisoformat, default=date.today())
     commands = parser.add_subparsers(required=True)
     pairs = commands.add_parser("pairs", parents=[data], help="write the training pairs to a file")
@@ -283,7 +305,7 @@ def _parser() -> argparse.ArgumentParser:
         type=int,
         default=0,
         metavar="N",
-        help="also ask the embedded language model about every n-th example",
+        help="also ask the embedded language model about one in N examples",
     )
     report.set_defaults(run=_report)
     return parser

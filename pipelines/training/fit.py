@@ -7,14 +7,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
-from pipelines.models.judges.inputs import Pair, load_tokenizer, pairs_for
+from pipelines.models.judges.inputs import Pair, load_tokenizer, pairs_for, statement_offsets
 from pipelines.models.judges.network import Batch, JudgeNetwork
 from pipelines.training.examples import LABELS, Example
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 __all__ = ["Progress", "Schedule", "fit", "prepared"]
 
@@ -26,6 +29,8 @@ _TARGETS = {
     "unsupported": (0.0, 1.0, 1.0),
 }
 _SMOOTHING = 0.05
+_UNKNOWN = -1
+_WRONG_WEIGHS = 3.0
 _BUCKET = 64
 
 
@@ -42,10 +47,15 @@ class Schedule(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """A pair as word pieces, with the labels that count as right."""
+    """A pair as word pieces, with the labels that count as right.
+
+    `doubted` says of the first word pieces, those of question and statement, whether the evidence
+    fails to bear them out: 1, 0, or -1 where nobody knows.
+    """
 
     pair: Pair
     target: tuple[float, ...]
+    doubted: tuple[int, ...] = ()
 
 
 def prepared(examples: Sequence[Example], folder: Path) -> list[Prepared]:
@@ -54,8 +64,25 @@ def prepared(examples: Sequence[Example], folder: Path) -> list[Prepared]:
     found: list[Prepared] = []
     for example in examples:
         pairs = pairs_for(tokenizer, example.question, example.statement, [example.evidence], 1)
-        found += [Prepared(pair, _TARGETS[example.label]) for pair in pairs]
+        doubted = _doubted(tokenizer, example)
+        found += [Prepared(pair, _TARGETS[example.label], doubted) for pair in pairs]
     return found
+
+
+def _doubted(tokenizer: Tokenizer, example: Example) -> tuple[int, ...]:
+    """Of every piece of `asked_pieces`, after the first mark, whether it is wrong."""
+    asked = f"{example.question} {example.statement}".strip()
+    begin = len(asked) - len(example.statement.rstrip())
+    wrong = example.wrong
+
+    def is_wrong(start: int, end: int) -> int:
+        counts = any(char.isalnum() for char in asked[begin + start : begin + end])
+        if not counts or wrong is None:
+            return _UNKNOWN
+        return int(any(first < end and start < last for first, last in wrong))
+
+    offsets = statement_offsets(tokenizer, example.question, example.statement)
+    return (_UNKNOWN, *(is_wrong(start, end) for start, end in offsets))
 
 
 def fit(
@@ -72,7 +99,11 @@ def fit(
     torch.manual_seed(schedule.seed)
     network.to(device).train()
     network.encoder.embeddings.requires_grad_(False)
-    head = [*network.head.parameters(), *network.matches.parameters()]
+    head = [
+        *network.head.parameters(),
+        *network.words.parameters(),
+        *network.matches.parameters(),
+    ]
     body = [p for p in network.encoder.encoder.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(
         [{"params": body, "lr": schedule.rate}, {"params": head, "lr": schedule.head_rate}],
@@ -84,8 +115,9 @@ def fit(
         batch = Batch([one.pair for one in chosen], device)
         target = torch.tensor([one.target for one in chosen], device=device)
         with torch.autocast(device_type=torch.device(device).type, dtype=torch.bfloat16):
-            scores = network(batch)
-        loss = _loss(scores.float(), target)
+            judged = network(batch)
+        doubted = _padded([one.doubted for one in chosen], judged.doubts)
+        loss = _loss(judged.labels.float(), target) + _loss_of_words(judged.doubts, doubted)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_([*body, *head], 1.0)
@@ -105,6 +137,26 @@ def _loss(scores: Tensor, target: Tensor) -> Tensor:
     logs = torch.log_softmax(scores, dim=-1)
     right = torch.logsumexp(logs.masked_fill(target == 0, -math.inf), dim=-1)
     return -((1 - _SMOOTHING) * right + _SMOOTHING * logs.mean(dim=-1)).mean()
+
+
+def _padded(rows: Sequence[Sequence[int]], like: Tensor) -> Tensor:
+    longest = like.shape[1]
+    filled = [[*row, *[_UNKNOWN] * (longest - len(row))] for row in rows]
+    return torch.tensor(filled, device=like.device)
+
+
+def _loss_of_words(doubts: Tensor, doubted: Tensor) -> Tensor:
+    """Binary cross-entropy over the words of which something is known.
+
+    Wrong words are few among many right ones, and weigh more for it.
+    """
+    known = doubted != _UNKNOWN
+    if not bool(known.any()):
+        return doubts.sum() * 0
+    right = doubted[known].float()
+    return torch.nn.functional.binary_cross_entropy_with_logits(
+        doubts.float()[known], right, pos_weight=torch.tensor(_WRONG_WEIGHS, device=doubts.device)
+    )
 
 
 def _rate(step: int, schedule: Schedule) -> float:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from pipelines.training.examples import Example, Label
+from pipelines.training.examples import Example, Label, differing
 from pipelines.training.rewrites import asked_about, claims_in, is_person, named, rewritten, told_of
 from pipelines.training.swaps import Names, Swap, swapped
 from pipelines.training.texts import Text
@@ -60,15 +60,15 @@ class _Maker:
         change = self._changed(sentence)
         # A rewrite may have left out what was changed in the evidence.
         if change is not None and change.before and change.before in statement:
-            yield self._example(
-                statement, self._context(change.text), "contradicted", f"evidence-{change.kind}"
-            )
+            true = statement.replace(change.before, change.after)
+            make = f"evidence-{change.kind}"
+            yield self._example(statement, self._context(change.text), "contradicted", make, true)
         yield self._example(statement, self._context(None), "not_enough", "evidence")
         poorer = self._poorer(sentence)
         if poorer is not None and poorer[1] in statement:
-            yield self._example(
-                statement, self._context(poorer[0]), "not_enough", "evidence-poorer"
-            )
+            true = statement.replace(poorer[1], "")
+            make = "evidence-poorer"
+            yield self._example(statement, self._context(poorer[0]), "not_enough", make, true)
 
     def by_statement(self, sentence: str) -> Iterator[Example]:
         """One piece of evidence, three labels: the statement is borne out, contradicted, or new."""
@@ -78,11 +78,12 @@ class _Maker:
             change = self._changed(sentence, times)
             if change is None:
                 continue
-            statement = self._worded_apart(change.text, sentence)
-            if statement is None:
+            worded = self._worded_apart(change.text, sentence)
+            if worded is None:
                 continue
+            statement, true = worded
             make = f"statement-{change.kind}"
-            yield self._example(statement, context, "contradicted", make)
+            yield self._example(statement, context, "contradicted", make, true)
             # The same words are true where the evidence says them.
             yield self._example(statement, self._context(change.text), "supported", make)
             if self._random.random() < 0.4:
@@ -94,8 +95,9 @@ class _Maker:
         tail = _TAIL.search(foreign)
         if tail is None or not sentence.endswith("."):
             return
-        longer = f"{named(sentence, self._text.title)[:-1]}{tail[0]}"
-        yield self._example(longer, self._context(sentence), "not_enough", "more")
+        true = named(sentence, self._text.title)
+        longer = f"{true[:-1]}{tail[0]}"
+        yield self._example(longer, self._context(sentence), "not_enough", "more", true)
         yield self._example(longer, self._context(f"{sentence[:-1]}{tail[0]}"), "supported", "more")
 
     def merged(self, sentence: str) -> Iterator[Example]:
@@ -107,13 +109,14 @@ class _Maker:
         context = self._context(sentence)
         if second not in context:
             return
-        yield self._example(self._joined(sentence, second), context, "supported", "merged")
+        true = self._joined(sentence, second)
+        yield self._example(true, context, "supported", "merged")
         if change is not None:
             first = change.text if change.before and change.before in sentence else sentence
             last = second if first != sentence else change.text
             if (first, last) != (sentence, second):
                 joined = self._joined(first, last)
-                yield self._example(joined, context, "contradicted", "merged")
+                yield self._example(joined, context, "contradicted", "merged", true)
                 changed = context.replace(sentence, first).replace(second, last)
                 yield self._example(joined, changed, "supported", "merged")
 
@@ -123,8 +126,9 @@ class _Maker:
             yield self._example(claim, self._context(sentence), "supported", "claim")
             change = self._changed(claim)
             if change is not None:
+                make = f"claim-{change.kind}"
                 yield self._example(
-                    change.text, self._context(sentence), "contradicted", f"claim-{change.kind}"
+                    change.text, self._context(sentence), "contradicted", make, claim
                 )
             yield self._example(claim, self._context(None), "not_enough", "claim")
 
@@ -161,14 +165,15 @@ class _Maker:
     def _worded(self, sentence: str) -> str:
         return rewritten(named(sentence, self._text.title), self._random, 3)
 
-    def _worded_apart(self, changed: str, sentence: str) -> str | None:
-        """`changed` in other words that still differ from `sentence` in the same words."""
+    def _worded_apart(self, changed: str, sentence: str) -> tuple[str, str] | None:
+        """Both in other words, the same ones, in which they still differ."""
         seed = self._random.random()
         title = self._text.title
         for times in (3, 0):
             one = rewritten(named(changed, title), Random(seed), times)
-            if one != rewritten(named(sentence, title), Random(seed), times):
-                return one
+            other = rewritten(named(sentence, title), Random(seed), times)
+            if one != other:
+                return one, other
         # The change was in what the subject's name has taken the place of.
         return None
 
@@ -184,7 +189,7 @@ class _Maker:
     def _context(self, sentence: str | None) -> str:
         """Sentences around the place, or the whole text; `sentence` stands there, or nothing."""
         random = self._random
-        whole = random.random() < 0.25
+        whole = random.random() < 0.3
         before, after = (99, 99) if whole else (random.randint(0, 2), random.randint(0, 2))
         sentences = self._text.sentences
         around = [*sentences[max(0, self._at - before) : self._at]]
@@ -221,12 +226,20 @@ class _Maker:
             second = second[0].lower() + second[1:]
         return f"{first[:-1]}, and {second}"
 
-    def _example(self, statement: str, evidence: str, label: Label, make: str) -> Example:
+    def _example(
+        self, statement: str, evidence: str, label: Label, make: str, true: str | None = None
+    ) -> Example:
+        """`true` is what the evidence says instead of the statement, where that is known."""
         asked = asked_about(statement) if self._random.random() < 0.15 else None
+        if asked is not None:
+            statement = asked
+            true = asked_about(true) if true is not None else None
+        wrong = differing(true, statement) if true is not None else None
         return Example(
             evidence=evidence,
-            statement=asked or statement,
+            statement=statement,
             label=label,
             make=make,
             group=self._text.group,
+            wrong=() if label == "supported" else wrong,
         )

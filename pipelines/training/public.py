@@ -110,6 +110,7 @@ def biography_pairs(records: Sequence[Biography]) -> Iterator[Example]:
                 label="supported" if said == "accurate" else "unsupported",
                 make="wikibio",
                 group=f"wikibio-{record.concept}",
+                wrong=() if said == "accurate" else None,
             )
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pipelines.calibrate.records import read_records
 from pipelines.calibrate.slm_data import QaRecord, load_qa
-from pipelines.calibrate.xquad import load_articles
+from pipelines.calibrate.xquad import Paragraph, Question, load_articles
 from pipelines.training.examples import Example, Label
 from pipelines.training.public import Half, unusable
 from pipelines.training.swaps import Names
@@ -73,15 +73,15 @@ def qa_pairs(records: Sequence[QaRecord], names: Names, random: Random) -> Itera
                 question=record.question,
             )
 
-        yield pair(record.right_answer, "supported", "qa")
+        yield pair(record.right_answer, "supported", "qa").wholly_right
         yield pair(record.hallucinated_answer, "contradicted", "qa")
         wrong = _wrong_span(record.right_answer, record.knowledge, names, random)
         if wrong is not None:
-            yield pair(wrong, "contradicted", "qa-span")
+            yield pair(wrong, "contradicted", "qa-span").wholly_wrong
         other = records[random.randrange(len(records))]
         if other is not record:
             lacking = pair(record.right_answer, "not_enough", "qa-foreign")
-            yield lacking.model_copy(update={"evidence": other.knowledge})
+            yield lacking.wholly_wrong.model_copy(update={"evidence": other.knowledge})
 
 
 def other_answer_pairs(path: Path, half: Half) -> Iterator[Example]:
@@ -89,29 +89,23 @@ def other_answer_pairs(path: Path, half: Half) -> Iterator[Example]:
 
     right answer to another question about the same paragraph.
     """
-    asked = [
-        (one, paragraph)
-        for article in load_articles(path)
-        for paragraph in article.paragraphs
-        for one in paragraph.qas
-    ]
-    for number, (one, paragraph) in list(enumerate(asked))[half::2]:
+    for group, one, paragraph in _asked(path)[half::2]:
         right = one.answers[0].text
         other = next(
             (q.answers[0].text for q in paragraph.qas if not _overlap(q.answers[0].text, right)), ""
         )
         if not other:
             continue
-        answers: Labelled[str] = ((right, "supported"), (other, "contradicted"))
-        for answer, label in answers:
-            yield Example(
-                evidence=paragraph.context,
-                statement=answer,
-                label=label,
-                make="other answer",
-                group=f"question-{number}",
-                question=one.question,
-            )
+        pair = Example(
+            evidence=paragraph.context,
+            statement=right,
+            label="supported",
+            make="other answer",
+            group=group,
+            question=one.question,
+        )
+        yield pair.wholly_right
+        yield pair.model_copy(update={"statement": other, "label": "contradicted"}).wholly_wrong
 
 
 def _overlap(one: str, other: str) -> bool:
@@ -128,34 +122,32 @@ def article_texts(path: Path) -> Iterator[Text]:
 
 def article_pairs(path: Path, half: Half, names: Names, random: Random) -> Iterator[Example]:
     """Half of the questions of a file in SQuAD's form, with right answers and other spans."""
-    asked = [
-        (number, place, paragraph, one)
-        for number, article in enumerate(load_articles(path))
-        for place, paragraph in enumerate(article.paragraphs)
-        for one in paragraph.qas
-    ]
-    for number, place, paragraph, one in asked[half::2]:
+    for group, one, paragraph in _asked(path)[half::2]:
         answer = one.answers[0].text
 
         def pair(
-            statement: str, label: Label, evidence: str, question: str = one.question
+            statement: str,
+            label: Label,
+            evidence: str,
+            question: str = one.question,
+            group: str = group,
         ) -> Example:
             return Example(
                 evidence=evidence,
                 statement=statement,
                 label=label,
                 make="article",
-                group=f"article-{number}-{place}",  # noqa: B023 - used at once
+                group=group,
                 question=question,
             )
 
         around, without = _around(paragraph.context, answer, random)
-        yield pair(answer, "supported", around)
+        yield pair(answer, "supported", around).wholly_right
         wrong = _wrong_span(answer, paragraph.context, names, random)
         if wrong is not None:
-            yield pair(wrong, "contradicted", around)
+            yield pair(wrong, "contradicted", around).wholly_wrong
         if without and answer not in without:
-            yield pair(answer, "not_enough", without)
+            yield pair(answer, "not_enough", without).wholly_wrong
 
 
 def same_pairs(
@@ -205,13 +197,18 @@ def truthful_pairs(path: Path, half: Half, random: Random) -> Iterator[Example]:
 
 def article_questions(path: Path, half: Half) -> Iterator[tuple[str, str, str]]:
     """Half of the questions of a file in SQuAD's form, each with its answer and its paragraph."""
-    asked = [
-        (one.question, one.answers[0].text, paragraph.context)
-        for article in load_articles(path)
-        for paragraph in article.paragraphs
+    for _, one, paragraph in _asked(path)[half::2]:
+        yield one.question, one.answers[0].text, paragraph.context
+
+
+def _asked(path: Path) -> list[tuple[str, Question, Paragraph]]:
+    """All questions of a file in SQuAD's form, with their paragraph and a name for it."""
+    return [
+        (f"article-{number}-{place}", one, paragraph)
+        for number, article in enumerate(load_articles(path))
+        for place, paragraph in enumerate(article.paragraphs)
         for one in paragraph.qas
     ]
-    yield from asked[half::2]
 
 
 def _in_words(answer: str, random: Random) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -34,11 +33,10 @@ from pipelines.training.public_answers import (
 from pipelines.training.recipe import Files
 from pipelines.training.report import Probabilities, binary, reliability, three_way
 from pipelines.training.swaps import Names
-from pipelines.training.texts import article_body
+from pipelines.training.texts import LIBRARY, article_body, statements
 from pipelines.types import Language
 
 __all__ = [
-    "STATEMENTS",
     "Suite",
     "claims_of",
     "equal_length_auroc",
@@ -46,12 +44,6 @@ __all__ = [
     "statement_pairs",
     "suites",
 ]
-
-_SAMPLES = Path(__file__).parents[2] / "sample_data"
-
-STATEMENTS = _SAMPLES / "statements.csv"
-"""Statements about articles of the sample library, true ones, wrong ones and others, by hand."""
-
 
 Relation = Literal["support", "same"]
 
@@ -124,18 +116,15 @@ def _articles(path: Path, half: Half) -> Iterator[Suite]:
 
 
 def statement_pairs(language: Language) -> Iterator[Example]:
-    """Our statements, each against its article."""
-    with STATEMENTS.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            if row["language"] == language:
-                article = _SAMPLES / "library" / language / f"{row['article']}.md"
-                yield Example(
-                    evidence=article_body(article),
-                    statement=row["statement"],
-                    label=cast("Label", row["label"]),
-                    make=row["kind"],
-                    group=row["article"],
-                )
+    """Our own statements, each against its article."""
+    for row in statements(language):
+        yield Example(
+            evidence=article_body(LIBRARY / language / f"{row['article']}.md"),
+            statement=row["statement"],
+            label=cast("Label", row["label"]),
+            make=row["kind"],
+            group=row["article"],
+        )
 
 
 def measure(suite: Suite, said: Probabilities) -> dict[str, Any]:

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from pipelines.text import split_sentences
-from pipelines.types import Frozen
+from pipelines.types import Frozen, Language
 
-__all__ = ["Text", "article_body", "library_texts", "text_of"]
+__all__ = [
+    "LIBRARY",
+    "STATEMENTS",
+    "Text",
+    "article_body",
+    "library_texts",
+    "statements",
+    "text_of",
+]
+
+_SAMPLES = Path(__file__).parents[2] / "sample_data"
+
+LIBRARY = _SAMPLES / "library"
+"""The sample articles, one folder a language."""
+
+STATEMENTS = _SAMPLES / "statements.csv"
+"""Statements about some of these articles, true ones, wrong ones and others, by hand."""
 
 _FEWEST_WORDS, _MOST_WORDS = 5, 45
 
@@ -44,6 +61,12 @@ def library_texts(folder: Path) -> Iterator[Text]:
 def article_body(path: Path) -> str:
     """The text of an article of a library folder."""
     return path.read_text(encoding="utf-8").split("---", 2)[2].strip()
+
+
+def statements(language: Language) -> list[dict[str, str]]:
+    """The statements in `language`, each with its article, label and kind."""
+    with STATEMENTS.open(encoding="utf-8", newline="") as file:
+        return [row for row in csv.DictReader(file) if row["language"] == language]
 
 
 def _is_sentence(sentence: str) -> bool:

@@ -18,15 +18,26 @@ from pipelines.text import split_sentences
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-__all__ = ["LONGEST", "MATCH_KINDS", "Pair", "Pieces", "load_tokenizer", "pairs_for"]
+__all__ = [
+    "LONGEST",
+    "LONGEST_STATEMENT",
+    "MATCH_KINDS",
+    "Pair",
+    "Pieces",
+    "load_tokenizer",
+    "pairs_for",
+    "statement_offsets",
+]
 
 LONGEST = 256
 """Word pieces of a pair that are read at once, the three marks among them."""
 
+LONGEST_STATEMENT = 80
+"""Word pieces of question and statement that are read; of more the last ones."""
+
 MATCH_KINDS = 4
 """How many values `Pair.matches` takes."""
 
-_LONGEST_STATEMENT = 80
 _MATCHED, _UNMATCHED, _ELSEWHERE = 1, 2, 3
 _AGAIN = 0.25
 """What a piece of the statement is worth to a window that holds it already."""
@@ -137,7 +148,15 @@ def _joined(sentences: Sequence[Pieces]) -> Pieces:
 def asked_pieces(tokenizer: Tokenizer, question: str, statement: str) -> Pieces:
     """Question and statement as one text; of a long one the end, where the statement stands."""
     asked = pieces_of(tokenizer, f"{question} {statement}".strip())
-    return Pieces(asked.ids[-_LONGEST_STATEMENT:], asked.counted[-_LONGEST_STATEMENT:])
+    return Pieces(asked.ids[-LONGEST_STATEMENT:], asked.counted[-LONGEST_STATEMENT:])
+
+
+def statement_offsets(tokenizer: Tokenizer, question: str, statement: str) -> list[tuple[int, int]]:
+    """Where in `statement` each of the `asked_pieces` stands; the question lies before 0."""
+    asked = f"{question} {statement}".strip()
+    begin = len(asked) - len(statement.rstrip())
+    offsets = tokenizer.encode(asked, add_special_tokens=False).offsets[-LONGEST_STATEMENT:]
+    return [(start - begin, end - begin) for start, end in offsets]
 
 
 def pair_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -11,10 +11,12 @@ from torch import Tensor, nn
 from pipelines.loading import quiet_transformers
 from pipelines.models.judges.inputs import MATCH_KINDS, Pair
 
-__all__ = ["Batch", "JudgeNetwork"]
+__all__ = ["Batch", "JudgeNetwork", "Judged"]
 
 _LABELS = 3
+_NO_DOUBT = -20.0
 _SHARES = 2 * (MATCH_KINDS - 1)
+_DOUBTS = 3
 
 
 class Batch:
@@ -33,12 +35,25 @@ class Batch:
         self.mask = padded([[1] * len(pair.ids) for pair in pairs])
 
 
-class JudgeNetwork(nn.Module):
-    """Scores of the three labels for every pair of a batch, shape [pairs, 3].
+class Judged(NamedTuple):
+    """What the network makes of a batch, before softmax and sigmoid.
 
-    The head reads the encoder's output at the first mark and its means over the statement and over
-    the evidence. Which pieces the two texts share is added to the input: an encoder of this size
-    does not find that out for every word by itself.
+    `labels`: scores of the three labels, shape [pairs, 3]. `doubts`: of every word piece of
+    question and statement, how little the evidence bears it out, shape [pairs, longest]; elsewhere
+    without meaning.
+    """
+
+    labels: Tensor
+    doubts: Tensor
+
+
+class JudgeNetwork(nn.Module):
+    """Judges every pair of a batch.
+
+    The head reads the encoder's output at the first mark, its means over the statement and over
+    the evidence, and the doubts about single words: a statement is as wrong as its worst word.
+    Which pieces the two texts share is added to the input: an encoder of this size does not find
+    that out for every word by itself.
     """
 
     def __init__(self, encoder: Any) -> None:
@@ -47,9 +62,10 @@ class JudgeNetwork(nn.Module):
         self.encoder = encoder
         self.matches = nn.Embedding(MATCH_KINDS, width)
         nn.init.zeros_(self.matches.weight)
+        self.words = nn.Linear(width, 1)
         self.head = nn.Sequential(
             nn.Dropout(0.1),
-            nn.Linear(4 * width + _SHARES, width),
+            nn.Linear(4 * width + _SHARES + _DOUBTS, width),
             nn.GELU(),
             nn.Linear(width, _LABELS),
         )
@@ -69,8 +85,8 @@ class JudgeNetwork(nn.Module):
             )
         return cls(encoder)
 
-    def forward(self, batch: Batch) -> Tensor:
-        """Scores before the softmax; training needs no more."""
+    def forward(self, batch: Batch) -> Judged:
+        """Scores of labels and words."""
         embedded = self.encoder.embeddings.word_embeddings(batch.ids) + self.matches(batch.matches)
         hidden = self.encoder(
             inputs_embeds=embedded, token_type_ids=batch.types, attention_mask=batch.mask
@@ -79,7 +95,19 @@ class JudgeNetwork(nn.Module):
         evidence = batch.mask * batch.types
         parts = [hidden[:, 0], _mean(hidden, asked), _mean(hidden, evidence)]
         parts.append(parts[1] * parts[2])
-        return self.head(torch.cat([*parts, _shares(batch, asked, evidence)], dim=-1))
+        doubts = self.words(hidden).squeeze(-1).float()
+        counted = asked * (batch.matches > 0)
+        numbers = torch.cat([_worst(doubts, counted), _shares(batch, asked, evidence)], dim=-1)
+        return Judged(self.head(torch.cat([*parts, numbers.to(hidden.dtype)], dim=-1)), doubts)
+
+
+def _worst(doubts: Tensor, counted: Tensor) -> Tensor:
+    """The highest doubt about a word, a smooth form of it, and the mean, shape [pairs, 3]."""
+    there = counted.bool()
+    hidden = doubts.masked_fill(~there, _NO_DOUBT)
+    smooth = torch.logsumexp(hidden, dim=1)
+    mean = torch.sigmoid(hidden).sum(1) / counted.sum(1).clamp(min=1)
+    return torch.stack([torch.tanh(hidden.amax(1) / 4), torch.tanh(smooth / 4), mean], dim=-1)
 
 
 def _mean(hidden: Tensor, mask: Tensor) -> Tensor:

@@ -120,6 +120,7 @@ class JudgeReader:
         with self._lock, torch.inference_mode(), fast:
             for start in range(0, len(order), _BATCH):
                 places = order[start : start + _BATCH]
-                rows = self._network(Batch([pairs[at] for at in places])).double().tolist()
+                judged = self._network(Batch([pairs[at] for at in places]))
+                rows = judged.labels.double().tolist()
                 found.update((at, tuple(row)) for at, row in zip(places, rows, strict=True))
         return [found[at] for at in range(len(pairs))]

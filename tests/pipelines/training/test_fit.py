@@ -12,7 +12,15 @@ from pipelines.models.judges.inputs import LONGEST, Pair
 from pipelines.models.judges.network import Batch, JudgeNetwork
 from pipelines.models.judges.trained import encoder_folder
 from pipelines.training.examples import Example
-from pipelines.training.fit import Prepared, Schedule, _loss, _rate, fit, prepared
+from pipelines.training.fit import (
+    Prepared,
+    Schedule,
+    _loss,
+    _loss_of_words,
+    _rate,
+    fit,
+    prepared,
+)
 
 SUPPORTED, CONTRADICTED = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)
 
@@ -38,7 +46,8 @@ def pairs() -> list[Prepared]:
             same = word == other
             match = 1 if same else 2
             pair = Pair([1, word, 2, other, 2], [0, 0, 0, 1, 1], [0, match, 0, match, 0])
-            found.append(Prepared(pair, SUPPORTED if same else CONTRADICTED))
+            target = SUPPORTED if same else CONTRADICTED
+            found.append(Prepared(pair, target, (-1, int(not same))))
     return found
 
 
@@ -49,8 +58,10 @@ def test_it_learns_what_the_pairs_show():
     assert [step for step, _ in seen] == list(range(1, 61))
     assert seen[-1][1] < seen[0][1]
     with torch.inference_mode():
-        said = learner(Batch([one.pair for one in pairs()])).argmax(1).tolist()
-    assert said == [one.target.index(1.0) for one in pairs()]
+        judged = learner(Batch([one.pair for one in pairs()]))
+    assert judged.labels.argmax(1).tolist() == [one.target.index(1.0) for one in pairs()]
+    # Which word is wrong is learnt as well.
+    assert [int(doubt > 0) for doubt in judged.doubts[:, 1]] == [one.doubted[1] for one in pairs()]
 
 
 def test_word_embeddings_stay_as_they_are():
@@ -83,6 +94,50 @@ def test_an_unsupported_statement_may_be_either():
     # Of three equal shares two are right, or one; a twentieth goes to all three (ln 3).
     assert _loss(scores, either).item() == pytest.approx(0.95 * log(3 / 2) + 0.05 * log(3))
     assert _loss(scores, one).item() == pytest.approx(log(3))
+
+
+def test_wrong_words_weigh_three_times_as_much_as_right_ones():
+    doubts = torch.tensor([[0.0, 0.0, 3.0]])
+    # ln 2 for a word between right and wrong; what is unknown is left out.
+    assert _loss_of_words(doubts, torch.tensor([[0, -1, -1]])).item() == pytest.approx(log(2))
+    both = _loss_of_words(doubts, torch.tensor([[0, 1, -1]])).item()
+    assert both == pytest.approx((log(2) + 3 * log(2)) / 2)
+
+
+def test_where_no_word_is_known_nothing_is_learnt_of_words():
+    doubts = torch.tensor([[1.0, 2.0]], requires_grad=True)
+    loss = _loss_of_words(doubts, torch.tensor([[-1, -1]]))
+    loss.backward()
+    assert loss.item() == 0
+    assert doubts.grad is not None
+    assert doubts.grad.tolist() == [[0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("question", "wrong", "doubted"),
+    [
+        # The first is the mark before the text, the last the full stop.
+        ("", ((14, 20),), (-1, 0, 0, 0, 1, -1)),
+        ("", ((0, 4), (14, 20)), (-1, 1, 0, 0, 1, -1)),
+        ("", (), (-1, 0, 0, 0, 0, -1)),
+        ("", None, (-1,) * 6),
+        # What is asked is not wrong.
+        ("Where?", ((14, 20),), (-1, 0, -1, 0, 0, 0, 1, -1)),
+        ("Where?", ((0, 21),), (-1, 0, -1, 1, 1, 1, 1, -1)),
+    ],
+)
+def test_wrong_places_are_wrong_pieces(question: str, wrong, doubted: tuple[int, ...]):
+    example = Example(
+        evidence="Oslo lies in Norway.",
+        statement="Oslo lies in Sweden.",
+        label="contradicted",
+        make="m",
+        group="g",
+        question=question,
+        wrong=wrong,
+    )
+    (one,) = prepared([example], encoder_folder())
+    assert one.doubted == doubted
 
 
 def test_the_rate_rises_and_falls():

@@ -9,14 +9,13 @@ import pytest
 
 from pipelines.training.examples import Example
 from pipelines.training.generated import examples_of
-from pipelines.training.recipe import LIBRARY
 from pipelines.training.swaps import Names
-from pipelines.training.texts import Text, library_texts, text_of
+from pipelines.training.texts import LIBRARY, Text, library_texts, text_of
 
 
 @pytest.fixture(scope="module")
 def texts() -> list[Text]:
-    return list(library_texts(LIBRARY))[:12]
+    return list(library_texts(LIBRARY / "en"))[:12]
 
 
 @pytest.fixture(scope="module")
@@ -94,3 +93,26 @@ def test_some_statements_are_asked_as_questions(pairs: list[Example]):
 
 def test_some_evidence_is_longer_than_a_window(pairs: list[Example]):
     assert max(len(pair.evidence.split()) for pair in pairs) > 250
+
+
+def test_of_most_wrong_statements_it_is_known_which_words_are_wrong(pairs: list[Example]):
+    assert all(pair.wrong == () for pair in pairs if pair.label == "supported")
+    wrong = [pair for pair in pairs if pair.label == "contradicted"]
+    assert sum(bool(pair.wrong) for pair in wrong) > 0.95 * len(wrong)
+    # Where the sentence is merely missing, nobody knows which of its words are.
+    assert any(pair.wrong is None for pair in pairs if pair.label == "not_enough")
+    for pair in pairs:
+        for start, end in pair.wrong or ():
+            assert 0 <= start < end <= len(pair.statement)
+
+
+def test_what_was_changed_in_the_evidence_is_what_is_wrong():
+    (text,) = (text_of("x", "Oslo", "Oslo is a city that was founded in 1050 by King Harald."),)
+    other = text_of("y", "Rome", "Rome was founded by King Romulus in the year 753.")
+    names = Names()
+    names.learn([text, other])
+    found = [p for p in examples_of(text, [text, other], names, Random(1)) if p.wrong]
+    assert found
+    for pair in found:
+        for start, end in pair.wrong or ():
+            assert pair.statement[start:end] not in pair.evidence

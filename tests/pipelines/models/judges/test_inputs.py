@@ -14,6 +14,7 @@ from pipelines.models.judges.inputs import (
     pieces_of,
     room_for,
     sentences_of,
+    statement_offsets,
     windows_of,
 )
 from pipelines.models.judges.trained import encoder_folder
@@ -112,3 +113,25 @@ def test_of_a_long_question_and_statement_the_end_is_read(tokenizer):
     assert len(asked.ids) == 80
     assert tokenizer.decode(list(asked.ids[-3:])) == "because of rain"
     assert room_for(asked) == LONGEST - 83
+
+
+def test_offsets_are_those_of_the_pieces_that_are_read(tokenizer):
+    question, statement = "Where is Oslo?", "Oslo lies in Norway."
+    asked = asked_pieces(tokenizer, question, statement)
+    offsets = statement_offsets(tokenizer, question, statement)
+    assert len(offsets) == len(asked.ids)
+    inside = [statement[start:end] for start, end in offsets if start >= 0]
+    assert inside == ["Oslo", "lies", "in", "Norway", "."]
+    assert all(end <= 0 for start, end in offsets if start < 0)
+
+
+def test_space_around_a_statement_is_counted(tokenizer):
+    first, *_ = statement_offsets(tokenizer, "", "  Oslo is here. ")
+    assert first == (2, 6)
+
+
+def test_of_a_long_statement_the_last_pieces_are_told(tokenizer):
+    statement = "Oslo lies there. " * 40
+    offsets = statement_offsets(tokenizer, "", statement)
+    assert offsets == sorted(offsets)
+    assert statement[slice(*offsets[-2])] == "there"

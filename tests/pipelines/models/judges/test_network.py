@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import exp, log, tanh
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from transformers import BertConfig, BertModel
 
 from pipelines.errors import UnknownModelError
 from pipelines.models.judges.inputs import Pair
-from pipelines.models.judges.network import Batch, JudgeNetwork
+from pipelines.models.judges.network import Batch, JudgeNetwork, _worst
 from pipelines.models.judges.reader import Scaling
 from pipelines.models.judges.weights import load_weights, save_weights, scalings_of
 
@@ -51,7 +52,7 @@ def changed(encoder: Path) -> JudgeNetwork:
 
 def scores(network: JudgeNetwork, *pairs: Pair) -> torch.Tensor:
     with torch.inference_mode():
-        return network(Batch(list(pairs)))
+        return network(Batch(list(pairs))).labels
 
 
 def test_padding_changes_nothing(encoder: Path):
@@ -73,6 +74,30 @@ def test_which_words_are_shared_matters(encoder: Path):
     one = pair(1, 2, 3, 4)
     other = one._replace(matches=[2] * 4)
     assert not torch.allclose(scores(network, one), scores(network, other), atol=1e-4)
+
+
+def test_every_word_of_the_statement_is_doubted_for_itself(encoder: Path):
+    network = changed(encoder)
+    short, long = pair(1, 2, 3, 4), pair(1, 5, 6, 7, 8, 9, 10)
+    with torch.inference_mode():
+        doubts = network(Batch([short, long])).doubts
+        alone = network(Batch([short])).doubts
+    assert doubts.shape == (2, 7)
+    assert torch.allclose(doubts[0, :2], alone[0, :2], atol=1e-5)
+
+
+def test_doubts_are_summed_up_over_the_words_that_count():
+    doubts = torch.tensor([[0.0, 2.0, -2.0, 9.0], [5.0, 5.0, 5.0, 5.0]])
+    counted = torch.tensor([[0, 1, 1, 0], [0, 0, 0, 0]])
+    highest, smooth, mean = _worst(doubts, counted)[0].tolist()
+    assert highest == pytest.approx(tanh(0.5), abs=1e-6)
+    assert smooth == pytest.approx(tanh(log(exp(2) + exp(-2)) / 4), abs=1e-6)
+    # The sigmoids of 2 and -2 add up to one.
+    assert mean == pytest.approx(0.5, abs=1e-6)
+    # Of nothing nothing is doubted.
+    highest, smooth, mean = _worst(doubts, counted)[1].tolist()
+    assert (highest, smooth) == pytest.approx((-1, -1), abs=1e-3)
+    assert mean == pytest.approx(0, abs=1e-6)
 
 
 def test_what_is_shipped_reads_nearly_as_what_was_trained(encoder: Path, tmp_path: Path):
