@@ -140,6 +140,13 @@ def stop_button(page: Page) -> Locator:
     return page.get_by_role("button", name=re.compile("^(Stop|停止)$"))
 
 
+def leave_out(page: Page, *methods: str) -> None:
+    """Untick methods on the Ask page: what is not looked at need not be waited for."""
+    for method in methods:
+        page.locator(f".st-key-choice-{method} label").click()
+        expect(page.locator(f".st-key-choice-{method} input")).not_to_be_checked()
+
+
 def ask(page: Page, question: str = QUESTION) -> None:
     """Type a question and press Enter."""
     question_field(page).fill(question)

@@ -17,6 +17,7 @@ from tests.app.serving import (
     card,
     choose,
     fits,
+    leave_out,
     question_field,
     stop_button,
     wait_for_end,
@@ -132,6 +133,7 @@ def test_chinese_is_not_scored_on_a_model_that_speaks_none(visit: Visit) -> None
     page = visit().open("/?lang=zh")
     expect(page.get_by_role("heading", level=1, name="提问")).to_be_visible()
     choose(page, "检索方式", "关键词")
+    leave_out(page, "rowen", "ever", "haarag", "slm")
     page.get_by_role("radio", name="李白的号是什么？").click()
     expect(question_field(page)).to_have_value("李白的号是什么？")
     page.get_by_role("button", name="运行", exact=True).click()
