@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from pipelines.models.judges.inputs import Pair, load_tokenizer, pairs_for, statement_offsets
+from pipelines.models.judges.inputs import (
+    Pair,
+    asked_pieces,
+    load_tokenizer,
+    pairs_for,
+    statement_offsets,
+)
 from pipelines.models.judges.network import Batch, JudgeNetwork
 from pipelines.training.examples import LABELS, Example
 
@@ -71,18 +77,16 @@ def prepared(examples: Sequence[Example], folder: Path) -> list[Prepared]:
 
 def _doubted(tokenizer: Tokenizer, example: Example) -> tuple[int, ...]:
     """Of every piece of `asked_pieces`, after the first mark, whether it is wrong."""
-    asked = f"{example.question} {example.statement}".strip()
-    begin = len(asked) - len(example.statement.rstrip())
     wrong = example.wrong
-
-    def is_wrong(start: int, end: int) -> int:
-        counts = any(char.isalnum() for char in asked[begin + start : begin + end])
-        if not counts or wrong is None:
-            return _UNKNOWN
-        return int(any(first < end and start < last for first, last in wrong))
-
     offsets = statement_offsets(tokenizer, example.question, example.statement)
-    return (_UNKNOWN, *(is_wrong(start, end) for start, end in offsets))
+    if wrong is None:
+        return (_UNKNOWN,) * (1 + len(offsets))
+    counted = asked_pieces(tokenizer, example.question, example.statement).counted
+    said = (
+        int(any(first < end and start < last for first, last in wrong)) if counts else _UNKNOWN
+        for (start, end), counts in zip(offsets, counted, strict=True)
+    )
+    return (_UNKNOWN, *said)
 
 
 def fit(
@@ -153,9 +157,9 @@ def _loss_of_words(doubts: Tensor, doubted: Tensor) -> Tensor:
     known = doubted != _UNKNOWN
     if not bool(known.any()):
         return doubts.sum() * 0
-    right = doubted[known].float()
+    wrong = doubted[known].float()
     return torch.nn.functional.binary_cross_entropy_with_logits(
-        doubts.float()[known], right, pos_weight=torch.tensor(_WRONG_WEIGHS, device=doubts.device)
+        doubts.float()[known], wrong, pos_weight=torch.tensor(_WRONG_WEIGHS, device=doubts.device)
     )
 
 

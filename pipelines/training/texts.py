@@ -12,7 +12,6 @@ from pipelines.types import Frozen, Language
 
 __all__ = [
     "LIBRARY",
-    "STATEMENTS",
     "Text",
     "article_body",
     "library_texts",
@@ -25,7 +24,7 @@ _SAMPLES = Path(__file__).parents[2] / "sample_data"
 LIBRARY = _SAMPLES / "library"
 """The sample articles, one folder a language."""
 
-STATEMENTS = _SAMPLES / "statements.csv"
+_STATEMENTS = _SAMPLES / "statements.csv"
 """Statements about some of these articles, true ones, wrong ones and others, by hand."""
 
 _FEWEST_WORDS, _MOST_WORDS = 5, 45
@@ -65,7 +64,7 @@ def article_body(path: Path) -> str:
 
 def statements(language: Language) -> list[dict[str, str]]:
     """The statements in `language`, each with its article, label and kind."""
-    with STATEMENTS.open(encoding="utf-8", newline="") as file:
+    with _STATEMENTS.open(encoding="utf-8", newline="") as file:
         return [row for row in csv.DictReader(file) if row["language"] == language]
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "MATCH_KINDS",
     "Pair",
     "Pieces",
+    "asked_pieces",
     "load_tokenizer",
     "pairs_for",
     "statement_offsets",
