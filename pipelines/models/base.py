@@ -59,6 +59,9 @@ class Option(Frozen):
     spellings: tuple[str, ...]
 
 
+Relation = Literal["support", "same"]
+
+
 class Claim(Frozen):
     """What a closed question is about, for models that judge without reading a prompt.
 
@@ -70,7 +73,7 @@ class Claim(Frozen):
     statement: str
     evidence: tuple[str, ...]
     question: str = ""
-    relation: Literal["support", "same"] = "support"
+    relation: Relation = "support"
 
 
 class ChoiceRequest(Frozen):

@@ -33,7 +33,7 @@ from pipelines.training.examples import Example, write_examples
 from pipelines.training.recipe import Files, Recipe, build, held_out
 from pipelines.training.rivals import said_by
 from pipelines.training.shortcuts import shortcut_areas, statement_alone
-from pipelines.training.suites import Suite, claims_of, measure, suites
+from pipelines.training.suites import Suite, measure, suites
 
 __all__ = ["main"]
 
@@ -119,7 +119,7 @@ def _fit(options: argparse.Namespace) -> None:
     def checkpoint(step: int) -> None:
         network.cpu()
         save_weights(network, options.to, encoder)
-        scored = JudgeReader(network, encoder).read(claims_of(seen))
+        scored = JudgeReader(network, encoder).read([one.claim for one in seen])
         area = auroc([one.supported for one in scored], [one.label == "supported" for one in seen])
         areas.append({"step": step, "auroc": round(area, 4)})
         print(
@@ -170,7 +170,7 @@ def _scalings(folder: Path, kept: Sequence[Example]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for kind, makes in _CALIBRATED_ON.items():
         pairs = list(dict.fromkeys(pair for pair in kept if pair.make in makes))
-        scaling = best_scaling(pairs, reader.scores(claims_of(pairs)))
+        scaling = best_scaling(pairs, reader.scores([pair.claim for pair in pairs]))
         found[kind] = {**scaling._asdict(), "pairs": len(pairs)}
     return found
 

@@ -9,6 +9,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Literal
 
+from pipelines.models.base import Claim, Relation
 from pipelines.types import Frozen
 
 __all__ = ["LABELS", "Example", "Label", "Span", "differing", "write_examples"]
@@ -31,6 +32,7 @@ class Example(Frozen):
 
     `question` is what the statement answers, empty where it stands for itself. `make` says how the
     pair was made, and `group` which text it comes from: pairs of a group are never parted.
+    Under the relation "same" `evidence` is another answer to the question.
     `wrong` are the places in the statement, (start, end) in characters, of what the evidence does
     not bear out; None where nobody knows which they are.
     """
@@ -41,7 +43,18 @@ class Example(Frozen):
     make: str
     group: str
     question: str = ""
+    relation: Relation = "support"
     wrong: tuple[Span, ...] | None = None
+
+    @property
+    def claim(self) -> Claim:
+        """What a judge is asked about this pair."""
+        return Claim(
+            statement=self.statement,
+            evidence=(self.evidence,),
+            question=self.question,
+            relation=self.relation,
+        )
 
     @property
     def wholly_wrong(self) -> Example:

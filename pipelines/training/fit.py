@@ -69,7 +69,7 @@ def prepared(examples: Sequence[Example], folder: Path) -> list[Prepared]:
     tokenizer = load_tokenizer(folder)
     found: list[Prepared] = []
     for example in examples:
-        pairs = pairs_for(tokenizer, example.question, example.statement, [example.evidence], 1)
+        pairs = pairs_for(tokenizer, example.claim, 1)
         doubted = _doubted(tokenizer, example)
         found += [Prepared(pair, _TARGETS[example.label], doubted) for pair in pairs]
     return found

@@ -230,7 +230,7 @@ class _Maker:
         self, statement: str, evidence: str, label: Label, make: str, true: str | None = None
     ) -> Example:
         """`true` is what the evidence says instead of the statement, where that is known."""
-        asked = asked_about(statement) if self._random.random() < 0.15 else None
+        asked = asked_about(statement) if self._random.random() < 0.25 else None
         if asked is not None:
             statement = asked
             true = asked_about(true) if true is not None else None

@@ -168,12 +168,13 @@ def same_pairs(
             pair = [first, said]
             random.shuffle(pair)
             yield Example(
-                evidence=f"{question} {pair[0]}",
+                evidence=pair[0],
                 statement=pair[1],
                 label=label,
                 make="same",
                 group=f"same-{number}",
                 question=question,
+                relation="same",
             )
 
 
@@ -186,12 +187,13 @@ def truthful_pairs(path: Path, half: Half, random: Random) -> Iterator[Example]:
             listed = [one.strip() for one in answers.split(";") if one.strip() != best]
             for answer in random.sample(listed, min(2, len(listed))):
                 yield Example(
-                    evidence=f"{record.question} {best}",
+                    evidence=best,
                     statement=answer,
                     label=label,
                     make="truthful",
                     group=f"truthful-{number}",
                     question=record.question,
+                    relation="same",
                 )
 
 

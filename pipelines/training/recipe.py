@@ -57,8 +57,8 @@ class Recipe(NamedTuple):
     every biography that are retold in a round, and a seed.
     """
 
-    rounds: int = 3
-    repeats: int = 5
+    rounds: int = 4
+    repeats: int = 2
     retold: int = 2
     seed: int = 7
     without: tuple[str, ...] = ()

@@ -38,11 +38,69 @@ _PASSIVE = re.compile(
     r"|developed|created|published|produced|opened|led) by ([A-Z][^,.;]{2,50}?)( in \d{4})?\.$"
 )
 _PERSON = re.compile(r"(?:[A-Z][\w.'’-]+ ){1,3}[A-Z][\w.'’-]+")
-_SMALL = ("The", "A", "An", "This", "These", "His", "Her", "Its", "Their", "Some", "Many", "Most")
+_SMALL = re.compile(
+    r"(?:The|An?|This|These|His|Her|Its|Their|Some|Many|Most|He|She|It|They)(?![\w'’-])"
+)
 _PLAIN = re.compile(
     r"^((?:The |A |An |Its |His |Her )?[A-Z\d][\w.'’-]*"
     r"(?: (?!is |was |are |were |has |had )[\w.'’-]+){0,6})"
     r" (is|was|are|were|has|had|can|could|will|would) ([^;:]{3,})[.]$"
+)
+_PAST = {
+    "became": "become",
+    "began": "begin",
+    "came": "come",
+    "fell": "fall",
+    "fought": "fight",
+    "gave": "give",
+    "grew": "grow",
+    "held": "hold",
+    "led": "lead",
+    "left": "leave",
+    "lost": "lose",
+    "made": "make",
+    "met": "meet",
+    "ran": "run",
+    "rose": "rise",
+    "sang": "sing",
+    "saw": "see",
+    "sold": "sell",
+    "spent": "spend",
+    "stood": "stand",
+    "taught": "teach",
+    "took": "take",
+    "went": "go",
+    "won": "win",
+    "wrote": "write",
+    # Regular ones of which the ending alone does not tell what was before it.
+    "died": "die",
+    "lived": "live",
+    "moved": "move",
+    "married": "marry",
+    "studied": "study",
+    "received": "receive",
+    "served": "serve",
+    "composed": "compose",
+    "created": "create",
+    "designed": "design",
+    "discovered": "discover",
+    "directed": "direct",
+    "developed": "develop",
+    "entered": "enter",
+    "founded": "found",
+    "joined": "join",
+    "invented": "invent",
+    "played": "play",
+    "produced": "produce",
+    "published": "publish",
+    "returned": "return",
+    "started": "start",
+    "worked": "work",
+}
+_DID = re.compile(
+    rf"^(?!.* and (?:is|was|has|had|could|\w+ed|{'|'.join(_PAST)})\b)"
+    r"((?:The |His |Her )?[A-Z][\w.'’-]*(?: [A-Z\d][\w.'’-]*| of| the| von| van| de){0,5})"
+    rf" ({'|'.join(_PAST)})\b((?: [^;:]+)?)[.]$"
 )
 _ACTIVE = {"written": "wrote", "built": "built", "led": "led"}
 
@@ -106,13 +164,16 @@ def told_of(sentence: str, subject: str, other: str) -> str | None:
 
 
 def asked_about(statement: str) -> str | None:
-    """`statement` as a question to answer yes or no; None where its verb is not a plain one."""
-    found = _PLAIN.match(statement)
-    if found is None:
+    """`statement` as a question to answer yes or no; None where no rule knows how to ask it."""
+    if found := _DID.match(statement):
+        subject, past, rest = found.groups()
+        verb, rest = "did", f"{_PAST[past]}{rest}"
+    elif found := _PLAIN.match(statement):
+        subject, verb, rest = found.groups()
+    else:
         return None
-    subject, verb, rest = found.groups()
-    if (first := subject.split()[0]) in _SMALL:
-        subject = first.lower() + subject[len(first) :]
+    if _SMALL.match(subject):
+        subject = subject[0].lower() + subject[1:]
     return f"{verb.capitalize()} {subject} {rest}?"
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from pipelines.calibrate.curves import auroc
 from pipelines.models.base import Claim
@@ -32,42 +32,37 @@ from pipelines.training.public_answers import (
 )
 from pipelines.training.recipe import Files
 from pipelines.training.report import Probabilities, binary, reliability, three_way
+from pipelines.training.rewrites import asked_about
 from pipelines.training.swaps import Names
 from pipelines.training.texts import LIBRARY, article_body, statements
 from pipelines.types import Language
 
 __all__ = [
     "Suite",
-    "claims_of",
     "equal_length_auroc",
     "measure",
     "statement_pairs",
     "suites",
 ]
 
-Relation = Literal["support", "same"]
-
 
 class Suite(NamedTuple):
-    """Pairs of one make. `three_way` says that contradiction and gap are told apart in them.
-
-    `relation` "same" stands for two answers to a question, held against each other.
-    """
+    """Pairs of one make. `three_way` says that contradiction and gap are told apart in them."""
 
     name: str
     examples: list[Example]
     three_way: bool = False
-    relation: Relation = "support"
 
     def claims(self) -> list[Claim]:
         """What a judge is asked."""
-        return claims_of(self.examples, self.relation)
+        return [example.claim for example in self.examples]
 
 
 def suites(files: Files, half: Half, chinese: Path | None = None) -> Iterator[Suite]:
     """Every suite for which there is a file; half 1 is the one to report on.
 
-    `chinese` is the Chinese version of the articles. Our own statements belong to half 1.
+    `chinese` is the Chinese version of the articles. Our own statements belong to half 1, and so
+    does what can be asked of them and of the biographies to be answered yes or no, as EVER asks.
     """
     if files.biographies:
         pairs = biography_pairs(biographies(files.biographies, half))
@@ -85,8 +80,13 @@ def suites(files: Files, half: Half, chinese: Path | None = None) -> Iterator[Su
         pairs = list(other_answer_pairs(chinese, half))
         yield Suite("other_answers_zh", pairs)
     if half == 1:
-        yield Suite("library", list(statement_pairs("en")), three_way=True)
+        ours = list(statement_pairs("en"))
+        yield Suite("library", ours, three_way=True)
         yield Suite("library_zh", list(statement_pairs("zh")), three_way=True)
+        stated = [*ours]
+        if files.biographies:
+            stated += biography_pairs(biographies(files.biographies, half))
+        yield Suite("yes_or_no", list(_asked(stated)))
 
 
 def _answers(path: Path, half: Half) -> Iterator[Suite]:
@@ -111,8 +111,15 @@ def _articles(path: Path, half: Half) -> Iterator[Suite]:
     pairs = list(article_pairs(path, half, names, Random(11)))
     yield Suite("articles", pairs, three_way=True)
     same = list(same_pairs(list(article_questions(path, half)), names, Random(11)))
-    yield Suite("two_answers", same, relation="same")
+    yield Suite("two_answers", same)
     yield Suite("other_answers", list(other_answer_pairs(path, half)))
+
+
+def _asked(examples: Iterable[Example]) -> Iterator[Example]:
+    """Those whose statements can be put as questions, so put."""
+    for example in examples:
+        if asked := asked_about(example.statement):
+            yield example.model_copy(update={"statement": asked})
 
 
 def statement_pairs(language: Language) -> Iterator[Example]:
@@ -140,24 +147,6 @@ def measure(suite: Suite, said: Probabilities) -> dict[str, Any]:
         found |= three_way(suite.examples, said)
         found["auroc_supported_or_contradicted"] = _supported_or_contradicted(suite, said)
     return found
-
-
-def claims_of(examples: Sequence[Example], relation: Relation = "support") -> list[Claim]:
-    """What a judge is asked about pairs."""
-    return [_claim(example, relation) for example in examples]
-
-
-def _claim(example: Example, relation: Relation) -> Claim:
-    evidence = example.evidence
-    if relation == "same":
-        # Such pairs are written down as they are trained on, the question before the answer.
-        evidence = evidence.removeprefix(example.question).strip()
-    return Claim(
-        statement=example.statement,
-        evidence=(evidence,),
-        question=example.question,
-        relation=relation,
-    )
 
 
 def equal_length_auroc(examples: Sequence[Example], said: Probabilities) -> float:

@@ -83,14 +83,17 @@ def distinct(passages: Iterable[Passage]) -> tuple[Passage, ...]:
 
 
 async def ask_line(step: Scope, messages: Sequence[Message], *, max_tokens: int = 128) -> str:
-    """A reply of one line, without label or decoration; empty when the model declines."""
+    """A reply of one line, without label or decoration; empty when the model declines.
+
+    A line that ends in a colon only announces the next one ("The sentence is:").
+    """
     (reply,) = await step.model().generate(step.request(messages, max_tokens=max_tokens))
     text = visible(reply.text)
     if is_refusal(text):
         return ""
     text = parse_fields(text, _LABELS).get("line", text)
-    lines = (line.strip() for line in text.splitlines())
-    return visible(next((line for line in lines if line), ""))
+    found = (visible(line.strip()) for line in text.splitlines())
+    return next((line for line in found if line and not line.endswith((":", "："))), "")
 
 
 async def ask_list(step: Scope, messages: Sequence[Message], name: str) -> str:

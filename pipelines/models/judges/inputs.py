@@ -8,11 +8,12 @@ one statement is thereby read together, and little has to be read.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from pipelines.models.base import Claim
 from pipelines.text import split_sentences
 
 if TYPE_CHECKING:
@@ -185,14 +186,16 @@ def pair_of(
     )
 
 
-def pairs_for(
-    tokenizer: Tokenizer, question: str, statement: str, evidence: Iterable[str], most: int
-) -> list[Pair]:
-    """What is read of all `evidence`: at most `most` windows, the most like the statement first.
+def pairs_for(tokenizer: Tokenizer, claim: Claim, most: int) -> list[Pair]:
+    """What is read of all evidence: at most `most` windows, the most like the statement first.
 
-    Evidence that fits into one window is read whole; no evidence gives no pair.
+    Evidence that fits into one window is read whole; no evidence gives no pair. Another answer
+    stands behind the question: alone it may be one word, which says nothing.
     """
-    asked = asked_pieces(tokenizer, question, statement)
+    evidence = claim.evidence
+    if claim.relation == "same":
+        evidence = tuple(f"{claim.question} {answer}".strip() for answer in evidence)
+    asked = asked_pieces(tokenizer, claim.question, claim.statement)
     room = room_for(asked)
     sentences = [one for text in evidence for one in sentences_of(tokenizer, text, room)]
     everywhere = frozenset(piece for one in sentences for piece in one.ids)

@@ -92,18 +92,13 @@ class JudgeReader:
         pairs: list[Pair] = []
         owners: list[int] = []
         for owner, claim in enumerate(claims):
-            for pair in self._pairs(claim):
+            for pair in pairs_for(self._tokenizer, claim, MOST_WINDOWS):
                 pairs.append(pair)
                 owners.append(owner)
         found: list[list[Scores]] = [[] for _ in claims]
         for owner, scores in zip(owners, self._scored(pairs), strict=True):
             found[owner].append(scores)
         return found
-
-    def _pairs(self, claim: Claim) -> list[Pair]:
-        return pairs_for(
-            self._tokenizer, claim.question, claim.statement, claim.evidence, MOST_WINDOWS
-        )
 
     def _scored(self, pairs: Sequence[Pair]) -> list[Scores]:
         import torch

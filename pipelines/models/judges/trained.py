@@ -40,10 +40,7 @@ def encoder_folder() -> Path:
 
 
 class TrainedJudge(JudgeModel):
-    """all-MiniLM-L6-v2 trained further as a judge of claims. English only. Blocks while it loads.
-
-    Another answer is read as "question answer", which is what it was trained on.
-    """
+    """all-MiniLM-L6-v2 trained further to judge claims. English only. Blocks while it loads."""
 
     def __init__(self, folder: Path = WEIGHTS, *, name: str = TRAINED_NAME) -> None:
         from pipelines.models.judges.network import JudgeNetwork
@@ -57,11 +54,4 @@ class TrainedJudge(JudgeModel):
 
     def read(self, claims: Sequence[Claim]) -> list[Reading]:
         """A verdict for every claim; blocks."""
-        return self._reader.read([_as_trained(claim) for claim in claims])
-
-
-def _as_trained(claim: Claim) -> Claim:
-    if claim.relation == "support":
-        return claim
-    evidence = tuple(f"{claim.question} {answer}".strip() for answer in claim.evidence)
-    return claim.model_copy(update={"evidence": evidence})
+        return self._reader.read(claims)

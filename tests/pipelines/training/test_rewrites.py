@@ -105,7 +105,12 @@ def test_what_looks_like_a_persons_name(title: str, person: bool):
     [
         ("Ann Lee was born in Leeds.", "Was Ann Lee born in Leeds?"),
         ("The river is long.", "Is the river long?"),
-        ("Ann Lee sang.", None),
+        ("Ann Lee sang.", "Did Ann Lee sing?"),
+        ("Ann Lee died in 1901 in Leeds.", "Did Ann Lee die in 1901 in Leeds?"),
+        ("The Bank of Leeds lost two ships.", "Did the Bank of Leeds lose two ships?"),
+        ("He moved to Leeds, and he was poor.", "Did he move to Leeds, and he was poor?"),
+        ("Ann Lee hummed.", None),
+        ("Ann Lee sang and danced.", None),
         ("He said: it was cold.", None),
     ],
 )

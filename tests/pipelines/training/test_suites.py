@@ -18,12 +18,13 @@ from tests.pipelines.methods.slm.judges import JudgeModel
 def same(statement: str, other: str, label: str) -> Example:
     return Example.model_validate(
         {
-            "evidence": f"Where? {other}",
+            "evidence": other,
             "statement": statement,
             "label": label,
             "make": "same",
             "group": "g",
             "question": "Where?",
+            "relation": "same",
         }
     )
 
@@ -43,7 +44,7 @@ def test_no_statement_of_ours_is_copied_from_its_article():
 
 
 def test_without_files_there_are_our_own_statements_to_report_on():
-    assert [suite.name for suite in suites(Files(), 1)] == ["library", "library_zh"]
+    assert [suite.name for suite in suites(Files(), 1)] == ["library", "library_zh", "yes_or_no"]
     assert list(suites(Files(), 0)) == []
 
 
@@ -56,8 +57,15 @@ def test_the_odd_half_of_every_file(tmp_path: Path):
     assert [pair.statement for pair in suite.examples] == ["1", "3"]
 
 
+def test_statements_that_can_be_asked_are_asked():
+    asked = next(suite for suite in suites(Files(), 1) if suite.name == "yes_or_no")
+    assert len(asked.examples) > 50
+    assert all(pair.statement.endswith("?") for pair in asked.examples)
+    assert {pair.label for pair in asked.examples} >= {"supported", "contradicted"}
+
+
 def test_two_answers_are_held_against_each_other_without_the_question():
-    suite = Suite("two_answers", [same("Hope", "In Hope", "supported")], relation="same")
+    suite = Suite("two_answers", [same("Hope", "In Hope", "supported")])
     (claim,) = suite.claims()
     assert (claim.relation, claim.statement, claim.evidence) == ("same", "Hope", ("In Hope",))
     assert claim.question == "Where?"
@@ -79,4 +87,4 @@ async def test_a_language_model_is_asked_as_the_slm_check_asks():
     said = await said_by(model, claims)
     # One that says neither is worth a coin.
     assert said.tolist() == [pytest.approx([0.7, 0.3, 0.0]), [0.5, 0.5, 0.0]]
-    assert "Where? b" in model.asked[0].messages[-1].content
+    assert "[1] b" in model.asked[0].messages[-1].content

@@ -179,7 +179,16 @@ async def test_after_the_first_round_only_a_contradiction_is_worth_another():
     assert outcome.answer.flags == ("not_sure",)
 
 
-@pytest.mark.parametrize(("written", "stopped"), [("", "unusable"), (FIRST, "same")])
+@pytest.mark.parametrize(
+    ("written", "stopped"),
+    [
+        ("", "unusable"),
+        # A lead that nothing follows is nothing written.
+        ("The sentence is:", "unusable"),
+        (f"**The sentence is:**\n\n{FIRST}", "same"),
+        (FIRST, "same"),
+    ],
+)
 async def test_a_rectification_that_changes_nothing_ends_the_rounds(written, stopped):
     part = Part(texts=ONE, concepts=BOTH, verdicts={"chemist": "False"}, rectified={FIRST: written})
     outcome = await ever_run(part, max_rounds=4)

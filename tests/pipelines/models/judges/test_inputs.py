@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pipelines.models.base import Claim
 from pipelines.models.judges.inputs import (
     LONGEST,
     Pieces,
@@ -30,6 +31,10 @@ def tokenizer():
 
 def pieces(*ids: int) -> Pieces:
     return Pieces(ids, (True,) * len(ids))
+
+
+def about(statement: str, *evidence: str, **more: str) -> Claim:
+    return Claim.model_validate({"statement": statement, "evidence": evidence, **more})
 
 
 def test_what_fits_is_one_window():
@@ -76,14 +81,20 @@ def test_a_long_sentence_is_read_in_parts(tokenizer):
 def test_evidence_of_several_passages_is_read_together(tokenizer):
     far = "Nothing of interest is said here about anything at all. " * 20
     evidence = [f"{far}Oslo lies in Norway. {far}", f"{far}Oslo has a harbour. {far}"]
-    (pair,) = pairs_for(tokenizer, "", "Oslo in Norway has a harbour.", evidence, 1)
+    (pair,) = pairs_for(tokenizer, about("Oslo in Norway has a harbour.", *evidence), 1)
     assert len(pair.ids) <= LONGEST
     assert pair.matches[1:8] == [1, 1, 1, 1, 1, 1, 0]
 
 
 def test_no_evidence_is_nothing_to_read(tokenizer):
-    assert pairs_for(tokenizer, "", "Oslo", [], 2) == []
-    assert pairs_for(tokenizer, "", "Oslo", ["  "], 2) == []
+    assert pairs_for(tokenizer, about("Oslo"), 2) == []
+    assert pairs_for(tokenizer, about("Oslo", "  "), 2) == []
+
+
+def test_another_answer_is_read_behind_the_question(tokenizer):
+    alone = about("Oslo", "Where? Bergen", question="Where?")
+    same = about("Oslo", "Bergen", question="Where?", relation="same")
+    assert pairs_for(tokenizer, same, 1) == pairs_for(tokenizer, alone, 1)
 
 
 def test_what_stands_elsewhere_in_the_evidence_is_told_from_what_stands_nowhere(tokenizer):
