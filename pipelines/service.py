@@ -113,8 +113,10 @@ class Service:
         live = self._live.get(run_id)
         if live is None or live.owner != owner or live.task is None or live.task.done():
             return False
-        live.cancel_reason = reason
-        live.task.cancel()
+        if not live.task.cancelling():
+            # A second time would cut short what the first one's end still has to record.
+            live.cancel_reason = reason
+            live.task.cancel()
         await asyncio.wait({live.task})
         return True
 

@@ -126,6 +126,32 @@ async def test_stop_ends_the_call_and_keeps_what_there_was(bench):
     assert not await it.service.stop(run_id, owner=ANN)
 
 
+class SlowToLeave(FakeModel):
+    """One whose calls take some turns of the loop to end when they are cancelled."""
+
+    async def generate(self, request, watch=None):
+        try:
+            return await super().generate(request, watch)
+        finally:
+            for _ in range(20):
+                await asyncio.sleep(0)
+
+
+async def test_whoever_stops_a_run_that_is_ending_waits_for_its_end(bench):
+    model = SlowToLeave("one", held=True)
+    it = bench(model)
+    run_id = await it.service.start(spec(), owner=ANN)
+    await model.until_asked()
+    first = asyncio.create_task(it.service.stop(run_id, owner=ANN))
+    await asyncio.sleep(0)
+    await it.service.stop(run_id, owner=ANN, reason="unwatched")
+    assert await first
+    trace = await it.service.load(run_id, owner=ANN)
+    assert isinstance(trace.terminal, RunCancelled)
+    assert trace.terminal.reason == "stopped"
+    assert any(isinstance(event, ModelCalled) and event.error for event in trace.events)
+
+
 async def test_a_run_nobody_watches_ends_by_itself(bench):
     model = FakeModel("one", held=True)
     it = bench(model, unwatched_after=0.05, look_every=0.01)
