@@ -115,9 +115,13 @@ async def execute(
 
     try:
         materials = await gather_materials()
-        results = await asyncio.gather(
-            *(_run_method(live, plan, materials, retry, *chosen) for chosen in plan.methods)
-        )
+        # Not `gather`: cancelled, it would not wait for what the methods still have to record.
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(_run_method(live, plan, materials, retry, *chosen))
+                for chosen in plan.methods
+            ]
+        results = [task.result() for task in tasks]
     except VeriscopeError as error:
         terminal(RunFailed, error=error.info())
     except asyncio.CancelledError:

@@ -16,6 +16,7 @@ from pipelines.run.events import (
     RunFailed,
     RunFinished,
     SpanEnded,
+    SpanStarted,
     TokenWritten,
 )
 from pipelines.run.pool import ModelPool
@@ -127,14 +128,31 @@ async def test_stop_ends_the_call_and_keeps_what_there_was(bench):
 
 
 class SlowToLeave(FakeModel):
-    """One whose calls take some turns of the loop to end when they are cancelled."""
+    """One whose calls take more and more turns of the loop to end when they are cancelled."""
+
+    leaving = 0
 
     async def generate(self, request, watch=None):
         try:
             return await super().generate(request, watch)
         finally:
-            for _ in range(20):
+            self.leaving += 20
+            for _ in range(self.leaving):
                 await asyncio.sleep(0)
+
+
+async def test_a_stopped_run_is_kept_with_what_every_method_still_recorded(bench):
+    model = SlowToLeave("one", held=True)
+    it = bench(model)
+    run_id = await it.service.start(spec("Who?", "direct", "rowen", "ever"), owner=ANN)
+    await model.until_asked(2)
+    assert await it.service.stop(run_id, owner=ANN)
+    await it.service.aclose()
+    trace = await asyncio.to_thread(it.service.store.load, run_id, ANN)
+    assert isinstance(trace.events[-1], RunCancelled)
+    ended = [event for event in trace.events if isinstance(event, SpanEnded)]
+    begun = [event for event in trace.events if isinstance(event, SpanStarted)]
+    assert {event.span for event in ended} == {event.span for event in begun}
 
 
 async def test_whoever_stops_a_run_that_is_ending_waits_for_its_end(bench):
