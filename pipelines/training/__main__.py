@@ -1,4 +1,4 @@
-"""`python -m pipelines.training pairs|fit|calibrate|report`: the judge, made and measured.
+"""`python -m pipelines.training pairs|fit|average|calibrate|report`: the judge, made and measured.
 
 Data files are public ones, given by path and not part of this project. Even-numbered records are
 trained on, odd-numbered ones reported on.
@@ -151,6 +151,26 @@ def _fit(options: argparse.Namespace) -> None:
     _write_card(options.to, {"scaling": _scalings(options.to, split.kept), **card})
 
 
+def _average(options: argparse.Namespace) -> None:
+    """The mean of several judges' weights, with the record of each, and a scaling of its own."""
+    from pipelines.models.judges.network import JudgeNetwork
+    from pipelines.models.judges.weights import load_weights, save_weights
+    from pipelines.training.averaging import average
+
+    encoder = encoder_folder()
+    networks: list[JudgeNetwork] = []
+    for folder in options.judges:
+        networks.append(JudgeNetwork.from_folder(encoder))
+        load_weights(networks[-1], folder)
+    save_weights(average(networks), options.to, encoder)
+    cards = [json.loads((one / "judge.json").read_text(encoding="utf-8")) for one in options.judges]
+    for card in cards:
+        card.pop("scaling", None)
+    scaling = _scalings(options.to, _split(options).kept)
+    date = options.date.isoformat()
+    _write_card(options.to, {"scaling": scaling, "averaged": cards, "date": date})
+
+
 def _calibrate(options: argparse.Namespace) -> None:
     """The scaling of weights that are there already, on the pairs that training kept back."""
     card = json.loads((options.to / "judge.json").read_text(encoding="utf-8"))
@@ -292,6 +312,12 @@ def _parser() -> argparse.ArgumentParser:
     fit.add_argument("--steps", type=int, default=3200)
     fit.add_argument("--to", type=Path, default=WEIGHTS)
     fit.set_defaults(run=_fit)
+    mean = commands.add_parser(
+        "average", parents=[data], help="make one judge of several: the mean of their weights"
+    )
+    mean.add_argument("judges", nargs="+", type=Path, metavar="FOLDER")
+    mean.add_argument("--to", type=Path, default=WEIGHTS)
+    mean.set_defaults(run=_average)
     again = commands.add_parser("calibrate", parents=[data], help="scale the judge's scores anew")
     again.add_argument("--to", type=Path, default=WEIGHTS)
     again.set_defaults(run=_calibrate)

@@ -13,7 +13,7 @@ from pipelines.training.examples import Example
 
 __all__ = ["best_scaling", "fitted_curve"]
 
-_TEMPERATURES = [round(0.5 + 0.05 * step, 2) for step in range(71)]
+_TEMPERATURES = [round(0.2 + 0.05 * step, 2) for step in range(77)]
 _OFFSETS = [round(0.05 * step, 2) for step in range(-60, 61)]
 _ROUNDS = 4
 _LEAST = 1e-6
@@ -23,8 +23,10 @@ _NO_WINDOW = -1e9
 def best_scaling(examples: Sequence[Example], scored: Sequence[Sequence[Scores]]) -> Scaling:
     """Temperature and offsets under which it is most probable what is supported and what is not.
 
-    Temperatures in [0.5, 4], offsets of the first two labels in [-3, 3], that of the third 0. Every
-    make of pair weighs the same, however many there are of it.
+    Temperatures in [0.2, 4], offsets of the first two labels in [-3, 3], that of the third 0. Every
+    make of pair weighs the same, however many there are of it. The lean towards contradiction, in
+    [-3, 3], is the most probable one for the pairs of which it is known whether they are
+    contradicted or not settled.
     """
     scores = _padded(scored)
     counts = Counter(example.make for example in examples)
@@ -47,7 +49,27 @@ def best_scaling(examples: Sequence[Example], scored: Sequence[Sequence[Scores]]
             _OFFSETS, key=lambda b: surprise(best._replace(offsets=(supported, b, rest)))
         )
         best = best._replace(offsets=(supported, contradicted, rest))
-    return best
+    return best._replace(lean=_best_lean(examples, scores, weights, best.temperature))
+
+
+def _best_lean(
+    examples: Sequence[Example],
+    scores: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    temperature: float,
+) -> float:
+    known = np.array([one.label in ("contradicted", "not_enough") for one in examples])
+    if not known.any():
+        return 0.0
+    against = np.array([one.label == "contradicted" for one in examples])[known]
+    # Of several windows the first decides.
+    towards = (scores[known, 0, 1] - scores[known, 0, 2]) / temperature
+
+    def surprise(lean: float) -> float:
+        signed = np.where(against, towards + lean, -(towards + lean))
+        return float((weights[known] * np.logaddexp(0, -signed)).sum())
+
+    return min(_OFFSETS, key=surprise)
 
 
 def fitted_curve(numbers: Sequence[float], right: Sequence[bool]) -> tuple[float, float]:

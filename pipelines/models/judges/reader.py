@@ -28,10 +28,14 @@ Scores = tuple[float, ...]
 
 
 class Scaling(NamedTuple):
-    """What makes P(supported) mean what it says: scores are divided, and the offsets are added."""
+    """What makes probabilities mean what they say: scores are divided, and the offsets are added.
+
+    `lean` is added to contradiction where what is not supported is shared with silence.
+    """
 
     temperature: float = 1.0
     offsets: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    lean: float = 0.0
 
 
 _PLAIN = Scaling()
@@ -47,7 +51,8 @@ def settle(windows: Sequence[Scores], scaling: Scaling = _PLAIN) -> Reading:
         return Reading(0.0, 0.0, 1.0)
     supported = max(_supported(scores, scaling) for scores in windows)
     _, contradicted, silent = windows[0]
-    share = 1 / (1 + math.exp(min(700.0, (silent - contradicted) / scaling.temperature)))
+    against = (silent - contradicted) / scaling.temperature - scaling.lean
+    share = 1 / (1 + math.exp(min(700.0, against)))
     return Reading(supported, (1 - supported) * share, (1 - supported) * (1 - share))
 
 

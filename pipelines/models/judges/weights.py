@@ -101,7 +101,8 @@ def scalings_of(folder: Path) -> tuple[Scaling, Scaling]:
 
 def _scaling(said: dict[str, Any]) -> Scaling:
     supported, contradicted, rest = map(float, said["offsets"])
-    return Scaling(float(said["temperature"]), (supported, contradicted, rest))
+    offsets = (supported, contradicted, rest)
+    return Scaling(float(said["temperature"]), offsets, float(said.get("lean", 0.0)))
 
 
 def _is_trained(name: str) -> bool:

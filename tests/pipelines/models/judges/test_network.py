@@ -146,6 +146,14 @@ def test_a_card_that_does_not_say_the_scaling(tmp_path: Path, content: str | Non
         scalings_of(tmp_path)
 
 
+def test_a_card_may_say_how_far_scores_lean_towards_contradiction(tmp_path: Path):
+    one = {"temperature": 1.0, "offsets": [0, 0, 0], "lean": 0.25}
+    (tmp_path / "judge.json").write_text(
+        json.dumps({"scaling": {"statements": one, "answers": one}})
+    )
+    assert [scaling.lean for scaling in scalings_of(tmp_path)] == [0.25, 0.25]
+
+
 def test_a_card_says_the_scaling_of_statements_and_of_answers(tmp_path: Path):
     (tmp_path / "judge.json").write_text(card(1.25, [0.5, -1.0, 0.0]))
     offsets = (0.5, -1.0, 0.0)

@@ -48,6 +48,12 @@ def test_offsets_are_added_to_what_the_temperature_leaves():
     assert settle([(log(4), 0.0, 0.0)], scaling)[0] == pytest.approx(6 / 8)
 
 
+def test_the_lean_shares_what_is_not_supported():
+    # Shares of 1, 1 and 1: two thirds are not supported, of which ln 3 gives contradiction 3 of 4.
+    reading = settle([(0.0, 0.0, 0.0)], Scaling(lean=log(3)))
+    assert reading == pytest.approx((1 / 3, 2 / 3 * 3 / 4, 2 / 3 * 1 / 4))
+
+
 def test_scores_beyond_all_measure_are_no_error():
     assert settle([(0.0, -2000.0, 2000.0)]) == pytest.approx((0.0, 0.0, 1.0))
     assert settle([(0.0, 2000.0, -2000.0)]) == pytest.approx((0.0, 1.0, 0.0))
