@@ -24,14 +24,15 @@ def claim_of(statement: str, passages: Sequence[Passage], question: str = "") ->
 
 
 def claim_of_question(asked: str, sentence: str, passages: Sequence[Passage]) -> Claim:
-    """What "yes" to `asked` would claim; an open question claims nothing, so `sentence` answers it.
+    """What "yes" to `asked`, a validation question about `sentence`, would claim.
 
-    `asked` is a validation question about `sentence`.
+    A question that cannot be answered yes or no claims nothing: then `sentence` does. It stands for
+    itself, as such a question may ask for anything.
     """
     asked = asked.strip()
     if _YES_OR_NO.match(asked) or asked.endswith(("吗？", "吗?")):
         return claim_of(asked, passages)
-    return claim_of(sentence, passages, asked)
+    return claim_of(sentence, passages)
 
 
 def claim_of_answers(question: str, first: str, second: str) -> Claim:

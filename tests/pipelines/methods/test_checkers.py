@@ -80,8 +80,8 @@ async def test_it_reads_the_claim_that_the_question_makes_with_the_evidence():
     by_statement = {claim.statement: claim for claim in reader.seen}
     chemist = by_statement["Was Ada Brandt a chemist?"]
     assert chemist.evidence == ("Archive: Ada Brandt was a botanist born in 1931.",)
-    # An open question claims nothing: the sentence answers it.
-    assert by_statement[FIRST].question == "When was Ada Brandt born (1931)?"
+    # An open question claims nothing: the sentence does.
+    assert by_statement[FIRST].question == ""
 
 
 @pytest.mark.parametrize(
@@ -112,18 +112,18 @@ async def test_a_judge_that_is_wanted_checks_for_a_good_model_too():
 
 
 @pytest.mark.parametrize(
-    ("asked", "statement", "question"),
+    ("asked", "statement"),
     [
-        ("Was she born in 1931?", "Was she born in 1931?", ""),
-        ("When was she born?", "She was born in 1931.", "When was she born?"),
-        ("Isolation was what?", "She was born in 1931.", "Isolation was what?"),
-        ("她是1931年出生的吗？", "她是1931年出生的吗？", ""),
+        ("Was she born in 1931?", "Was she born in 1931?"),
+        ("When was she born?", "She was born in 1931."),
+        ("Isolation was what?", "She was born in 1931."),
+        ("她是1931年出生的吗？", "她是1931年出生的吗？"),
     ],
 )
-def test_only_a_question_for_yes_or_no_is_a_claim(asked: str, statement: str, question: str):
+def test_only_a_question_for_yes_or_no_is_a_claim(asked: str, statement: str):
     passage = Passage(id="1", title="", text="E.", source="s")
     claim = claim_of_question(asked, "She was born in 1931.", [passage])
-    assert (claim.statement, claim.question, claim.evidence) == (statement, question, ("E.",))
+    assert (claim.statement, claim.question, claim.evidence) == (statement, "", ("E.",))
 
 
 async def rowen(main: Capabilities, *judges: Model, **settings: Any) -> Outcome:
