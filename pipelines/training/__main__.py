@@ -153,15 +153,11 @@ def _fit(options: argparse.Namespace) -> None:
 
 def _average(options: argparse.Namespace) -> None:
     """The mean of several judges' weights, with the record of each, and a scaling of its own."""
-    from pipelines.models.judges.network import JudgeNetwork
-    from pipelines.models.judges.weights import load_weights, save_weights
+    from pipelines.models.judges.weights import read_network, save_weights
     from pipelines.training.averaging import average
 
     encoder = encoder_folder()
-    networks: list[JudgeNetwork] = []
-    for folder in options.judges:
-        networks.append(JudgeNetwork.from_folder(encoder))
-        load_weights(networks[-1], folder)
+    networks = [read_network(folder, encoder) for folder in options.judges]
     save_weights(average(networks), options.to, encoder)
     cards = [json.loads((one / "judge.json").read_text(encoding="utf-8")) for one in options.judges]
     for card in cards:
@@ -179,14 +175,11 @@ def _calibrate(options: argparse.Namespace) -> None:
 
 def _scalings(folder: Path, kept: Sequence[Example]) -> dict[str, Any]:
     """Of statements and of answers, for the weights as they are shipped: rounded."""
-    from pipelines.models.judges.network import JudgeNetwork
     from pipelines.models.judges.reader import JudgeReader
-    from pipelines.models.judges.weights import load_weights
+    from pipelines.models.judges.weights import read_network
 
     encoder = encoder_folder()
-    shipped = JudgeNetwork.from_folder(encoder)
-    load_weights(shipped, folder)
-    reader = JudgeReader(shipped, encoder)
+    reader = JudgeReader(read_network(folder, encoder), encoder)
     found: dict[str, Any] = {}
     for kind, makes in _CALIBRATED_ON.items():
         pairs = list(dict.fromkeys(pair for pair in kept if pair.make in makes))

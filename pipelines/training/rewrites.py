@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from random import Random
 
-from pipelines.training.words import said_otherwise
+from pipelines.training.words import base_forms, said_otherwise
 
 __all__ = ["REWRITES", "asked_about", "claims_in", "is_person", "named", "rewritten", "told_of"]
 
@@ -46,57 +46,7 @@ _PLAIN = re.compile(
     r"(?: (?!is |was |are |were |has |had )[\w.'’-]+){0,6})"
     r" (is|was|are|were|has|had|can|could|will|would) ([^;:]{3,})[.]$"
 )
-_PAST = {
-    "became": "become",
-    "began": "begin",
-    "came": "come",
-    "fell": "fall",
-    "fought": "fight",
-    "gave": "give",
-    "grew": "grow",
-    "held": "hold",
-    "led": "lead",
-    "left": "leave",
-    "lost": "lose",
-    "made": "make",
-    "met": "meet",
-    "ran": "run",
-    "rose": "rise",
-    "sang": "sing",
-    "saw": "see",
-    "sold": "sell",
-    "spent": "spend",
-    "stood": "stand",
-    "taught": "teach",
-    "took": "take",
-    "went": "go",
-    "won": "win",
-    "wrote": "write",
-    # Regular ones of which the ending alone does not tell what was before it.
-    "died": "die",
-    "lived": "live",
-    "moved": "move",
-    "married": "marry",
-    "studied": "study",
-    "received": "receive",
-    "served": "serve",
-    "composed": "compose",
-    "created": "create",
-    "designed": "design",
-    "discovered": "discover",
-    "directed": "direct",
-    "developed": "develop",
-    "entered": "enter",
-    "founded": "found",
-    "joined": "join",
-    "invented": "invent",
-    "played": "play",
-    "produced": "produce",
-    "published": "publish",
-    "returned": "return",
-    "started": "start",
-    "worked": "work",
-}
+_PAST = base_forms()
 _DID = re.compile(
     rf"^(?!.* and (?:is|was|has|had|could|\w+ed|{'|'.join(_PAST)})\b)"
     r"((?:The |His |Her )?[A-Z][\w.'’-]*(?: [A-Z\d][\w.'’-]*| of| the| von| van| de){0,5})"

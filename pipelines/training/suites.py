@@ -64,9 +64,10 @@ def suites(files: Files, half: Half, chinese: Path | None = None) -> Iterator[Su
     `chinese` is the Chinese version of the articles. Our own statements belong to half 1, and so
     does what can be asked of them and of the biographies to be answered yes or no, as EVER asks.
     """
+    lives: list[Example] = []
     if files.biographies:
-        pairs = biography_pairs(biographies(files.biographies, half))
-        yield Suite("biographies", list(pairs))
+        lives += biography_pairs(biographies(files.biographies, half))
+        yield Suite("biographies", lives)
     if files.qa:
         yield from _answers(files.qa, half)
     if files.stances:
@@ -83,10 +84,7 @@ def suites(files: Files, half: Half, chinese: Path | None = None) -> Iterator[Su
         ours = list(statement_pairs("en"))
         yield Suite("library", ours, three_way=True)
         yield Suite("library_zh", list(statement_pairs("zh")), three_way=True)
-        stated = [*ours]
-        if files.biographies:
-            stated += biography_pairs(biographies(files.biographies, half))
-        yield Suite("yes_or_no", list(_asked(stated)))
+        yield Suite("yes_or_no", list(_asked([*ours, *lives])))
 
 
 def _answers(path: Path, half: Half) -> Iterator[Suite]:

@@ -8,10 +8,16 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from random import Random
+from typing import Any
 
-__all__ = ["exchanged", "said_otherwise", "turned_round"]
+__all__ = ["base_forms", "exchanged", "said_otherwise", "turned_round"]
 
 _FILE = Path(__file__).parents[2] / "assets" / "judge" / "words.toml"
+
+
+def base_forms() -> dict[str, str]:
+    """Past forms of verbs with their base forms: "wrote" to "write"."""
+    return _data()["base_forms"]
 
 
 def exchanged(sentence: str, random: Random) -> str | None:
@@ -49,7 +55,7 @@ def _pattern(words: tuple[str, ...]) -> re.Pattern[str]:
 
 
 @cache
-def _data() -> dict[str, dict[str, list]]:
+def _data() -> dict[str, dict[str, Any]]:
     return tomllib.loads(_FILE.read_text(encoding="utf-8"))
 
 

@@ -43,12 +43,10 @@ class TrainedJudge(JudgeModel):
     """all-MiniLM-L6-v2 trained further to judge claims. English only. Blocks while it loads."""
 
     def __init__(self, folder: Path = WEIGHTS, *, name: str = TRAINED_NAME) -> None:
-        from pipelines.models.judges.network import JudgeNetwork
-        from pipelines.models.judges.weights import load_weights, scalings_of
+        from pipelines.models.judges.weights import read_network, scalings_of
 
         encoder = encoder_folder()
-        network = JudgeNetwork.from_folder(encoder)
-        load_weights(network, folder)
+        network = read_network(folder, encoder)
         self.name = name
         self._reader = JudgeReader(network, encoder, *scalings_of(folder))
 

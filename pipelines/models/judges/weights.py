@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pipelines.models.judges.network import JudgeNetwork
 
-__all__ = ["load_weights", "save_weights", "scalings_of"]
+__all__ = ["load_weights", "read_network", "save_weights", "scalings_of"]
 
 _LAYERS_A_FILE = 2
 _HEAD = "head.safetensors"
@@ -46,6 +46,18 @@ def save_weights(network: JudgeNetwork, folder: Path, pretrained: Path) -> None:
             kept.update(_packed(name, after - before[name]))
     for file, tensors in files.items():
         save_file({name: one.contiguous() for name, one in tensors.items()}, folder / file)
+
+
+def read_network(folder: Path, pretrained: Path) -> JudgeNetwork:
+    """The network whose weights `folder` holds, on the encoder in the folder `pretrained`.
+
+    Raises UnknownModelError when files are missing or belong to another network.
+    """
+    from pipelines.models.judges.network import JudgeNetwork
+
+    network = JudgeNetwork.from_folder(pretrained)
+    load_weights(network, folder)
+    return network
 
 
 def load_weights(network: JudgeNetwork, folder: Path) -> None:

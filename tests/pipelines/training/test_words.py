@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from random import Random
 
-from pipelines.training.words import exchanged, said_otherwise, turned_round
+from pipelines.training.words import base_forms, exchanged, said_otherwise, turned_round
 
 
 def drawn(change, sentence: str) -> set[str | None]:
@@ -45,3 +45,9 @@ def test_a_sentence_without_such_words_stays():
 def test_parts_of_words_are_left_alone():
     # "art" of "party", "win" of "window".
     assert turned_round("The windows of the overall.", Random(0)) is None
+
+
+def test_base_forms_are_those_of_past_forms():
+    forms = base_forms()
+    assert (forms["wrote"], forms["died"]) == ("write", "die")
+    assert not [past for past, base in forms.items() if past == base]
