@@ -1,4 +1,4 @@
-"""`python -m pipelines.training pairs|fit|average|calibrate|report`: the judge, made and measured.
+"""`python -m pipelines.training pairs|fit|calibrate|report`: the judge, made and measured.
 
 Data files are public ones, given by path and not part of this project. Even-numbered records are
 trained on, odd-numbered ones reported on.
@@ -10,17 +10,14 @@ import argparse
 import asyncio
 import json
 import sys
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
 
-from pipelines.calibrate.curves import auroc
 from pipelines.calibration import calibration
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.models.embedded import EMBEDDED_NAME
@@ -28,11 +25,11 @@ from pipelines.models.judges.base import JudgeModel
 from pipelines.models.judges.simple import OverlapJudge, SimilarityJudge
 from pipelines.models.judges.trained import WEIGHTS, TrainedJudge, encoder_folder
 from pipelines.retrieval.embedders import EmbeddedEmbedder
-from pipelines.training.calibrating import best_scaling, fitted_curve
-from pipelines.training.examples import Example, write_examples
-from pipelines.training.recipe import Files, Recipe, build, held_out
+from pipelines.training.calibrating import fitted_curve
+from pipelines.training.examples import write_examples
+from pipelines.training.recipe import RECIPES, Files, Recipe
 from pipelines.training.rivals import said_by
-from pipelines.training.shortcuts import shortcut_areas, statement_alone
+from pipelines.training.shortcuts import shortcut_areas
 from pipelines.training.suites import Suite, measure, suites
 
 __all__ = ["main"]
@@ -47,15 +44,6 @@ _FOR_CURVES = (
 )
 """Suites whose even half turns the numbers of the simple judges into probabilities."""
 
-_CALIBRATED_ON = {
-    "statements": ("wikibio", "stance", "told"),
-    "answers": ("qa", "qa-span", "article", "other answer"),
-}
-"""Makes of pairs, people's and not ours, on which probabilities come to mean what they say."""
-
-_SEEN = 1000
-"""Pairs kept back that the learning curve is drawn with."""
-
 _FILES = {
     "qa": "question answering: knowledge, question, right_answer, hallucinated_answer (HaluEval)",
     "biographies": "concept, gpt3_sentences, annotation, wiki_bio_text (SelfCheckGPT's WikiBio)",
@@ -64,14 +52,6 @@ _FILES = {
     "facts": "question, answer (true or false), facts (StrategyQA)",
     "truthful": "the columns of TruthfulQA",
 }
-
-
-@dataclass(frozen=True)
-class Split:
-    """Pairs to train on, and pairs kept back for the scaling."""
-
-    training: list[Example]
-    kept: list[Example]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -88,104 +68,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _pairs(options: argparse.Namespace) -> None:
-    split = _split(options)
-    write_examples(options.to, split.training)
-    print(json.dumps(_described(split), indent=2))
+    from pipelines.training.making import described, split
+
+    found = [split(_files(options), recipe) for recipe in _recipes(options)]
+    write_examples(options.to, [pair for one in found for pair in one.training])
+    print(json.dumps([described(one) for one in found], indent=2))
 
 
 def _fit(options: argparse.Namespace) -> None:
-    import torch
+    from pipelines.training.fit import Schedule
+    from pipelines.training.making import make_judge
 
-    from pipelines.models.judges.network import JudgeNetwork
-    from pipelines.models.judges.reader import JudgeReader
-    from pipelines.models.judges.weights import save_weights
-    from pipelines.training.fit import Schedule, fit, prepared
-
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    started = datetime.now(UTC)
-    split = _split(options)
-    encoder = encoder_folder()
-    network = JudgeNetwork.from_folder(encoder)
     schedule = Schedule(steps=options.steps, seed=options.seed)
-    curve: list[dict[str, float]] = []
-    areas: list[dict[str, float]] = []
-    seen = split.kept[:_SEEN]
-
-    def progress(step: int, loss: float, seconds: float) -> None:
-        if step % 50 == 0:
-            curve.append({"step": step, "loss": round(loss, 4)})
-            print(f"step {step}: loss {loss:.4f}, {seconds:.0f} s", flush=True)
-
-    def checkpoint(step: int) -> None:
-        network.cpu()
-        save_weights(network, options.to, encoder)
-        scored = JudgeReader(network, encoder).read([one.claim for one in seen])
-        area = auroc([one.supported for one in scored], [one.label == "supported" for one in seen])
-        areas.append({"step": step, "auroc": round(area, 4)})
-        print(
-            f"step {step}: area under the ROC curve on pairs kept back {area:.4f}",
-            flush=True,
-        )
-        network.to(device)
-
-    fit(
-        network,
-        prepared(split.training, encoder),
+    card = make_judge(
+        _files(options),
+        _recipes(options),
         schedule,
-        device=device,
-        progress=progress,
-        checkpoint=checkpoint,
+        encoder_folder(),
+        options.to,
+        keep=options.keep,
     )
-    network.cpu()
-    save_weights(network, options.to, encoder)
-    card = {
-        "recipe": _recipe(options)._asdict(),
-        "schedule": schedule._asdict(),
-        "pairs": _described(split),
-        "loss": curve,
-        "learning": areas,
-        "date": options.date.isoformat(),
-        "device": device,
-        "minutes": round((datetime.now(UTC) - started).total_seconds() / 60, 1),
-    }
-    _write_card(options.to, {"scaling": _scalings(options.to, split.kept), **card})
-
-
-def _average(options: argparse.Namespace) -> None:
-    """The mean of several judges' weights, with the record of each, and a scaling of its own."""
-    from pipelines.models.judges.weights import read_network, save_weights
-    from pipelines.training.averaging import average
-
-    encoder = encoder_folder()
-    networks = [read_network(folder, encoder) for folder in options.judges]
-    save_weights(average(networks), options.to, encoder)
-    cards = [json.loads((one / "judge.json").read_text(encoding="utf-8")) for one in options.judges]
-    for card in cards:
-        card.pop("scaling", None)
-    scaling = _scalings(options.to, _split(options).kept)
-    date = options.date.isoformat()
-    _write_card(options.to, {"scaling": scaling, "averaged": cards, "date": date})
+    _write_card(options.to, {**card, "date": options.date.isoformat()})
 
 
 def _calibrate(options: argparse.Namespace) -> None:
     """The scaling of weights that are there already, on the pairs that training kept back."""
+    from pipelines.training.making import scalings, split
+
     card = json.loads((options.to / "judge.json").read_text(encoding="utf-8"))
-    _write_card(options.to, {**card, "scaling": _scalings(options.to, _split(options).kept)})
-
-
-def _scalings(folder: Path, kept: Sequence[Example]) -> dict[str, Any]:
-    """Of statements and of answers, for the weights as they are shipped: rounded."""
-    from pipelines.models.judges.reader import JudgeReader
-    from pipelines.models.judges.weights import read_network
-
-    encoder = encoder_folder()
-    reader = JudgeReader(read_network(folder, encoder), encoder)
-    found: dict[str, Any] = {}
-    for kind, makes in _CALIBRATED_ON.items():
-        pairs = list(dict.fromkeys(pair for pair in kept if pair.make in makes))
-        scaling = best_scaling(pairs, reader.scores([pair.claim for pair in pairs]))
-        found[kind] = {**scaling._asdict(), "pairs": len(pairs)}
-    return found
+    kept = split(_files(options), _recipes(options)[0]).kept
+    _write_card(options.to, {**card, "scaling": scalings(options.to, encoder_folder(), kept)})
 
 
 def _write_card(folder: Path, card: dict[str, Any]) -> None:
@@ -247,38 +159,21 @@ def _write(content: dict[str, Any]) -> None:
     _CALIBRATION.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
-def _split(options: argparse.Namespace) -> Split:
-    pairs = build(_files(options), _recipe(options))
-    return Split(
-        training=[pair for pair in pairs if not held_out(pair)],
-        kept=[pair for pair in pairs if held_out(pair)],
-    )
-
-
-def _described(split: Split) -> dict[str, Any]:
-    areas = shortcut_areas(split.kept)
-    for side in ("statement", "evidence"):
-        areas[f"words of the {side} alone"] = statement_alone(split.training, split.kept, side)
-    return {
-        "trained on": len(split.training),
-        "kept back": len(split.kept),
-        "labels": dict(Counter(pair.label for pair in split.training).most_common()),
-        "makes": dict(Counter(pair.make for pair in split.training).most_common()),
-        "areas under the curve of shortcuts": areas,
-    }
-
-
 def _files(options: argparse.Namespace) -> Files:
     return Files(**{name: getattr(options, name) for name in _FILES})
 
 
-def _recipe(options: argparse.Namespace) -> Recipe:
-    return Recipe(
-        rounds=options.rounds,
-        repeats=options.repeats,
-        seed=options.seed,
-        without=tuple(options.without),
-    )
+def _recipes(options: argparse.Namespace) -> list[Recipe]:
+    """One for every number of rounds, with the number of repeats at the same place."""
+    if len(options.rounds) != len(options.repeats):
+        raise InvalidInputError(
+            "There are not as many numbers after --rounds as after --repeats.",
+            remedy="Give one number of repeats for every number of rounds.",
+        )
+    return [
+        Recipe(rounds=rounds, repeats=repeats, seed=options.seed, without=tuple(options.without))
+        for rounds, repeats in zip(options.rounds, options.repeats, strict=True)
+    ]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -287,8 +182,20 @@ def _parser() -> argparse.ArgumentParser:
     for name, fields in _FILES.items():
         data.add_argument(f"--{name}", type=Path, metavar="FILE", help=fields)
     data.add_argument("--seed", type=int, default=Recipe().seed)
-    data.add_argument("--rounds", type=int, default=Recipe().rounds, help="rounds of generating")
-    data.add_argument("--repeats", type=int, default=Recipe().repeats, help="of labelled pairs")
+    data.add_argument(
+        "--rounds",
+        type=int,
+        nargs="+",
+        default=[recipe.rounds for recipe in RECIPES],
+        help="of generating; several numbers make several judges, whose mean is taken",
+    )
+    data.add_argument(
+        "--repeats",
+        type=int,
+        nargs="+",
+        default=[recipe.repeats for recipe in RECIPES],
+        help="of labelled pairs, one number for every number of rounds",
+    )
     data.add_argument(
         "--without",
         nargs="*",
@@ -302,15 +209,12 @@ def _parser() -> argparse.ArgumentParser:
     pairs.add_argument("--to", type=Path, required=True)
     pairs.set_defaults(run=_pairs)
     fit = commands.add_parser("fit", parents=[data], help="train the judge; uses a GPU if any")
-    fit.add_argument("--steps", type=int, default=3200)
+    fit.add_argument("--steps", type=int, default=1600, help="for each recipe")
     fit.add_argument("--to", type=Path, default=WEIGHTS)
-    fit.set_defaults(run=_fit)
-    mean = commands.add_parser(
-        "average", parents=[data], help="make one judge of several: the mean of their weights"
+    fit.add_argument(
+        "--keep", type=Path, metavar="FOLDER", help="for the judges before their mean is taken"
     )
-    mean.add_argument("judges", nargs="+", type=Path, metavar="FOLDER")
-    mean.add_argument("--to", type=Path, default=WEIGHTS)
-    mean.set_defaults(run=_average)
+    fit.set_defaults(run=_fit)
     again = commands.add_parser("calibrate", parents=[data], help="scale the judge's scores anew")
     again.add_argument("--to", type=Path, default=WEIGHTS)
     again.set_defaults(run=_calibrate)

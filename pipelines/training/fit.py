@@ -43,7 +43,7 @@ _BUCKET = 64
 class Schedule(NamedTuple):
     """How long and how fast. Rates are per step at their highest, after `warmup` of all steps."""
 
-    steps: int = 3200
+    steps: int = 1600
     batch: int = 32
     rate: float = 2e-4
     head_rate: float = 1e-3
