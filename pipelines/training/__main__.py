@@ -209,7 +209,7 @@ def _parser() -> argparse.ArgumentParser:
     pairs.add_argument("--to", type=Path, required=True)
     pairs.set_defaults(run=_pairs)
     fit = commands.add_parser("fit", parents=[data], help="train the judge; uses a GPU if any")
-    fit.add_argument("--steps", type=int, default=1600, help="for each recipe")
+    fit.add_argument("--steps", type=int, default=3200, help="for each recipe")
     fit.add_argument("--to", type=Path, default=WEIGHTS)
     fit.add_argument(
         "--keep", type=Path, metavar="FOLDER", help="for the judges before their mean is taken"

@@ -26,7 +26,7 @@ __all__ = ["Split", "described", "make_judge", "scalings", "split"]
 
 _CALIBRATED_ON = {
     "statements": ("wikibio", "stance", "told"),
-    "answers": ("qa", "qa-span", "article", "other answer", "told answer"),
+    "answers": ("qa", "qa-span", "article", "other answer"),
 }
 """Makes of pairs, people's and not ours, on which probabilities come to mean what they say."""
 

@@ -55,11 +55,7 @@ def told(question: str, answer: str) -> str | None:
 
 
 def told_pairs(answered: Iterable[Example]) -> Iterator[Example]:
-    """Short answers among pairs, put as statements that need no question.
-
-    Every other one stands once more beside its question: answers are often whole sentences.
-    """
-    found = 0
+    """Short answers among pairs, put as statements that need no question."""
     for pair in answered:
         if len(pair.statement.split()) > _LONGEST_ANSWER:
             continue
@@ -71,14 +67,9 @@ def told_pairs(answered: Iterable[Example]) -> Iterator[Example]:
         wrong = pair.wrong
         if wrong:
             wrong = ((at, at + len(answer)),) if at >= 0 else None
-        said = pair.model_copy(
-            update={"statement": statement, "make": "told answer", "wrong": wrong}
+        yield pair.model_copy(
+            update={"statement": statement, "question": "", "make": "told", "wrong": wrong}
         )
-        yield said.model_copy(update={"question": "", "make": "told"})
-        # Two by two: a right answer and a wrong one to a question follow each other.
-        if found // 2 % 2 == 0:
-            yield said
-        found += 1
 
 
 def _at_a_time_or_place(asked: str, answer: str) -> str | None:

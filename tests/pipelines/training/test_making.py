@@ -17,7 +17,7 @@ from pipelines.training.fit import Schedule
 from pipelines.training.making import Split, make_judge, scalings, split
 from pipelines.training.recipe import Files, Recipe
 
-MAKES = ("told", "told answer")
+MAKES = ("told", "article")
 LABELS: dict[str, Label] = {"Norway": "supported", "Sweden": "contradicted"}
 
 
@@ -29,7 +29,7 @@ def pairs() -> list[Example]:
             label=label,
             make=make,
             group=f"{make}-{place}",
-            question="Where does Oslo lie?" if make == "told answer" else "",
+            question="Where does Oslo lie?" if make == "article" else "",
         )
         for make in MAKES
         for place, label in LABELS.items()

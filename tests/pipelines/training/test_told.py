@@ -50,30 +50,15 @@ def pair(answer: str, question: str = "Who wrote the play?", **more) -> Example:
 
 
 def test_only_the_answer_is_wrong():
-    found = next(told_pairs([pair("Bob").wholly_wrong]))
+    (found,) = told_pairs([pair("Bob").wholly_wrong])
     assert (found.statement, found.question) == ("Bob wrote the play.", "")
     assert (found.label, found.make, found.group) == ("contradicted", "told", "g")
     assert found.wrong == ((0, 3),)
 
 
 def test_where_the_wrong_words_are_unknown_they_stay_so():
-    unknown, right = pair("Bob"), pair("Bob").wholly_right
-    assert {one.wrong for one in told_pairs([unknown])} == {None}
-    assert {one.wrong for one in told_pairs([right])} == {()}
-
-
-def test_every_other_question_comes_once_more_with_the_sentence_that_answers_it():
-    # A right and a wrong answer of every question.
-    answered = [pair(name) for name in ("Ann", "Bob", "Cy", "Di", "Eve", "Flo")]
-    found = list(told_pairs(answered))
-    alone = [one.statement for one in found if one.make == "told"]
-    beside = [one.statement for one in found if one.make == "told answer"]
-    assert alone == [f"{one.statement} wrote the play." for one in answered]
-    assert beside == [alone[at] for at in (0, 1, 4, 5)]
-    assert {(one.make, one.question) for one in found} == {
-        ("told", ""),
-        ("told answer", "Who wrote the play?"),
-    }
+    (unknown,), (right,) = told_pairs([pair("Bob")]), told_pairs([pair("Bob").wholly_right])
+    assert (unknown.wrong, right.wrong) == (None, ())
 
 
 def test_long_answers_and_odd_questions_are_left_out():
