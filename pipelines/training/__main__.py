@@ -182,20 +182,12 @@ def _parser() -> argparse.ArgumentParser:
     for name, fields in _FILES.items():
         data.add_argument(f"--{name}", type=Path, metavar="FILE", help=fields)
     data.add_argument("--seed", type=int, default=Recipe().seed)
-    data.add_argument(
-        "--rounds",
-        type=int,
-        nargs="+",
-        default=[recipe.rounds for recipe in RECIPES],
-        help="of generating; several numbers make several judges, whose mean is taken",
-    )
-    data.add_argument(
-        "--repeats",
-        type=int,
-        nargs="+",
-        default=[recipe.repeats for recipe in RECIPES],
-        help="of labelled pairs, one number for every number of rounds",
-    )
+    for name, what in (
+        ("rounds", "of generating; several numbers make several judges, whose mean is taken"),
+        ("repeats", "of labelled pairs, one number for every number of rounds"),
+    ):
+        default = [getattr(recipe, name) for recipe in RECIPES]
+        data.add_argument(f"--{name}", type=int, nargs="+", default=default, help=what)
     data.add_argument(
         "--without",
         nargs="*",

@@ -103,7 +103,7 @@ def fit(
     torch.manual_seed(schedule.seed)
     network.to(device).train()
     if torch.device(device).type == "cpu":
-        # There the way back through the fused attention is slow: a step takes a third more time.
+        # There the way back through the fused attention is slow: steps took a third longer with it.
         network.encoder.set_attn_implementation("eager")
     network.encoder.embeddings.requires_grad_(False)
     head = [
