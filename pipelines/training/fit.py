@@ -20,6 +20,7 @@ from pipelines.models.judges.inputs import (
     statement_offsets,
 )
 from pipelines.models.judges.network import Batch, JudgeNetwork
+from pipelines.training.attention import use_narrow_attention
 from pipelines.training.examples import LABELS, Example
 
 if TYPE_CHECKING:
@@ -67,11 +68,14 @@ class Prepared(NamedTuple):
 def prepared(examples: Sequence[Example], folder: Path) -> list[Prepared]:
     """Pairs as the network reads them; of long evidence the window most like the statement."""
     tokenizer = load_tokenizer(folder)
+    known: dict[Example, list[Prepared]] = {}
     found: list[Prepared] = []
     for example in examples:
-        pairs = pairs_for(tokenizer, example.claim, 1)
-        doubted = _doubted(tokenizer, example)
-        found += [Prepared(pair, _TARGETS[example.label], doubted) for pair in pairs]
+        if example not in known:
+            pairs = pairs_for(tokenizer, example.claim, 1)
+            doubted = _doubted(tokenizer, example)
+            known[example] = [Prepared(pair, _TARGETS[example.label], doubted) for pair in pairs]
+        found += known[example]
     return found
 
 
@@ -103,8 +107,7 @@ def fit(
     torch.manual_seed(schedule.seed)
     network.to(device).train()
     if torch.device(device).type == "cpu":
-        # There the way back through the fused attention is slow: steps took a third longer with it.
-        network.encoder.set_attn_implementation("eager")
+        use_narrow_attention(network.encoder)
     network.encoder.embeddings.requires_grad_(False)
     head = [
         *network.head.parameters(),
