@@ -12,7 +12,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help run index install test lint format verify bench samples install-dev browser postgresql clean
+.PHONY: help run space index install test lint format verify bench samples install-dev browser postgresql clean
 
 help: ## Print this list
 	@echo "Targets:"
@@ -26,6 +26,9 @@ run: install ## Install what is missing, then serve the workbench
 	@echo "Veriscope: http://$(HOST):$(PORT) (Ctrl+C stops it)"
 	@exec $(VENV_PYTHON) -m streamlit run app/workbench.py --server.address "$(HOST)" \
 		--server.port "$(PORT)" --server.headless true --browser.gatherUsageStats false
+
+space: install ## Install what is missing, then serve the public page with its API and MCP server
+	@GRADIO_SERVER_NAME="$(HOST)" GRADIO_SERVER_PORT="$(PORT)" exec $(VENV_PYTHON) app/space.py
 
 index: install ## Build the search indexes of the sample library
 	$(VENV_PYTHON) -m pipelines index

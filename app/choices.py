@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import cache
-from pathlib import Path
 from typing import Any, get_args
 
 import streamlit as st
@@ -44,14 +41,15 @@ __all__ = [
     "chosen_methods",
     "chosen_models",
     "chosen_spec",
-    "examples",
     "known_models",
     "model_select",
     "unmet_need",
 ]
 
 EVIDENCE_MODES: tuple[EvidenceMode, ...] = get_args(EvidenceMode)
-EVIDENCE_SOURCES: tuple[EvidenceSource, ...] = get_args(EvidenceSource)
+EVIDENCE_SOURCES: tuple[EvidenceSource, ...] = tuple(
+    source for source in get_args(EvidenceSource) if source != "given"
+)
 
 SETTINGS = "ask"
 """Where the session keeps the settings of the next run."""
@@ -60,20 +58,6 @@ USE_HISTORY = "slm.use_history"
 """Whether judges are measured against their scores in this visitor's earlier runs."""
 
 _EARLIER = 50
-
-_QUESTIONS = Path(__file__).parents[1] / "sample_data" / "questions.csv"
-_EXAMPLES = {
-    "en": ("en-001", "en-037", "en-016", "en-018", "en-027", "en-095"),
-    "zh": ("zh-001", "zh-010", "zh-012", "zh-005", "zh-002", "zh-049"),
-}
-
-
-@cache
-def examples(language: Language) -> tuple[str, ...]:
-    """A handful of the sample questions in `language`."""
-    with _QUESTIONS.open(encoding="utf-8", newline="") as file:
-        questions = {row["id"]: row["question"] for row in csv.DictReader(file)}
-    return tuple(questions[name] for name in _EXAMPLES[language])
 
 
 def known_models() -> dict[str, ModelSpec]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import streamlit as st
 
@@ -30,6 +28,7 @@ from app.view_component import Action, show_html
 from components.messages import Catalogue
 from components.names import named
 from components.papers import paper_section
+from components.run_pages import PAGES, PANELS, Panel
 from components.sections import notice
 from pipelines.errors import VeriscopeError
 from pipelines.methods import Decision, Settings, get_method
@@ -37,7 +36,6 @@ from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.run.view import RunView
 
 __all__ = [
-    "Panel",
     "act",
     "begin",
     "chosen_settings",
@@ -47,25 +45,11 @@ __all__ = [
     "show_page",
 ]
 
-View = Callable[[RunView, Any, Any, Catalogue], str]
 
-
-@dataclass(frozen=True)
-class Panel:
-    """A method's part of a page.
-
-    `fields` are the settings that a recorded run is decided again for, without a call; `view`
-    draws the run with such a decision, or without one while it goes on.
-    """
-
-    method: str
-    fields: tuple[str, ...]
-    view: View
-
-
-def show_page(page: str, panels: Sequence[Panel]) -> None:
-    """Draw the page of `panels`; `page` begins its catalogue keys."""
+def show_page(page: str) -> None:
+    """Draw one of `PAGES`, whose name begins its catalogue keys."""
     t = messages()
+    panels = [PANELS[method] for method in PAGES[page]]
     watched = begin(page, [panel.method for panel in panels], t)
     if watched is None:
         draw_papers([panel.method for panel in panels], t)

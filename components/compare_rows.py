@@ -191,6 +191,8 @@ def _model(spec: ModelSpec) -> str:
 
 def _evidence(t: Catalogue) -> Callable[[EvidenceSpec], str]:
     def words(spec: EvidenceSpec) -> str:
+        if spec.source == "given":
+            return t("evidence.given")
         if spec.source != "library":
             return named("evidence.web", spec.source, t)
         return f"{named('library', spec.library, t)} · {t(f'evidence.mode.{spec.mode}')}"

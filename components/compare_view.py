@@ -22,10 +22,14 @@ from components.run_view import language_unsupported, method_row
 from components.sections import illustration_note, notice, section
 from components.verdict import status_badge, verdict_badge
 
-__all__ = ["Against", "CompareColumn", "compare_view"]
+__all__ = ["MOST_COMPARED", "Against", "CompareColumn", "compare_view"]
 
 Against = Literal["original", "first"]
 """What every answer is compared with: the answer it began as, or the first column's answer."""
+
+
+MOST_COMPARED = 6
+"""Columns that can still be read beside each other."""
 
 
 def compare_view(

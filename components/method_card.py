@@ -88,6 +88,8 @@ def error_note(error: ErrorInfo, t: Catalogue, retry: str | None = None) -> Html
             tag("summary", t("error.details")),
             tag("p", shown(f"{error.message} {error.remedy}".strip()), class_="vs-note"),
             class_="vs-details",
+            # The remedy refers to them.
+            open=code in ("invalid_input", "refused_request"),
             data_key="error-details",
         )
         if error.message

@@ -6,6 +6,8 @@ language; `str(error)` is the English sentence for logs and the command line.
 
 from __future__ import annotations
 
+from typing import Any
+
 from pipelines.types import Frozen
 
 
@@ -31,6 +33,10 @@ class VeriscopeError(Exception):
         self.remedy = remedy
         self.provider = provider
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Errors come back from other processes as they were."""
+        return _restored, (type(self), self.args, dict(vars(self)))
+
     def info(self) -> ErrorInfo:
         """The error as a storable value."""
         return ErrorInfo(
@@ -40,6 +46,14 @@ class VeriscopeError(Exception):
             provider=self.provider,
             retryable=self.retryable,
         )
+
+
+def _restored(
+    kind: type[VeriscopeError], args: tuple[Any, ...], values: dict[str, Any]
+) -> VeriscopeError:
+    error = kind.__new__(kind, *args)
+    vars(error).update(values)
+    return error
 
 
 class InvalidInputError(VeriscopeError):
@@ -82,6 +96,13 @@ class RateLimitError(VeriscopeError):
     ) -> None:
         super().__init__(message, remedy=remedy, provider=provider)
         self.retry_after = retry_after
+
+
+class BusyError(VeriscopeError):
+    """This machine has as much to do as it can take."""
+
+    code = "busy"
+    retryable = True
 
 
 class UnreachableError(VeriscopeError):

@@ -9,6 +9,7 @@ from pathlib import Path
 from pipelines.errors import NotFoundError
 from pipelines.retrieval.base import Embedder, Retriever
 from pipelines.retrieval.embedders import default_embedder
+from pipelines.retrieval.given import GivenText
 from pipelines.retrieval.index import (
     IndexReport,
     LibraryIndex,
@@ -77,8 +78,10 @@ class Libraries:
         """What searches the chosen evidence; a library is opened by the first search.
 
         `key` is for a search of the web that wants one. Raises NotFoundError at once for an
-        unknown library.
+        unknown library, InvalidInputError for a given text without a word.
         """
+        if evidence.source == "given":
+            return GivenText(evidence.text)
         if evidence.source != "library":
             return self._web_search(evidence, key)
         self._folder(evidence.library)

@@ -11,14 +11,15 @@ import time
 from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import aclosing, suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from pipelines.errors import VeriscopeError
+from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.executor import Plan, execute, make_plan, start_event
 from pipelines.libraries import Libraries
 from pipelines.models.base import Model
 from pipelines.recordings import is_recording, load_recording
-from pipelines.run.events import Event, RunCancelled, RunFailed, RunFinished
+from pipelines.run.events import CancelReason, Event, RunCancelled, RunFailed, RunFinished
+from pipelines.run.limits import Limits
 from pipelines.run.live import LiveRun, Subscription
 from pipelines.run.materials import Materials
 from pipelines.run.pool import Loading, ModelPool
@@ -40,8 +41,9 @@ They live in memory for as long as the run, and are never recorded.
 class Service:
     """Runs, models and libraries of one installation.
 
-    `unwatched_after` is how many seconds a run goes on with nobody looking. All methods are to be
-    called on the service's event loop, except `loading` and what a `Subscription` offers.
+    `unwatched_after` is how many seconds a run goes on with nobody looking, `limits` what one run
+    may take; both are looked at every `look_every` seconds. All methods are to be called on the
+    service's event loop, except `loading` and what a `Subscription` offers.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Service:
         unwatched_after: float = 30.0,
         look_every: float = 1.0,
         retry: RetryPolicy | None = None,
+        limits: Limits | None = None,
     ) -> None:
         data.mkdir(parents=True, exist_ok=True)
         self.store = RunStore(database_url or f"sqlite:///{data / 'veriscope.db'}")
@@ -62,6 +65,7 @@ class Service:
         self._unwatched_after = unwatched_after
         self._look_every = look_every
         self._retry = retry or RetryPolicy()
+        self._limits = limits or Limits()
         self._live: dict[str, LiveRun] = {}
         self._chores: set[asyncio.Task[None]] = set()
 
@@ -107,7 +111,7 @@ class Service:
         run_id: str,
         *,
         owner: str,
-        reason: Literal["stopped", "unwatched", "shutdown"] = "stopped",
+        reason: CancelReason = "stopped",
     ) -> bool:
         """End a run's calls and wait until it has ended; False when it had ended already."""
         live = self._live.get(run_id)
@@ -128,6 +132,22 @@ class Service:
         if live is not None and live.owner == owner:
             return live.trace()
         return await asyncio.to_thread(self.store.load, run_id, owner)
+
+    async def share(self, run_id: str, *, owner: str) -> str:
+        """A copy of a finished run for everybody who has its id; the same run is copied once.
+
+        Raises NotFoundError if this owner has no such run, InvalidInputError while it goes on.
+        """
+        live = self._live.get(run_id)
+        if live is not None and live.over:
+            await live.kept.wait()
+        elif live is not None:
+            raise InvalidInputError(
+                "The run is still going on.", remedy="Wait until it is over, then share it."
+            )
+        if is_recording(run_id):
+            return run_id
+        return await asyncio.to_thread(self.store.share, run_id, owner)
 
     async def delete(self, run_id: str, *, owner: str) -> None:
         """Forget a run; one that is under way is stopped first."""
@@ -226,12 +246,15 @@ class Service:
             live.kept.set()
 
     async def _mind(self, live: LiveRun) -> None:
-        """End a run that nobody watches any more."""
+        """End a run that nobody watches any more, or that took all it may take."""
         assert live.task is not None
         while not live.task.done():
             await asyncio.wait({live.task}, timeout=self._look_every)
+            reason: CancelReason | None = live.spent(self._limits)
             if live.unwatched_for() > self._unwatched_after:
-                await self.stop(live.run_id, owner=live.owner, reason="unwatched")
+                reason = "unwatched"
+            if reason is not None:
+                await self.stop(live.run_id, owner=live.owner, reason=reason)
 
     def _chore(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

@@ -31,6 +31,7 @@ LAYERS = (
     ("pipelines.run", "pipelines.store"),
     ("pipelines.methods",),
     (
+        "pipelines.admission",
         "pipelines.libraries",
         "pipelines.executor",
         "pipelines.service",

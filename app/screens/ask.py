@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import live
-from app.choices import chosen_methods, chosen_spec, examples
+from app.choices import chosen_methods, chosen_spec
 from app.parts import (
     draw_live_run,
     go_to,
@@ -19,6 +19,7 @@ from app.screens.samples import draw_samples
 from app.screens.setup import draw_setup, fold_setup
 from app.session import language, messages
 from app.view_component import Action, show_html
+from components.examples import examples
 from components.markup import tag
 from components.messages import Catalogue
 from components.numbers import integer

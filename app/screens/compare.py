@@ -16,10 +16,10 @@ import streamlit as st
 from app import live
 from app.engine import engine
 from app.parts import go_to, page_title, redraw_if_asked, show_error, told_apart
-from app.screens.runs import MOST_COMPARED, TO_COMPARE, local_time
+from app.screens.runs import TO_COMPARE, local_time
 from app.session import messages, owner
 from app.view_component import show_html
-from components.compare_view import Against, CompareColumn, compare_view
+from components.compare_view import MOST_COMPARED, Against, CompareColumn, compare_view
 from components.messages import Catalogue
 from components.names import named
 from components.run_view import BASELINES

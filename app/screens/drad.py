@@ -9,7 +9,6 @@ import streamlit as st
 
 from app import live
 from app.method_page import (
-    Panel,
     act,
     begin,
     chosen_settings,
@@ -23,12 +22,13 @@ from app.view_component import show_html
 from components.drad_view import confidence_note, decision_view, steps_view
 from components.figures import entities_figure, profile_figure
 from components.messages import Catalogue
+from components.run_pages import PANELS
 from components.run_view import language_unsupported, marks_of
 from components.sections import notice
 from components.units import Measure
 from pipelines.methods import get_method
 from pipelines.methods.drad.path import DradDecision
-from pipelines.methods.drad.settings import DRAD_DECIDABLE, DradSettings
+from pipelines.methods.drad.settings import DradSettings
 from pipelines.run.view import RunView
 from pipelines.text import EntityRecognizer
 from pipelines.types import Language
@@ -36,7 +36,7 @@ from pipelines.types import Language
 _MEASURES: tuple[Measure, ...] = get_args(Measure)
 
 
-_PANEL = Panel("drad", DRAD_DECIDABLE, decision_view)
+_PANEL = PANELS["drad"]
 
 
 def show() -> None:

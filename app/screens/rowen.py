@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from app.method_page import Panel, show_page
-from components.rowen_view import rowen_view
-from pipelines.methods.rowen.settings import ROWEN_DECIDABLE
+from app.method_page import show_page
 
 
 def show() -> None:
     """Draw the page."""
-    show_page("rowen", [Panel("rowen", ROWEN_DECIDABLE, rowen_view)])
+    show_page("rowen")

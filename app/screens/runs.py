@@ -13,6 +13,7 @@ from app import live
 from app.engine import engine
 from app.parts import go_to, page_title, remember_error, show_error, take_error
 from app.session import messages, owner
+from components.compare_view import MOST_COMPARED
 from components.markup import shown, tag
 from components.messages import Catalogue
 from components.names import named
@@ -23,9 +24,6 @@ from pipelines.store import RunSummary
 
 TO_COMPARE = "_compare.wanted"
 """Where the session keeps the runs that were picked until the Compare page takes them."""
-
-MOST_COMPARED = 6
-"""Columns that can still be read beside each other."""
 
 _PAGE = 20
 _SHOWN = "runs.shown"

@@ -65,8 +65,11 @@ def _local(*, progress: Progress, name: str, model: str, **overrides: Any) -> Mo
         return _embedded_weights(name, progress)
     if model.lower().endswith(".gguf"):
         from pipelines.models.embedded import GgufModel
+        from pipelines.models.local.sources import find_source
 
-        return GgufModel(Path(model), name=name, languages=languages, progress=progress)
+        source = find_source(model)
+        path = source.fetch(progress) / (source.gguf_file or "")
+        return GgufModel(path, name=name, languages=languages, progress=progress)
     from pipelines.models.local import LocalModel
 
     loaded = LocalModel(model, name=name, languages=languages, progress=progress)

@@ -17,6 +17,7 @@ from pipelines.models.openai_request import PrefillStyle, chat_body, objections
 from pipelines.models.reply import ReplyBuilder
 from pipelines.remote.address import read_address, usable_key
 from pipelines.remote.failures import server_words
+from pipelines.remote.guard import PublicTransport
 from pipelines.types import Generation, Language, Usage
 
 __all__ = ["DEFAULT_BASE_URL", "OpenAIModel", "PrefillStyle"]
@@ -39,6 +40,9 @@ class OpenAIModel(HostedModel):
     fewer, and without it, each is asked for by itself. `extra_body` is added to every request,
     `reproducible_body` to reproducible ones, which have the server to themselves among the calls
     that share `gate`.
+
+    `public_only` keeps requests to addresses on the public internet: for servers that visitors
+    named, who have no business in the network around this machine.
 
     Sampling beyond temperature (top-p and the like) is left to the server's defaults. The key, the
     address and the organisation come from the arguments alone, never from the environment; its
@@ -69,6 +73,7 @@ class OpenAIModel(HostedModel):
         extra_body: Mapping[str, Any] | None = None,
         reproducible_body: Mapping[str, Any] | None = None,
         gate: CallGate | None = None,
+        public_only: bool = False,
     ) -> None:
         self._model = model
         address = read_address(
@@ -98,6 +103,7 @@ class OpenAIModel(HostedModel):
         )
         self._prefill_style: PrefillStyle = prefill_style
         self._timeout = timeout
+        self._public_only = public_only
         self._always_stream = always_stream
         self._native_n = native_n
         self._extra_body = dict(extra_body or {})
@@ -222,8 +228,6 @@ class OpenAIModel(HostedModel):
 
     def _new_client(self) -> openai.AsyncOpenAI:
         timeout = httpx2.Timeout(self._timeout, connect=_CONNECT_SECONDS)
-        # A local server may keep a worker per open connection, and opening one costs nothing there.
-        kept = 0 if self._on_this_machine else 20
         client = openai.AsyncOpenAI(
             api_key=self._key or "",
             admin_api_key="",
@@ -231,18 +235,26 @@ class OpenAIModel(HostedModel):
             base_url=self._base_url,
             timeout=timeout,
             max_retries=0,
-            http_client=httpx2.AsyncClient(
-                timeout=timeout,
-                limits=httpx2.Limits(max_connections=None, max_keepalive_connections=kept),
-                trust_env=not self._on_this_machine,
-                # Without TLS there is nothing to verify, and certificates take long to load.
-                verify=self._base_url.startswith("https:"),
-            ),
+            http_client=self._connections(timeout),
         )
         # The client fills these from environment variables even where arguments are given.
         client.organization = client.project = None
         client._custom_headers = {}
         return client
+
+    def _connections(self, timeout: httpx2.Timeout) -> httpx2.AsyncClient:
+        # A local server may keep a worker per open connection, and opening one costs nothing there.
+        kept = 0 if self._on_this_machine else 20
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=kept)
+        # Without TLS there is nothing to verify, and certificates take long to load.
+        verify = self._base_url.startswith("https:")
+        if self._public_only:
+            # Past the proxy of the environment: it stands inside.
+            inner = httpx2.AsyncHTTPTransport(verify=verify, limits=limits, trust_env=False)
+            return httpx2.AsyncClient(timeout=timeout, transport=PublicTransport(inner))
+        return httpx2.AsyncClient(
+            timeout=timeout, limits=limits, trust_env=not self._on_this_machine, verify=verify
+        )
 
 
 def _take(chunk: ChatCompletionChunk, replies: Sequence[ReplyBuilder]) -> Delta | None:

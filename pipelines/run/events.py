@@ -187,11 +187,15 @@ class RunFailed(EventBase):
     error: ErrorInfo
 
 
+CancelReason = Literal["stopped", "unwatched", "shutdown", "time_limit", "token_limit"]
+"""Why a run was ended before its end."""
+
+
 class RunCancelled(EventBase):
-    """Stopped by the visitor, or because nobody was watching any more."""
+    """Stopped by the visitor, because nobody was watching any more, or at a limit of this place."""
 
     kind: Literal["run_cancelled"] = "run_cancelled"
-    reason: Literal["stopped", "unwatched", "shutdown"]
+    reason: CancelReason
 
 
 TerminalEvent = RunFinished | RunFailed | RunCancelled

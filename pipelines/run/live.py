@@ -11,15 +11,18 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Any, Literal
+from typing import Any
 
 from pipelines.run.events import (
+    CancelReason,
     Event,
+    ModelCalled,
     RunCancelled,
     RunFailed,
     RunFinished,
     TokenWritten,
 )
+from pipelines.run.limits import Limits, Spent
 from pipelines.run.recorder import Recorder
 from pipelines.run.trace import Trace
 
@@ -88,6 +91,9 @@ def _merged(one: TokenWritten, other: TokenWritten) -> TokenWritten | None:
     )
 
 
+_ENDS = (RunFinished, RunFailed, RunCancelled)
+
+
 class LiveRun:
     """A run under way. `store` receives every event that is to be kept."""
 
@@ -102,7 +108,7 @@ class LiveRun:
         self.owner = owner
         self.recorder = Recorder(run_id, self._publish, clock)
         self.task: asyncio.Task[None] | None = None
-        self.cancel_reason: Literal["stopped", "unwatched", "shutdown"] = "stopped"
+        self.cancel_reason: CancelReason = "stopped"
         # Set once the last event is in the store.
         self.kept = asyncio.Event()
         self._store = store
@@ -111,7 +117,13 @@ class LiveRun:
         self._events: list[Any] = []
         self._readers: list[Subscription] = []
         self._being_written: dict[str, TokenWritten] = {}
-        self._last_read = clock()
+        self._begun = self._last_read = clock()
+        self._written = 0
+
+    @property
+    def over(self) -> bool:
+        """Whether its end has been told; in the store it is when `kept` is set."""
+        return bool(self._events) and isinstance(self._events[-1], _ENDS)
 
     def subscribe(self) -> Subscription:
         """A new reader, given what happened so far; safe from any thread."""
@@ -132,6 +144,12 @@ class LiveRun:
             return 0.0
         return self._clock() - self._last_read
 
+    def spent(self, limits: Limits) -> Spent | None:
+        """Which of the limits the run has passed, if any; cached replies cost nothing."""
+        with self._lock:
+            writing = sum(len(event.tokens) for event in self._being_written.values())
+        return limits.spent(self._clock() - self._begun, self._written + writing)
+
     def _note_read(self) -> None:
         self._last_read = self._clock()
 
@@ -145,6 +163,8 @@ class LiveRun:
                 # What was being written in this span is now part of a recorded call or gone.
                 self._being_written.pop(event.span, None)
                 self._events.append(event)
+                if isinstance(event, ModelCalled) and not event.cached:
+                    self._written += sum(g.usage.completion_tokens for g in event.generations)
                 self._store(event)
             self._readers = [reader for reader in self._readers if not reader.closed]
             for reader in self._readers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -11,7 +11,10 @@ from pipelines.types import Frozen, Language
 
 ModelKind = Literal["embedded", "local", "openai", "dashscope", "judge", "scripted"]
 EvidenceMode = Literal["bm25", "dense", "hybrid"]
-EvidenceSource = Literal["library", "serper", "duckduckgo", "wikipedia"]
+EvidenceSource = Literal["library", "given", "serper", "duckduckgo", "wikipedia"]
+
+MAX_TEXT = 8000
+"""Characters of a text that is given as evidence."""
 
 JUDGES = ("judge_1", "judge_2", "judge_3")
 """The roles of small models that judge an answer."""
@@ -72,19 +75,20 @@ BUILT_IN: tuple[ModelSpec, ...] = (
 
 
 class EvidenceSpec(Frozen):
-    """Where passages come from: a library and how it is searched, or a search of the web.
+    """Where passages come from: a library and how it is searched, a text, or a search of the web.
 
-    `base_url` is another address of the web search than its public one.
+    `text` is the given text; `base_url` another address of the web search than its public one.
     """
 
     source: EvidenceSource = "library"
     library: str = "sample"
     mode: EvidenceMode = "hybrid"
+    text: Annotated[str, Field(max_length=MAX_TEXT)] = ""
     base_url: str | None = None
 
     @property
     def name(self) -> str:
-        """What people see: the library, or the web search."""
+        """What people see: the library, "given", or the web search."""
         return self.library if self.source == "library" else self.source
 
 

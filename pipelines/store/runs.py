@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 
 from pydantic import ValidationError
 from sqlalchemy import and_, delete, insert, or_, select
@@ -21,6 +22,9 @@ from pipelines.store.keys import refuse_keys_in_run
 from pipelines.store.models import ModelStore
 from pipelines.store.summary import RunSummary, Tally, status_after, tally
 from pipelines.store.tables import EventRow, RunRow
+
+SHARED = "shared"
+"""The owner of what was shared: nobody, so that nobody can change it, and everybody may read it."""
 
 MAX_SEARCH = 1_000
 """Characters of a text to search for."""
@@ -83,9 +87,28 @@ class RunStore:
             _settle(run, stored)
 
     def load(self, run_id: str, owner: str) -> Trace:
-        """What is stored of a run. Raises NotFoundError if this owner has none of that id."""
+        """What is stored of a run of `owner`, or of one that was shared.
+
+        Raises NotFoundError if there is none of that id.
+        """
         with self._database.read() as session:
             return Trace(events=_load_events(session, run_id, owner))
+
+    def share(self, run_id: str, owner: str) -> str:
+        """Copy a run of `owner` for everybody who knows the copy's id, which is returned.
+
+        A run is copied once; a shared one is its own copy. Raises NotFoundError if this owner has
+        no run of that id.
+        """
+        events = self.load(run_id, owner).events
+        copy = sha256(f"{SHARED}:{run_id}".encode()).hexdigest()[: len(run_id)]
+        with self._database.write() as session:
+            for known in (run_id, copy):
+                row = session.get(RunRow, known)
+                if row is not None and row.owner == SHARED:
+                    return known
+            self._insert(session, copy, SHARED, datetime.now(UTC), events)
+        return copy
 
     def delete(self, run_id: str, owner: str) -> None:
         """Forget a run. Raises NotFoundError if this owner has none of that id."""
@@ -232,7 +255,7 @@ def _load_events(session: Session, run_id: str, owner: str) -> tuple[Event, ...]
     query = (
         select(EventRow.seq, EventRow.kind, EventRow.body)
         .join(RunRow, RunRow.id == EventRow.run_id)
-        .where(RunRow.id == run_id, RunRow.owner == owner)
+        .where(RunRow.id == run_id, RunRow.owner.in_((owner, SHARED)))
         .order_by(EventRow.seq)
     )
     try:

@@ -9,14 +9,13 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import engine as engines
-from app.choices import EVIDENCE_SOURCES, assumed_capabilities, examples
+from app.choices import EVIDENCE_SOURCES, assumed_capabilities
 from app.probing import bare, with_findings
 from pipelines.engine import Engine
 from pipelines.methods import METHODS
 from pipelines.models.base import Capabilities
 from pipelines.models.probe import ProbeReport
 from pipelines.run.spec import ROLES, EvidenceSpec, ModelKind, ModelSpec, RunSpec
-from pipelines.text import detect_language
 
 ME = "a" * 48
 
@@ -31,16 +30,6 @@ FOUND = ProbeReport(
     ),
     findings=(),
 )
-
-
-def test_the_first_example_is_the_one_everybody_knows():
-    assert examples("en")[0] == "Where was Bill Clinton born and raised?"
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_examples_are_different_and_in_the_pages_language(language):
-    assert len(set(examples(language))) == len(examples(language)) >= 5
-    assert {detect_language(question) for question in examples(language)} == {language}
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,10 @@ from pipelines.run.events import (
     SpanStarted,
     TokenWritten,
 )
+from pipelines.run.limits import Limits
 from pipelines.run.pool import ModelPool
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
+from pipelines.run.trace import Trace
 from pipelines.run.view import fold
 from pipelines.run.wrappers import RetryPolicy
 from pipelines.service import Service
@@ -168,6 +170,37 @@ async def test_whoever_stops_a_run_that_is_ending_waits_for_its_end(bench):
     assert isinstance(trace.terminal, RunCancelled)
     assert trace.terminal.reason == "stopped"
     assert any(isinstance(event, ModelCalled) and event.error for event in trace.events)
+
+
+async def test_a_run_that_took_all_it_may_take_is_ended(bench):
+    model = FakeModel("one", held=True)
+    it = bench(model, limits=Limits(seconds=0.05), look_every=0.01)
+    events = await it.events(spec())
+    assert isinstance(events[-1], RunCancelled)
+    assert events[-1].reason == "time_limit"
+    assert (model.busy, model.cancelled) == (0, 1)
+
+
+async def test_a_run_is_shared_once_it_is_over(bench):
+    model = FakeModel("William Shakespeare", held=True)
+    it = bench(model)
+    run_id = await it.service.start(spec(), owner=ANN)
+    await model.until_asked()
+    with pytest.raises(InvalidInputError, match="still going on"):
+        await it.service.share(run_id, owner=ANN)
+    model.gate.set()
+    async for _ in (await it.service.watch(run_id, owner=ANN)).events():
+        pass
+    copy = await it.service.share(run_id, owner=ANN)
+    trace = await it.service.load(copy, owner=BEN)
+    assert answers(trace) == answers(await it.service.load(run_id, owner=ANN))
+    with pytest.raises(NotFoundError):
+        await it.service.share(run_id, owner=BEN)
+
+
+def answers(trace: Trace) -> object:
+    assert isinstance(trace.terminal, RunFinished)
+    return trace.terminal.answers
 
 
 async def test_a_run_nobody_watches_ends_by_itself(bench):

@@ -22,6 +22,8 @@ from pipelines.types import Frozen, Language, Passage
 
 __all__ = ["DraftReading", "HaaragDecision", "RoundReading", "walk"]
 
+_DRAFT = ("subject", "answer")
+
 Stop = Literal["", "holds", "unchecked", "iterations", "exhausted", "unchanged", "nothing"]
 
 
@@ -97,7 +99,7 @@ class _Walk:
         self.path: list[int] = []
 
     def decide(self) -> HaaragDecision:
-        if not self._same("k", "k_limit", "key_terms", "rephrase", "forms", "max_tokens"):
+        if not self._same("k", "k_limit", "key_terms", "rephrase", "forms", "max_tokens", *_DRAFT):
             return self._diverges(0, "settings")
         at = self._widened()
         if at is None:

@@ -74,6 +74,11 @@ class HaaragSettings(Settings):
     max_tokens: int = Field(
         128, ge=8, le=1024, description="Longest answer, in tokens (ours: two short sentences)."
     )
+    subject: Literal["written", "given"] = Field(
+        "written",
+        description="The first draft: written from what was found (paper), or one that was given.",
+    )
+    answer: str = Field("", max_length=8000, description="The draft to align, where one is given.")
 
     def depths(self) -> tuple[int, ...]:
         """How many chunks each search asks for, round by round: k doubles up to the limit.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pipelines.errors import VeriscopeError
+from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.methods.base import Question
 from pipelines.methods.checkers import checker
 from pipelines.methods.drafts import grounded_messages
@@ -53,7 +53,15 @@ class HaaragWriter:
         self.judges = self._judges()
 
     async def write(self) -> Answer:
-        """Answer the question from its library, in as many iterations as it takes."""
+        """Answer the question from its library, in as many iterations as it takes.
+
+        Raises InvalidInputError when the answer to align was to be given, and is not there.
+        """
+        if self.settings.subject == "given" and not self.settings.answer.strip():
+            raise InvalidInputError(
+                "There is no answer to align.",
+                remedy="Write it into the method's settings, or let one be written.",
+            )
         retrieval, depth = await self._retrieve()
         context, held = retrieval.context, retrieval.holds
         if not context:
@@ -108,6 +116,10 @@ class HaaragWriter:
 
     async def _draft(self, number: int, context: Sequence[Passage]) -> str:
         async with self.scope.span("draft", draft=number) as step:
+            if number == 0 and self.settings.subject == "given":
+                given = Generation(text=self.settings.answer.strip())
+                self._revise(step, number, given)
+                return given.text
             request = step.request(
                 grounded_messages(PROMPTS, self.question, context),
                 max_tokens=self.settings.max_tokens,

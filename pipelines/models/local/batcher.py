@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pipelines.models.local.cache import Rows
     from pipelines.models.local.engine import Engine
 
-__all__ = ["Batcher"]
+__all__ = ["Batcher", "fail", "settle"]
 
 
 class Batcher:
@@ -56,7 +56,7 @@ class Batcher:
         """Queue jobs, all at once so that equal prompts are read once; futures get the results."""
         with self._changed:
             if self._closed:
-                _fail(jobs, self._closed_error())
+                fail(jobs, self._closed_error())
                 return
             self._queue.extend(jobs)
             self._changed.notify()
@@ -76,7 +76,7 @@ class Batcher:
             return
         while (admitted := self._next()) is not None:
             self._turn(admitted)
-        _fail([*self._queue, *self._active], self._closed_error())
+        fail([*self._queue, *self._active], self._closed_error())
         self._active, self._rows = [], None
         for engine in self._engines.values():
             engine.release()
@@ -134,11 +134,11 @@ class Batcher:
             if failed.intersection(self._active):
                 failed.update(self._active)
                 self._active, self._rows = [], None
-            _fail(failed, self._explain(error))
+            fail(failed, self._explain(error))
 
     def _score(self, job: Scoring) -> None:
         engine = self._engine(exact=job.reproducible)
-        _settle(job, engine.score(job.prompt, job.reply, job.top_k))
+        settle(job, engine.score(job.prompt, job.reply, job.top_k))
 
     def _start(self, jobs: list[Job]) -> None:
         """Read the jobs' prompts; probes are answered, sequences get a first token and join."""
@@ -149,7 +149,7 @@ class Batcher:
         sequences: list[Sequence] = []
         for job in jobs:
             if isinstance(job, Probe):
-                _settle(job, engine.look(logits[place[job.prompt]], job.tokens))
+                settle(job, engine.look(logits[place[job.prompt]], job.tokens))
             elif isinstance(job, Sequence):
                 sequences.append(job)
         if not sequences:
@@ -188,7 +188,7 @@ class Batcher:
             if outcome is not None:
                 outcome = outcome._replace(alternatives=outcome.alternatives[: sequence.top_k])
             if sequence.accept(token, outcome, engine.stop_ids):
-                _settle(sequence, sequence.result())
+                settle(sequence, sequence.result())
             else:
                 going_on.append(index)
         return going_on
@@ -223,16 +223,18 @@ class Batcher:
         )
 
 
-def _settle(job: Job, result: object) -> None:
+def settle(job: Job[Any], result: object) -> None:
+    """Give a job its result, unless it was cancelled meanwhile."""
     try:
         job.future.set_result(result)
-    except InvalidStateError:  # cancelled meanwhile
+    except InvalidStateError:
         return
 
 
-def _fail(jobs: Iterable[Job], error: VeriscopeError) -> None:
+def fail(jobs: Iterable[Job[Any]], error: BaseException) -> None:
+    """Give jobs an error, but those that were cancelled, or answered before."""
     for job in jobs:
         try:
             job.future.set_exception(error)
-        except InvalidStateError:  # cancelled, or answered before the failure
+        except InvalidStateError:
             continue

@@ -18,6 +18,7 @@ from pipelines.models.base import (
     Watcher,
 )
 from pipelines.models.local.batcher import Batcher
+from pipelines.models.local.lent import LentBatcher, is_lent
 from pipelines.models.local.prompting import Prompt, encode_prompt, encode_reply, first_tokens
 from pipelines.models.local.sampling import Outcome
 from pipelines.models.local.sources import Progress, Source, find_source
@@ -85,7 +86,7 @@ class LocalModel(Model):
             full_entropy=True,
             judges=judges,
         )
-        self._batcher: Batcher | None = None
+        self._batcher: Batcher | LentBatcher | None = None
         self._starting = threading.Lock()
         # A fast tokenizer may not be borrowed by two threads at once.
         self._encoding = threading.Lock()
@@ -212,15 +213,17 @@ class LocalModel(Model):
         if batcher is not None:
             await asyncio.to_thread(batcher.close)
 
-    def _start(self) -> Batcher:
+    def _start(self) -> Batcher | LentBatcher:
         with self._starting:
             if self._batcher is None or self._batcher.finished:
                 source = find_source(self._given, self._gguf_file)
                 load = partial(_load, source, self._device, self._dtype, self._progress)
-                self._batcher = Batcher(load, name=self.name, max_rows=self._max_batch)
+                lent = is_lent() and self._device in (None, "cuda")
+                kind = LentBatcher if lent else Batcher
+                self._batcher = kind(load, name=self.name, max_rows=self._max_batch)
             return self._batcher
 
-    async def _ready(self) -> tuple[Batcher, "Engine"]:
+    async def _ready(self) -> tuple[Batcher | LentBatcher, "Engine"]:
         batcher = self._start()
         return batcher, await asyncio.wrap_future(batcher.ready)
 
@@ -257,6 +260,6 @@ async def _result(job: Job[T]) -> T:
     return await asyncio.wrap_future(job.future)
 
 
-async def _submitted(batcher: Batcher, job: Job[T]) -> T:
+async def _submitted(batcher: Batcher | LentBatcher, job: Job[T]) -> T:
     batcher.submit([job])
     return await _result(job)

@@ -51,10 +51,15 @@ class Source:
 def find_source(path_or_hub_id: str | Path, gguf_file: str | None = None) -> Source:
     """Tell folder, GGUF file and hub id apart; no connection is made.
 
+    "owner/repository:file.gguf" is a GGUF file of the hub.
+
     Raises UnknownModelError when a path leads nowhere, InvalidInputError when a folder holds no
     model.
     """
     given = str(path_or_hub_id).strip()
+    hub_id, _, named = given.rpartition(":")
+    if named.lower().endswith(".gguf") and "/" in hub_id and _HUB_ID.fullmatch(hub_id):
+        return Source(named, hub_id=hub_id, gguf_file=named)
     path = Path(given).expanduser()
     if path.suffix.lower() == ".gguf" and gguf_file is None:
         path, gguf_file = path.parent, path.name

@@ -1,10 +1,14 @@
 """What callers hand to the decoding thread: texts to write, places to look at, texts to score."""
 
+from __future__ import annotations
+
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from functools import partial
 from hashlib import sha256
-from typing import Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from pipelines.models.base import Delta, GenerationRequest
 from pipelines.models.local.prompting import Prompt
@@ -13,19 +17,41 @@ from pipelines.models.local.transcript import Transcript
 from pipelines.models.local.vocabulary import Vocabulary
 from pipelines.types import FinishReason, Generation, Token, Usage
 
-__all__ = ["Job", "Probe", "Scoring", "Sequence", "sampling_key"]
+__all__ = ["Job", "Order", "Probe", "Scoring", "Sequence", "sampling_key"]
 
 
 T = TypeVar("T")
 
 
-class Job(Generic[T]):
+class Order(NamedTuple):
+    """A job without its future, which another process can be given.
+
+    `tokens` is the most it writes. Of a job that is `watched` the pieces are wanted as well.
+    """
+
+    make: Callable[..., Job[Any]]
+    tokens: int = 1
+    writes: bool = False
+    watched: bool = False
+
+    def job(self, vocabulary: Vocabulary, on_delta: Callable[[Delta, int], None]) -> Job[Any]:
+        """The job anew."""
+        if not self.writes:
+            return self.make()
+        return self.make(vocabulary=vocabulary, on_delta=on_delta if self.watched else None)
+
+
+class Job(ABC, Generic[T]):
     """Something to compute. Cancelling `future` takes it out before the next step."""
 
     def __init__(self, prompt: tuple[int, ...], *, reproducible: bool) -> None:
         self.prompt = prompt
         self.reproducible = reproducible
         self.future: Future[T] = Future()
+
+    @abstractmethod
+    def order(self) -> Order:
+        """This job, to be done elsewhere."""
 
 
 class Probe(Job[tuple[list[float], int]]):
@@ -37,6 +63,10 @@ class Probe(Job[tuple[list[float], int]]):
         super().__init__(prompt, reproducible=reproducible)
         self.tokens = tokens
 
+    def order(self) -> Order:
+        """This look, to be taken elsewhere."""
+        return Order(partial(Probe, self.prompt, self.tokens, reproducible=self.reproducible))
+
 
 class Scoring(Job[list[Outcome]]):
     """What the model thinks of every token of `reply`."""
@@ -47,6 +77,13 @@ class Scoring(Job[list[Outcome]]):
         super().__init__(prompt, reproducible=reproducible)
         self.reply = reply
         self.top_k = top_k
+
+    def order(self) -> Order:
+        """This text, to be scored elsewhere."""
+        again = partial(
+            Scoring, self.prompt, self.reply, self.top_k, reproducible=self.reproducible
+        )
+        return Order(again)
 
 
 def sampling_key(request: GenerationRequest, prompt: Prompt, index: int) -> str:
@@ -88,9 +125,20 @@ class Sequence(Job[Generation]):
         self._vocabulary = vocabulary
         self._random = random.Random(sampling_key(request, prompt, index))
         self._on_delta = on_delta
+        self._order = partial(Sequence, request, prompt, index, limit=limit)
         self._transcript = Transcript(
             vocabulary, (*request.stop, *prompt.stop), drops_space=prompt.drops_space
         )
+
+    def order(self) -> Order:
+        """This text, to be written elsewhere, from its beginning."""
+        watched = self._on_delta is not None
+        return Order(self._order, self._limit, writes=True, watched=watched)
+
+    def hand_on(self, delta: Delta, written: int) -> None:
+        """Show a piece that was written elsewhere."""
+        if self._on_delta is not None:
+            self._on_delta(delta, written)
 
     def uniform(self) -> float:
         """The random number in [0, 1) for the next token, from this sequence's own generator."""

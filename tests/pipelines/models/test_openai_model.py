@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pipelines.errors import CapabilityError
+from pipelines.errors import CapabilityError, UnreachableError
 from pipelines.models.base import Delta
 from pipelines.models.openai_model import OpenAIModel
 from pipelines.types import Usage
@@ -264,3 +264,9 @@ def test_one_model_serves_several_event_loops(wire: Wire):
         return reply.text
 
     assert [asyncio.run(ask()), asyncio.run(ask())] == ["Hi", "Hi"]
+
+
+async def test_a_server_that_a_visitor_named_is_not_sought_in_this_network(wire: Wire):
+    with pytest.raises(UnreachableError):
+        await model(wire, public_only=True).generate(asks())
+    assert wire.seen == []

@@ -5,8 +5,11 @@ import threading
 from typing import Any
 
 from pipelines.errors import ErrorInfo
-from pipelines.run.events import RunFailed, SpanStarted, TokenWritten
+from pipelines.models.base import GenerationRequest
+from pipelines.run.events import ModelCalled, RunFailed, SpanStarted, TokenWritten
+from pipelines.run.limits import Limits
 from pipelines.run.live import LiveRun, Subscription
+from pipelines.types import Generation, Message, Token, Usage
 
 
 def live_run() -> tuple[LiveRun, list[Any]]:
@@ -127,3 +130,34 @@ async def test_a_reader_that_waits_for_the_next_event_is_watching():
     waiting.cancel()
     await asyncio.wait({waiting})
     assert live.unwatched_for() == 99.0
+
+
+def call(live: LiveRun, tokens: int, *, cached: bool = False) -> None:
+    written = Generation(text="…", tokens=None, usage=Usage(completion_tokens=tokens))
+    live.recorder.emit(
+        ModelCalled,
+        span="s",
+        parent=None,
+        role="main",
+        model="m",
+        request=GenerationRequest(messages=(Message(role="user", content="?"),)),
+        attempt=1,
+        started=0.0,
+        cached=cached,
+        generations=(written,),
+    )
+
+
+def test_what_a_run_has_taken_counts_what_is_being_written():
+    now = 0.0
+    live = LiveRun("r", "owner", lambda _: None, clock=lambda: now)
+    limits = Limits(seconds=10, tokens=6)
+    call(live, 4)
+    call(live, 100, cached=True)
+    assert live.spent(limits) is None
+    tokens = tuple(Token(text=one, start=n, end=n + 1) for n, one in enumerate("abc"))
+    write(live, "abc", tokens=tokens)
+    assert live.spent(limits) == "token_limit"
+    now = 11.0
+    assert live.spent(limits) == "time_limit"
+    assert live.spent(Limits()) is None

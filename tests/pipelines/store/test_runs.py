@@ -217,3 +217,37 @@ def test_names_cannot_be_guessed_and_fit_anywhere(make: Any):
     assert len(names) == 1000
     # Four bits a digit: no less than 128 bits, and no more than a column holds.
     assert all(32 <= len(name) <= 64 and set(name) <= set("0123456789abcdef") for name in names)
+
+
+def test_a_shared_run_is_everybodys_and_nobodys(store: RunStore):
+    run = record(store, "me", examples.complete(new_run_id()))
+    copy = store.share(run, "me")
+    assert copy != run
+    assert store.share(run, "me") == store.share(copy, "you") == copy
+    shared = store.load(copy, "you")
+    assert [event.kind for event in shared.events] == [
+        event.kind for event in store.load(run, "me").events
+    ]
+    # The copy does not lead to the run itself.
+    assert {event.run for event in shared.events} == {copy}
+    assert run not in "".join(store.export(copy, "you"))
+    assert store.list("you") == []
+    with pytest.raises(NotFoundError):
+        store.load(run, "you")
+    with pytest.raises(NotFoundError):
+        store.delete(copy, "you")
+    store.delete(run, "me")
+    assert len(store.load(copy, "you").events) == len(shared.events)
+
+
+def test_only_the_owner_shares(store: RunStore):
+    run = record(store, "me", examples.complete(new_run_id()))
+    with pytest.raises(NotFoundError):
+        store.share(run, "you")
+
+
+def test_shared_runs_expire_like_others(store: RunStore):
+    copy = store.share(record(store, "me", examples.complete(new_run_id())), "me")
+    assert store.delete_older_than(-1) == 2
+    with pytest.raises(NotFoundError):
+        store.load(copy, "me")

@@ -8,7 +8,7 @@ import pytest
 from pipelines.errors import UnreachableError
 from pipelines.models.base import GenerationRequest, Watcher
 from pipelines.models.scripted import ScriptedModel
-from pipelines.run.events import ModelCalled, SpanStarted
+from pipelines.run.events import ModelCalled, RunFailed, SpanStarted
 from pipelines.types import Generation, Passage
 from tests.pipelines.methods.haarag.bench import (
     QUESTION,
@@ -67,6 +67,23 @@ async def test_good_retrieval_and_an_aligned_answer_end_the_run():
     (answer,) = judged(outcome, "answer")
     assert (answer.verdict, answer.draft, answer.scores[0]) == ("supported", 0, c_a)
     assert agrees(outcome, **TAUS).stopped == "holds"
+
+
+async def test_an_answer_that_is_given_is_aligned_and_not_written():
+    given: dict[str, Any] = {"subject": "given", "answer": f" {ANSWER} ", "max_iterations": 1}
+    outcome = await haarag([], FOUND, GOOD, **TAUS, **given)
+    assert outcome.answer.text == outcome.answer.original == ANSWER
+    assert not [call for call in outcome.calls if call.role == "main"]
+    (alignment,) = judged(outcome, "alignment")
+    assert score(alignment, "evidence_alignment").value == pytest.approx(0.7 / 0.6**0.5)
+    assert agrees(outcome, **TAUS, **given).stopped == "holds"
+
+
+async def test_where_no_answer_is_given_nothing_is_aligned():
+    outcome = await haarag([], FOUND, GOOD, subject="given", answer=" ")
+    assert isinstance(outcome.trace.terminal, RunFailed)
+    assert "no answer to align" in outcome.trace.terminal.error.message
+    assert not outcome.calls
 
 
 async def test_the_model_is_given_the_context_alone_and_told_to_say_when_it_does_not_suffice():

@@ -10,6 +10,7 @@ from transformers import PreTrainedTokenizerFast
 from pipelines.errors import RefusedRequestError, ServerFailedError
 from pipelines.models.base import Delta, GenerationRequest
 from pipelines.models.local import LocalModel
+from pipelines.models.local.batcher import Batcher
 from pipelines.types import Message
 from tests.pipelines.models.local import tiny
 from tests.pipelines.models.local.tiny import OpenModel
@@ -233,7 +234,7 @@ async def test_closing_fails_waiting_callers_and_ends_the_thread(endless: LocalM
     )
     await started.wait()
     batcher = endless._batcher
-    assert batcher is not None
+    assert isinstance(batcher, Batcher)
     await endless.aclose()
     assert not batcher._thread.is_alive()
     assert batcher._engines == {}

@@ -1,0 +1,29 @@
+# Either front end in one container, as a user without rights:
+#   docker build -t veriscope .
+#   docker run -p 7860:7860 veriscope              the workbench
+#   docker run -p 7860:7860 veriscope space        the page for everybody, its API and MCP server
+# Runs are kept in /data: give it a volume to keep them.
+FROM python:3.12-slim
+
+RUN useradd --create-home --uid 1000 veriscope && mkdir /data && chown veriscope /data
+WORKDIR /home/veriscope/app
+
+COPY requirements.txt requirements-embedded.txt ./
+RUN pip install --no-cache-dir -r requirements.txt \
+    && pip install --no-cache-dir --no-deps -r requirements-embedded.txt
+COPY --chown=veriscope . .
+
+USER veriscope
+ENV PORT=7860 \
+    VERISCOPE_DATA=/data \
+    GRADIO_ANALYTICS_ENABLED=False \
+    HF_HUB_DISABLE_TELEMETRY=1 \
+    PYTHONUNBUFFERED=1
+EXPOSE 7860
+VOLUME /data
+
+HEALTHCHECK --interval=30s --timeout=10s --start-period=180s --retries=3 \
+    CMD ["python", "-c", "import os, urllib.request as u; u.urlopen(f'http://127.0.0.1:{os.environ[\"PORT\"]}/', timeout=8)"]
+
+ENTRYPOINT ["sh", "scripts/serve.sh"]
+CMD ["workbench"]

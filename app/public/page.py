@@ -1,0 +1,270 @@
+"""The Space's page: a walkthrough already playing, an input that works, every view in a tab."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import gradio as gr
+
+from app.public.allowed import Allowed
+from app.public.offer import Offer
+from app.public.own_model import OwnModel
+from app.public.parts import Parts, lay_out, view_of, words_of
+from app.public.runs import Runs
+from app.public.visit import Visit, spec_for
+from components.ask_view import run_bar
+from components.messages import LANGUAGES, Catalogue
+from components.method_card import error_note
+from components.page import standalone
+from components.run_pages import PAGES, page_html, whole_run
+from components.sections import notice
+from components.space_head import Allowance, queue_note, space_head
+from pipelines.admission import Turn
+from pipelines.errors import VeriscopeError
+from pipelines.recordings import recordings
+from pipelines.store import new_owner
+from pipelines.types import Language
+from pipelines.walkthroughs import walkthroughs
+
+__all__ = ["space_page"]
+
+_COPY = """(link) => {
+  if (link) navigator.clipboard?.writeText(link).catch(() => {});
+  return link;
+}"""
+_LINK = "(id) => id ? `${location.origin}${location.pathname}?run=${id}` : ''"
+_OPEN = """(html) => {
+  if (!html) return "";
+  const page = URL.createObjectURL(new Blob([html], { type: "text/html" }));
+  window.open(page, "_blank");
+  setTimeout(() => URL.revokeObjectURL(page), 60000);
+  return "";
+}"""
+
+
+def space_page(runs: Runs, offer: Offer, allowed: Allowed, secret: str) -> gr.Blocks:
+    """The page, with its runs on `runs`, the models of `offer`, and what visitors are `allowed`.
+
+    `secret` seals visitors' ids in their browsers.
+    """
+    return _Page(runs, offer, allowed).build(secret)
+
+
+class _Page:
+    def __init__(self, runs: Runs, offer: Offer, allowed: Allowed) -> None:
+        self._runs = runs
+        self._offer = offer
+        self._allowed = allowed
+
+    def build(self, secret: str) -> gr.Blocks:
+        with gr.Blocks(title="Veriscope", analytics_enabled=False) as page:
+            visit = gr.State(Visit())
+            owner = gr.BrowserState("", storage_key="veriscope-owner", secret=secret)
+            parts = lay_out(self._head, custom_servers=self._allowed.custom_servers)
+            self._connect(page, visit, owner, parts)
+        return page
+
+    def _connect(self, page: Any, visit: Any, owner: Any, parts: Parts) -> None:
+        quick = {"show_progress": "hidden", "queue": False, "api_visibility": "private"}
+        slow = {
+            "show_progress": "hidden",
+            "concurrency_limit": None,
+            "api_visibility": "private",
+        }
+        begun = page.load(self.arrive, [visit, owner], [owner, parts.language], **quick)
+        told = begun.then(self.speak, [visit, parts.language], parts.words, **quick)
+        played = told.then(self.play, [visit], parts.frame, **slow)
+        asked = gr.on(
+            [parts.run.click, parts.question.submit],
+            self.answer,
+            [visit, *parts.asked],
+            parts.frame,
+            cancels=[played],
+            **slow,
+        )
+        used = gr.on(
+            [view.select for view in parts.views.values()],
+            self.act,
+            [visit, *parts.own_fields],
+            [parts.pages, *parts.frame],
+            cancels=[played],
+            **slow,
+        )
+        taken = parts.samples.click(
+            self.take,
+            [visit, parts.samples],
+            [parts.question],
+            cancels=[played, asked, used],
+            **quick,
+        )
+        taken.then(self.show, [visit], parts.frame, **quick)
+        parts.stop.click(self.stop, [visit], None, **quick)
+        parts.language.input(self.speak, [visit, parts.language], parts.words, **quick).then(
+            self.show, [visit], parts.frame, **quick
+        )
+        for name, tab in parts.tabs.items():
+            tab.select(self.turn_to(name), [visit], parts.frame, **quick)
+        share = parts.share.click(self.share, [visit], [parts.link], **quick)
+        share.then(None, [parts.link], [parts.link], js=_LINK).then(
+            None, [parts.link], [parts.link], js=_COPY
+        )
+        kept = gr.Textbox(visible="hidden")
+        parts.report.click(self.report, [visit], [kept], **quick).then(
+            None, [kept], [kept], js=_OPEN
+        )
+
+    async def arrive(self, visit: Visit, owner: str, request: gr.Request) -> tuple[Any, Any]:
+        """Who comes, in which language, and for which run."""
+        visit.owner = owner or new_owner()
+        asked = request.query_params.get("lang") or request.headers.get("accept-language", "")
+        visit.language = "zh" if asked.lower().startswith("zh") else "en"
+        run = request.query_params.get("run")
+        if run:
+            try:
+                visit.watched = await self._runs.open(run, visit.owner)
+            except VeriscopeError as error:
+                visit.problem = error
+        return visit.owner, visit.language
+
+    def speak(self, visit: Visit, language: Language) -> list[Any]:
+        """Every word of the page in `language`."""
+        visit.language = language if language in LANGUAGES else "en"
+        t = Catalogue(visit.language)
+        return words_of(self._head, t)
+
+    async def play(self, visit: Visit) -> AsyncGenerator[list[Any]]:
+        """The run of the address, or a walkthrough for who comes without one."""
+        if visit.watched is not None:
+            yield self._frame(visit)
+            return
+        if visit.problem is not None:
+            t = Catalogue(visit.language)
+            yield self._told(error_note(visit.problem.info(), t), t, over=True)
+            return
+        shown = next((one for one in walkthroughs() if one.language == visit.language), None)
+        if shown is None:
+            return
+        async with aclosing(self._runs.play(shown.spec(), visit.owner)) as stages:
+            async for visit.watched in stages:
+                yield self._frame(visit)
+
+    async def answer(
+        self, visit: Visit, question: str, methods: Sequence[str], *own: str | None
+    ) -> AsyncGenerator[list[Any]]:
+        """Wait for a place, then run, showing both; `own` are the fields of `OwnModel`."""
+        t = Catalogue(visit.language)
+        visit.left = False
+        try:
+            # A field that nobody touched has no value.
+            brought = OwnModel(*(value or "" for value in own))
+            model = brought.spec(custom_servers=self._allowed.custom_servers)
+            models = {**self._offer.models, **({"main": model} if model else {})}
+            spec = spec_for(question, methods, models)
+            keys = {model.name: brought.key.strip()} if model else {}
+            async with aclosing(self._runs.ask(spec, visit.owner, keys)) as stages:
+                async for stage in stages:
+                    if isinstance(stage, Turn):
+                        if visit.left:
+                            yield self._told(notice(t("space.left"), "left"), t, over=True)
+                            return
+                        yield self._told(queue_note(stage, t), t, over=False)
+                    else:
+                        visit.watched = stage
+                        yield self._frame(visit)
+        except VeriscopeError as error:
+            yield self._told(error_note(error.info(), t), t, over=True)
+
+    async def act(
+        self, visit: Visit, event: gr.EventData, *own: str | None
+    ) -> AsyncGenerator[list[Any]]:
+        """A button inside a run was used: one that opens a page of it, or one that tries again."""
+        wanted = str(event.value)
+        if event.action == "open" and wanted in PAGES:
+            visit.page = wanted
+            yield [gr.update(selected=wanted), *self._frame(visit)]
+        elif event.action == "retry" and visit.watched is not None and visit.watched.view.header:
+            spec = visit.watched.view.header.spec
+            methods = [method.name for method in spec.methods]
+            async with aclosing(self.answer(visit, spec.question, methods, *own)) as frames:
+                async for frame in frames:
+                    yield [gr.skip(), *frame]
+
+    async def stop(self, visit: Visit) -> None:
+        """End the run, or leave the queue."""
+        visit.left = True
+        if visit.watched is not None:
+            await self._runs.stop(visit.watched.run_id, visit.owner)
+
+    async def take(self, visit: Visit, sample: Sequence[str]) -> str:
+        """Put an example into the input; one that was recorded is shown at once."""
+        (question,) = sample
+        recorded = next((one for one in recordings() if one.question == question), None)
+        if recorded is not None:
+            visit.watched = await self._runs.open(recorded.id, visit.owner)
+        return question
+
+    def show(self, visit: Visit) -> list[Any]:
+        """The run as it is now."""
+        return self._frame(visit)
+
+    def turn_to(self, name: str) -> Any:
+        """Show another page of the run."""
+
+        def turn(visit: Visit) -> list[Any]:
+            visit.page = name
+            return self._frame(visit)
+
+        return turn
+
+    async def share(self, visit: Visit) -> str:
+        """The id of the copy that everybody may read."""
+        if visit.watched is None:
+            return ""
+        return await self._runs.share(visit.watched.run_id, visit.owner)
+
+    def report(self, visit: Visit) -> str:
+        """The whole run as a file of its own."""
+        watched = visit.watched
+        if watched is None or not watched.pull().over:
+            return ""
+        t = Catalogue(visit.language)
+        question = watched.view.header.spec.question if watched.view.header else ""
+        html = whole_run(watched.view, watched.trace, t)
+        return standalone(html, f"{question} · Veriscope", language=visit.language)
+
+    def _head(self, t: Catalogue) -> str:
+        """Who answers, and what visitors may take."""
+        may = self._allowed
+        allowance = Allowance(may.places, may.seconds, may.keep_hours)
+        failed = self._offer.problem is not None
+        return space_head(self._offer.models, allowance, t, failed=failed)
+
+    def _frame(self, visit: Visit) -> list[Any]:
+        """The bar, the page in view, and which buttons can be used."""
+        watched = visit.watched
+        if watched is None:
+            return [gr.skip() for _ in range(1 + len(PAGES) + 4)]
+        t = Catalogue(visit.language)
+        view, now = watched.pull(), time.time()
+        loading = self._runs.engine.service.loading()
+        html = page_html(visit.page, view, watched.trace, t, now=now, loading=loading)
+        return [
+            view_of(run_bar(view, t, now=now), t),
+            *(view_of(html, t) if name == visit.page else gr.skip() for name in PAGES),
+            *_buttons(over=view.over),
+        ]
+
+    def _told(self, html: str, t: Catalogue, *, over: bool) -> list[Any]:
+        """Something to know before there is a run to show."""
+        return [view_of(html, t), *(gr.skip() for _ in PAGES), *_buttons(over=over)]
+
+
+def _buttons(*, over: bool) -> Iterator[Any]:
+    """Run, stop, share, report."""
+    yield gr.update(interactive=over)
+    yield gr.update(interactive=not over)
+    yield gr.update(interactive=over)
+    yield gr.update(interactive=over)

@@ -1,0 +1,128 @@
+"""Puts the Space together and serves it: page, API and MCP server on one port."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from app.engine import data_folder
+from app.public.allowed import Allowed
+from app.public.api import Api
+from app.public.offer import Offer
+from app.public.own_model import build_for_visitors
+from app.public.page import space_page
+from app.public.runs import Runs
+from app.public.shown import HEAD
+from app.public.weights import fetch_weights, missing_weights
+from components.theme import ASSETS, gradio_theme, tokens
+from pipelines.admission import Admission
+from pipelines.engine import Engine
+from pipelines.models.local.lent import is_lent
+from pipelines.run.pool import ModelPool
+
+__all__ = ["Space", "serve"]
+
+_HOUR = 3600.0
+
+
+class Space:
+    """The engine, who may use it, and the page with its API."""
+
+    def __init__(self, folder: Path, allowed: Allowed, **options: Any) -> None:
+        self.allowed = allowed
+        options.setdefault("pool", ModelPool(build_for_visitors))
+        self.engine = Engine(
+            folder, unwatched_after=allowed.unwatched, limits=allowed.limits, **options
+        )
+        admission = Admission(allowed.places, each=allowed.each, waiting=allowed.waiting)
+        self.runs = Runs(self.engine, admission)
+        self.offer = Offer()
+        self.page = space_page(self.runs, self.offer, allowed, _secret(folder))
+        with self.page:
+            Api(self.runs, self.offer).register()
+        # Who waits, and how many, is settled by the admission; Gradio lets everybody through.
+        self.page.queue(default_concurrency_limit=None)
+
+    @asynccontextmanager
+    async def lifespan(self, app: Any) -> AsyncIterator[None]:
+        """What goes on beside the visitors, while they are served."""
+        del app
+        begun = [
+            self.engine.submit(self.engine.service.warm_up()),
+            self.engine.submit(self.offer.fetch(self.engine)),
+            self.engine.submit(self._forget()),
+        ]
+        try:
+            yield
+        finally:
+            for one in begun:
+                one.cancel()
+            await asyncio.to_thread(self.engine.close)
+
+    def launch(self, **options: Any) -> tuple[Any, str, str]:
+        """Serve; the host and port are Gradio's own, GRADIO_SERVER_NAME and GRADIO_SERVER_PORT."""
+        return self.page.launch(
+            theme=gr.Theme(font=_fonts("sans"), font_mono=_fonts("mono")).set(**gradio_theme()),
+            css_paths=[ASSETS / "theme" / "tokens.css", ASSETS / "theme" / "space.css"],
+            head=HEAD,
+            favicon_path=ASSETS / "logo" / "mark.svg",
+            footer_links=["api"],
+            mcp_server=True,
+            ssr_mode=False,
+            # Nobody has anything to send up but a question.
+            max_file_size=1,
+            app_kwargs={"routes": [Route("/health", _health)], "lifespan": self.lifespan},
+            **options,
+        )
+
+    async def _forget(self) -> None:
+        """Runs are kept for a while only, shared ones too."""
+        while True:
+            store = self.engine.service.store
+            await asyncio.to_thread(store.delete_older_than, self.allowed.keep_hours * _HOUR)
+            await asyncio.sleep(_HOUR / 4)
+
+
+def serve() -> None:
+    """Serve the Space until the process is told to end."""
+    if missing_weights():
+        fetch_weights()
+    if is_lent():
+        # Before anything looks for a GPU: the platform's package stands in for the one to come.
+        import_module("spaces")
+    space = Space(data_folder(), Allowed.of(os.environ))
+    if is_lent():
+        # What the platform is to lend a GPU for has to be there when it is served.
+        space.engine.call(space.offer.fetch(space.engine))
+    with suppress(KeyboardInterrupt):
+        space.launch()
+
+
+def _fonts(token: str) -> list[str]:
+    """Fonts of the machine: none is fetched from anywhere."""
+    return [name.strip(" \"'") for name in tokens("light")[token].split(",")]
+
+
+async def _health(request: Request) -> Response:
+    del request
+    return JSONResponse({"status": "ok"})
+
+
+def _secret(folder: Path) -> str:
+    """What visitors' ids are sealed with in their browsers; the same after the next start."""
+    path = folder / "space-secret"
+    if not path.is_file():
+        path.touch(mode=0o600)
+        path.write_text(secrets.token_urlsafe(32), encoding="utf-8")
+    return path.read_text(encoding="utf-8")

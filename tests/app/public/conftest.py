@@ -1,0 +1,102 @@
+"""The Space on a loopback port, over a model that the tests hold in their hands."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from app.public.allowed import Allowed
+from app.public.serving import Space
+from pipelines.libraries import Libraries
+from pipelines.models.build import build_model
+from pipelines.run.pool import ModelPool
+from pipelines.run.spec import ModelSpec
+from tests.pipelines.run.fakes import FakeModel
+
+PATIENCE = 60.0
+"""Seconds: nothing here measures speed."""
+
+
+@dataclass
+class Served:
+    """A Space that is being served, and the model that answers in it."""
+
+    space: Space
+    model: FakeModel
+    url: str
+
+    def hold(self) -> None:
+        """From now on calls wait."""
+        self._at_once(self.model.gate.clear)
+        self.model.cancelled = 0
+        self.model.asked.clear()
+
+    def let_go(self) -> None:
+        """Let calls be answered."""
+        self._at_once(self.model.gate.set)
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        """Wait until `holds`; fails when it does not come true."""
+
+        async def wait() -> None:
+            async with asyncio.timeout(PATIENCE):
+                while not holds():  # noqa: ASYNC110 - what is looked at lives in several threads
+                    await asyncio.sleep(0.02)
+
+        self.space.engine.call(wait())
+
+    def _at_once(self, work: Callable[[], None]) -> None:
+        async def do() -> None:
+            work()
+
+        self.space.engine.call(do())
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One place for runs, two in the queue."""
+    folder = Path(tmp_path_factory.mktemp("space"))
+    model = FakeModel("In Hope, Arkansas.")
+
+    def build(spec: ModelSpec, key: str | None, progress: Callable[[str, float], None]):
+        if spec.kind == "embedded":
+            return model
+        return build_model(spec.kind, name=spec.name, model=spec.model, progress=progress)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VERISCOPE_STRICT_MESSAGES", "1")
+        space = Space(
+            folder,
+            Allowed(places=1, waiting=2, unwatched=5.0),
+            pool=ModelPool(build),
+            libraries=Libraries(folder / "index", find_embedder=lambda: None),
+        )
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        _, url, _ = space.launch(
+            server_name="127.0.0.1", server_port=port, prevent_thread_lock=True, quiet=True
+        )
+        yield Served(space, model, url.rstrip("/"))
+        space.page.close()
+
+
+@pytest.fixture
+def held(served: Served) -> Iterator[Served]:
+    """Every call waits until it is let go."""
+    served.hold()
+    yield served
+    served.let_go()
+    served.until(lambda: served.model.busy == 0)
+
+
+@pytest.fixture
+def answering(served: Served) -> Served:
+    """Every call is answered at once."""
+    served.let_go()
+    return served

@@ -1,0 +1,99 @@
+"""What the platform reads: the README's front matter, the Dockerfile, the requirements."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from importlib.metadata import requires, version
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+
+from app.public.offer import HUB_ON_CPU, HUB_ON_GPU, hub_models
+from components.messages import LANGUAGES
+
+ROOT = Path(__file__).resolve().parents[3]
+COLOURS = {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"}
+
+
+@pytest.fixture(scope="module")
+def front() -> dict[str, Any]:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return yaml.safe_load(text.split("---\n")[1])
+
+
+def wanted() -> dict[str, Requirement]:
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    found = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    return {one.name: one for one in found}
+
+
+def test_the_front_matter_is_complete(front: dict[str, Any]):
+    assert front["sdk"] == "gradio"
+    assert (ROOT / front["app_file"]).is_file()
+    assert {front["colorFrom"], front["colorTo"]} <= COLOURS
+    assert len(front["short_description"]) <= 60
+    assert front["license"] == "apache-2.0"
+    assert tuple(map(int, front["python_version"].split("."))) >= (3, 11)
+
+
+def test_the_platforms_gradio_is_one_that_the_requirements_allow(front: dict[str, Any]):
+    gradio = wanted()["gradio"]
+    assert front["sdk_version"] in gradio.specifier
+    assert gradio.extras == {"oauth", "mcp"}
+
+
+def test_what_gradio_binds_is_bounded():
+    bound = [Requirement(one) for one in requires("gradio") or ()]
+    for name in ("pydantic", "mcp"):
+        ours = wanted()[name]
+        assert version(name) in ours.specifier
+        theirs = [one for one in bound if one.name == name]
+        assert theirs
+        assert all(version(name) in one.specifier for one in theirs)
+
+
+def test_the_models_of_free_hardware_are_fetched_beforehand(front: dict[str, Any]):
+    places = [spec.model.replace(":", " ") for spec in HUB_ON_CPU.values()]
+    assert front["preload_from_hub"] == places
+
+
+@pytest.mark.parametrize("models", [HUB_ON_CPU, HUB_ON_GPU])
+def test_two_families_that_speak_both_languages(models: dict[str, Any]):
+    assert set(models) == {"main", "verifier"}
+    assert len({spec.model.partition("/")[0] for spec in models.values()}) == 2
+    assert all(set(spec.languages) == set(LANGUAGES) for spec in models.values())
+
+
+def test_the_hub_is_asked_on_a_space_only():
+    assert hub_models({}) == {}
+    assert set(hub_models({"SPACE_ID": "somebody/veriscope"})) == {"main", "verifier"}
+    assert hub_models({"SPACE_ID": "somebody/veriscope", "VERISCOPE_HUB": "off"}) == {}
+
+
+def test_the_container_runs_as_nobody_special_and_tells_its_health():
+    lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", "").splitlines()
+    words = [line.split(maxsplit=1)[0] for line in lines if re.match(r"[A-Z]+ ", line)]
+    assert words.index("USER") < words.index("ENTRYPOINT")
+    assert "HEALTHCHECK" in words
+    assert any(line == "USER veriscope" for line in lines)
+
+
+def test_an_unknown_front_end_is_told():
+    done = subprocess.run(
+        ["sh", "scripts/serve.sh", "kiosk"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "Say workbench or space." in done.stderr
+
+
+def test_the_readme_says_how_small_the_gradio_part_is():
+    files = [ROOT / "app" / "space.py", *sorted((ROOT / "app" / "public").glob("*.py"))]
+    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    told = re.search(r"the Gradio part is ([\d,]+) lines", readme)
+    assert told
+    assert abs(int(told[1].replace(",", "")) - lines) < 50

@@ -1,0 +1,51 @@
+"""The workbench and the Space draw the same run from the same components, to the letter."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from components.messages import Catalogue
+from components.run_pages import PAGES, page_html
+from pipelines.engine import Engine
+from pipelines.recordings import recordings
+from pipelines.run.view import fold
+from tests.app.playing import load, opened
+
+VIEWS = {
+    "ask": ("run-view",),
+    "rowen": ("rowen-view",),
+    "drad": ("drad-decision", "drad-steps"),
+    "ever": ("ever-view",),
+    "grounding": ("haarag-view", "slm-view"),
+    "compare": ("compare-view",),
+}
+"""What the workbench calls its views of a run, page by page."""
+
+
+def shown_by_the_workbench(page: str, run_id: str) -> dict[str, str]:
+    """The HTML of each view on a page."""
+    pieces: dict[str, str] = {}
+    for node in opened(page, run_id).get("bidi_component"):
+        data = json.loads(node.proto.json) if node.proto.json else {}
+        for name in VIEWS[page]:
+            if node.proto.id.endswith(f"-{name}"):
+                pieces[name] = data["html"]
+    return pieces
+
+
+def test_every_page_of_a_run_is_compared():
+    assert set(VIEWS) == set(PAGES)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_recorded_run_looks_the_same_in_both(played: Engine, page: str):
+    run_id = recordings()[0].id
+    trace = load(played, run_id)
+    ours = page_html(page, fold(trace.events), trace, Catalogue("en"))
+    theirs = shown_by_the_workbench(page, run_id)
+    assert set(theirs) == set(VIEWS[page])
+    for name, html in theirs.items():
+        assert len(html) > 1000, name
+        assert html in ours, name
