@@ -12,7 +12,7 @@ import gradio as gr
 from app.public.allowed import Allowed
 from app.public.offer import Offer
 from app.public.own_model import OwnModel
-from app.public.parts import Parts, lay_out, view_of, words_of
+from app.public.parts import Parts, lay_out, sample_questions, view_of, words_of
 from app.public.runs import Runs
 from app.public.visit import Visit, spec_for
 from components.ask_view import run_bar
@@ -76,13 +76,12 @@ class _Page:
         }
         begun = page.load(self.arrive, [visit, owner], [owner, parts.language], **quick)
         told = begun.then(self.speak, [visit, parts.language], parts.words, **quick)
-        played = told.then(self.play, [visit], parts.frame, **slow)
+        told.then(self.play, [visit], parts.frame, **slow)
         asked = gr.on(
             [parts.run.click, parts.question.submit],
             self.answer,
             [visit, *parts.asked],
             parts.frame,
-            cancels=[played],
             **slow,
         )
         used = gr.on(
@@ -90,17 +89,17 @@ class _Page:
             self.act,
             [visit, *parts.own_fields],
             [parts.pages, *parts.frame],
-            cancels=[played],
             **slow,
         )
         taken = parts.samples.click(
             self.take,
             [visit, parts.samples],
             [parts.question],
-            cancels=[played, asked, used],
-            **quick,
+            cancels=[asked, used],
+            # Through the queue, so that no earlier frame of what played arrives later.
+            **slow,
         )
-        taken.then(self.show, [visit], parts.frame, **quick)
+        taken.then(self.show, [visit], parts.frame, **slow)
         parts.stop.click(self.stop, [visit], None, **quick)
         parts.language.input(self.speak, [visit, parts.language], parts.words, **quick).then(
             self.show, [visit], parts.frame, **quick
@@ -118,11 +117,12 @@ class _Page:
 
     async def arrive(self, visit: Visit, owner: str, request: gr.Request) -> tuple[Any, Any]:
         """Who comes, in which language, and for which run."""
-        visit.owner = owner or new_owner()
+        # Who was quick has asked already, and keeps the id that was given to them for it.
+        visit.owner = visit.owner or owner or new_owner()
         asked = request.query_params.get("lang") or request.headers.get("accept-language", "")
         visit.language = "zh" if asked.lower().startswith("zh") else "en"
         run = request.query_params.get("run")
-        if run:
+        if run and not visit.began:
             try:
                 visit.watched = await self._runs.open(run, visit.owner)
             except VeriscopeError as error:
@@ -137,6 +137,8 @@ class _Page:
 
     async def play(self, visit: Visit) -> AsyncGenerator[list[Any]]:
         """The run of the address, or a walkthrough for who comes without one."""
+        if visit.began:
+            return
         if visit.watched is not None:
             yield self._frame(visit)
             return
@@ -148,7 +150,14 @@ class _Page:
         if shown is None:
             return
         async with aclosing(self._runs.play(shown.spec(), visit.owner)) as stages:
-            async for visit.watched in stages:
+            async for watched in stages:
+                # Not left to an event that cancels this one: that comes too early while the page
+                # is still being loaded, and what was asked would be covered by what plays.
+                if visit.began:
+                    # The last frame is sent again at the end of an event: let it change nothing.
+                    yield _nothing()
+                    return
+                visit.watched = watched
                 yield self._frame(visit)
 
     async def answer(
@@ -156,7 +165,8 @@ class _Page:
     ) -> AsyncGenerator[list[Any]]:
         """Wait for a place, then run, showing both; `own` are the fields of `OwnModel`."""
         t = Catalogue(visit.language)
-        visit.left = False
+        visit.owner = visit.owner or new_owner()
+        visit.began, visit.left = True, False
         try:
             # A field that nobody touched has no value.
             brought = OwnModel(*(value or "" for value in own))
@@ -198,9 +208,10 @@ class _Page:
         if visit.watched is not None:
             await self._runs.stop(visit.watched.run_id, visit.owner)
 
-    async def take(self, visit: Visit, sample: Sequence[str]) -> str:
+    async def take(self, visit: Visit, sample: int) -> str:
         """Put an example into the input; one that was recorded is shown at once."""
-        (question,) = sample
+        visit.began = True
+        question = sample_questions(visit.language)[sample]
         recorded = next((one for one in recordings() if one.question == question), None)
         if recorded is not None:
             visit.watched = await self._runs.open(recorded.id, visit.owner)
@@ -246,7 +257,7 @@ class _Page:
         """The bar, the page in view, and which buttons can be used."""
         watched = visit.watched
         if watched is None:
-            return [gr.skip() for _ in range(1 + len(PAGES) + 4)]
+            return _nothing()
         t = Catalogue(visit.language)
         view, now = watched.pull(), time.time()
         loading = self._runs.engine.service.loading()
@@ -260,6 +271,11 @@ class _Page:
     def _told(self, html: str, t: Catalogue, *, over: bool) -> list[Any]:
         """Something to know before there is a run to show."""
         return [view_of(html, t), *(gr.skip() for _ in PAGES), *_buttons(over=over)]
+
+
+def _nothing() -> list[Any]:
+    """A frame that leaves everything as it is."""
+    return [gr.skip() for _ in range(1 + len(PAGES) + 4)]
 
 
 def _buttons(*, over: bool) -> Iterator[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from html import escape
 from typing import Any, NamedTuple
 
 import gradio as gr
@@ -19,7 +20,7 @@ from pipelines.methods import METHODS
 from pipelines.recordings import recordings
 from pipelines.types import Language
 
-__all__ = ["LANGUAGE_NAMES", "Head", "Parts", "lay_out", "view_of", "words_of"]
+__all__ = ["LANGUAGE_NAMES", "Head", "Parts", "lay_out", "sample_questions", "view_of", "words_of"]
 
 LANGUAGE_NAMES: dict[Language, str] = {"en": "EN", "zh": "中文"}
 
@@ -106,8 +107,10 @@ def lay_out(head_of: Head, *, custom_servers: bool) -> Parts:
     head = html_view(head_of(t), name="head")
     samples = gr.Dataset(
         label=t("ask.examples"),
-        components=[gr.Textbox(visible=False)],
+        # A text box would cut its examples short.
+        components=[gr.HTML(visible=False)],
         samples=_samples("en"),
+        type="index",
         samples_per_page=20,
         elem_id="examples",
     )
@@ -198,6 +201,12 @@ def words_of(head_of: Head, t: Catalogue) -> list[Any]:
     ]
 
 
+def sample_questions(language: Language) -> list[str]:
+    """The examples, those that were recorded first."""
+    recorded = [one.question for one in recordings()] if language == "en" else []
+    return list(dict.fromkeys((*recorded, *examples(language))))
+
+
 def view_of(html: str, t: Catalogue) -> Any:
     """An update of an `html_view`."""
     return gr.update(value=str(html), lang="zh-CN" if t.language == "zh" else "en")
@@ -212,5 +221,4 @@ def _kinds(t: Catalogue) -> list[tuple[str, str]]:
 
 
 def _samples(language: Language) -> list[list[str]]:
-    recorded = [one.question for one in recordings()] if language == "en" else []
-    return [[question] for question in dict.fromkeys((*recorded, *examples(language)))]
+    return [[escape(question)] for question in sample_questions(language)]

@@ -20,13 +20,15 @@ __all__ = ["Visit", "spec_for"]
 class Visit:
     """`owner` is who the runs belong to; `page` is the tab in view, the only one kept up to date.
 
-    `left` says that the visitor gave up waiting, `problem` why the run of the address is not shown.
+    `began` says that the visitor does something themselves, so that nothing plays any more; `left`
+    that they gave up waiting; `problem` why the run of the address is not shown.
     """
 
     owner: str = ""
     language: Language = "en"
     page: str = "ask"
     watched: Watched | None = field(default=None, compare=False)
+    began: bool = False
     left: bool = False
     problem: VeriscopeError | None = field(default=None, compare=False)
 

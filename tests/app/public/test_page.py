@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from components.examples import examples
 from tests.app.public.conftest import Served
 from tests.app.public.test_api import another
 
@@ -165,6 +166,13 @@ def test_chinese_visitors_read_chinese(answering: Served, open_page: Open):
     seen(page, "看清大语言模型的幻觉如何被检测与纠正")
     page.get_by_text("EN", exact=True).click()
     seen(page, "See how a language model's hallucinations")
+
+
+def test_examples_are_not_cut_short(answering: Served, open_page: Open):
+    page = open_page()
+    expect(page.locator("#examples .gallery-item").first).to_be_visible(timeout=PATIENCE)
+    shown = page.locator("#examples .gallery-item").all_inner_texts()
+    assert set(examples("en")) <= {text.strip() for text in shown}
 
 
 def test_nothing_is_wider_than_a_phone(answering: Served, open_page: Open):
