@@ -72,7 +72,12 @@ class Handler(BaseHTTPRequestHandler):
         """Wait until the caller hangs up or the test is over."""
         while not self.wire.over.is_set():
             if select.select([self.connection], [], [], 0.02)[0]:
-                if not self.connection.recv(1):
+                try:
+                    hung_up = not self.connection.recv(1)
+                except ConnectionResetError:
+                    # Who hangs up before they have read everything resets the connection.
+                    hung_up = True
+                if hung_up:
                     self.wire.gone.set()
                 return
 
