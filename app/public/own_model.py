@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pipelines.errors import InvalidInputError
 from pipelines.models.base import Model
-from pipelines.models.build import build_model
+from pipelines.run.pool import build_of
 from pipelines.run.spec import ModelKind, ModelSpec
 
 __all__ = ["OWN_KINDS", "OwnModel", "build_for_visitors"]
@@ -40,6 +40,12 @@ class OwnModel(NamedTuple):
                 "Servers of your own cannot be used here.",
                 remedy="Leave the address empty, or run your own copy.",
             )
+        if server and self.kind != "openai":
+            # Only that kind's connections are kept from addresses of this machine's own network.
+            raise InvalidInputError(
+                "A server can be named for OpenAI-compatible models only.",
+                remedy="Choose that kind, or leave the address empty.",
+            )
         if server and urlsplit(server).scheme not in ("http", "https"):
             raise InvalidInputError(
                 f"{server!r} is no address of a server.",
@@ -57,17 +63,6 @@ def build_for_visitors(
     spec: ModelSpec, key: str | None, progress: Callable[[str, float], None]
 ) -> Model:
     """As models are built everywhere, but what a visitor names is sought outside only."""
-    more = {"public_only": True} if spec.kind == "openai" else {}
-    return build_model(
-        spec.kind,
-        name=spec.name,
-        model=spec.model,
-        base_url=spec.base_url,
-        key=key,
-        top_logprobs=spec.top_logprobs,
-        prefill=spec.prefill,
-        structured_output=spec.structured_output,
-        languages=frozenset(spec.languages) if spec.languages else None,
-        progress=progress,
-        **more,
-    )
+    if spec.kind == "openai":
+        return build_of(spec, key, progress, public_only=True)
+    return build_of(spec, key, progress)

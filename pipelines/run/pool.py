@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
+from typing import Any
 
 from pipelines.models import build_model
 from pipelines.models.base import Model
 from pipelines.run.cache import Cache, Gate
 from pipelines.run.spec import ModelSpec
 
-__all__ = ["Loading", "ModelPool", "Slot"]
+__all__ = ["Loading", "ModelPool", "Slot", "build_of"]
 
 Build = Callable[[ModelSpec, str | None, Callable[[str, float], None]], Model]
 
@@ -48,7 +49,7 @@ class ModelPool:
     """
 
     def __init__(self, build: Build | None = None) -> None:
-        self._build = build or _build
+        self._build = build or build_of
         self._slots: dict[str, Slot] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._loading: dict[str, Loading] = {}
@@ -93,7 +94,10 @@ class ModelPool:
         return f"{spec.model_dump_json()}:{secret}"
 
 
-def _build(spec: ModelSpec, key: str | None, progress: Callable[[str, float], None]) -> Model:
+def build_of(
+    spec: ModelSpec, key: str | None, progress: Callable[[str, float], None], **more: Any
+) -> Model:
+    """The model that `spec` describes; `more` is what only its kind takes. See `build_model`."""
     return build_model(
         spec.kind,
         name=spec.name,
@@ -105,4 +109,5 @@ def _build(spec: ModelSpec, key: str | None, progress: Callable[[str, float], No
         structured_output=spec.structured_output,
         languages=frozenset(spec.languages) if spec.languages else None,
         progress=progress,
+        **more,
     )

@@ -33,6 +33,7 @@ def test_a_providers_model_with_a_key():
         (OwnModel("embedded", "m", KEY), False, "no name"),
         (OwnModel("openai", "m", KEY, "https://one.example/v1"), False, "cannot be used here"),
         (OwnModel("openai", "m", KEY, "file:///etc/passwd"), True, "no address"),
+        (OwnModel("dashscope", "m", KEY, "http://10.0.0.1/v1"), True, "OpenAI-compatible"),
     ],
 )
 def test_what_cannot_be_used_is_told(own: OwnModel, allowed: bool, told: str):
