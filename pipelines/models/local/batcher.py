@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pipelines.models.local.cache import Rows
     from pipelines.models.local.engine import Engine
 
-__all__ = ["Batcher", "fail", "settle"]
+__all__ = ["Batcher", "closed_error", "fail", "settle"]
 
 
 class Batcher:
@@ -56,7 +56,7 @@ class Batcher:
         """Queue jobs, all at once so that equal prompts are read once; futures get the results."""
         with self._changed:
             if self._closed:
-                fail(jobs, self._closed_error())
+                fail(jobs, closed_error(self._name))
                 return
             self._queue.extend(jobs)
             self._changed.notify()
@@ -76,7 +76,7 @@ class Batcher:
             return
         while (admitted := self._next()) is not None:
             self._turn(admitted)
-        fail([*self._queue, *self._active], self._closed_error())
+        fail([*self._queue, *self._active], closed_error(self._name))
         self._active, self._rows = [], None
         for engine in self._engines.values():
             engine.release()
@@ -215,12 +215,14 @@ class Batcher:
             provider=self._name,
         )
 
-    def _closed_error(self) -> VeriscopeError:
-        return ServerFailedError(
-            f"{self._name} was closed before it had answered.",
-            remedy="Ask again: the model is loaded anew.",
-            provider=self._name,
-        )
+
+def closed_error(name: str) -> VeriscopeError:
+    """What callers are told whose jobs were waiting when the model `name` was closed."""
+    return ServerFailedError(
+        f"{name} was closed before it had answered.",
+        remedy="Ask again: the model is loaded anew.",
+        provider=name,
+    )
 
 
 def settle(job: Job[Any], result: object) -> None:

@@ -19,9 +19,9 @@ from contextvars import Context, copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pipelines.errors import BusyError, ServerFailedError, VeriscopeError
+from pipelines.errors import BusyError, VeriscopeError
 from pipelines.models.base import Delta
-from pipelines.models.local.batcher import Batcher, fail, settle
+from pipelines.models.local.batcher import Batcher, closed_error, fail, settle
 from pipelines.models.local.work import Job, Order
 from pipelines.models.local.work import Sequence as Text
 
@@ -106,7 +106,7 @@ class LentBatcher:
         context = copy_context()
         with self._changed:
             if self._closed:
-                fail(jobs, self._closed_error())
+                fail(jobs, closed_error(self._name))
                 return
             self._queue.extend((context, job) for job in jobs)
             self._changed.notify()
@@ -129,7 +129,7 @@ class LentBatcher:
         while waiting := self._next():
             context, _ = waiting[0]
             self._hand_over(context, [job for _, job in waiting], burst)
-        fail((job for _, job in self._queue), self._closed_error())
+        fail((job for _, job in self._queue), closed_error(self._name))
         engine.release()
 
     def _next(self) -> list[tuple[Context, Job[Any]]]:
@@ -157,7 +157,7 @@ class LentBatcher:
         finally:
             with suppress(Exception):
                 context.run(reports.close)
-        fail(jobs, self._closed_error())
+        fail(jobs, closed_error(self._name))
 
     def _explain(self, error: Exception) -> VeriscopeError:
         """The platform's own words: it tells whose share is used up, and until when."""
@@ -165,13 +165,6 @@ class LentBatcher:
         return BusyError(
             f"{self._name} was not lent a GPU ({said}).",
             remedy="Ask again in a minute, sign in on the platform, or choose another model.",
-            provider=self._name,
-        )
-
-    def _closed_error(self) -> VeriscopeError:
-        return ServerFailedError(
-            f"{self._name} was closed before it had answered.",
-            remedy="Ask again: the model is loaded anew.",
             provider=self._name,
         )
 
