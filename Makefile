@@ -12,11 +12,11 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help run space index install test lint format verify bench samples install-dev browser postgresql clean
+.PHONY: help run space index install test lint format verify bench samples install-dev install-research browser postgresql clean
 
 help: ## Print this list
 	@echo "Targets:"
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' Makefile
 	@echo
 	@echo "Variables: PYTHON=python3.12   the Python to build .venv with (3.11 or newer)"
 	@echo "           HOST=127.0.0.1 PORT=8501   where \`make run\` serves"
@@ -33,7 +33,7 @@ space: install ## Install what is missing, then serve the public page with its A
 index: install ## Build the search indexes of the sample library
 	$(VENV_PYTHON) -m pipelines index
 
-install: ## Create .venv and install what the app needs; at once when nothing changed
+install: ## Create .venv and install what the app needs, with uv or pip; at once when nothing changed
 	@python=$$(sh scripts/find_python.sh) && "$$python" scripts/environment.py
 
 test: install-dev browser lint ## Install what is missing, then run every check of a change
@@ -55,10 +55,13 @@ bench: install-dev ## Measure the engine against its own floor; prints ratios
 	$(VENV_PYTHON) -m scripts.bench
 
 samples: install ## Record the shipped sample runs anew with the embedded model
-	$(VENV_PYTHON) -m pipelines.record
+	$(VENV_PYTHON) -m pipelines.samples.record
 
 install-dev: ## As install, with the tools that check and test
 	@python=$$(sh scripts/find_python.sh) && "$$python" scripts/environment.py --dev
+
+install-research: ## As install, with what the research commands need
+	@python=$$(sh scripts/find_python.sh) && "$$python" scripts/environment.py --research
 
 browser: install-dev ## Find or install the Chromium that browser tests drive
 	@$(VENV_PYTHON) -m scripts.ensure_browser

@@ -13,9 +13,11 @@ from app.session import owner
 from app.settings_form import read_settings
 from components.messages import Catalogue
 from pipelines.errors import VeriscopeError
-from pipelines.methods import METHODS, Method, Need
+from pipelines.methods.base import Method, Need
+from pipelines.methods.registry import METHODS
 from pipelines.methods.slm.scale import history_of
 from pipelines.models.base import Capabilities
+from pipelines.models.providers import known_capabilities
 from pipelines.run.defaults import default_models
 from pipelines.run.spec import (
     BUILT_IN,
@@ -30,7 +32,6 @@ from pipelines.run.spec import (
 )
 from pipelines.run.trace import Trace
 from pipelines.text import detect_language
-from pipelines.types import Language
 
 __all__ = [
     "EVIDENCE_MODES",
@@ -61,7 +62,7 @@ _EARLIER = 50
 
 
 def known_models() -> dict[str, ModelSpec]:
-    """The models that come with the app and those this visitor saved, by name."""
+    """The bundled models and those this visitor saved, by name."""
     saved = engine().service.store.models.list(owner())
     return {spec.name: spec for spec in (*BUILT_IN, *saved)}
 
@@ -83,12 +84,12 @@ def _chosen_name(role: str) -> str | None:
 def model_select(label: str, role: str, models: Mapping[str, ModelSpec], t: Catalogue) -> None:
     """Lets a role be given to a model; every role but "main" may stay without one."""
     if role not in JUDGES:
-        models = {name: spec for name, spec in models.items() if spec.kind != "judge"}
+        models = {name: spec for name, spec in models.items() if assumed_capabilities(spec).writes}
     place = f"model.{role}"
     if st.session_state.get(place) not in (None, *models):
         st.session_state.pop(place)
     if role != "main" and place not in st.session_state:
-        # Not by `index`: what has one cannot be emptied.
+        # Not by `index`: a control that has one cannot be emptied.
         st.session_state[place] = _chosen_name(role)
     st.selectbox(
         label,
@@ -103,17 +104,7 @@ def model_select(label: str, role: str, models: Mapping[str, ModelSpec], t: Cata
 
 def assumed_capabilities(spec: ModelSpec) -> Capabilities:
     """What a model can probably do, before it is loaded: for what is greyed out, not for a run."""
-    if spec.kind == "judge":
-        reads: tuple[Language, ...] = spec.languages or ("en",)
-        return Capabilities(languages=frozenset(reads), writes=False)
-    here = spec.kind in ("embedded", "local")
-    usual = ("en",) if spec.kind == "embedded" else ("en", "zh")
-    return Capabilities(
-        languages=frozenset(spec.languages or usual),
-        logprobs=here or spec.top_logprobs is None or spec.top_logprobs > 0,
-        top_logprobs=spec.top_logprobs,
-        scores=spec.kind == "local" and not spec.model.lower().endswith(".gguf"),
-    )
+    return known_capabilities(spec) or Capabilities()
 
 
 def unmet_need(method: Method[Any], models: Mapping[str, ModelSpec]) -> Need | None:

@@ -1,14 +1,22 @@
-"""The engine behind the screens: one a process and data folder, shared by every visitor."""
+"""The engine behind the screens, one for each data folder, and a run that a visitor watches."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
-from pipelines.engine import Engine
+from pipelines.engine.thread import Engine
+from pipelines.run.events import Event, TokenWritten
+from pipelines.run.live import Subscription
+from pipelines.run.trace import Trace
+from pipelines.run.view import RunView, fold
 
-__all__ = ["close_engines", "data_folder", "engine"]
+__all__ = ["PERIOD", "Watched", "close_engines", "data_folder", "engine"]
+
+PERIOD = 0.3
+"""Seconds between two looks at a run that goes on."""
 
 _engines: dict[Path, Engine] = {}
 _lock = Lock()
@@ -29,7 +37,29 @@ def engine() -> Engine:
 
 
 def close_engines() -> None:
-    """Stop every run and release everything; the next call to `engine` starts afresh."""
+    """Stop every run and release everything; the next call to `engine` starts a new engine."""
     with _lock:
         while _engines:
             _engines.popitem()[1].close()
+
+
+@dataclass
+class Watched:
+    """A run, its view so far, and the reader of its new events."""
+
+    run_id: str
+    subscription: Subscription
+    view: RunView = field(default_factory=RunView)
+    events: list[Event] = field(default_factory=list)
+
+    def pull(self) -> RunView:
+        """Read the events since the last call."""
+        news = self.subscription.drain()
+        self.view = fold(news, self.view)
+        self.events += [event for event in news if not isinstance(event, TokenWritten)]
+        return self.view
+
+    @property
+    def trace(self) -> Trace:
+        """What was recorded so far."""
+        return Trace(events=tuple(self.events))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.engine import engine
+from app.engine import PERIOD, Watched, engine
 from app.session import keys_for, owner
-from app.watching import PERIOD, Watched
 from pipelines.errors import VeriscopeError
 from pipelines.run.spec import RunSpec
 
@@ -18,13 +17,16 @@ _WATCHED = "_watched"
 def start(spec: RunSpec) -> None:
     """Start a run and look at it; raises what starting it raises."""
     service = engine().service
-    run_id = engine().call(service.start(spec, owner=owner(), keys=keys_for(spec)))
-    _watch(run_id)
+    open_run(engine().call(service.start(spec, owner=owner(), keys=keys_for(spec))))
 
 
 def open_run(run_id: str) -> None:
     """Look at a run, live or recorded. Raises NotFoundError if this browser has no such run."""
-    _watch(run_id)
+    subscription = engine().call(engine().service.watch(run_id, owner=owner()))
+    close()
+    watched = st.session_state[_WATCHED] = Watched(run_id, subscription)
+    watched.pull()
+    st.query_params["run"] = run_id
 
 
 def current() -> Watched | None:
@@ -61,11 +63,3 @@ def close() -> None:
     watched = st.session_state.pop(_WATCHED, None)
     if watched is not None:
         watched.subscription.close()
-
-
-def _watch(run_id: str) -> None:
-    subscription = engine().call(engine().service.watch(run_id, owner=owner()))
-    close()
-    watched = st.session_state[_WATCHED] = Watched(run_id, subscription)
-    watched.pull()
-    st.query_params["run"] = run_id

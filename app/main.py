@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, partial
 
 import streamlit as st
 
+from app.method_page import show_page
 from app.parts import take_wanted_page
-from app.screens import ask, compare, drad, ever, grounding, models, rowen, runs
+from app.screens import ask, compare, models, runs
 from app.session import default_language, language, messages
 from app.view_component import load_code
 from components.theme import ASSETS
+from pipelines.methods.registry import method_pages
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _SHEETS = ("tokens", "base", "workbench")
 _PAGES = {
     "ask": ask.show,
-    "rowen": rowen.show,
-    "drad": drad.show,
-    "ever": ever.show,
-    "grounding": grounding.show,
+    **{page: partial(show_page, page) for page in method_pages()},
     "compare": compare.show,
     "runs": runs.show,
     "models": models.show,

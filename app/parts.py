@@ -12,15 +12,16 @@ from app import live
 from app.engine import engine
 from app.session import language, messages
 from app.view_component import Action, show_html
-from components.ask_view import ask_view, run_bar
+from components.ask import ask_view, run_bar
+from components.elements import error_note
 from components.markup import shown, tag
 from components.messages import Catalogue
-from components.method_card import error_note
-from components.sections import illustration_note
+from components.page import illustration_note
 from pipelines.errors import ErrorInfo, VeriscopeError
 from pipelines.run.view import RunView
 
 __all__ = [
+    "disambiguate",
     "draw_live_run",
     "draw_run_bar",
     "go_to",
@@ -32,7 +33,6 @@ __all__ = [
     "show_error",
     "take_error",
     "take_wanted_page",
-    "told_apart",
     "whole_page",
 ]
 
@@ -104,14 +104,14 @@ def remember_error(place: str, error: VeriscopeError | None) -> None:
 
 
 def take_error(place: str) -> ErrorInfo | None:
-    """What went wrong, as long as nothing else was tried."""
+    """What went wrong, until the visitor tries something else."""
     return st.session_state.get(f"_error.{place}")
 
 
-def told_apart(words: Mapping[str, str]) -> dict[str, str]:
+def disambiguate(words: Mapping[str, str]) -> dict[str, str]:
     """Runs by their ids, in words; those that several runs share are followed by the id's start.
 
-    A select box knows its options by what they are called.
+    A select box identifies its options by their text.
     """
     count = Counter(words.values())
     return {
@@ -136,6 +136,6 @@ def whole_page() -> None:
 
 
 def redraw_if_asked() -> None:
-    """In a fragment: draw the whole page anew if a callback asked for that."""
+    """In a fragment: draw the whole page again if a callback asked for that."""
     if st.session_state.pop(_WHOLE, False):
         st.rerun()

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import streamlit as st
 
 from app.engine import engine
+from pipelines.engine.service import Service
 from pipelines.errors import VeriscopeError
 from pipelines.models.probe import ProbeReport, probe
 from pipelines.run.spec import ModelSpec
-from pipelines.service import Service
 
-__all__ = ["Check", "bare", "begin_check", "current_check", "forget_check", "with_findings"]
+__all__ = ["Check", "begin_check", "current_check", "forget_check"]
 
 _CHECK = "_check"
 
@@ -41,7 +41,7 @@ class Check:
 def begin_check(spec: ModelSpec, key: str | None) -> None:
     """Start to check `spec`, as configured without what was assumed or found before."""
     forget_check()
-    plain = bare(spec)
+    plain = spec.without_capabilities()
     future = engine().submit(_check(engine().service, plain, key))
     st.session_state[_CHECK] = Check(plain, future)
 
@@ -52,31 +52,10 @@ def current_check() -> Check | None:
 
 
 def forget_check() -> None:
-    """Stop a check that is under way, and forget what was found."""
+    """Stop a check that is under way, and delete what was found."""
     check: Check | None = st.session_state.pop(_CHECK, None)
     if check is not None:
         check.future.cancel()
-
-
-def bare(spec: ModelSpec) -> ModelSpec:
-    """`spec` without what a check finds out."""
-    return ModelSpec(kind=spec.kind, name=spec.name, model=spec.model, base_url=spec.base_url)
-
-
-def with_findings(spec: ModelSpec, report: ProbeReport) -> ModelSpec:
-    """`spec` with what was found, where its kind cannot know it by itself."""
-    found = report.capabilities
-    languages = tuple(code for code in ("en", "zh") if code in found.languages)
-    if spec.kind not in ("openai", "dashscope"):
-        return spec.model_copy(update={"languages": languages or None})
-    return spec.model_copy(
-        update={
-            "languages": languages or None,
-            "top_logprobs": found.top_logprobs if found.logprobs else 0,
-            "prefill": found.prefill,
-            "structured_output": found.structured_output,
-        }
-    )
 
 
 async def _check(service: Service, spec: ModelSpec, key: str | None) -> ProbeReport:

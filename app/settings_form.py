@@ -1,7 +1,7 @@
 """Draws the controls of a method's settings from its pydantic model, and reads them back.
 
 Labels and explanations come from the catalogue (`setting.<method>.<field>`, with `.help` and
-`.<option>`); a field nobody has worded yet shows its name and its own description.
+`.<option>`); a field without a text shows its name and its own description.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from typing import Any, Literal, get_args, get_origin
 import streamlit as st
 from pydantic.fields import FieldInfo
 
-from components.messages import Catalogue
-from components.numbers import two_digits
-from pipelines.methods import Method, Settings
+from components.messages import Catalogue, two_digits
+from pipelines.methods.base import Method, Settings
 
 __all__ = ["draw_settings", "forget_settings", "read_settings"]
 
@@ -35,13 +34,13 @@ def draw_settings(
     shows controls that cannot be moved now.
     """
     known = method.settings(start).model_dump()
-    # What an unset number stands for may depend on the other controls.
+    # The effective default of an unset number may depend on the other controls.
     present: Settings = method.settings(read_settings(method, scope=scope, start=start))
     fields = method.settings_type.model_fields
     drawn = (name for name in only or fields if _has_control(fields[name]))
     for name in drawn:
         control = _Control(method.name, name, fields[name], t, scope, disabled=disabled)
-        control.draw(known[name], present.stands_for(name))
+        control.draw(known[name], present.effective_default(name))
 
 
 def read_settings(
@@ -64,7 +63,7 @@ def read_settings(
 
 
 def forget_settings(method: Method[Any], *, scope: str) -> None:
-    """Let the controls begin anew the next time they are drawn."""
+    """Reset the controls: the next time they are drawn, they begin with the start values."""
     for name in method.settings_type.model_fields:
         place = _place(scope, method.name, name)
         for key in (place, _switch(place)):
@@ -94,7 +93,7 @@ class _Control:
         worded = f"{self._key}.help"
         self._help = t(worded) if t.has(worded) else field.description or ""
 
-    def draw(self, value: Any, stands_for: Mapping[str, float]) -> None:
+    def draw(self, value: Any, effective_default: Mapping[str, float]) -> None:
         kind = _kind(self._field)
         if get_origin(kind) is Literal:
             self._select(get_args(kind), value)
@@ -112,7 +111,7 @@ class _Control:
                 **self._common(),
             )
         elif _is_optional(self._field):
-            self._optional(value, stands_for)
+            self._optional(value, effective_default)
         else:
             self._slide(float(self._initial(value)))
 
@@ -126,9 +125,9 @@ class _Control:
             options=options, index=options.index(chosen), format_func=word, **self._common()
         )
 
-    def _optional(self, value: float | None, stands_for: Mapping[str, float]) -> None:
+    def _optional(self, value: float | None, effective_default: Mapping[str, float]) -> None:
         low, high = _bounds(self._field)
-        resting = next(iter(stands_for.values()), ((low or 0.0) + (high or 1.0)) / 4)
+        resting = next(iter(effective_default.values()), ((low or 0.0) + (high or 1.0)) / 4)
         with st.container(gap="xsmall"):
             used = st.checkbox(
                 self._label,
@@ -141,20 +140,23 @@ class _Control:
             if used:
                 start = float(self._initial(resting if value is None else value))
                 self._slide(start, label_visibility="collapsed")
-            elif stands_for:
-                st.caption(self._t("setting.stands_for", value=self._by_default(stands_for)))
+            elif effective_default:
+                words = self._by_default(effective_default)
+                st.caption(
+                    self._t.first(f"{self._key}.none", "setting.effective_default", value=words)
+                )
 
-    def _by_default(self, stands_for: Mapping[str, float]) -> str:
+    def _by_default(self, effective_default: Mapping[str, float]) -> str:
         """The number, or each with what it is the number of where several are possible."""
-        if len(stands_for) == 1:
-            return two_digits(next(iter(stands_for.values())))
+        if len(effective_default) == 1:
+            return two_digits(next(iter(effective_default.values())))
         named = (
             self._t(
-                "setting.stands_for_option",
+                "setting.effective_default_option",
                 value=two_digits(value),
                 option=self._t(f"setting.{self._method}.{option}"),
             )
-            for option, value in stands_for.items()
+            for option, value in effective_default.items()
         )
         return self._t("list.separator").join(named)
 
@@ -212,7 +214,7 @@ def _is_optional(field: FieldInfo) -> bool:
 
 
 def _bounds(field: FieldInfo) -> tuple[float | None, float | None]:
-    """The least and the largest value that the field's constraints allow."""
+    """The minimum and the maximum value that the field's constraints allow."""
     found: dict[str, float] = {}
     for constraint in field.metadata:
         for name in ("ge", "le"):

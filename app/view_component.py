@@ -1,7 +1,7 @@
 """Shows the HTML of `components/` inside a Streamlit page and keeps it up to date in place.
 
 Streamlit sends a component's script and style again with everything it shows. A run is shown
-anew three times a second, so both are sent once, by a component that shows nothing, and the
+again three times a second, so both are sent once, by a component that shows nothing, and the
 component that shows HTML waits for them.
 """
 

@@ -1,7 +1,7 @@
 """Serves the workbench: `streamlit run app/workbench.py`.
 
-Streamlit finds `app` here and serves it: the screens of `main.py` behind a cookie that tells
-browsers apart, with an engine that is closed when the server ends.
+Streamlit finds `app` here and serves it: the screens of `main.py` behind a cookie that
+identifies the browser, with an engine that is closed when the server ends.
 """
 
 import sys
@@ -18,12 +18,12 @@ if _ROOT not in sys.path:
     sys.path.insert(0, _ROOT)
 
 from app.engine import close_engines, engine  # noqa: E402
-from app.owner import OwnerCookie  # noqa: E402
+from app.session import OwnerCookie  # noqa: E402
 
 
 @asynccontextmanager
 async def _lifespan(_: App) -> AsyncIterator[None]:
-    # The first visitor need not wait for what everyone needs.
+    # Loaded now, so that the first visitor does not wait for it.
     engine().submit(engine().service.warm_up())
     try:
         yield

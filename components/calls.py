@@ -1,20 +1,24 @@
-"""The calls that a verdict or a number rests on, in words: what was asked and what came back."""
+"""The calls of a run: as bars of the timeline, and in words behind the verdicts they led to."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from components.markup import Child, Html, shown, tag
-from components.messages import Catalogue
-from components.names import named
-from components.numbers import duration, integer, probability, two_digits
-from components.timeline import CallKind
+from components.messages import Catalogue, duration, integer, named, probability, two_digits
+from components.timeline import CallBar, CallKind, turn
 from pipelines.models.base import ChoiceRequest, GenerationRequest, ScoreRequest, SimilarityRequest
 from pipelines.run.events import Judged, ModelCalled, Retrieved, Score
-from pipelines.run.view import MethodView
-from pipelines.types import Choice, Passage
+from pipelines.run.view import MethodView, RunView, StepView
+from pipelines.types import Choice, Message, Passage
 
-__all__ = ["call_list", "calls_behind", "calls_within", "kind_of"]
+__all__ = [
+    "call_bars",
+    "call_list",
+    "calls_behind",
+    "calls_within",
+    "kind_of",
+]
 
 Call = ModelCalled | Retrieved
 
@@ -38,7 +42,7 @@ def calls_within(method: MethodView, spans: Collection[str]) -> list[Call]:
     """The calls and searches of `spans` and of every span below them, as they began."""
     inside = set(spans)
     for step in method.steps:
-        # A span is announced after the one it lies in.
+        # A span is recorded after the span that contains it.
         if step.parent in inside:
             inside.add(step.span)
     found: list[Call] = [
@@ -122,11 +126,11 @@ def _search(call: Retrieved, t: Catalogue) -> list[Html]:
     parts = [_turn(t("evidence.query"), call.query, t)]
     if call.error is None:
         found = (
-            [tag("ol", (_found(passage, t) for passage in call.passages), class_="vs-found")]
+            tag("ol", (_found(passage, t) for passage in call.passages), class_="vs-found")
             if call.passages
-            else [tag("p", t("evidence.none"), class_="vs-note")]
+            else tag("p", t("evidence.none"), class_="vs-note")
         )
-        parts.append(_block(t("timeline.reply.retrieve"), found, "vs-turn-reply"))
+        parts.append(turn(t("timeline.reply.retrieve"), found, css="vs-turn-reply"))
     return parts
 
 
@@ -147,7 +151,9 @@ def _exchange(call: ModelCalled, t: Catalogue) -> list[Html]:
         parts.append(_turn(t("timeline.reply.score"), request.text, t, "vs-turn-reply"))
         return parts
     if call.choice is not None:
-        parts.append(_block(t("timeline.reply.choose"), _choice(call.choice, t), "vs-turn-reply"))
+        parts.append(
+            turn(t("timeline.reply.choose"), *_choice(call.choice, t), css="vs-turn-reply")
+        )
         return parts
     several = len(call.generations) > 1
     for number, generation in enumerate(call.generations, start=1):
@@ -181,11 +187,11 @@ def _similarities(
     request: SimilarityRequest, cosines: tuple[tuple[float, ...], ...] | None, t: Catalogue
 ) -> list[Html]:
     parts = [
-        _block(t("calls.left"), [_texts(request.left, t)]),
-        _block(t("calls.right"), [_texts(request.right, t)]),
+        turn(t("calls.left"), _texts(request.left, t)),
+        turn(t("calls.right"), _texts(request.right, t)),
     ]
     if cosines is not None:
-        parts.append(_block(t("timeline.reply.compare"), _matrix(cosines, t), "vs-turn-reply"))
+        parts.append(turn(t("timeline.reply.compare"), *_matrix(cosines, t), css="vs-turn-reply"))
     return parts
 
 
@@ -235,16 +241,7 @@ def _matrix(cosines: Sequence[Sequence[float]], t: Catalogue) -> list[Child]:
 
 
 def _turn(name: str, text: str, t: Catalogue, css: str = "") -> Html:
-    return _block(name, [_bounded(text, t)], css)
-
-
-def _block(name: str, content: Iterable[Child], css: str = "") -> Html:
-    return tag(
-        "div",
-        tag("div", name, class_="vs-label"),
-        content,
-        class_=f"vs-turn {css}".strip(),
-    )
+    return turn(name, _bounded(text, t), css=css)
 
 
 def _bounded(text: str, t: Catalogue) -> Html:
@@ -259,3 +256,93 @@ def _bounded(text: str, t: Catalogue) -> Html:
 
 def _more(title: str, content: Child) -> Html:
     return tag("details", tag("summary", title), content, class_="vs-details")
+
+
+def call_bars(view: RunView) -> list[CallBar]:
+    """Every attempt and search so far by the time it began, with what is being written now."""
+    bars = [bar for method in view.methods.values() for bar in _of_method(method, view)]
+    return sorted(bars, key=lambda bar: bar.start)
+
+
+def _of_method(method: MethodView, view: RunView) -> list[CallBar]:
+    steps = {step.span: step.name for step in method.steps}
+    bars = [_call_bar(method.name, steps.get(call.span, ""), call) for call in method.calls]
+    bars += [_search_bar(method.name, steps.get(s.span, ""), s) for s in method.searches]
+    called = {call.span for call in method.calls}
+    if not view.over:
+        bars += [
+            _writing_bar(method.name, step)
+            for step in method.steps
+            if step.outcome is None and step.text and step.span not in called
+        ]
+    return bars
+
+
+def _call_bar(method: str, step: str, call: ModelCalled) -> CallBar:
+    return CallBar(
+        method=method,
+        step=step,
+        role=call.role,
+        model=call.model,
+        start=call.started,
+        end=call.time,
+        kind=kind_of(call),
+        cached=call.cached,
+        attempt=call.attempt,
+        error=call.error.message if call.error else None,
+        prompt=_prompt(call),
+        reply=_reply(call),
+        prompt_tokens=sum(g.usage.prompt_tokens for g in call.generations) or None,
+        completion_tokens=sum(g.usage.completion_tokens for g in call.generations) or None,
+        id=str(call.seq),
+    )
+
+
+def _prompt(call: ModelCalled) -> tuple[Message, ...]:
+    match call.request:
+        case GenerationRequest(messages=messages) | ChoiceRequest(messages=messages):
+            return messages
+        case ScoreRequest(messages=messages, text=text):
+            return (*messages, Message(role="assistant", content=text))
+        case SimilarityRequest(left=left, right=right):
+            return tuple(Message(role="user", content="\n".join(side)) for side in (left, right))
+
+
+def _reply(call: ModelCalled) -> str:
+    if call.choice is not None:
+        shares = call.choice.probabilities.items()
+        return "\n".join(f"{label}: {probability:.3g}" for label, probability in shares)
+    if call.similarities is not None:
+        rows = call.similarities
+        return "\n".join("  ".join(two_digits(value) for value in row) for row in rows)
+    return "\n———\n".join(generation.text for generation in call.generations)
+
+
+def _search_bar(method: str, step: str, search: Retrieved) -> CallBar:
+    return CallBar(
+        method=method,
+        step=step,
+        role="",
+        model=search.retriever,
+        start=search.started,
+        end=search.time,
+        kind="retrieve",
+        error=search.error.message if search.error else None,
+        prompt=(Message(role="user", content=search.query),),
+        reply="\n".join(f"{passage.rank}. {passage.title}" for passage in search.passages),
+        id=str(search.seq),
+    )
+
+
+def _writing_bar(method: str, step: StepView) -> CallBar:
+    return CallBar(
+        method=method,
+        step=step.name,
+        role="main",
+        model="",
+        start=step.started,
+        end=None,
+        kind="generate",
+        reply=step.text,
+        id=step.span,
+    )

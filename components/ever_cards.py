@@ -1,29 +1,84 @@
-"""One sentence of an EVER run as a card: its looks, its concepts, what was made of it."""
+"""One sentence of an EVER run as a card: every check of it, its facts, and how it ended."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from components.calls import call_list, calls_within
 from components.diff import diff_html
+from components.elements import VERDICT_SIGNS, notice, score_line, verdict_badge
 from components.evidence import EvidenceItem, evidence
 from components.markup import Child, Html, shown, tag
 from components.messages import Catalogue
 from components.run_view import supporting
-from components.scores import score_line
-from components.sections import notice
-from components.verdict import VERDICT_SIGNS, verdict_badge
-from pipelines.methods.ever.record import Check, ConceptCheck, SentenceRecord
 from pipelines.run.events import Judged, Verdict
+from pipelines.run.findings import ConceptsListed, ConceptVerified, SentenceVerified
 from pipelines.run.view import MethodView, StepView
 from pipelines.types import Language, Passage
 
-__all__ = ["SentenceCards"]
+__all__ = ["CheckedSentence", "SentenceCards", "sentences_of"]
 
 _WORK = ("extract", "statement", "verify", "rectify", "candidates")
 """Steps named in the card of the sentence they work on; the innermost one under way is shown."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check of a sentence: its concepts as listed, and by place those that have a verdict."""
+
+    listed: ConceptsListed
+    concepts: dict[tuple[int, int], Judged] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CheckedSentence:
+    """A sentence, or an item of a short answer, so far; `end` is None until it is verified."""
+
+    index: int
+    checks: tuple[Check, ...]
+    end: Judged | None = None
+
+    @property
+    def ended(self) -> SentenceVerified | None:
+        """How it ended; None while it is being verified."""
+        detail = self.end.detail if self.end is not None else None
+        return detail if isinstance(detail, SentenceVerified) else None
+
+    @property
+    def partly(self) -> bool:
+        """Whether nothing but the limit on facts leaves it unchecked."""
+        last = self.checks[-1]
+        verdicts = {event.verdict for event in last.concepts.values()}
+        return last.listed.left_out > 0 and verdicts <= {"supported"}
+
+    @property
+    def kept_in_doubt(self) -> bool:
+        """Whether it stays in the text although not all of it is supported."""
+        nothing = self.checks[-1].listed.listed == "none"
+        return self.end is not None and self.end.verdict != "supported" and not nothing
+
+
+def sentences_of(judged: Iterable[Judged]) -> list[CheckedSentence]:
+    """The sentences in order, as far as a run has come."""
+    found: dict[int, CheckedSentence] = {}
+    for event in judged:
+        if event.sentence is None:
+            continue
+        known = found.get(event.sentence, CheckedSentence(event.sentence, ()))
+        match event.detail:
+            case ConceptsListed() as listed:
+                known = replace(known, checks=(*known.checks, Check(listed)))
+            case ConceptVerified(round=number, at=place) if number < len(known.checks):
+                # Verdicts come in the order in which they are known.
+                known.checks[number].concepts[place] = event
+            case SentenceVerified():
+                known = replace(known, end=event)
+            case _:
+                continue
+        found[event.sentence] = known
+    return [found[index] for index in sorted(found) if found[index].checks]
 
 
 @dataclass(frozen=True)
@@ -39,20 +94,23 @@ class SentenceCards:
     over: bool
     kind: Literal["sentence", "item"] = "sentence"
 
-    def card(self, record: SentenceRecord) -> Html:
-        """A sentence from its draft to how it was settled."""
-        number = record.index
-        parts: list[Child] = [self._head(record)]
-        before: Check | None = None
-        for look in record.checks:
-            parts.append(self._look(record, look, before))
-            before = look
-        parts.append(self._working(number))
-        parts.append(self._end(record))
-        return self._article(number, parts, busy=record.verdict is None)
+    def card(self, sentence: CheckedSentence) -> Html:
+        """A sentence from its draft to what it came to be."""
+        number = sentence.index
+        title = tag("h3", self.title(number), class_="vs-ever-title")
+        badge = None
+        if sentence.end is not None:
+            badge = verdict_badge(sentence.end.verdict, self.t, self._status(sentence))
+        parts: list[Child] = [tag("header", title, badge, class_="vs-ever-head")]
+        before = ""
+        for check in sentence.checks:
+            parts.append(self._check(sentence, check, before))
+            before = check.listed.text
+        parts += [self._working(number), *self._end(sentence)]
+        return self._article(number, parts, busy=sentence.end is None)
 
     def opening(self, index: int, text: str, step: StepView) -> Html:
-        """A sentence whose concepts are not known yet: being written, or just written by `step`."""
+        """A sentence whose facts are not known yet: being written, or just written by `step`."""
         title = tag("h3", self.title(index), class_="vs-ever-title")
         body = (
             tag("p", shown(text), class_="vs-answer", dir="auto", data_key="text")
@@ -60,7 +118,7 @@ class SentenceCards:
             else tag("span", class_="vs-reserved", aria_hidden="true", data_key="text")
         )
         current = self._under_way(index) or step
-        words = self.t("ever.not_reached" if self.over else f"step.{current.step}")
+        words = self.t("ever.not_reached" if self.over else f"step.{current.name}")
         note = tag("p", words, class_="vs-note vs-ever-working", data_key="working")
         return self._article(index, [title, body, note], busy=True)
 
@@ -77,90 +135,70 @@ class SentenceCards:
             data_key=f"sentence-{index}",
         )
 
-    def _head(self, record: SentenceRecord) -> Html:
-        t = self.t
-        badge = None
-        if record.verdict is not None:
-            badge = verdict_badge(record.verdict, t, self._status(record))
-        return tag(
-            "header",
-            tag("h3", self.title(record.index), class_="vs-ever-title"),
-            badge,
-            class_="vs-ever-head",
-        )
-
-    def _status(self, record: SentenceRecord) -> str:
-        """How the sentence was settled, in words."""
-        if record.dropped:
+    def _status(self, sentence: CheckedSentence) -> str:
+        """How the sentence ended, in words."""
+        last = sentence.checks[-1].listed
+        verdict = sentence.end.verdict if sentence.end is not None else "unchecked"
+        if sentence.ended is not None and sentence.ended.dropped:
             return self.t("ever.status.dropped")
-        look = record.checks[-1]
-        if look.listed == "none":
+        if last.listed == "none":
             return self.t("ever.status.nothing")
-        if look.verdict == "supported" and look.attempt != "draft":
-            return self.t(f"ever.status.{look.attempt}")
-        return self.t(f"ever.status.{look.verdict}")
+        if sentence.partly:
+            return self.t("ever.status.partly")
+        if verdict == "supported" and last.attempt != "draft":
+            return self.t(f"ever.status.{last.attempt}")
+        return self.t(f"ever.status.{verdict}")
 
-    def _look(self, record: SentenceRecord, look: Check, before: Check | None) -> Html:
-        t = self.t
-        key = f"look-{record.index}-{look.round}"
-        label = t(f"ever.look.{look.attempt}", round=self._rounds(record, look))
+    def _check(self, sentence: CheckedSentence, check: Check, before: str) -> Html:
+        t, listed = self.t, check.listed
+        key = f"look-{sentence.index}-{listed.round}"
+        # The number of this correction, or of this other answer.
+        alike = [one for one in sentence.checks if one.listed.attempt == listed.attempt]
+        label = t(f"ever.look.{listed.attempt}", round=alike.index(check) + 1)
         parts: list[Child] = [tag("h4", label, class_="vs-label")]
-        if before is not None:
-            parts.append(diff_html(before.text, look.text, self.language, t))
-        parts.append(self._text(look))
-        if look.listed != "read":
-            parts.append(tag("p", t(f"ever.listed.{look.listed}"), class_="vs-flag"))
-        if look.left_out:
-            parts.append(tag("p", t("ever.left_out", count=look.left_out), class_="vs-flag"))
-        found = {(concept.start, concept.end): concept for concept in look.concepts}
-        chips = [
-            self._concept(record.index, look, place, found.get(place)) for place in look.places
-        ]
+        if before:
+            parts.append(diff_html(before, listed.text, self.language, t))
+        parts.append(self._text(check))
+        if listed.listed != "read":
+            parts.append(tag("p", t(f"ever.listed.{listed.listed}"), class_="vs-flag"))
+        if listed.left_out:
+            parts.append(tag("p", t("ever.left_out", count=listed.left_out), class_="vs-flag"))
+        chips = [self._concept(sentence.index, check, place) for place in listed.places]
         if chips:
             parts.append(tag("ul", chips, class_="vs-ever-concepts", data_key=f"{key}-concepts"))
         return tag("div", parts, class_="vs-ever-look", data_key=key)
 
-    def _rounds(self, record: SentenceRecord, look: Check) -> int:
-        """The number of this rectification, or of this other answer."""
-        alike = [one for one in record.checks if one.attempt == look.attempt]
-        return alike.index(look) + 1
-
-    def _text(self, look: Check) -> Html:
+    def _text(self, check: Check) -> Html:
         """The text with its concepts underlined, each with its verdict's sign."""
-        verdicts: dict[tuple[int, int], Verdict] = {
-            (concept.start, concept.end): concept.verdict for concept in look.concepts
-        }
+        text = check.listed.text
         parts: list[Child] = []
         position = 0
-        for start, end in look.places:
+        for start, end in check.listed.places:
             if start < position:
                 # A concept that overlaps the one before it has its chip below all the same.
                 continue
-            parts.append(shown(look.text[position:start]))
-            verdict = verdicts.get((start, end))
-            name = "" if verdict is None else f" vs-verdict-{verdict.replace('_', '-')}"
-            sign = None
-            if verdict is not None:
-                sign = tag("span", VERDICT_SIGNS[verdict], class_="vs-sign", aria_hidden="true")
+            parts.append(shown(text[position:start]))
+            event = check.concepts.get((start, end))
+            name = f" {_class_of(event.verdict)}" if event else ""
+            sign = VERDICT_SIGNS[event.verdict] if event else ""
             parts.append(
                 tag(
                     "span",
-                    shown(look.text[start:end]),
-                    sign,
+                    shown(text[start:end]),
+                    tag("span", sign, class_="vs-sign", aria_hidden="true") if sign else None,
                     class_=f"vs-judged vs-ever-concept{name}",
                 )
             )
             position = end
-        parts.append(shown(look.text[position:]))
+        parts.append(shown(text[position:]))
         return tag("p", parts, class_="vs-answer vs-ever-text", dir="auto", data_key="text")
 
-    def _concept(
-        self, sentence: int, look: Check, place: tuple[int, int], found: ConceptCheck | None
-    ) -> Html:
+    def _concept(self, sentence: int, check: Check, place: tuple[int, int]) -> Html:
         start, end = place
-        key = f"concept-{sentence}-{look.round}-{start}"
-        name = tag("bdi", shown(look.text[start:end]), class_="vs-strong")
-        if found is None:
+        key = f"concept-{sentence}-{check.listed.round}-{start}"
+        name = tag("bdi", shown(check.listed.text[start:end]), class_="vs-strong")
+        event = check.concepts.get(place)
+        if event is None or not isinstance(event.detail, ConceptVerified):
             words = self.t("ever.not_reached" if self.over else "ever.checking")
             waiting = tag("span", words, class_="vs-note vs-ever-working")
             busy = None if self.over else "true"
@@ -169,59 +207,51 @@ class SentenceCards:
             "li",
             tag(
                 "details",
-                tag("summary", name, verdict_badge(found.verdict, self.t)),
-                self._reasons(found, key),
+                tag("summary", name, verdict_badge(event.verdict, self.t)),
+                self._reasons(event, event.detail, key),
                 class_="vs-ever-details",
                 data_key=key,
             ),
-            class_=f"vs-ever-chip vs-verdict-{found.verdict.replace('_', '-')}",
+            class_=f"vs-ever-chip {_class_of(event.verdict)}",
             data_key=f"{key}-chip",
         )
 
-    def _reasons(self, found: ConceptCheck, key: str) -> Html:
+    def _reasons(self, event: Judged, found: ConceptVerified, key: str) -> Html:
+        """What was asked about a concept, and what its verdict rests on."""
         t = self.t
-        parts: list[Child] = [
-            self._part("ever.question", shown(found.question)),
-            tag("p", t("ever.fallback"), class_="vs-note") if found.fallback else None,
-            tag("p", t("ever.reused"), class_="vs-note") if found.reused else None,
-        ]
+        parts: list[Child] = [self._part("ever.question", shown(found.question))]
+        if found.fallback:
+            parts.append(tag("p", t("ever.fallback"), class_="vs-note"))
+        if found.claim and found.claim != found.question:
+            parts.append(self._part("ever.claim", shown(found.claim)))
+        if found.reused:
+            parts.append(tag("p", t("ever.reused"), class_="vs-note"))
         if found.reason:
-            parts.append(tag("p", t(f"ever.reason.{found.reason}"), class_="vs-flag"))
-        passages = self._passages(found)
+            silent = found.by and found.reason == "unreadable"
+            words = t("ever.no_verdict") if silent else t(f"ever.reason.{found.reason}")
+            parts.append(tag("p", words, class_="vs-flag"))
+        if found.incomplete:
+            parts.append(tag("p", t("flag.search_incomplete"), class_="vs-flag"))
         if found.reasoning:
             name = "ever.reasoning" if found.evidence else "ever.recalled"
             parts.append(self._part(name, shown(found.reasoning)))
+        passages = self._passages(event, found)
         if passages:
-            items = [
-                EvidenceItem(one, marks=supporting(one.text, f"{found.question} {found.reasoning}"))
-                for one in passages
-            ]
+            near = f"{found.claim or found.question} {found.reasoning}"
+            items = [EvidenceItem(one, marks=supporting(one.text, near)) for one in passages]
             title = tag("p", t("evidence.title"), class_="vs-label")
-            parts.append(
-                tag("div", title, evidence(items, t, id=f"{key}-evidence"), class_="vs-part")
-            )
-        parts += self._numbers(found, key)
+            listed = evidence(items, t, id=f"{key}-evidence")
+            parts.append(tag("div", title, listed, class_="vs-part"))
+        parts += [score_line(score, t) for score in event.scores]
+        if self.over:
+            calls = calls_within(self.method, (event.span, found.reused))
+            parts.append(call_list(calls, t, id=f"{key}-calls"))
         return tag("div", parts, class_="vs-ever-reasons")
 
-    def _passages(self, found: ConceptCheck) -> list[Passage]:
-        searches = (s for s in self.method.searches if s.span == (found.reused or found.span))
+    def _passages(self, event: Judged, found: ConceptVerified) -> list[Passage]:
+        searches = (s for s in self.method.searches if s.span == (found.reused or event.span))
         known = {passage.id: passage for search in searches for passage in search.passages}
         return [known[one] for one in found.evidence if one in known]
-
-    def _numbers(self, found: ConceptCheck, key: str) -> list[Child]:
-        judged = self._judged(found)
-        if judged is None:
-            return []
-        parts: list[Child] = [score_line(score, self.t) for score in judged.scores]
-        if self.over:
-            calls = calls_within(self.method, (found.span, found.reused))
-            parts.append(call_list(calls, self.t, id=f"{key}-calls"))
-        return parts
-
-    def _judged(self, found: ConceptCheck) -> Judged | None:
-        return next(
-            (e for e in self.method.judged if e.span == found.span and e.what == "concept"), None
-        )
 
     def _part(self, key: str, content: Child) -> Html:
         return tag(
@@ -235,27 +265,42 @@ class SentenceCards:
         step = self._under_way(index)
         if step is None or self.over:
             return None
-        words = self.t(f"step.{step.step}")
+        words = self.t(f"step.{step.name}")
         return tag("p", words, class_="vs-note vs-ever-working", data_key="working")
 
     def _under_way(self, index: int) -> StepView | None:
         steps = (
             step
             for step in reversed(self.method.steps)
-            if step.outcome is None and step.step in _WORK and step.detail.get("sentence") == index
+            if step.outcome is None and step.name in _WORK and step.at.sentence == index
         )
         return next(steps, None)
 
-    def _end(self, record: SentenceRecord) -> Html | None:
-        """What is left of doubt when the sentence is settled."""
-        if record.verdict is None:
-            return None
+    def _end(self, sentence: CheckedSentence) -> list[Child]:
+        """What is left of doubt when the sentence has been verified."""
+        ended, end = sentence.ended, sentence.end
+        if ended is None or end is None:
+            return []
         key = ""
-        if record.dropped:
+        if ended.dropped:
             key = "ever.end.dropped"
-        elif record.verdict in ("contradicted", "not_enough"):
-            key = f"ever.end.{record.verdict}.{record.stopped}"
-            key = key if self.t.has(key) else f"ever.end.{record.verdict}"
-        elif record.verdict == "unchecked" and record.checks[-1].listed != "none":
-            key = "ever.end.unchecked"
-        return notice(self.t(key), "end") if key else None
+        elif end.verdict in ("contradicted", "not_enough"):
+            key = f"ever.end.{end.verdict}.{ended.stopped}"
+            key = key if self.t.has(key) else f"ever.end.{end.verdict}"
+        elif end.verdict == "unchecked" and sentence.checks[-1].listed.listed != "none":
+            key = "ever.end.partly" if sentence.partly else "ever.end.unchecked"
+        parts: list[Child] = [notice(self.t(key), "end")] if key else []
+        if ended.stopped == "unusable" and self.over:
+            # What could not be used is to be seen with the call that it came from.
+            tries = [s.span for s in self.method.steps if _rectifies(s, sentence.index)]
+            calls = calls_within(self.method, tries[-1:])
+            parts.append(call_list(calls, self.t, id=f"unusable-{sentence.index}"))
+        return parts
+
+
+def _rectifies(step: StepView, sentence: int) -> bool:
+    return step.name == "rectify" and step.at.sentence == sentence
+
+
+def _class_of(verdict: Verdict) -> str:
+    return f"vs-verdict-{verdict.replace('_', '-')}"

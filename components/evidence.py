@@ -6,9 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from components.markup import Child, Html, join, safe_url, shown, tag
-from components.messages import Catalogue
-from components.names import named
-from components.numbers import two_digits
+from components.messages import Catalogue, named, two_digits
 from pipelines.types import Passage
 
 __all__ = ["EvidenceItem", "evidence", "passage_card"]

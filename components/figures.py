@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp
 from typing import Any
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from components.elements import VERDICT_SIGNS, distinct
 from components.heatmap import EntityMark
 from components.markup import visible
-from components.messages import Catalogue
-from components.names import named
-from components.numbers import nats, probability
+from components.messages import Catalogue, named, nats, probability
 from components.theme import Theme, plotly_template, tokens
-from components.verdict import VERDICT_SIGNS, distinct
 from pipelines.run.events import Verdict
 from pipelines.types import Token
 
-__all__ = ["alternatives_figure", "entities_figure", "profile_figure"]
+__all__ = ["entities_figure", "profile_figure"]
 
 _SYMBOLS: dict[Verdict, str] = {
     "supported": "circle",
@@ -40,64 +37,6 @@ _COLOURS: dict[Verdict, str] = {
     "confident": "ink-2",
     "unchecked": "unchecked",
 }
-
-
-def alternatives_figure(token: Token, t: Catalogue, theme: Theme = "light") -> go.Figure:
-    """What the model could have written in the token's place, as bars, most probable on top.
-
-    The probability on tokens that were not reported is a bar of its own, in outline.
-    """
-    colour = tokens(theme)
-    rows = [
-        (a.text, exp(a.logprob), a.text == token.text)
-        for a in sorted(token.alternatives, key=lambda a: -a.logprob)
-    ]
-    if token.probability is not None and not any(written for *_, written in rows):
-        rows.append((token.text, token.probability, True))
-    labels = [f"“{_quoted(text)}”" for text, *_ in rows]
-    # Bars are placed by number: two alternatives may look the same once written out.
-    places = list(range(len(rows)))
-    figure = go.Figure(
-        go.Bar(
-            x=[p for _, p, _ in rows],
-            y=places,
-            orientation="h",
-            marker={
-                "color": [colour["heat-line" if w else "heat-4"] for *_, w in rows],
-            },
-            text=[
-                f"{probability(p)} ◂ {t('figure.written')}" if w else probability(p)
-                for _, p, w in rows
-            ],
-            textposition="outside",
-            cliponaxis=False,
-            hoverinfo="skip",
-            showlegend=False,
-        )
-    )
-    if token.tail_mass > 0:
-        labels.append(t("figure.tail"))
-        places.append(len(rows))
-        figure.add_bar(
-            x=[token.tail_mass],
-            y=[len(rows)],
-            orientation="h",
-            marker={
-                "color": "rgba(0,0,0,0)",
-                "line": {"color": colour["line-strong"], "width": 1},
-            },
-            text=[probability(token.tail_mass)],
-            textposition="outside",
-            cliponaxis=False,
-            hoverinfo="skip",
-            showlegend=False,
-        )
-    figure.update_layout(template=plotly_template(theme), height=48 + 26 * len(places), bargap=0.3)
-    figure.update_xaxes(range=[0, 1.15], tickvals=[0, 0.25, 0.5, 0.75, 1], title_text=None)
-    figure.update_yaxes(
-        tickvals=places, ticktext=labels, autorange="reversed", showgrid=False, ticks=""
-    )
-    return figure
 
 
 def profile_figure(
@@ -168,7 +107,7 @@ def entities_figure(
         figure.add_scatter(
             x=[mark.probability for mark in group],
             y=[mark.entropy for mark in group],
-            # Names of the sure ones would cover each other: they crowd where P is near 1.
+            # Names of confident entities would cover each other: many have P near 1.
             mode="markers" if verdict in _SURE else "markers+text",
             name=f"{VERDICT_SIGNS[verdict]} {t(f'verdict.{verdict}')}",
             text=[_quoted(text[mark.start : mark.end]) for mark in group],
@@ -198,8 +137,10 @@ def entities_figure(
     if theta_2 is not None:
         _threshold_line(figure, theta_2, f"θ₂ = {theta_2:g}", colour)
     highest = max([0.5, theta_2 or 0.0, *(m.entropy or 0.0 for m in placed)])
+    # A sum of probabilities may be larger than 1.
+    widest = max([1.0, *(m.probability or 0.0 for m in placed)])
     figure.update_layout(template=plotly_template(theme), height=360)
-    figure.update_xaxes(title_text=t("figure.entity_probability"), range=[-0.03, 1.06])
+    figure.update_xaxes(title_text=t("figure.entity_probability"), range=[-0.03, 1.06 * widest])
     figure.update_yaxes(title_text=t("figure.entity_entropy"), range=[-0.05, highest * 1.18])
     return figure
 

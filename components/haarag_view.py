@@ -1,324 +1,539 @@
-"""HAARAG's page of a run: how good the retrieval was, and how well each answer aligns with it."""
+"""HAARAG's part of the Grounding page: how good the retrieval was, and how well answers align."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from components.calls import call_list, calls_behind
 from components.diff import diff_html
-from components.evidence import EvidenceItem, evidence
-from components.haarag_rounds import rounds_view
-from components.judge_quality import judge_quality
-from components.markup import Child, Html, shown, tag, visible
-from components.messages import Catalogue
-from components.method_card import error_note
-from components.scores import gauge, score_line, score_value
-from components.sections import notice, section
-from components.verdict import verdict_badge
-from pipelines.calibration import calibration
-from pipelines.methods.haarag.path import DraftReading, HaaragDecision, walk
-from pipelines.methods.haarag.record import Record
-from pipelines.methods.haarag.rules import (
-    alignment_score,
-    sentence_scores,
-    sentence_verdict,
-    verdict_of,
+from components.elements import (
+    divergence,
+    error_note,
+    gauge,
+    notice,
+    score_line,
+    score_value,
+    verdict_badge,
 )
-from pipelines.methods.haarag.scores import SentenceAlignment
-from pipelines.methods.haarag.settings import HaaragSettings
-from pipelines.run.events import Judged, Score, Verdict
+from components.evidence import EvidenceItem, evidence
+from components.markup import Child, Html, shown, tag, visible
+from components.messages import Catalogue, named, two_digits
+from components.models import judge_quality
+from components.page import section
+from pipelines.calibration import calibration
+from pipelines.run.events import Judged, Retrieved, Score
+from pipelines.run.findings import (
+    AlignmentRated,
+    ChunkRated,
+    LoopEnded,
+    RetrievalRated,
+    SearchRound,
+    SentenceAligned,
+)
 from pipelines.run.view import MethodView, RunView, StepView
-from pipelines.types import Language
+from pipelines.types import Language, Passage
 
 __all__ = ["haarag_view"]
 
+_EXCERPT = 120
+_DROPPED = 3
+_CHUNK_COLUMNS = ("chunk", "similarity", "query", "outcome")
+_CLAIMS_NOTHING = ("insufficient", "empty")
 
-def haarag_view(
-    view: RunView, decision: HaaragDecision | None, settings: HaaragSettings, t: Catalogue
-) -> str:
-    """The whole page; without a `decision` the recorded part of the run is decided as it ran."""
+
+def haarag_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) -> str:
+    """HAARAG's rounds of searching, its answers and its outcome, as far as the run has come.
+
+    `diverges_at` is the draft from which on only a new run can tell, None where all is recorded.
+    """
     method = view.methods.get("haarag") or MethodView(name="haarag", span="", started=0.0)
-    language: Language = view.header.language if view.header else "en"
-    if decision is None:
-        decision = walk(Record.of_view(method), settings, settings, language)
+    page = _Page(view, method, t, diverges_at)
     return tag(
         "div",
-        _origin(decision, settings, language, t),
-        _fault(view, method, t),
-        section("retrieval", t("haarag.retrieval"), rounds_view(view, method, decision, t)),
-        section("alignment", t("haarag.alignment"), *_drafts(view, method, decision, language, t)),
-        section("outcome", t("haarag.outcome"), *_outcome(view, method, decision, language, t)),
+        page.origin(),
+        page.fault(),
+        section("retrieval", t("haarag.retrieval"), page.rounds()),
+        section("alignment", t("haarag.alignment"), *page.drafts()),
+        section("outcome", t("haarag.outcome"), page.outcome()),
         class_="vs-run vs-grounding",
         data_key="haarag",
     )
 
 
-def _origin(
-    decision: HaaragDecision, settings: HaaragSettings, language: Language, t: Catalogue
-) -> Html | None:
-    """Whose cosines these are, and where the thresholds come from."""
-    embedder = decision.embedder
-    if embedder is None:
+class _Page:
+    """One drawing of the page, from what is recorded so far."""
+
+    def __init__(
+        self, view: RunView, method: MethodView, t: Catalogue, diverges_at: int | None
+    ) -> None:
+        self.method = method
+        self.t = t
+        self.diverges_at = diverges_at
+        self.language: Language = view.header.language if view.header else "en"
+        self.status = view.status
+        self.reason = view.reason
+        self.going_on = not view.over
+        self.passages: dict[str, Passage] = {}
+        for search in method.searches:
+            for passage in search.passages:
+                self.passages.setdefault(passage.id, passage)
+
+    def judged(self, what: str) -> list[Judged]:
+        return [event for event in self.method.judged if event.what == what]
+
+    def alignment(self, draft: int) -> Judged | None:
+        """The verdict on a draft's alignment; None while it is being compared."""
+        return next((event for event in self.judged("alignment") if event.draft == draft), None)
+
+    # --- Where the numbers come from ---
+
+    def origin(self) -> Html | None:
+        """Whose cosines these are, and where the thresholds come from."""
+        embedder, t = self.method.embedder, self.t
+        if embedder is None:
+            return None
+        notes: list[Child] = [tag("li", t("haarag.embedder", name=visible(embedder)))]
+        if embedder == "words":
+            notes.append(tag("li", t("haarag.embedder.words")))
+        known = calibration("haarag").get(embedder, {}).get(self.language, {})
+        used = {
+            "tau_r": self._threshold("retrieval"),
+            "tau_a": self._threshold("alignment"),
+        }
+        for name, threshold in used.items():
+            measured = known.get(name)
+            value = threshold if threshold is not None else measured and measured["value"]
+            if self.method.settings.get(name) is not None:
+                own = self.method.settings[name]
+                key, values = f"haarag.{name}.own", {"value": two_digits(own)}
+            elif value is None:
+                key, values = f"haarag.{name}.unknown", {}
+            elif measured is None or measured["value"] != value:
+                key, values = f"haarag.{name}.recorded", {"value": two_digits(value)}
+            else:
+                reported = measured["report"]["reported"]
+                key = f"haarag.{name}.calibrated"
+                values = {
+                    "value": two_digits(value),
+                    "count": reported["questions"],
+                    "auroc": two_digits(reported["auroc"]),
+                }
+            notes.append(tag("li", t(key, **values)))
+        return tag("ul", notes, class_="vs-source-notes", data_key="origin")
+
+    def _threshold(self, what: str) -> float | None:
+        scores = (event.scores[0] for event in self.judged(what) if event.scores)
+        return next((score.threshold for score in scores if score.threshold is not None), None)
+
+    def fault(self) -> Html | None:
+        if self.method.error is not None:
+            return error_note(self.method.error, self.t, retry="haarag")
+        if self.status == "cancelled":
+            return notice(self.t(f"run.cancelled.{self.reason or 'stopped'}"), "cancelled")
         return None
-    notes: list[Child] = [tag("li", t("haarag.embedder", name=visible(embedder)))]
-    if embedder == "words":
-        notes.append(tag("li", t("haarag.embedder.words")))
-    known = calibration("haarag").get(embedder, {}).get(language, {})
-    for name, own in (("tau_r", settings.tau_r), ("tau_a", settings.tau_a)):
-        if own is not None:
-            key, values = f"haarag.{name}.own", {"value": f"{own:.2f}"}
-        elif name in known:
-            reported = known[name]["report"]["reported"]
-            key = f"haarag.{name}.calibrated"
-            values = {
-                "value": f"{known[name]['value']:.2f}",
-                "count": reported["questions"],
-                "auroc": f"{reported['auroc']:.2f}",
-            }
-        else:
-            key, values = f"haarag.{name}.unknown", {}
-        notes.append(tag("li", t(key, **values)))
-    return tag("ul", notes, class_="vs-source-notes", data_key="origin")
 
+    # --- Rounds of searching ---
 
-def _fault(view: RunView, method: MethodView, t: Catalogue) -> Html | None:
-    if method.error is not None:
-        return error_note(method.error, t, retry="haarag")
-    if view.status == "cancelled":
-        return notice(t(f"run.cancelled.{view.reason or 'stopped'}"), "cancelled")
-    return None
+    def rounds(self) -> Html:
+        """Every round as a card, in the order they were made; the one under way pulses."""
+        steps = [step for step in self.method.steps if step.name in ("retrieve", "refine")]
+        cards = [self._round(step, number) for number, step in enumerate(steps)]
+        if not cards:
+            words = tag("p", self.t("haarag.no_search"), class_="vs-note")
+            empty = _reserved() if self.going_on else words
+            cards.append(tag("div", empty, class_="vs-card vs-padded", data_key="round-0"))
+        return tag("div", cards, class_="vs-stack", data_key="rounds")
 
+    def _round(self, step: StepView, number: int) -> Html:
+        searches = [search for search in self.method.searches if search.span == step.span]
+        judged = next((e for e in self.judged("retrieval") if e.span == step.span), None)
+        rated = judged.detail if judged and isinstance(judged.detail, RetrievalRated) else None
+        queries = rated.queries if rated else tuple(search.query for search in searches)
+        busy = rated is None and step.outcome is None and self.going_on
+        parts: list[Child] = [
+            tag("h3", self._round_title(step, number), class_="vs-step-title"),
+            self._queries(queries, rated.forms if rated else None),
+            *(self._failure(search) for search in searches if search.error is not None),
+        ]
+        if judged is not None and rated is not None:
+            parts += self._rated(judged, rated, number)
+        elif busy:
+            parts.append(_reserved())
+        return tag(
+            "article",
+            parts,
+            class_="vs-card vs-padded vs-step",
+            aria_busy="true" if busy else None,
+            data_key=f"round-{number}",
+        )
 
-def _drafts(
-    view: RunView,
-    method: MethodView,
-    decision: HaaragDecision,
-    language: Language,
-    t: Catalogue,
-) -> list[Child]:
-    parts: list[Child] = []
-    if len(decision.drafts) > 1:
-        parts.append(_course(decision, t))
-    parts += [
-        _draft(view, method, decision, number, language, t) for number in range(len(method.drafts))
-    ]
-    writing = next(
-        (s for s in method.steps if s.step == "draft" and s.outcome is None and not view.over), None
-    )
-    if writing is not None and writing.detail.get("draft") == len(method.drafts):
-        parts.append(_being_written(writing, len(method.drafts), t))
-    if not parts:
-        empty = [tag("p", t("ask.no_answer"), class_="vs-note")] if view.over else [_reserved()]
-        parts.append(tag("div", empty, class_="vs-card vs-padded", data_key="draft-0"))
-    return parts
+    def _round_title(self, step: StepView, number: int) -> str:
+        depth = step.detail.depth if isinstance(step.detail, SearchRound) else 0
+        if step.name == "refine":
+            iteration = (step.at.draft or 0) + 1
+            return self.t("haarag.round.refine", number=iteration, depth=depth)
+        return self.t("haarag.round.widen" if number else "haarag.round.first", depth=depth)
 
-
-def _course(decision: HaaragDecision, t: Catalogue) -> Html:
-    """C_a from iteration to iteration."""
-    rows = []
-    for number, draft in enumerate(decision.drafts):
-        score = alignment_score(draft.alignment, decision.thresholds.tau_a)
-        rows.append(
+    def _queries(self, queries: Sequence[str], forms: int | None) -> Html | None:
+        """What was searched for; parts of an answer are marked as such."""
+        if not queries:
+            return None
+        items = (
             tag(
                 "li",
-                tag("span", t("haarag.iteration", number=number + 1), class_="vs-strong"),
-                gauge(score, t),
-                tag("span", score_value(score), class_="vs-num"),
-                verdict_badge(verdict_of(draft.status), t),
-                class_=None if draft.used else "vs-unused",
-                data_key=f"course-{number}",
+                tag("bdi", shown(query)),
+                tag("span", self.t("haarag.query.part"), class_="vs-chip")
+                if forms is not None and number >= forms
+                else None,
+                class_="vs-query",
+                data_key=f"query-{number}",
             )
+            for number, query in enumerate(queries)
         )
-    return tag("ol", rows, class_="vs-course", aria_label=t("haarag.course"), data_key="course")
+        return tag(
+            "div",
+            tag("h4", self.t("haarag.queries"), class_="vs-label"),
+            tag("ol", items, class_="vs-queries"),
+            class_="vs-part",
+            data_key="queries",
+        )
 
+    def _failure(self, search: Retrieved) -> Html:
+        message = search.error.message if search.error else ""
+        words = tag("span", self.t("haarag.search_failed"), " ", shown(search.query))
+        return tag("p", words, tag("span", " ", shown(message), class_="vs-note"), class_="vs-flag")
 
-def _draft(
-    view: RunView,
-    method: MethodView,
-    decision: HaaragDecision,
-    number: int,
-    language: Language,
-    t: Catalogue,
-) -> Html:
-    revised = method.drafts[number]
-    reading = decision.drafts[number] if number < len(decision.drafts) else None
-    title = t("haarag.iteration", number=number + 1)
-    parts: list[Child] = [tag("h3", title, class_="vs-step-title")]
-    if number and number in decision.path:
-        parts.append(diff_html(revised.before, revised.after, language, t))
-    else:
-        parts.append(tag("p", shown(revised.after), class_="vs-answer", dir="auto"))
-    busy = reading is None and not view.over
-    if reading is not None:
-        parts += _checked(method, decision, reading, number, t)
-    elif busy and method.answer is None:
-        parts += [tag("p", t("haarag.checking"), class_="vs-note"), _reserved()]
-    return tag(
-        "article",
-        parts,
-        class_="vs-card vs-padded vs-step"
-        + (" vs-unused" if reading is not None and not reading.used else ""),
-        aria_busy="true" if busy and method.answer is None else None,
-        data_key=f"draft-{number}",
-    )
+    def _rated(self, judged: Judged, rated: RetrievalRated, number: int) -> list[Child]:
+        if not rated.chunks:
+            return [tag("p", self.t("haarag.no_chunks"), class_="vs-empty")]
+        confidence, *others = judged.scores
+        behind = call_list(calls_behind(self.method, judged), self.t, id=f"c-r-{number}")
+        facts = (
+            tag(
+                "div",
+                tag("dt", named("score", score.name, self.t)),
+                tag(
+                    "dd",
+                    tag("span", score_value(score), class_="vs-num"),
+                    tag("span", self.t(f"formula.{score.formula}"), class_="vs-fact-note"),
+                ),
+            )
+            for score in others
+        )
+        return [
+            score_line(confidence, self.t, behind=behind),
+            tag("dl", facts, class_="vs-facts"),
+            *self._chunks(rated, confidence.threshold, number),
+        ]
 
+    def _chunks(self, rated: RetrievalRated, tau_r: float | None, number: int) -> list[Html]:
+        """What was kept and the first few that were not; the rest has to be asked for."""
+        kept = [at for at, chunk in enumerate(rated.chunks) if chunk.outcome == "kept"]
+        first = max(kept, default=0) + 1 + _DROPPED
+        caption = self.t("haarag.chunks", kept=len(kept), count=len(rated.chunks))
+        tables = [self._table(rated.chunks[:first], rated, tau_r, caption, f"chunks-{number}")]
+        if rest := rated.chunks[first:]:
+            more = self.t("haarag.chunks.more", count=len(rest))
+            tables.append(
+                tag(
+                    "details",
+                    tag("summary", more),
+                    self._table(rest, rated, tau_r, more, f"more-{number}"),
+                    class_="vs-details",
+                    data_key=f"more-chunks-{number}",
+                )
+            )
+        return tables
 
-def _checked(
-    method: MethodView,
-    decision: HaaragDecision,
-    reading: DraftReading,
-    number: int,
-    t: Catalogue,
-) -> list[Child]:
-    tau_a = decision.thresholds.tau_a
-    parts: list[Child] = []
-    if not reading.used:
-        parts.append(tag("p", t("haarag.draft.unused"), class_="vs-note"))
-    if reading.status == "insufficient":
-        parts.append(tag("p", t("flag.insufficient_context"), class_="vs-flag"))
-    score = alignment_score(reading.alignment, tau_a)
-    judged = next((j for j in method.judged if j.what == "alignment" and j.draft == number), None)
-    parts.append(score_line(score, t, behind=_behind(method, judged, score, f"c-a-{number}", t)))
-    sentences = reading.alignment.sentences
-    if not sentences or reading.status == "insufficient":
+    def _table(
+        self,
+        chunks: Sequence[ChunkRated],
+        rated: RetrievalRated,
+        tau_r: float | None,
+        caption: str,
+        key: str,
+    ) -> Html:
+        names = [self.t(f"haarag.column.{name}") for name in _CHUNK_COLUMNS]
+        rows = (
+            _row(
+                self._chunk(chunk, rated, tau_r), names, f"vs-chunk-{chunk.outcome}", f"{key}-{at}"
+            )
+            for at, chunk in enumerate(chunks)
+        )
+        title = tag("caption", caption, class_="vs-chunks-caption")
+        return _table(title, names, rows, "vs-chunks", key)
+
+    def _chunk(self, chunk: ChunkRated, rated: RetrievalRated, tau_r: float | None) -> list[Child]:
+        passage = self.passages.get(chunk.id)
+        text = passage.text if passage else ""
+        excerpt = text[:_EXCERPT] + ("…" if len(text) > _EXCERPT else "")
+        # The bar has tau_r on it for comparison; it is the mean that has to reach it.
+        score = Score(name="chunk_similarity", value=chunk.similarity, threshold=tau_r)
+        label = self.t(f"haarag.outcome.{chunk.outcome}", like=self._title(chunk.like))
+        return [
+            tag(
+                "span",
+                tag("bdi", shown(self._title(chunk.id)), class_="vs-strong"),
+                tag("span", shown(excerpt), class_="vs-note", dir="auto"),
+                class_="vs-chunk-name",
+            ),
+            tag(
+                "span",
+                gauge(score, self.t),
+                tag("span", two_digits(chunk.similarity), class_="vs-num"),
+                class_="vs-measured",
+            ),
+            tag("bdi", shown(rated.queries[chunk.query]), class_="vs-note"),
+            verdict_badge("supported" if chunk.outcome == "kept" else "unchecked", self.t, label),
+        ]
+
+    def _title(self, id: str) -> str:
+        passage = self.passages.get(id)
+        return passage.title if passage is not None and passage.title else id
+
+    # --- Answers ---
+
+    def drafts(self) -> list[Child]:
+        drafts, method = self.method.drafts, self.method
+        parts: list[Child] = [self._course()] if len(drafts) > 1 else []
+        parts += [self._draft(number) for number in range(len(drafts))]
+        writing = next((s for s in method.steps if s.name == "draft" and s.outcome is None), None)
+        if writing is not None and self.going_on and writing.at.draft == len(drafts):
+            parts.append(self._being_written(writing, len(drafts)))
+        if not parts:
+            words = tag("p", self.t("ask.no_answer"), class_="vs-note")
+            empty = _reserved() if self.going_on else words
+            parts.append(tag("div", empty, class_="vs-card vs-padded", data_key="draft-0"))
         return parts
-    parts.append(tag("h4", t("haarag.sentences"), class_="vs-label"))
-    columns = ["sentence", "evidence", "cosine", "verdict"]
-    entailed = any(sentence.entailed is not None for sentence in sentences)
-    columns[3:3] = ["entailment"] if entailed else []
-    names = [t(f"haarag.column.{name}") for name in columns]
+
+    def _course(self) -> Html:
+        """C_a from answer to answer."""
+        rows = (
+            tag(
+                "li",
+                tag("span", self.t("haarag.iteration", number=event.draft + 1), class_="vs-strong"),
+                gauge(event.scores[0], self.t),
+                tag("span", score_value(event.scores[0]), class_="vs-num"),
+                verdict_badge(event.verdict, self.t),
+                data_key=f"course-{event.draft}",
+            )
+            for event in self.judged("alignment")
+        )
+        label = self.t("haarag.course")
+        return tag("ol", rows, class_="vs-course", aria_label=label, data_key="course")
+
+    def _draft(self, number: int) -> Html:
+        draft, judged = self.method.drafts[number], self.alignment(number)
+        parts: list[Child] = [
+            tag("h3", self.t("haarag.iteration", number=number + 1), class_="vs-step-title")
+        ]
+        if number:
+            parts.append(diff_html(draft.before, draft.after, self.language, self.t))
+        else:
+            parts.append(tag("p", shown(draft.after), class_="vs-answer", dir="auto"))
+        busy = judged is None and self.going_on and self.method.answer is None
+        if judged is not None:
+            parts += self._checked(judged, number)
+        elif busy:
+            parts += [tag("p", self.t("haarag.checking"), class_="vs-note"), _reserved()]
+        return tag(
+            "article",
+            parts,
+            class_="vs-card vs-padded vs-step",
+            aria_busy="true" if busy else None,
+            data_key=f"draft-{number}",
+        )
+
+    def _checked(self, judged: Judged, number: int) -> list[Child]:
+        rated = judged.detail if isinstance(judged.detail, AlignmentRated) else None
+        if rated is not None and rated.status in _CLAIMS_NOTHING:
+            flag = "insufficient_context" if rated.status == "insufficient" else "empty"
+            return [tag("p", self.t(f"flag.{flag}"), class_="vs-flag"), *self._given(number, [])]
+        behind = call_list(calls_behind(self.method, judged), self.t, id=f"c-a-{number}")
+        parts: list[Child] = [score_line(judged.scores[0], self.t, behind=behind)]
+        if rated is not None and rated.low_retrieval:
+            parts.append(tag("p", self.t("haarag.low_retrieval"), class_="vs-flag"))
+        sentences = [event for event in self.judged("sentence") if event.draft == number]
+        if sentences:
+            parts += self._sentences(sentences, number)
+        return parts + self._given(number, sentences)
+
+    def _sentences(self, sentences: Sequence[Judged], number: int) -> list[Child]:
+        entailed = any(_score(event, "entailment") is not None for event in sentences)
+        columns = ["sentence", "evidence", "cosine", "verdict"]
+        columns += ["entailment"] if entailed else []
+        names = [self.t(f"haarag.column.{name}") for name in columns]
+        rows = (
+            _row(
+                self._sentence(event, judges=entailed),
+                names,
+                f"vs-row-{event.verdict.replace('_', '-')}",
+                f"sentence-{number}-{event.sentence}",
+            )
+            for event in sentences
+        )
+        title = self.t("haarag.sentences")
+        caption = tag("caption", title, class_="vs-sr")
+        parts: list[Child] = [
+            tag("h4", title, class_="vs-label"),
+            _table(caption, names, rows, "vs-aligned", f"sentences-{number}"),
+            tag("p", self.t("haarag.sentences.note"), class_="vs-note"),
+        ]
+        if entailed:
+            judges = self._judges()
+            by = self.t("haarag.by", names=self.t("list.separator").join(judges))
+            decides = bool(self.method.settings.get("entailment_decides", True))
+            does = self.t("haarag.judges.decide" if decides else "haarag.judges.shown")
+            parts += [
+                self._disagreement(sentences),
+                tag("p", by, class_="vs-note"),
+                tag("p", does, class_="vs-note"),
+            ]
+            parts += [judge_quality(name, self.t) for name in judges]
+        return parts
+
+    def _disagreement(self, sentences: Sequence[Judged]) -> Html | None:
+        """How many sentences align although the judges do not find them supported."""
+        opinions = [_score(e, "entailment") for e in sentences if e.verdict == "supported"]
+        count = sum(score is not None and score.flagged for score in opinions)
+        if not count:
+            return None
+        return tag("p", self.t("haarag.judges.disagree", count=count), class_="vs-flag")
+
+    def _judges(self) -> list[str]:
+        """The models that were asked about sentences."""
+        asking = {step.span for step in self.method.steps if step.name == "entail"}
+        return list(dict.fromkeys(call.model for call in self.method.calls if call.span in asking))
+
+    def _sentence(self, event: Judged, *, judges: bool) -> list[Child]:
+        found = event.detail if isinstance(event.detail, SentenceAligned) else None
+        nearest, evidence_score = event.scores[0], _score(event, "sentence_evidence")
+        name, css = ("mark", "vs-mark") if _has_evidence(event) else ("span", "vs-answer")
+        where = (found.evidence_chunk or found.chunk) if found else ""
+        cells: list[Child] = [
+            tag("span", shown(event.text), class_="vs-answer", dir="auto"),
+            tag(
+                "span",
+                tag("bdi", shown(self._title(where)), class_="vs-chip") if where else None,
+                tag(name, shown(found.evidence), class_=css, dir="auto")
+                if found and found.evidence
+                else None,
+                tag("span", score_value(evidence_score), class_="vs-note vs-num")
+                if evidence_score
+                else None,
+                class_="vs-evidence-cell",
+            ),
+            self._measured(nearest),
+            verdict_badge(event.verdict, self.t),
+        ]
+        if judges:
+            entailment = _score(event, "entailment")
+            cells.append(self._measured(entailment) if entailment else "–")
+        return cells
+
+    def _measured(self, score: Score) -> Html:
+        value = tag("span", score_value(score), class_="vs-num")
+        return tag("span", gauge(score, self.t), value, class_="vs-measured")
+
+    def _given(self, number: int, sentences: Sequence[Judged]) -> list[Child]:
+        """The chunks the draft was written from, with the sentences that support it marked."""
+        draft = self.method.drafts[number]
+        before = [event for event in self.judged("retrieval") if event.seq < draft.seq]
+        rated = before[-1].detail if before else None
+        if not isinstance(rated, RetrievalRated):
+            return []
+        marks: dict[str, list[tuple[int, int]]] = {}
+        for event in sentences:
+            if isinstance(event.detail, SentenceAligned) and _has_evidence(event):
+                place = (event.detail.start, event.detail.end)
+                marks.setdefault(event.detail.evidence_chunk, []).append(place)
+        kept = [chunk.id for chunk in rated.chunks if chunk.outcome == "kept"]
+        items = [
+            EvidenceItem(self.passages[id], marks=tuple(marks.get(id, ())))
+            for id in kept
+            if id in self.passages
+        ]
+        title = tag("h4", self.t("haarag.context"), class_="vs-label")
+        return [title, evidence(items, self.t, id=f"context-{number}")]
+
+    def _being_written(self, step: StepView, number: int) -> Html:
+        text = tag("p", shown(step.text), class_="vs-answer", dir="auto") if step.text else None
+        return tag(
+            "article",
+            tag("h3", self.t("haarag.iteration", number=number + 1), class_="vs-step-title"),
+            text or _reserved(),
+            class_="vs-card vs-padded vs-step",
+            aria_busy="true",
+            data_key=f"draft-{number}",
+        )
+
+    # --- Outcome ---
+
+    def outcome(self) -> Html:
+        t, answer, drafts = self.t, self.method.answer, self.method.drafts
+        parts: list[Child] = []
+        if self.diverges_at is not None:
+            parts.append(divergence(self.diverges_at, t))
+        elif answer is None:
+            words = tag("p", t("ask.no_answer"), class_="vs-note")
+            parts.append(_reserved() if self.going_on else words)
+        else:
+            parts += self._stopped()
+            if answer.text != answer.original:
+                parts.append(diff_html(answer.original, answer.text, self.language, t, form="side"))
+            elif len(drafts) > 1:
+                parts.append(tag("p", shown(answer.text), class_="vs-answer", dir="auto"))
+            flags = (tag("li", t(f"flag.{flag}"), class_="vs-flag") for flag in answer.flags)
+            parts.append(tag("ul", flags, class_="vs-flags") if answer.flags else None)
+        parts.append(tag("p", t("haarag.limits"), class_="vs-note"))
+        return tag("div", parts, class_="vs-card vs-padded vs-stack", data_key="outcome")
+
+    def _stopped(self) -> list[Child]:
+        """Why no further answer was written, and which one is the answer."""
+        end = next((s for s in self.method.steps if isinstance(s.detail, LoopEnded)), None)
+        if end is None or not isinstance(end.detail, LoopEnded):
+            return []
+        words = self.t(f"haarag.stopped.{end.detail.stopped}")
+        parts: list[Child] = [tag("p", words, class_="vs-strong")]
+        number = end.at.draft or 0
+        if number + 1 < len(self.method.drafts):
+            abstains = self.method.answer is not None and self.method.answer.abstained
+            key = "haarag.abstains" if abstains else "haarag.best_aligned"
+            parts.append(tag("p", self.t(key, number=number + 1), class_="vs-note"))
+        return parts
+
+
+def _table(caption: Html, names: Sequence[str], rows: Iterable[Html], css: str, key: str) -> Html:
     head = (tag("th", name, scope="col", role="columnheader") for name in names)
-    rows = (
-        _sentence(sentence, tau_a, names, f"sentence-{number}-{place}", t)
-        for place, sentence in enumerate(sentences)
-    )
-    table = tag(
+    return tag(
         "table",
-        tag("caption", t("haarag.sentences"), class_="vs-sr"),
+        caption,
         tag("thead", tag("tr", head, role="row"), role="rowgroup"),
         tag("tbody", rows, role="rowgroup"),
-        class_="vs-table vs-aligned",
+        class_=f"vs-table {css}",
         role="table",
-        data_key=f"sentences-{number}",
+        data_key=key,
     )
-    parts += [table, tag("p", t("haarag.sentences.note"), class_="vs-note")]
-    if entailed:
-        judges = _judges(method)
-        by = t("haarag.by", names=t("list.separator").join(judges))
-        parts.append(tag("p", by, class_="vs-note"))
-        parts += [judge_quality(name, t) for name in judges]
-    parts.append(tag("h4", t("haarag.context"), class_="vs-label"))
-    parts.append(evidence(_context(decision, number, sentences), t, id=f"context-{number}"))
-    return parts
 
 
-def _judges(method: MethodView) -> list[str]:
-    """The models that were asked about sentences."""
-    asking = {step.span for step in method.steps if step.step == "entail"}
-    return list(dict.fromkeys(call.model for call in method.calls if call.span in asking))
-
-
-def _sentence(
-    sentence: SentenceAlignment, tau_a: float | None, names: list[str], key: str, t: Catalogue
-) -> Html:
-    verdict = sentence_verdict(sentence, tau_a)
-    scores = sentence_scores(sentence, tau_a)
-    source = sentence.evidence_passage or sentence.passage
-    cells: list[Child] = [
-        tag("span", shown(sentence.span.text), class_="vs-answer", dir="auto"),
-        tag(
-            "span",
-            tag("bdi", shown(source.title or source.id), class_="vs-chip"),
-            _evidence_sentence(sentence, verdict),
-            tag("span", score_value(scores[1]), class_="vs-note vs-num"),
-            class_="vs-evidence-cell",
-        ),
-        *(_measured(score, t) for score in (scores[0], *scores[2:])),
-        verdict_badge(verdict, t),
-    ]
+def _row(cells: Sequence[Child], names: Sequence[str], css: str, key: str) -> Html:
     row = (
         tag("td", cell, role="cell", data_label=name)
         for cell, name in zip(cells, names, strict=True)
     )
-    return tag("tr", row, role="row", class_=f"vs-row-{verdict.replace('_', '-')}", data_key=key)
+    return tag("tr", row, role="row", class_=css, data_key=key)
 
 
-def _evidence_sentence(sentence: SentenceAlignment, verdict: Verdict) -> Html | None:
-    """The nearest sentence; only one that is near enough is marked as bearing the other out."""
-    if sentence.evidence is None:
-        return None
-    name, css = ("span", "vs-answer") if verdict == "doubtful" else ("mark", "vs-mark")
-    return tag(name, shown(sentence.evidence.text), class_=css, dir="auto")
+def _score(event: Judged, name: str) -> Score | None:
+    return next((score for score in event.scores if score.name == name), None)
 
 
-def _measured(score: Score, t: Catalogue) -> Html:
-    return tag(
-        "span",
-        gauge(score, t),
-        tag("span", score_value(score), class_="vs-num"),
-        class_="vs-measured",
-    )
-
-
-def _context(
-    decision: HaaragDecision, number: int, sentences: tuple[SentenceAlignment, ...]
-) -> list[EvidenceItem]:
-    """The chunks the draft was written from, with the sentences that bear it out marked."""
-    tau_a = decision.thresholds.tau_a
-    marks: dict[str, list[tuple[int, int]]] = {}
-    for sentence in sentences:
-        if sentence_verdict(sentence, tau_a) == "doubtful":
-            continue
-        if sentence.evidence is not None and sentence.evidence_passage is not None:
-            spans = marks.setdefault(sentence.evidence_passage.text, [])
-            spans.append((sentence.evidence.start, sentence.evidence.end))
-    return [
-        EvidenceItem(passage, marks=tuple(marks.get(passage.text, ())))
-        for passage in decision.drafts[number].context
-    ]
-
-
-def _outcome(
-    view: RunView,
-    method: MethodView,
-    decision: HaaragDecision,
-    language: Language,
-    t: Catalogue,
-) -> list[Child]:
-    parts: list[Child] = []
-    if decision.diverges_at is not None:
-        parts.append(notice(t(f"diverges.{decision.reason}"), "diverges"))
-    elif decision.answer is None:
-        parts.append(tag("p", t("ask.no_answer"), class_="vs-note") if view.over else _reserved())
-    else:
-        answer = decision.answer
-        parts.append(tag("p", t(f"haarag.stopped.{decision.stopped}"), class_="vs-strong"))
-        if answer.text != answer.original:
-            parts.append(diff_html(answer.original, answer.text, language, t, form="side"))
-        elif len(method.drafts) > 1:
-            parts.append(tag("p", shown(answer.text), class_="vs-answer", dir="auto"))
-        flags = (tag("li", t(f"flag.{flag}"), class_="vs-flag") for flag in answer.flags)
-        parts.append(tag("ul", flags, class_="vs-flags") if answer.flags else None)
-    parts.append(tag("p", t("haarag.limits"), class_="vs-note"))
-    return [tag("div", parts, class_="vs-card vs-padded vs-stack", data_key="outcome")]
-
-
-def _being_written(step: StepView, number: int, t: Catalogue) -> Html:
-    text = tag("p", shown(step.text), class_="vs-answer", dir="auto") if step.text else _reserved()
-    return tag(
-        "article",
-        tag("h3", t("haarag.iteration", number=number + 1), class_="vs-step-title"),
-        text,
-        class_="vs-card vs-padded vs-step",
-        aria_busy="true",
-        data_key=f"draft-{number}",
-    )
-
-
-def _behind(
-    method: MethodView, judged: Judged | None, score: Score, id: str, t: Catalogue
-) -> Html | None:
-    if judged is None:
-        return None
-    return call_list(calls_behind(method, judged, score), t, id=id)
+def _has_evidence(event: Judged) -> bool:
+    """Whether a supported sentence has one in the evidence that is near to it as well."""
+    threshold, nearest = event.scores[0].threshold, _score(event, "sentence_evidence")
+    if event.verdict != "supported" or nearest is None or nearest.value is None:
+        return False
+    return threshold is None or nearest.value >= threshold
 
 
 def _reserved() -> Html:

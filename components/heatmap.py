@@ -1,29 +1,116 @@
-"""A generated text in which every token shows how probable or how uncertain it was."""
+"""A generated text in which every token shows how probable or how uncertain it was.
+
+A byte-level token may hold part of a character. Tokens that share a character are merged into one
+unit, because a part of a character cannot be drawn. A unit's probability is the product of its
+tokens' probabilities, so it is never above the minimum of them; its entropy is the maximum.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from math import exp
+from typing import Literal, get_args
 
+from components.elements import SEVERITY, VERDICT_SIGNS, distinct, table, table_row, verdict_badge
 from components.markup import Child, Html, Json, join, shown, tag, visible
-from components.messages import Catalogue
-from components.names import named
-from components.numbers import nats, probability
-from components.units import (
-    ENTROPY_EDGES,
-    PROBABILITY_EDGES,
-    Measure,
-    Unit,
-    heat_level,
-    text_units,
-)
-from components.verdict import SEVERITY, VERDICT_SIGNS, distinct
+from components.messages import Catalogue, comparison, named, nats, probability
 from pipelines.run.events import Verdict
 from pipelines.types import Token
 
-__all__ = ["EntityMark", "heatmap"]
+__all__ = [
+    "ENTROPY_EDGES",
+    "MEASURES",
+    "PROBABILITY_EDGES",
+    "EntityMark",
+    "Measure",
+    "Unit",
+    "entity_table",
+    "heat_level",
+    "heatmap",
+    "heatmaps",
+    "text_units",
+    "tokens_of",
+]
+
+Measure = Literal["probability", "entropy"]
+MEASURES: tuple[Measure, ...] = get_args(Measure)
+
+PROBABILITY_EDGES = (0.95, 0.8, 0.6, 0.4, 0.2, 0.05)
+"""Levels 1 to 6 begin below these probabilities; 0.6 is the usual threshold for an entity."""
+
+ENTROPY_EDGES = (0.1, 0.5, 1.0, 1.5, 2.5, 4.0)
+"""Levels 1 to 6 begin at these entropies in nats. Level 6 is open-ended: 4 nats are as uncertain
+as a fair choice among 55 tokens, and more is shown no darker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The characters [start, end) of a text and the tokens they came from, in order."""
+
+    start: int
+    end: int
+    tokens: tuple[Token, ...] = field(default=())
+
+    @property
+    def probability(self) -> float | None:
+        """Product of the tokens' probabilities; None without tokens or when one is unknown."""
+        logs = [token.logprob for token in self.tokens if token.logprob is not None]
+        return exp(sum(logs)) if logs and len(logs) == len(self.tokens) else None
+
+    @property
+    def entropy(self) -> float | None:
+        """Largest entropy of the tokens in nats; None when none is known."""
+        return max((t.entropy for t in self.tokens if t.entropy is not None), default=None)
+
+    def value(self, measure: Measure) -> float | None:
+        """The unit's probability or entropy."""
+        return self.probability if measure == "probability" else self.entropy
+
+
+def heat_level(measure: Measure, value: float | None) -> int | None:
+    """Step of the heat scale, 0 (sure) to 6 (improbable, uncertain); None without a value."""
+    if value is None:
+        return None
+    if measure == "probability":
+        return sum(value < edge for edge in PROBABILITY_EDGES)
+    return sum(value >= edge for edge in ENTROPY_EDGES)
+
+
+def text_units(length: int, tokens: Sequence[Token], cuts: Iterable[int] = ()) -> list[Unit]:
+    """Units that cover [0, length) without gap or overlap.
+
+    Tokens may overlap and need not reach every character; what they leave becomes units without
+    tokens, which are also divided at `cuts`. Tokens without characters are left out.
+    """
+    merged: list[tuple[int, int, list[Token]]] = []
+    for token in sorted(tokens, key=lambda token: token.start):
+        start, end = max(0, token.start), min(length, token.end)
+        if start >= end:
+            continue
+        if merged and start < merged[-1][1]:
+            first, last, members = merged[-1]
+            merged[-1] = (first, max(last, end), [*members, token])
+        else:
+            merged.append((start, end, [token]))
+
+    edges = sorted(cuts)
+    found: list[Unit] = []
+    position = 0
+    for start, end, members in merged:
+        found += _bare(position, start, edges)
+        found.append(Unit(start, end, tuple(members)))
+        position = end
+    return [*found, *_bare(position, length, edges)]
+
+
+def _bare(start: int, end: int, edges: list[int]) -> list[Unit]:
+    inside = edges[bisect_left(edges, start + 1) : bisect_left(edges, end)]
+    stops = [start, *dict.fromkeys(inside), end]
+    return [Unit(a, b) for a, b in itertools.pairwise(stops) if a < b]
+
 
 _ALTERNATIVES = 5
 _NAMED_IN_SUMMARY = 5
@@ -34,7 +121,7 @@ class EntityMark:
     """A named entity at [start, end) of the text and what a detector made of it.
 
     `probability` is P(E) in [0, 1], `entropy` H(E) in nats; `repeats` says that the entity only
-    repeats the question, so that it is no claim of the model's.
+    repeats the question, so that it is not a claim of the model.
     """
 
     start: int
@@ -61,17 +148,64 @@ def heatmap(
     entities stand once, as JSON, on the outer element, where `view.js` finds them for the tooltip.
     Entities that overlap share one box with a label each. One tab stop; arrow keys move inside.
     """
-    known = [m for m in entities if m.start >= 0 and m.end <= len(text) and _covers(text, m)]
+    known, units = _prepared(text, tokens, entities)
+    return _figure(text, units, known, measure, t, id, **_data(text, units, known, t))
+
+
+def heatmaps(
+    text: str,
+    tokens: Sequence[Token],
+    entities: Sequence[EntityMark] = (),
+    *,
+    t: Catalogue,
+    id: str,
+) -> str:
+    """A heatmap of each measure, in an element of the class `vs-by-<measure>`.
+
+    Values, alternatives and entities stand once, on the element around both.
+    """
+    known, units = _prepared(text, tokens, entities)
+    figures = (
+        tag(
+            "div",
+            _figure(text, units, known, measure, t, f"{id}-{measure}"),
+            class_=f"vs-by-{measure}",
+            data_key=measure,
+        )
+        for measure in MEASURES
+    )
+    return tag("div", figures, id=id, data_key=id, **_data(text, units, known, t))
+
+
+def _prepared(
+    text: str, tokens: Sequence[Token], entities: Sequence[EntityMark]
+) -> tuple[list[EntityMark], list[Unit]]:
+    """The entities that stand in `text`, and the units that it is drawn in."""
+    known = [
+        mark
+        for mark in entities
+        if mark.start >= 0 and mark.end <= len(text) and text[mark.start : mark.end].strip()
+    ]
     cuts = [offset for mark in known for offset in (mark.start, mark.end)]
-    units = text_units(len(text), tokens, cuts)
-    body = join(_body(text, units, known, measure, t))
+    return known, text_units(len(text), tokens, cuts)
+
+
+def _figure(
+    text: str,
+    units: list[Unit],
+    known: list[EntityMark],
+    measure: Measure,
+    t: Catalogue,
+    id: str,
+    **data: Json,
+) -> Html:
     summary_id = f"{id}-summary"
     return tag(
         "figure",
         tag("p", _summary(text, units, known, t), id=summary_id, class_="vs-sr"),
         tag(
             "div",
-            body,
+            join(_body(text, units, known, measure, t)),
             class_="vs-heat-text vs-answer",
             role="group",
             dir="auto",
@@ -83,10 +217,17 @@ def heatmap(
         class_="vs-heat",
         id=id,
         data_key=id,
-        data_tokens=Json([_token_data(unit) for unit in units if unit.tokens]),
-        data_entities=Json([_entity_data(text, mark, t) for mark in known]),
-        data_words=Json(_tip_words(t)),
+        **data,
     )
+
+
+def _data(text: str, units: list[Unit], known: list[EntityMark], t: Catalogue) -> dict[str, Json]:
+    """What the tooltip shows, in the order of `data-i` and `data-e`."""
+    return {
+        "data_tokens": Json([_token_data(unit) for unit in units if unit.tokens]),
+        "data_entities": Json([_entity_data(text, mark, t) for mark in known]),
+        "data_words": Json(_tip_words(t)),
+    }
 
 
 _TIP_WORDS = (
@@ -106,10 +247,6 @@ def _tip_words(t: Catalogue) -> dict[str, str]:
     # The script fills in what differs from token to token.
     truncated = t("heatmap.tip.truncated", k="{k}", tail="{tail}")
     return {name: t(f"heatmap.tip.{name}") for name in _TIP_WORDS} | {"truncated": truncated}
-
-
-def _covers(text: str, mark: EntityMark) -> bool:
-    return bool(text[mark.start : mark.end].strip())
 
 
 def _body(
@@ -319,3 +456,75 @@ def _sign(verdict: Verdict) -> Html | None:
     if verdict == "confident":
         return None
     return tag("span", VERDICT_SIGNS[verdict], class_="vs-sign", aria_hidden="true")
+
+
+def tokens_of(mark: EntityMark, tokens: Sequence[Token]) -> tuple[Token, ...]:
+    """The tokens that contribute a character to the entity, in order."""
+    return tuple(token for token in tokens if token.start < mark.end and mark.start < token.end)
+
+
+def entity_table(
+    text: str,
+    tokens: Sequence[Token],
+    entities: Sequence[EntityMark],
+    t: Catalogue,
+    *,
+    theta_1: float | None = None,
+    theta_2: float | None = None,
+    id: str = "entities",
+) -> str:
+    """The entities as an HTML table; on a narrow screen every row becomes a card.
+
+    `theta_1` is the minimum P(E) and `theta_2` the maximum H(E) in nats that are not doubtful.
+    """
+    if not entities:
+        return tag("p", t("entity.none"), class_="vs-empty", id=id, data_key=id)
+    names = [t(f"entity.column.{name}") for name in _COLUMNS]
+    rows = (
+        _entity_row(text, tokens, mark, names, theta_1, theta_2, f"{id}-{number}", t)
+        for number, mark in enumerate(entities)
+    )
+    caption = t("entity.caption", count=len(entities))
+    return table(caption, names, rows, id=id, data_key=id)
+
+
+_COLUMNS = ("name", "label", "probability", "entropy", "tokens", "verdict")
+
+
+def _entity_row(
+    text: str,
+    tokens: Sequence[Token],
+    mark: EntityMark,
+    names: Sequence[str],
+    theta_1: float | None,
+    theta_2: float | None,
+    key: str,
+    t: Catalogue,
+) -> Html:
+    pieces = tokens_of(mark, tokens)
+    listed = t("list.separator").join(probability(token.probability) for token in pieces)
+    cells: list[Child] = [
+        tag("bdi", shown(text[mark.start : mark.end]), class_="vs-strong"),
+        named("entity.label", mark.label, t),
+        _against(mark.probability, theta_1, probability(mark.probability)),
+        _against(mark.entropy, theta_2, nats(mark.entropy)),
+        tag(
+            "span",
+            str(len(pieces)),
+            tag("span", " ", f"({listed})", class_="vs-note") if len(pieces) > 1 else None,
+        ),
+        tag(
+            "span",
+            verdict_badge(mark.verdict, t),
+            tag("span", t("entity.repeats.short"), class_="vs-chip") if mark.repeats else None,
+            class_="vs-chips",
+        ),
+    ]
+    css = f"vs-row-{mark.verdict.replace('_', '-')}"
+    return table_row(cells, names, key, numeric=(2, 3, 4), css=css)
+
+
+def _against(value: float | None, threshold: float | None, plain: str) -> str:
+    if value is None or threshold is None:
+        return plain
+    return " ".join(comparison(value, threshold))

@@ -1,15 +1,85 @@
-"""A whole page in one file: for reports that are kept, mailed and opened without a server."""
+"""What all pages of a run share, and a page as one file that opens without a server."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Sequence
 
-from components.markup import tag
+from components.elements import error_note, notice
+from components.markup import Child, Html, shown, tag
+from components.messages import Catalogue
+from components.run_view import language_unsupported
 from components.theme import Theme, script, stylesheet
+from pipelines.engine.pool import Loading
+from pipelines.errors import ErrorInfo
+from pipelines.run.view import RunView
 from pipelines.types import Language
 
-__all__ = ["standalone"]
+__all__ = ["illustration_note", "loading_note", "run_notices", "section", "standalone"]
+
+
+def section(name: str, title: str, *content: Child) -> Html:
+    """A part of a page under its heading."""
+    return tag(
+        "section",
+        tag("h2", title, class_="vs-section-title", id=f"section-{name}"),
+        *content,
+        class_=f"vs-section vs-section-{name}",
+        aria_labelledby=f"section-{name}",
+        data_key=f"section-{name}",
+    )
+
+
+def illustration_note(view: RunView, t: Catalogue) -> Html | None:
+    """Says, for as long as the run is shown, that its replies are not a model's own."""
+    models = view.header.spec.models.values() if view.header else ()
+    if not any(model.kind == "scripted" for model in models):
+        return None
+    return tag(
+        "p",
+        tag("span", "✎", class_="vs-sign", aria_hidden="true"),
+        tag("span", t("illustration.note")),
+        class_="vs-illustration",
+        role="note",
+        data_key="illustration",
+    )
+
+
+def loading_note(loading: Sequence[Loading], t: Catalogue) -> Html | None:
+    """What is being prepared, each with how far it is."""
+    if not loading:
+        return None
+    rows = (
+        tag(
+            "li",
+            tag("span", shown(item.name), class_="vs-strong"),
+            tag("span", t.first(f"loading.{item.stage}", "loading.load"), class_="vs-note"),
+            tag(
+                "progress",
+                max="1",
+                value=f"{item.fraction:.3f}" if 0 < item.fraction < 1 else None,
+                aria_label=item.name,
+            ),
+            data_key=item.name,
+        )
+        for item in loading
+    )
+    return tag("ul", rows, class_="vs-loading", role="status", data_key="loading")
+
+
+def run_notices(view: RunView, error: ErrorInfo | None, t: Catalogue) -> Html | None:
+    """The language, how the run was cut short, and `error`; None when there is nothing to say."""
+    notes: list[Child] = []
+    if language_unsupported(view):
+        notes.append(notice(t("flag.language_unsupported"), "language"))
+    if view.status == "cancelled":
+        reason = view.reason or "stopped"
+        notes.append(notice(t(f"run.cancelled.{reason}"), "cancelled", t("action.retry")))
+    if error is not None:
+        notes.append(error_note(error, t, retry="run"))
+    return tag("div", notes, class_="vs-notices", data_key="notices") if notes else None
+
 
 _START = '\nmount(document.querySelector(".vs-root"));\n'
 
@@ -18,7 +88,7 @@ def standalone(html: str, title: str, theme: Theme | None = None, language: Lang
     """A static HTML document around `html`, styles and script inside it.
 
     `theme` None follows the reader's preference. `html` must come from this package. As a second
-    wall the document's own policy lets nothing run but this package's script (by its hash) and
+    protection, the document's policy lets nothing run but this package's script (by its hash) and
     nothing load from anywhere.
     """
     code = script() + _START

@@ -11,12 +11,20 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from components.markup import Child, Html, join, shown, tag
-from components.messages import Catalogue
-from components.names import named
+from components.messages import Catalogue, named
 from components.theme import ASSETS
 from pipelines.types import Language
 
-__all__ = ["Paper", "PaperColumn", "PaperRow", "PaperTable", "Words", "paper", "paper_section"]
+__all__ = [
+    "Paper",
+    "PaperColumn",
+    "PaperRow",
+    "PaperTable",
+    "Words",
+    "has_paper",
+    "paper",
+    "paper_section",
+]
 
 Text = Annotated[str, Field(min_length=1)]
 Unit = Literal["percent", "points", "fraction", "seconds", "per_question"]
@@ -89,7 +97,7 @@ class PaperTable(_Record):
         return self
 
     def best(self, column: PaperColumn) -> Decimal | None:
-        """The best value of `column`, or None where there is nothing to choose between."""
+        """The best value of `column`, or None where no values are compared."""
         values = [row.values[column.key] for row in self.rows if column.key in row.values]
         if not self.ranked or column.better is None or len(values) < 2:
             return None
@@ -105,6 +113,11 @@ class Paper(_Record):
     pages: Text | None = None
     arxiv: Annotated[str, Field(pattern=r"^\d{4}\.\d{4,5}$")] | None = None
     tables: Annotated[tuple[PaperTable, ...], Field(min_length=1)]
+
+
+def has_paper(method: str) -> bool:
+    """Whether figures of a paper of `method` are kept."""
+    return (ASSETS / "papers" / f"{method}.toml").exists()
 
 
 @cache

@@ -3,85 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Protocol
 
-from components.ask_view import ask_view
-from components.compare_view import MOST_COMPARED, CompareColumn, compare_view
-from components.drad_view import decision_view, steps_view
+import plotly.graph_objects as go
+
+from components.ask import ask_view
+from components.compare import MOST_COMPARED, CompareColumn, compare_view
+from components.detector_view import detector_view
+from components.drad_view import drad_figures, drad_view
+from components.elements import notice
 from components.ever_view import ever_view
 from components.haarag_view import haarag_view
 from components.markup import Child, shown, tag
-from components.messages import Catalogue
-from components.method_card import error_note
-from components.names import named
-from components.notices import run_notices
+from components.messages import Catalogue, named
+from components.page import illustration_note
 from components.rowen_view import rowen_view
-from components.run_view import language_unsupported
-from components.sections import illustration_note, notice
 from components.slm_view import slm_view
-from pipelines.errors import VeriscopeError
-from pipelines.methods import get_method
-from pipelines.methods.drad.settings import DRAD_DECIDABLE
-from pipelines.methods.ever.settings import EVER_DECIDABLE
-from pipelines.methods.haarag.settings import HAARAG_DECIDABLE
-from pipelines.methods.rowen.settings import ROWEN_DECIDABLE
-from pipelines.methods.slm.settings import SLM_DECIDABLE
-from pipelines.run.pool import Loading
-from pipelines.run.trace import Trace
+from components.theme import Theme
+from pipelines.engine.pool import Loading
+from pipelines.methods.registry import method_pages
 from pipelines.run.view import RunView
 
-__all__ = ["PAGES", "PANELS", "Panel", "page_html", "whole_run"]
-
-View = Callable[[RunView, Any, Any, Catalogue], str]
+__all__ = ["FIGURES", "PAGES", "PANELS", "Panel", "page_html", "panel_of", "whole_run"]
 
 
-class Panel(NamedTuple):
-    """A method's part of a page.
+class Panel(Protocol):
+    """Draws a method's part of a page from the run's events, as far as the run has come.
 
-    `fields` are the settings that a recorded run is decided again for, without a call; `view`
-    draws the run with such a decision, or without one while it goes on.
+    `view` may be a re-evaluated run: then `diverges_at` is the draft from which on only a new run
+    can tell, None where everything was recorded.
     """
 
-    method: str
-    fields: tuple[str, ...]
-    view: View
+    def __call__(self, view: RunView, t: Catalogue, *, diverges_at: int | None = None) -> str: ...
 
 
 PANELS: dict[str, Panel] = {
-    panel.method: panel
-    for panel in (
-        Panel("rowen", ROWEN_DECIDABLE, rowen_view),
-        Panel("drad", DRAD_DECIDABLE, decision_view),
-        Panel("ever", EVER_DECIDABLE, ever_view),
-        Panel("haarag", HAARAG_DECIDABLE, haarag_view),
-        Panel("slm", SLM_DECIDABLE, slm_view),
-    )
+    "rowen": rowen_view,
+    "drad": drad_view,
+    "ever": ever_view,
+    "haarag": haarag_view,
+    "slm": slm_view,
 }
-"""What takes each method apart."""
+"""Methods with a view of their own."""
 
-PAGES: dict[str, tuple[str, ...]] = {
-    "ask": (),
-    "rowen": ("rowen",),
-    "drad": ("drad",),
-    "ever": ("ever",),
-    "grounding": ("haarag", "slm"),
-    "compare": (),
+FIGURES: dict[str, Callable[[RunView, Catalogue, Theme], list[tuple[str, go.Figure]]]] = {
+    "drad": drad_figures
 }
-"""The pages of a run, with the methods that each takes apart; the first and the last show all."""
+"""Figures with their titles, which the workbench draws below a method's panel."""
+
+PAGES: dict[str, tuple[str, ...]] = {"ask": (), **method_pages(), "compare": ()}
+"""The pages of a run, each with the methods it shows in detail; the first and the last show all."""
 
 
 def page_html(
     page: str,
     view: RunView,
-    trace: Trace,
     t: Catalogue,
     *,
     now: float | None = None,
     loading: Sequence[Loading] = (),
 ) -> str:
     """A page of the run as far as it has come, with the settings it was run with."""
-    if page == "ask" or (page == "drad" and not view.over):
-        # What DRAD does can be seen in the answer being written; its decision follows.
+    if page == "ask":
         return ask_view(view, t, now=now, loading=loading)
     asked = [method.name for method in view.header.spec.methods] if view.header else []
     if page == "compare":
@@ -95,23 +79,20 @@ def page_html(
         if len(PAGES[page]) > 1:
             parts.append(tag("h2", named("method", method, t), data_key=f"title-{method}"))
         if method in asked:
-            parts.append(_panel(PANELS[method], view, trace, t))
+            parts.append(panel_of(method)(view, t))
         else:
             words = t("page.not_used", method=named("method", method, t))
             parts.append(notice(words, f"not-used-{method}"))
     return tag("div", parts, class_="vs-run", data_key=page)
 
 
-def whole_run(view: RunView, trace: Trace, t: Catalogue) -> str:
+def whole_run(view: RunView, t: Catalogue) -> str:
     """Every page of a run that is over, one below the other: for a file that is kept."""
     asked = {method.name for method in view.header.spec.methods} if view.header else set[str]()
     pages = [page for page, methods in PAGES.items() if not methods or asked & set(methods)]
     return tag(
         "div",
-        (
-            tag("section", page_html(page, view, trace, t), data_key=f"page-{page}")
-            for page in pages
-        ),
+        (tag("section", page_html(page, view, t), data_key=f"page-{page}") for page in pages),
         class_="vs-stack",
     )
 
@@ -120,24 +101,6 @@ def _question(view: RunView) -> Child:
     return shown(view.header.spec.question if view.header else "")
 
 
-def _panel(panel: Panel, view: RunView, trace: Trace, t: Catalogue) -> Child:
-    try:
-        values = {one.name: one.settings for one in view.header.spec.methods} if view.header else {}
-        settings = get_method(panel.method).settings(values.get(panel.method))
-        decision = get_method(panel.method).decide(trace, settings) if view.over else None
-    except VeriscopeError as error:
-        # A run from elsewhere may have been run with what cannot be set here.
-        return error_note(error.info(), t)
-    if panel.method == "drad":
-        return _drad(panel, view, decision, settings, t)
-    return panel.view(view, decision, settings, t)
-
-
-def _drad(panel: Panel, view: RunView, decision: Any, settings: Any, t: Catalogue) -> Child:
-    method = view.methods.get("drad")
-    if language_unsupported(view):
-        return notice(t("flag.language_unsupported"), "language")
-    if method is None or not method.drafts:
-        error = (method.error if method else None) or view.error
-        return tag("div", run_notices(view, error, t), notice(t("drad.no_draft"), "no-draft"))
-    return tag("div", panel.view(view, decision, settings, t), steps_view(view, t))
+def panel_of(method: str) -> Panel:
+    """What takes `method` apart: a view of its own, or the one that serves any detector."""
+    return PANELS.get(method) or partial(detector_view, method=method)

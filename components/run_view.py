@@ -2,46 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from components.elements import Status
 from components.heatmap import EntityMark
-from components.method_card import MethodRow
-from components.verdict import Status
-from pipelines.methods import get_method
-from pipelines.methods.drad.path import headline
-from pipelines.methods.drad.rhd import EntityReading, EntityVerdict, judge, read_judged
-from pipelines.methods.drad.settings import DradSettings
-from pipelines.retrieval.highlight import best_sentence
+from components.method_cards import MethodRow
+from pipelines.methods.registry import METHODS
+from pipelines.retrieval.passages import best_sentence
 from pipelines.run.events import Judged, Score, Verdict
+from pipelines.run.findings import EntityReading
 from pipelines.run.view import MethodView, RunView
 from pipelines.types import Language, Passage, Token
 
 __all__ = [
-    "BASELINES",
-    "CHECKERS",
     "Original",
     "Totals",
     "clock",
     "entity_marks",
     "language_unsupported",
-    "marks_of",
     "method_row",
     "method_rows",
     "original_of",
     "passages_of",
     "run_status",
-    "settings_of",
     "supporting",
     "totals",
 ]
-
-BASELINES = ("direct", "rag")
-"""Methods that answer once and judge nothing."""
-
-CHECKERS = ("slm",)
-"""Methods that judge an answer and leave it as it is."""
 
 _OF_THE_RUN = ("language_unsupported",)
 """Remarks that concern the whole run and are made once, not with every method."""
@@ -122,7 +110,7 @@ def original_of(view: RunView) -> Original | None:
             )
     for method in ranked:
         for step in method.steps:
-            if step.step == "draft" and step.text:
+            if step.name == "draft" and step.text:
                 writing = step.outcome is None and not view.over
                 return Original(method.name, step.text, step.tokens, writing)
     return None
@@ -140,14 +128,16 @@ def method_row(view: RunView, name: str, now: float | None = None) -> MethodRow:
     assert view.header is not None
     language: Language = view.header.language
     method = view.methods.get(name)
-    judges, rewrites = name not in BASELINES, name not in CHECKERS
+    registered = METHODS.get(name)
+    judges = registered is None or registered.judges
+    rewrites = registered is None or registered.rewrites
     if method is None:
         status: Status = "waiting" if not view.over else "cancelled"
         return MethodRow(
             method=name, status=status, language=language, judges=judges, rewrites=rewrites
         )
     ended = method.ended if method.ended is not None else clock(view, now)
-    verdict, score = (None, None) if language_unsupported(view) else _judgement(view, method)
+    verdict, score = (None, None) if language_unsupported(view) else _judgement(method)
     flags = method.answer.flags if method.answer else ()
     return MethodRow(
         method=name,
@@ -181,28 +171,10 @@ def entity_marks(judged: Iterable[Judged], draft: int) -> list[EntityMark]:
             verdict=event.verdict,
             probability=_value(event, "entity_probability"),
             entropy=_value(event, "entity_entropy"),
-            repeats=read_judged(event).repeats,
+            repeats=isinstance(event.detail, EntityReading) and event.detail.repeats,
         )
         for event in judged
         if event.what == "entity" and event.draft == draft
-    ]
-
-
-def marks_of(
-    readings: Sequence[EntityReading], verdicts: Sequence[EntityVerdict]
-) -> list[EntityMark]:
-    """Entities with verdicts taken again from recorded readings."""
-    return [
-        EntityMark(
-            start=reading.start,
-            end=reading.end,
-            label=reading.label,
-            verdict=_verdict(verdict),
-            probability=verdict.probability,
-            entropy=verdict.entropy,
-            repeats=reading.repeats,
-        )
-        for reading, verdict in zip(readings, verdicts, strict=True)
     ]
 
 
@@ -249,7 +221,7 @@ def _original(method: MethodView) -> str:
 
 
 def _step(method: MethodView) -> str:
-    return next((step.step for step in reversed(method.steps) if step.outcome is None), "")
+    return next((step.name for step in reversed(method.steps) if step.outcome is None), "")
 
 
 def _answer(method: MethodView, *, judges: bool) -> str | None:
@@ -263,43 +235,20 @@ def _answer(method: MethodView, *, judges: bool) -> str | None:
     return method.writing.text if method.writing else None
 
 
-def _judgement(view: RunView, method: MethodView) -> tuple[Verdict | None, Score | None]:
-    """The verdict on the original, and the number that settled it."""
+def _judgement(method: MethodView) -> tuple[Verdict | None, Score | None]:
+    """The verdict on the original, and the number that decided it."""
     answers = [event for event in method.judged if event.what == "answer"]
     if answers:
         last = answers[-1]
         return last.verdict, last.scores[0] if last.scores else None
-    return _entities_judged(view, method) if method.name == "drad" else (None, None)
-
-
-def _entities_judged(view: RunView, method: MethodView) -> tuple[Verdict | None, Score | None]:
-    """DRAD's verdict: it judges entities, and a single doubtful one makes the answer doubtful."""
-    first = [event for event in method.judged if event.what == "entity" and event.draft == 0]
-    detected = any(step.step == "detect" and step.outcome == "ok" for step in method.steps)
-    if not detected:
+    if method.outcome != "ok":
         return None, None
-    settings = settings_of(view)
-    thresholds = settings.thresholds()
-    readings = [read_judged(event) for event in first]
-    verdicts = [judge(reading, thresholds) for reading in readings]
-    score = headline(readings, verdicts, thresholds, skip_repeats=settings.skip_repeats)
-    if score is None:
-        return "unchecked", None
-    return ("doubtful" if score.flagged else "confident"), score
-
-
-def settings_of(view: RunView) -> DradSettings:
-    """The settings DRAD ran with."""
-    values = {spec.name: spec.settings for spec in view.header.spec.methods} if view.header else {}
-    settings = get_method("drad").settings(values.get("drad"))
-    assert isinstance(settings, DradSettings)
-    return settings
-
-
-def _verdict(verdict: EntityVerdict) -> Verdict:
-    if verdict.probability is None and verdict.entropy is None:
-        return "unchecked"
-    return "doubtful" if verdict.doubtful else "confident"
+    # Version 0.1 recorded verdicts on entities without one on their answer.
+    entities = [e for e in method.judged if e.what == "entity" and e.draft == 0]
+    doubtful = next((e for e in entities if e.verdict == "doubtful"), None)
+    if doubtful is None:
+        return ("confident" if entities else None), None
+    return "doubtful", next((score for score in doubtful.scores if score.flagged), None)
 
 
 def _value(event: Judged, name: str) -> float | None:

@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from components.markup import Child, Html, shown, tag
-from components.messages import Catalogue
-from components.names import named
-from components.numbers import duration, integer
+from components.messages import Catalogue, duration, integer, named
 from pipelines.types import Message
 
-__all__ = ["CallBar", "CallKind", "axis_end", "pack_rows", "timeline"]
+__all__ = ["CallBar", "CallKind", "axis_end", "pack_rows", "timeline", "turn"]
 
 CallKind = Literal["generate", "choose", "score", "retrieve", "compare"]
 
@@ -89,7 +87,7 @@ def timeline(
 
 
 def axis_end(seconds: float) -> float:
-    """The least of 1, 2, 3, 5 times a power of ten that is not below `seconds` (0.1 or more)."""
+    """The smallest of 1, 2, 3, 5 times a power of ten that is not below `seconds` (0.1 or more)."""
     power = -1
     while True:
         for step in _NICE:
@@ -159,7 +157,7 @@ def _bar(
 
 
 def _look(call: CallBar) -> str:
-    """The classes that tell kinds and fates of calls apart."""
+    """The classes that distinguish kinds and outcomes of calls."""
     fates = {
         "cached": call.cached,
         "failed": call.error is not None,
@@ -239,11 +237,11 @@ def _entry(call: CallBar, index: int, clock: float, t: Catalogue, prefix: str) -
         numbers.append(t("timeline.completion_tokens", count=integer(call.completion_tokens)))
     if call.role:
         numbers.append(t("timeline.role", value=named("role", call.role, t)))
-    turns = [_turn(t(f"timeline.turn.{m.role}"), m.content) for m in call.prompt]
+    turns = [turn(t(f"timeline.turn.{m.role}"), _text(m.content)) for m in call.prompt]
     if call.reply:
-        turns.append(_turn(t(f"timeline.reply.{call.kind}"), call.reply, "vs-turn-reply"))
+        turns.append(turn(t(f"timeline.reply.{call.kind}"), _text(call.reply), css="vs-turn-reply"))
     if call.error is not None:
-        turns.append(_turn(t("timeline.error"), call.error, "vs-turn-error"))
+        turns.append(turn(t("timeline.error"), _text(call.error), css="vs-turn-error"))
     return tag(
         "details",
         tag(
@@ -261,10 +259,10 @@ def _entry(call: CallBar, index: int, clock: float, t: Catalogue, prefix: str) -
     )
 
 
-def _turn(name: str, text: str, css: str = "") -> Html:
-    return tag(
-        "div",
-        tag("div", name, class_="vs-label"),
-        tag("pre", shown(text), class_="vs-turn-text", dir="auto"),
-        class_=f"vs-turn {css}".strip(),
-    )
+def turn(name: str, *content: Child, css: str = "") -> Html:
+    """A part of what was sent or came back, under its name."""
+    return tag("div", tag("div", name, class_="vs-label"), content, class_=f"vs-turn {css}".strip())
+
+
+def _text(text: str) -> Html:
+    return tag("pre", shown(text), class_="vs-turn-text", dir="auto")

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any
+
+from pipelines.paths import ASSETS
 
 __all__ = ["calibrated", "calibration"]
 
-_FOLDER = Path(__file__).parents[1] / "assets" / "calibration"
+_FOLDER = ASSETS / "calibration"
 
 
 @cache

@@ -48,6 +48,21 @@ class VeriscopeError(Exception):
         )
 
 
+def revived(info: ErrorInfo) -> VeriscopeError:
+    """The error that `info` was made of, of the class that has its code."""
+    kinds = {kind.code: kind for kind in _subclasses(VeriscopeError)}
+    kind = kinds.get(info.code, VeriscopeError)
+    error = kind.__new__(kind)
+    VeriscopeError.__init__(error, info.message, remedy=info.remedy, provider=info.provider)
+    if isinstance(error, RateLimitError):
+        error.retry_after = None
+    return error
+
+
+def _subclasses(kind: type[VeriscopeError]) -> list[type[VeriscopeError]]:
+    return [each for sub in kind.__subclasses__() for each in (sub, *_subclasses(sub))]
+
+
 def _restored(
     kind: type[VeriscopeError], args: tuple[Any, ...], values: dict[str, Any]
 ) -> VeriscopeError:
@@ -145,13 +160,29 @@ class CapabilityError(VeriscopeError):
     code = "capability"
 
 
-class MissingReplyError(VeriscopeError):
-    """A replayed or scripted run asked for a call that was never recorded."""
-
-    code = "missing_reply"
-
-
 class NotFoundError(VeriscopeError):
     """No such run, library or document for this owner."""
 
     code = "not_found"
+
+
+class MissingReply(Exception):  # noqa: N818 - not an error of a method, which must not handle it
+    """A replayed or scripted run asked for a call that was never recorded.
+
+    It is no VeriscopeError, so that no method that copes with a failed call takes a gap in the
+    recording for one. The engine records it like any other error.
+    """
+
+    code = "missing_reply"
+
+    def __init__(self, message: str, *, remedy: str, provider: str | None = None) -> None:
+        super().__init__(f"{message} {remedy}".strip())
+        self.message = message
+        self.remedy = remedy
+        self.provider = provider
+
+    def info(self) -> ErrorInfo:
+        """The gap as a storable value."""
+        return ErrorInfo(
+            code=self.code, message=self.message, remedy=self.remedy, provider=self.provider
+        )

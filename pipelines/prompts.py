@@ -9,14 +9,14 @@ from __future__ import annotations
 import tomllib
 from functools import cache
 from hashlib import sha256
-from pathlib import Path
 from string import Template
 
+from pipelines.paths import ASSETS
 from pipelines.types import Language
 
 __all__ = ["Prompts", "load_prompts"]
 
-_FOLDER = Path(__file__).parents[1] / "assets" / "prompts"
+_FOLDER = ASSETS / "prompts"
 
 
 class Prompts:

@@ -1,4 +1,4 @@
-"""`make bench`: how near the engine comes to what its slowest chain of calls allows.
+"""`make bench`: how close the engine is to the time of its longest chain of calls.
 
 Every figure is a ratio of two durations of the same run, so that it means the same on any machine:
 a run against a server that answers each call after a fixed time, over the time of its longest chain
@@ -14,18 +14,22 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from pipelines.engine.libraries import Libraries
+from pipelines.engine.service import Service
+from pipelines.methods.replies.claims import claim_of
+from pipelines.models.judges.trained import TrainedJudge
+from pipelines.retrieval.dense import EmbeddedEmbedder
 from pipelines.run.events import ModelCalled, RunFinished
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.run.trace import Trace
-from pipelines.service import Service
-from scripts.bench_judge import judge_row
 
 DELAY = 0.2
 """Seconds the server takes for every call."""
@@ -47,8 +51,10 @@ _LIST = "\n".join(
         start=1,
     )
 )
-
-
+_SENTENCE = "Bill Clinton was born in Hope, Arkansas, and studied at Yale."
+_PASSAGES = 10
+_TIMES = 20
+_QUESTION = "Where was Bill Clinton born?"
 _CHINESE = "比尔·克林顿出生在哪个镇？"
 _VERDICT = "False"
 _numbers = itertools.count()
@@ -100,7 +106,8 @@ def _words(body: dict[str, Any]) -> str:
         return _VERDICT
     translating = "Translate" in body["messages"][-1]["content"]
     # No two answers are alike, or the cache would spare calls.
-    return f"{_CHINESE if translating else _LIST} ({next(_numbers)})"
+    number = next(_numbers)
+    return f"{_CHINESE} ({number})" if translating else f"Version {number}:\n{_LIST}"
 
 
 def _reply(model: str, text: str, *, streamed: bool) -> dict[str, Any]:
@@ -144,13 +151,15 @@ async def rowen() -> Row:
     with _server() as address, TemporaryDirectory() as folder:
         service = Service(Path(folder))
         spec = RunSpec(
-            question="Where was Bill Clinton born?",
+            question=_QUESTION,
             methods=(MethodSpec(name="rowen", settings={"variant": "hybrid", "k": 6}),),
             models={role: _model(role, address) for role in ("main", "verifier")},
             evidence=EvidenceSpec(mode="bm25"),
         )
         try:
             await service.libraries.retriever(spec.evidence)
+            # The embedder that compares paraphrases with the question is loaded beforehand.
+            await service.libraries.similarity("en").compare([_QUESTION], [_QUESTION])
             run = await service.start(spec, owner="bench")
             async for _ in service.follow(run, owner="bench"):
                 pass
@@ -175,7 +184,8 @@ def _model(role: str, address: str) -> ModelSpec:
 
 
 def _calls(trace: Trace) -> int:
-    return sum(isinstance(event, ModelCalled) and not event.cached for event in trace.events)
+    calls = (event for event in trace.events if isinstance(event, ModelCalled))
+    return sum(not call.cached and call.role != "embedder" for call in calls)
 
 
 def _duration(trace: Trace) -> float:
@@ -184,6 +194,33 @@ def _duration(trace: Trace) -> float:
         raise SystemExit(f"The run did not finish: {trace.terminal}")
     calls = [event for event in trace.events if isinstance(event, ModelCalled)]
     return trace.terminal.time - min(call.started for call in calls)
+
+
+async def judge_row() -> str:
+    """The time of a verdict, and its ratio to that of embedding the same passages once."""
+    with TemporaryDirectory() as folder:
+        libraries = Libraries(Path(folder))
+        retriever = await libraries.retriever(EvidenceSpec(mode="bm25"))
+        passages = await retriever.search(_QUESTION, _PASSAGES)
+    judge, embedder = TrainedJudge(), EmbeddedEmbedder()
+    claim = claim_of(_SENTENCE, passages, _QUESTION)
+    texts = [passage.text for passage in passages]
+    verdict = _middle(lambda: judge.read([claim]))
+    floor = _middle(lambda: embedder.embed(texts))
+    return (
+        f"Judge, one sentence against {len(passages)} passages: {verdict * 1000:.0f} ms,"
+        f" {verdict / floor:.2f} times as long as embedding them"
+    )
+
+
+def _middle(work: Callable[[], object]) -> float:
+    """The median of several durations, in seconds; the first two only warm up."""
+    durations = []
+    for _ in range(_TIMES + 2):
+        started = time.perf_counter()
+        work()
+        durations.append(time.perf_counter() - started)
+    return median(durations[2:])
 
 
 def main() -> int:

@@ -1,9 +1,11 @@
-"""Bring the virtual environment up to date: `python scripts/environment.py [--dev]`.
+"""Bring the virtual environment up to date: `python scripts/environment.py [--dev | --research]`.
 
-Runs on the standard library alone, because nothing is installed yet. A stamp in the environment
-holds a fingerprint of the requirement files and of the Python; while it matches, nothing is done.
-The stamp is taken away before an installation and written after it, so that an interrupted one is
-simply repeated. Where pip looks for packages is left to pip's own configuration.
+Uses the standard library alone, because nothing is installed yet. A stamp in the environment has a
+fingerprint of the requirement files and of the Python; while it matches, nothing is done. The stamp
+is deleted before an installation and written after it, so that an interrupted one is repeated.
+
+uv installs where it is found, else pip. uv does not read pip's configuration, so where that says
+which index or proxy to use, pip installs.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +27,13 @@ IDENTITY = (
     "print(platform.python_version(), sysconfig.get_platform())\n"
 )
 RUNTIME_FILES = ("requirements.txt", "requirements-embedded.txt")
-DEVELOPMENT_FILES = (*RUNTIME_FILES, "requirements-dev.txt")
+RESEARCH_FILES = (*RUNTIME_FILES, "requirements-research.txt")
+DEVELOPMENT_FILES = (*RESEARCH_FILES, "requirements-dev.txt")
+PLACES = re.compile(
+    r"\.(?:index-url|extra-index-url|find-links|no-index|proxy|cert|client-cert|trusted-host"
+    r"|constraint)=",
+)
+"""Settings of pip that say where packages come from, as `pip config list` writes them."""
 
 Runner = Callable[[Sequence[str]], None]
 
@@ -65,6 +75,24 @@ def fingerprint(python: str, files: Sequence[Path]) -> str:
         content = file.read_bytes()
         digest.update(f"\n{file.name} {len(content)}\n".encode() + content)
     return digest.hexdigest()
+
+
+def find_uv(python: Path) -> str | None:
+    """The uv to install with, None where there is none or pip is told where packages come from."""
+    uv = shutil.which("uv")
+    if uv is None:
+        return None
+    command = [python, "-m", "pip", "config", "list"]
+    settings = subprocess.run(command, capture_output=True, text=True, check=False)
+    return None if PLACES.search(settings.stdout) else uv
+
+
+def installer(python: Path) -> list[str]:
+    """The command, less what to install, that installs into the environment of `python`."""
+    if uv := find_uv(python):
+        # As pip does, so that the first start is not slower.
+        return [uv, "pip", "install", "--python", str(python), "--compile-bytecode"]
+    return [str(python), "-m", "pip", "install", "--disable-pip-version-check"]
 
 
 def torch_requirement(requirements: str) -> str:
@@ -110,40 +138,47 @@ def bring_up_to_date(stamp: Path, wanted: str, commands: Sequence[Sequence[str]]
 
 
 def prepare(
-    root: Path, *, dev: bool, environ: Mapping[str, str] = os.environ, run: Runner = run_command
+    root: Path,
+    *,
+    dev: bool = False,
+    research: bool = False,
+    environ: Mapping[str, str] = os.environ,
+    run: Runner = run_command,
 ) -> None:
-    """Bring `root/.venv` up to date for running, and with `dev` for testing."""
+    """Bring `root/.venv` up to date for running; with `research` or `dev` also for that."""
     venv = root / ".venv"
     python = ensure_venv(venv, environ.get("PYTHON"), run)
-    install = [str(venv_python(venv)), "-m", "pip", "install", "--disable-pip-version-check"]
+    install = installer(venv_python(venv))
+
+    def update(stamp: str, files: Sequence[str], *packages: Sequence[str]) -> None:
+        wanted = fingerprint(python, [root / name for name in files])
+        commands = [[*install, *what] for what in packages]
+        bring_up_to_date(venv / f"installed-{stamp}", wanted, commands, run)
+
     requirements = root / "requirements.txt"
-    bring_up_to_date(
-        venv / "installed-runtime",
-        fingerprint(python, [root / name for name in RUNTIME_FILES]),
-        [
-            # Alone and first: with it in place nothing else pulls another build of it.
-            [*install, torch_requirement(requirements.read_text(encoding="utf-8"))],
-            [*install, "-r", str(requirements)],
-            [*install, "--no-deps", "-r", str(root / "requirements-embedded.txt")],
-        ],
-        run,
+    update(
+        "runtime",
+        RUNTIME_FILES,
+        # Alone and first: with it in place nothing else pulls another build of it.
+        [torch_requirement(requirements.read_text(encoding="utf-8"))],
+        ["-r", str(requirements)],
+        ["--no-deps", "-r", str(root / "requirements-embedded.txt")],
     )
+    if dev or research:
+        update("research", RESEARCH_FILES, ["-r", str(root / "requirements-research.txt")])
     if dev:
-        bring_up_to_date(
-            venv / "installed-development",
-            fingerprint(python, [root / name for name in DEVELOPMENT_FILES]),
-            [[*install, "-r", str(root / "requirements-dev.txt")]],
-            run,
-        )
+        update("development", DEVELOPMENT_FILES, ["-r", str(root / "requirements-dev.txt")])
 
 
 def main() -> None:
     """Command line: prepares the environment of the tree this file is in."""
     parser = argparse.ArgumentParser(description="Bring the virtual environment up to date.")
-    parser.add_argument("--dev", action="store_true", help="with the tools that check and test")
+    more = parser.add_mutually_exclusive_group()
+    more.add_argument("--dev", action="store_true", help="with the tools that check and test")
+    more.add_argument("--research", action="store_true", help="with what research commands need")
     arguments = parser.parse_args()
     try:
-        prepare(ROOT, dev=arguments.dev)
+        prepare(ROOT, dev=arguments.dev, research=arguments.research)
     except InstallationError as error:
         sys.exit(f"\n{error}")
     except KeyboardInterrupt:

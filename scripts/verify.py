@@ -36,13 +36,23 @@ class Step:
 
 @dataclass(frozen=True)
 class Counts:
-    """What pytest counted, and its slowest tests as (name, seconds), slowest first."""
+    """What pytest counted, and its slowest tests as (name, seconds), slowest first.
 
+    `functions` are test functions; the other counts are of cases, of which a function has one for
+    each of its parameters.
+    """
+
+    functions: int
     passed: int
     failed: int
     errors: int
     skipped: int
     slowest: tuple[tuple[str, float], ...]
+
+    @property
+    def cases(self) -> int:
+        """All cases, whatever their outcome."""
+        return self.passed + self.failed + self.errors + self.skipped
 
 
 @dataclass(frozen=True)
@@ -98,8 +108,9 @@ def read_tests(report: Path) -> Counts | None:
         for case in suite.iter("testcase")
     ]
     timed.sort(key=lambda item: -item[1])
+    functions = len({name.partition("[")[0] for name, _ in timed})
     passed = total - failed - errors - skipped
-    return Counts(passed, failed, errors, skipped, tuple(timed[:SLOWEST]))
+    return Counts(functions, passed, failed, errors, skipped, tuple(timed[:SLOWEST]))
 
 
 def duration(seconds: float) -> str:
@@ -131,9 +142,10 @@ def render(result: Verification) -> str:
     else:
         tests = result.tests
         lines += [
-            "| Tests passed | failed | errors | skipped |",
-            "|---|---|---|---|",
-            f"| {tests.passed} | {tests.failed} | {tests.errors} | {tests.skipped} |",
+            "| Test functions | Cases | passed | failed | errors | skipped |",
+            "|---|---|---|---|---|---|",
+            f"| {tests.functions:,} | {tests.cases:,} | {tests.passed:,} | {tests.failed:,} "
+            f"| {tests.errors:,} | {tests.skipped:,} |",
             "",
             "| Slowest tests | Duration |",
             "|---|---|",

@@ -22,6 +22,7 @@ LAYERS = (
     (
         "pipelines.types",
         "pipelines.errors",
+        "pipelines.paths",
         "pipelines.prompts",
         "pipelines.calibration",
         "pipelines.loading",
@@ -30,22 +31,10 @@ LAYERS = (
     ("pipelines.models", "pipelines.retrieval"),
     ("pipelines.run", "pipelines.store"),
     ("pipelines.methods",),
-    (
-        "pipelines.admission",
-        "pipelines.libraries",
-        "pipelines.executor",
-        "pipelines.service",
-        "pipelines.engine",
-        "pipelines.terminal",
-        "pipelines.cli_models",
-        "pipelines.cli",
-        "pipelines.calibrate",
-        "pipelines.training",
-        "pipelines.recordings",
-        "pipelines.record",
-        "pipelines.walkthroughs",
-        "pipelines.__main__",
-    ),
+    ("pipelines.engine",),
+    ("pipelines.samples",),
+    ("pipelines.cli", "pipelines.research"),
+    ("pipelines.__main__",),
 )
 
 # Libraries that only these packages may import.
@@ -153,6 +142,19 @@ def test_there_are_no_import_cycles():
     assert cycle(sources()) == []
 
 
+def test_nothing_in_the_product_imports_research():
+    modules = sources()
+    research = "pipelines.research"
+    found = [
+        f"{module} imports {target}"
+        for module in modules
+        if not module.startswith(research)
+        for target in imports(module, modules)
+        if target.startswith(research)
+    ]
+    assert found == []
+
+
 def test_tolerated_imports_stay_within_a_layer():
     assert all(layer(importer) == layer(imported) for importer, imported in TOLERATED)
 
@@ -168,12 +170,16 @@ def test_tolerated_imports_stay_within_a_layer():
         ("pipelines.text.a", "from pipelines.models import b", "in a higher layer"),
         ("pipelines.text.a", "from ..models.b import c", "in a higher layer"),
         ("pipelines.run.a", "def f():\n    import pipelines.methods.b", "in a higher layer"),
-        ("pipelines.store.a", "if X:\n    from pipelines import service", "in a higher layer"),
+        (
+            "pipelines.store.a",
+            "if X:\n    from pipelines.engine import service",
+            "in a higher layer",
+        ),
         ("pipelines.novel", "", "pipelines.novel has no layer"),
     ],
 )
 def test_a_wrong_import_is_found(module: str, source: str, fault: str):
-    modules = {"pipelines.service": "", "pipelines.models": "", "pipelines.models.b": ""}
+    modules = {"pipelines.engine.service": "", "pipelines.models": "", "pipelines.models.b": ""}
     found = violations({**modules, module: source})
     assert len(found) == 1
     assert fault in found[0]
@@ -186,11 +192,11 @@ def test_a_wrong_import_is_found(module: str, source: str, fault: str):
         ("components.a", "import plotly.graph_objects as go\nfrom pipelines.run import events"),
         ("pipelines.run.a", "from pipelines.store import b\nfrom pipelines.models.b import c"),
         ("pipelines.methods", "from pipelines.methods import drad\nfrom . import rag"),
-        ("pipelines.__main__", "from pipelines import service"),
+        ("pipelines.__main__", "from pipelines.engine import service"),
     ],
 )
 def test_a_right_import_passes(module: str, source: str):
-    assert violations({"pipelines.service": "", "pipelines.run": "", module: source}) == []
+    assert violations({"pipelines.engine.service": "", "pipelines.run": "", module: source}) == []
 
 
 def test_a_relative_import_is_resolved():

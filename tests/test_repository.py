@@ -16,8 +16,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PRODUCT = ("app", "components", "pipelines")
 PYTHON_FOLDERS = (*PRODUCT, "scripts", "tests")
-REQUIREMENT_FILES = ("requirements.txt", "requirements-dev.txt", "requirements-embedded.txt")
-MAXIMUM_LINES = 350
+RUNTIME_FILES = ("requirements.txt", "requirements-embedded.txt")
+REQUIREMENT_FILES = (*RUNTIME_FILES, "requirements-research.txt", "requirements-dev.txt")
+MAXIMUM_LINES = 600
 NOT_OURS = {".git", ".venv", ".veriscope", "__pycache__", ".pytest_cache", ".ruff_cache"}
 
 # Assembled from pieces, so that this file does not find itself.
@@ -145,20 +146,27 @@ def foreign_imports(path: Path) -> Iterator[str]:
         yield from {name.partition(".")[0] for name in names} - own
 
 
+RESEARCH_PATHS = python_files("pipelines/research")
+
+
 @pytest.mark.parametrize(
-    ("folders", "files"),
+    ("paths", "files"),
     [
-        (PRODUCT, ("requirements.txt", "requirements-embedded.txt")),
-        (("scripts", "tests"), REQUIREMENT_FILES),
+        (
+            [path for path in python_files(*PRODUCT) if path not in RESEARCH_PATHS],
+            RUNTIME_FILES,
+        ),
+        (RESEARCH_PATHS, (*RUNTIME_FILES, "requirements-research.txt")),
+        (python_files("scripts", "tests"), REQUIREMENT_FILES),
     ],
-    ids=["product", "tools"],
+    ids=["product", "research", "tools"],
 )
-def test_every_library_imported_is_required(folders: tuple[str, ...], files: tuple[str, ...]):
+def test_every_library_imported_is_required(paths: list[Path], files: tuple[str, ...]):
     required = {distribution(line) for name in files for line in requirements(name)}
     installed = packages_distributions()
     missing = {
         f"{shown(path)} imports {name}"
-        for path in python_files(*folders)
+        for path in paths
         for name in foreign_imports(path)
         if required.isdisjoint(map(distribution, installed.get(name, [name])))
     }
@@ -183,12 +191,21 @@ def test_the_readme_names_the_make_target(target: str):
     assert f"make {target}" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md"])
-def test_make_targets_and_files_a_document_names_exist(document: str):
-    text = (ROOT / document).read_text(encoding="utf-8")
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=shown)
+def test_make_targets_and_files_a_document_names_exist(document: Path):
+    text = document.read_text(encoding="utf-8")
     assert set(re.findall(r"`make ([a-z-]+)", text)) <= set(make_targets())
     links = re.findall(r"\]\((?!https?:|#)([^)#]+)\)", text)
-    assert [link for link in links if not (ROOT / link).exists()] == []
+    assert [link for link in links if not (document.parent / link).exists()] == []
+
+
+def test_the_readme_leads_to_every_document():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    documents = [path.relative_to(ROOT).as_posix() for path in DOCUMENTS[1:]]
+    assert [name for name in documents if f"]({name})" not in text] == []
 
 
 def test_the_check_of_a_change_is_the_readmes():

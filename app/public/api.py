@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from typing import Any
 
 import gradio as gr
 from gradio.events import api
 
-from app.public.offer import Offer
-from app.public.results import results_of, waiting
-from app.public.runs import Runs
-from app.public.visit import spec_for
-from app.watching import Watched
+from app.engine import Watched
+from app.public.models import ModelCatalog
+from app.public.session import Runs, checked_run
+from components.run_view import clock, passages_of, totals
+from pipelines.engine.admission import Turn
 from pipelines.errors import VeriscopeError
-from pipelines.methods import METHODS
+from pipelines.methods.registry import METHODS
 from pipelines.run.spec import EvidenceSpec, MethodSpec, RunSpec
-from pipelines.run.view import fold
+from pipelines.run.view import MethodView, RunView, fold
 from pipelines.store import new_owner
 
 __all__ = ["Api"]
@@ -25,28 +25,32 @@ __all__ = ["Api"]
 _OVER_ALREADY = ("/call/", "/queue/")
 """Addresses whose request ends at once: the answer is fetched with another one."""
 
+_OF_VERDICT = {"what", "text", "draft", "start", "end", "verdict"}
+_OF_SCORE = {"name", "value", "threshold", "bad", "flagged"}
+_OF_PASSAGE = {"id", "title", "text", "url"}
+
 
 class Api:
     """The calls; each is described by its docstring wherever it is offered.
 
-    `ask` and `check` come in two forms. The one called so tells how far it has come, and ends its
+    `ask` and `check` come in two forms. The one of that name reports its progress, and ends its
     run when the client stops listening. The other, `..._at_once`, answers a single request, and is
     what MCP clients are given, under the plain name: Gradio goes on with what streams after such a
     client has hung up, while here it can be asked whether it is still there.
     """
 
-    def __init__(self, runs: Runs, offer: Offer) -> None:
+    def __init__(self, runs: Runs, catalog: ModelCatalog) -> None:
         self._runs = runs
-        self._offer = offer
+        self._catalog = catalog
 
     def register(self) -> None:
         """Offer the calls on the page that is being built."""
-        _offer(self.stream_ask, "ask", streams=True)
-        _offer(self.stream_check, "check", streams=True)
-        _offer(self.ask, "ask_at_once")
-        _offer(self.check, "check_at_once")
-        _offer(self.list_methods, "list_methods")
-        _offer(self.get_run, "get_run")
+        _register(self.stream_ask, "ask", streams=True)
+        _register(self.stream_check, "check", streams=True)
+        _register(self.ask, "ask_at_once")
+        _register(self.check, "check_at_once")
+        _register(self.list_methods, "list_methods")
+        _register(self.get_run, "get_run")
 
     async def ask(
         self,
@@ -82,7 +86,7 @@ class Api:
         Args:
             question: What the answer answers.
             answer: The text to check, in the question's language.
-            context: What it has to be borne out by; at most 8000 characters.
+            context: The text that has to support it; at most 8000 characters.
             share: Keep the run for everybody who has its id, for get_run and the page.
 
         Returns:
@@ -132,20 +136,14 @@ class Api:
         Args:
             run: The id that ask gave, or that stands in a shared link.
         """
-        try:
+        with _worded():
             trace = await self._runs.call(self._runs.engine.service.load(run, owner=""))
-        except VeriscopeError as error:
-            raise _worded(error) from error
         return results_of(fold(trace.events), run)
 
     def _asked(self, question: str, method: str, settings: Mapping[str, Any] | None) -> RunSpec:
-        try:
-            spec = spec_for(question, [method], self._offer.models)
-            METHODS[method].settings(settings)
-        except VeriscopeError as error:
-            raise _worded(error) from error
-        methods = (MethodSpec(name=method, settings=dict(settings or {})),)
-        return spec.model_copy(update={"methods": methods})
+        chosen = MethodSpec(name=method, settings=dict(settings or {}))
+        with _worded():
+            return checked_run(question, [chosen], self._catalog.models)
 
     def _checked(self, question: str, answer: str, context: str) -> RunSpec:
         given = {"subject": "given", "answer": answer}
@@ -154,14 +152,12 @@ class Api:
             # Aligned, not changed: no word of it is searched for, and no other draft is written.
             MethodSpec(name="haarag", settings={**given, "max_iterations": 1, "rephrase": "off"}),
         )
-        try:
-            spec = spec_for(question, [one.name for one in methods], self._offer.models)
+        with _worded():
             for one in methods:
+                # Checked first: a text that is too long is a wrong setting here.
                 METHODS[one.name].settings(one.settings)
             evidence = EvidenceSpec(source="given", text=context)
-        except VeriscopeError as error:
-            raise _worded(error) from error
-        return spec.model_copy(update={"methods": methods, "evidence": evidence})
+            return checked_run(question, methods, self._catalog.models, evidence)
 
     async def _at_once(
         self, spec: RunSpec, share: bool, request: gr.Request | None
@@ -178,7 +174,7 @@ class Api:
         self, spec: RunSpec, share: bool, request: gr.Request | None
     ) -> AsyncGenerator[dict[str, Any]]:
         owner, last = new_owner(), None
-        try:
+        with _worded():
             async with aclosing(self._runs.ask(spec, owner, visitor=_visitor(request))) as stages:
                 async for stage in stages:
                     if isinstance(stage, Watched):
@@ -188,11 +184,9 @@ class Api:
                         yield waiting(stage)
             if last is not None and share:
                 yield results_of(last.view, await self._runs.share(last.run_id, owner))
-        except VeriscopeError as error:
-            raise _worded(error) from error
 
 
-def _offer(call: Callable[..., Any], name: str, *, streams: bool = False) -> None:
+def _register(call: Callable[..., Any], name: str, *, streams: bool = False) -> None:
     """Only what streams is queued. Of the tools it is left out by being of a kind MCP has not."""
     if streams:
         vars(call.__func__)["_mcp_type"] = "stream"  # type: ignore[attr-defined]
@@ -206,11 +200,73 @@ async def _hung_up(request: gr.Request) -> bool:
 
 
 def _visitor(request: gr.Request | None) -> str | None:
-    """Whoever calls from one address counts as one, where a proxy tells addresses."""
+    """Who calls: all from one address count as one, where a proxy names the addresses."""
     forwarded = request.headers.get("x-forwarded-for", "") if request is not None else ""
     return forwarded.split(",")[0].strip() or None
 
 
-def _worded(error: VeriscopeError) -> gr.Error:
-    """An error as Gradio tells it."""
-    return gr.Error(f"{error.message} {error.remedy}", print_exception=False)
+@contextmanager
+def _worded() -> Iterator[None]:
+    """Errors as Gradio shows them."""
+    try:
+        yield
+    except VeriscopeError as error:
+        raise gr.Error(f"{error.message} {error.remedy}", print_exception=False) from error
+
+
+def waiting(turn: Turn) -> dict[str, Any]:
+    """What is known before a run begins: how many are before, and about how many seconds."""
+    return {"status": "waiting", "before": turn.before, "seconds": turn.wait}
+
+
+def results_of(view: RunView, run: str = "") -> dict[str, Any]:
+    """Everything that the run's methods came to, each under its name, and what it cost.
+
+    `run` is the id under which it may be opened, if it was shared.
+    """
+    so_far = totals(view)
+    error = view.error
+    return {
+        "status": view.status,
+        "reason": view.reason,
+        "run": run,
+        "question": view.header.spec.question if view.header else "",
+        "language": view.header.language if view.header else "",
+        "methods": {name: _method(one) for name, one in view.methods.items()},
+        "error": error.model_dump() if error else None,
+        "calls": so_far.calls,
+        "searches": so_far.retrievals,
+        "tokens": so_far.tokens,
+        "seconds": round(clock(view, None), 2),
+    }
+
+
+def _method(method: MethodView) -> dict[str, Any]:
+    """`answer` is the corrected answer and `original` the one before it; None while there is none.
+
+    `judged` are verdicts with their scores: on the answer, its sentences, facts or words.
+    """
+    answer = method.answer
+    return {
+        "answer": answer.text if answer else None,
+        "original": answer.original if answer else None,
+        "abstained": answer.abstained if answer else None,
+        "remarks": list(answer.flags) if answer else [],
+        "judged": [
+            {
+                **one.model_dump(include=_OF_VERDICT),
+                "scores": [score.model_dump(include=_OF_SCORE) for score in one.scores],
+            }
+            for one in method.judged
+        ],
+        "evidence": _evidence(method),
+        "error": method.error.model_dump() if method.error else None,
+    }
+
+
+def _evidence(method: MethodView) -> list[dict[str, Any]]:
+    found = {passage.id: (passage, query) for passage, query in passages_of(method)}
+    return [
+        {**passage.model_dump(include=_OF_PASSAGE), "query": query}
+        for passage, query in found.values()
+    ]

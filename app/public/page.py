@@ -9,27 +9,24 @@ from typing import Any
 
 import gradio as gr
 
-from app.public.allowed import Allowed
-from app.public.offer import Offer
-from app.public.own_model import OwnModel
-from app.public.parts import Parts, lay_out, sample_questions, view_of, words_of
-from app.public.runs import Runs
-from app.public.visit import Visit, spec_for
-from components.ask_view import run_bar
+from app.public.models import ModelCatalog, OwnModel
+from app.public.parts import Parts, sample_questions, view_of
+from app.public.session import Runs, VisitorLimits, VisitorSession, checked_run
+from components.ask import run_bar
+from components.elements import error_note, notice
 from components.messages import LANGUAGES, Catalogue
-from components.method_card import error_note
 from components.page import standalone
 from components.run_pages import PAGES, page_html, whole_run
-from components.sections import notice
-from components.space_head import Allowance, queue_note, space_head
-from pipelines.admission import Turn
+from components.space import Allowance, queue_note, space_head
+from pipelines.engine.admission import Turn
 from pipelines.errors import VeriscopeError
-from pipelines.recordings import recordings
+from pipelines.run.spec import MethodSpec
+from pipelines.samples.walkthroughs import walkthroughs
 from pipelines.store import new_owner
+from pipelines.store.recordings import recordings
 from pipelines.types import Language
-from pipelines.walkthroughs import walkthroughs
 
-__all__ = ["space_page"]
+__all__ = ["SpacePage"]
 
 _COPY = """(link) => {
   if (link) navigator.clipboard?.writeText(link).catch(() => {});
@@ -45,26 +42,21 @@ _OPEN = """(html) => {
 }"""
 
 
-def space_page(runs: Runs, offer: Offer, allowed: Allowed, secret: str) -> gr.Blocks:
-    """The page, with its runs on `runs`, the models of `offer`, and what visitors are `allowed`.
+class SpacePage:
+    """The page and what its events do; one serves every visitor."""
 
-    `secret` seals visitors' ids in their browsers.
-    """
-    return _Page(runs, offer, allowed).build(secret)
-
-
-class _Page:
-    def __init__(self, runs: Runs, offer: Offer, allowed: Allowed) -> None:
+    def __init__(self, runs: Runs, catalog: ModelCatalog, limits: VisitorLimits) -> None:
         self._runs = runs
-        self._offer = offer
-        self._allowed = allowed
+        self._catalog = catalog
+        self._limits = limits
 
     def build(self, secret: str) -> gr.Blocks:
+        """The blocks; `secret` encrypts visitors' ids in their browsers."""
         with gr.Blocks(title="Veriscope", analytics_enabled=False) as page:
-            visit = gr.State(Visit())
+            visit = gr.State(VisitorSession())
             owner = gr.BrowserState("", storage_key="veriscope-owner", secret=secret)
-            parts = lay_out(self._head, custom_servers=self._allowed.custom_servers)
-            self._connect(page, visit, owner, parts)
+            self._parts = Parts(self._head, custom_servers=self._limits.custom_servers)
+            self._connect(page, visit, owner, self._parts)
         return page
 
     def _connect(self, page: Any, visit: Any, owner: Any, parts: Parts) -> None:
@@ -80,7 +72,7 @@ class _Page:
         asked = gr.on(
             [parts.run.click, parts.question.submit],
             self.answer,
-            [visit, *parts.asked],
+            [visit, parts.question, parts.methods, *parts.own_fields],
             parts.frame,
             **slow,
         )
@@ -99,10 +91,10 @@ class _Page:
             # Through the queue, so that no earlier frame of what played arrives later.
             **slow,
         )
-        taken.then(self.show, [visit], parts.frame, **slow)
+        taken.then(self._frame, [visit], parts.frame, **slow)
         parts.stop.click(self.stop, [visit], None, **quick)
         parts.language.input(self.speak, [visit, parts.language], parts.words, **quick).then(
-            self.show, [visit], parts.frame, **quick
+            self._frame, [visit], parts.frame, **quick
         )
         for name, tab in parts.tabs.items():
             tab.select(self.turn_to(name), [visit], parts.frame, **quick)
@@ -115,9 +107,11 @@ class _Page:
             None, [kept], [kept], js=_OPEN
         )
 
-    async def arrive(self, visit: Visit, owner: str, request: gr.Request) -> tuple[Any, Any]:
-        """Who comes, in which language, and for which run."""
-        # Who was quick has asked already, and keeps the id that was given to them for it.
+    async def arrive(
+        self, visit: VisitorSession, owner: str, request: gr.Request
+    ) -> tuple[Any, Any]:
+        """Learn who the visitor is, in which language, and for which run they come."""
+        # A visitor may have asked already, and keeps the id that was given for it.
         visit.owner = visit.owner or owner or new_owner()
         asked = request.query_params.get("lang") or request.headers.get("accept-language", "")
         visit.language = "zh" if asked.lower().startswith("zh") else "en"
@@ -129,14 +123,13 @@ class _Page:
                 visit.problem = error
         return visit.owner, visit.language
 
-    def speak(self, visit: Visit, language: Language) -> list[Any]:
+    def speak(self, visit: VisitorSession, language: Language) -> list[Any]:
         """Every word of the page in `language`."""
         visit.language = language if language in LANGUAGES else "en"
-        t = Catalogue(visit.language)
-        return words_of(self._head, t)
+        return self._parts.spoken(Catalogue(visit.language))
 
-    async def play(self, visit: Visit) -> AsyncGenerator[list[Any]]:
-        """The run of the address, or a walkthrough for who comes without one."""
+    async def play(self, visit: VisitorSession) -> AsyncGenerator[list[Any]]:
+        """The run of the address, or a walkthrough where the address names none."""
         if visit.began:
             return
         if visit.watched is not None:
@@ -161,18 +154,18 @@ class _Page:
                 yield self._frame(visit)
 
     async def answer(
-        self, visit: Visit, question: str, methods: Sequence[str], *own: str | None
+        self, visit: VisitorSession, question: str, methods: Sequence[str], *own: str | None
     ) -> AsyncGenerator[list[Any]]:
-        """Wait for a place, then run, showing both; `own` are the fields of `OwnModel`."""
+        """Wait for a slot, then run, showing both; `own` are the fields of `OwnModel`."""
         t = Catalogue(visit.language)
         visit.owner = visit.owner or new_owner()
         visit.began, visit.left = True, False
         try:
-            # A field that nobody touched has no value.
+            # A field that was not changed has no value.
             brought = OwnModel(*(value or "" for value in own))
-            model = brought.spec(custom_servers=self._allowed.custom_servers)
-            models = {**self._offer.models, **({"main": model} if model else {})}
-            spec = spec_for(question, methods, models)
+            model = brought.spec(custom_servers=self._limits.custom_servers)
+            models = {**self._catalog.models, **({"main": model} if model else {})}
+            spec = checked_run(question, [MethodSpec(name=name) for name in methods], models)
             keys = {model.name: brought.key.strip()} if model else {}
             async with aclosing(self._runs.ask(spec, visit.owner, keys)) as stages:
                 async for stage in stages:
@@ -188,7 +181,7 @@ class _Page:
             yield self._told(error_note(error.info(), t), t, over=True)
 
     async def act(
-        self, visit: Visit, event: gr.EventData, *own: str | None
+        self, visit: VisitorSession, event: gr.EventData, *own: str | None
     ) -> AsyncGenerator[list[Any]]:
         """A button inside a run was used: one that opens a page of it, or one that tries again."""
         wanted = str(event.value)
@@ -202,13 +195,14 @@ class _Page:
                 async for frame in frames:
                     yield [gr.skip(), *frame]
 
-    async def stop(self, visit: Visit) -> None:
+    async def stop(self, visit: VisitorSession) -> None:
         """End the run, or leave the queue."""
         visit.left = True
         if visit.watched is not None:
-            await self._runs.stop(visit.watched.run_id, visit.owner)
+            service = self._runs.engine.service
+            await self._runs.call(service.stop(visit.watched.run_id, owner=visit.owner))
 
-    async def take(self, visit: Visit, sample: int) -> str:
+    async def take(self, visit: VisitorSession, sample: int) -> str:
         """Put an example into the input; one that was recorded is shown at once."""
         visit.began = True
         question = sample_questions(visit.language)[sample]
@@ -217,43 +211,39 @@ class _Page:
             visit.watched = await self._runs.open(recorded.id, visit.owner)
         return question
 
-    def show(self, visit: Visit) -> list[Any]:
-        """The run as it is now."""
-        return self._frame(visit)
-
     def turn_to(self, name: str) -> Any:
         """Show another page of the run."""
 
-        def turn(visit: Visit) -> list[Any]:
+        def turn(visit: VisitorSession) -> list[Any]:
             visit.page = name
             return self._frame(visit)
 
         return turn
 
-    async def share(self, visit: Visit) -> str:
+    async def share(self, visit: VisitorSession) -> str:
         """The id of the copy that everybody may read."""
         if visit.watched is None:
             return ""
         return await self._runs.share(visit.watched.run_id, visit.owner)
 
-    def report(self, visit: Visit) -> str:
+    def report(self, visit: VisitorSession) -> str:
         """The whole run as a file of its own."""
         watched = visit.watched
         if watched is None or not watched.pull().over:
             return ""
         t = Catalogue(visit.language)
         question = watched.view.header.spec.question if watched.view.header else ""
-        html = whole_run(watched.view, watched.trace, t)
+        html = whole_run(watched.view, t)
         return standalone(html, f"{question} · Veriscope", language=visit.language)
 
     def _head(self, t: Catalogue) -> str:
         """Who answers, and what visitors may take."""
-        may = self._allowed
-        allowance = Allowance(may.places, may.seconds, may.keep_hours)
-        failed = self._offer.problem is not None
-        return space_head(self._offer.models, allowance, t, failed=failed)
+        may = self._limits
+        allowance = Allowance(may.max_runs, may.seconds, may.keep_hours)
+        failed = self._catalog.problem is not None
+        return space_head(self._catalog.models, allowance, t, failed=failed)
 
-    def _frame(self, visit: Visit) -> list[Any]:
+    def _frame(self, visit: VisitorSession) -> list[Any]:
         """The bar, the page in view, and which buttons can be used."""
         watched = visit.watched
         if watched is None:
@@ -261,7 +251,7 @@ class _Page:
         t = Catalogue(visit.language)
         view, now = watched.pull(), time.time()
         loading = self._runs.engine.service.loading()
-        html = page_html(visit.page, view, watched.trace, t, now=now, loading=loading)
+        html = page_html(visit.page, view, t, now=now, loading=loading)
         return [
             view_of(run_bar(view, t, now=now), t),
             *(view_of(html, t) if name == visit.page else gr.skip() for name in PAGES),

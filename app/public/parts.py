@@ -1,204 +1,190 @@
-"""What the Space's page is made of, and its words in either language."""
+"""What the Space's page is made of, and its words in either language.
+
+The HTML of `components/` is shown in shadow roots, so that neither Gradio's style sheets nor ours
+affect the other's. Style and script are given to the page once, in its head.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
 import gradio as gr
 
-from app.public.own_model import OWN_KINDS
-from app.public.shown import html_view
-from components.examples import examples
-from components.messages import Catalogue
-from components.names import named
+from app.public.models import OWN_KINDS
+from components.ask import examples
+from components.elements import notice
+from components.messages import Catalogue, named
+from components.models import kind_label
 from components.run_pages import PAGES
-from components.sections import notice
-from pipelines.executor import MAX_QUESTION
-from pipelines.methods import METHODS
-from pipelines.recordings import recordings
+from components.theme import script, stylesheet
+from pipelines.engine.executor import MAX_QUESTION
+from pipelines.methods.registry import METHODS
+from pipelines.store.recordings import recordings
 from pipelines.types import Language
 
-__all__ = ["LANGUAGE_NAMES", "Head", "Parts", "lay_out", "sample_questions", "view_of", "words_of"]
+__all__ = ["HEAD", "Parts", "sample_questions", "view_of"]
 
-LANGUAGE_NAMES: dict[Language, str] = {"en": "EN", "zh": "中文"}
+C = TypeVar("C")
+Words = Callable[[Catalogue], dict[str, Any]]
+"""The properties of a component that depend on the language."""
+
+HEAD = f"""<script type="module">
+{script()}
+const sheet = new CSSStyleSheet();
+sheet.replaceSync({json.dumps(stylesheet())});
+globalThis.veriscope ??= Promise.withResolvers();
+globalThis.veriscope.resolve({{ mount, patch, sheet }});
+</script>"""
+"""What `html_view` needs in the head of the page."""
+
+_TEMPLATE = '<div class="vs-host"></div>'
+
+_SHOW = """
+const host = element.querySelector(".vs-host");
+const shadow = host.attachShadow({ mode: "open" });
+const root = document.createElement("div");
+root.className = "vs-root";
+shadow.append(root);
+root.addEventListener("vs-action", (event) => trigger("select", event.detail));
+globalThis.veriscope ??= Promise.withResolvers();
+globalThis.veriscope.promise.then(({ mount, patch, sheet }) => {
+  shadow.adoptedStyleSheets = [sheet];
+  const show = () => {
+    root.lang = props.lang;
+    patch(root, props.value ?? "");
+  };
+  mount(root);
+  show();
+  watch(["value", "lang"], show);
+});
+"""
 
 
-Head = Callable[[Catalogue], str]
-"""What stands at the top of the page, as of now."""
+def html_view(value: str = "", *, name: str, lang: str = "en") -> gr.HTML:
+    """A place for HTML, which must come from `components/`: it is not escaped.
+
+    A button with `data-action` triggers the event `select`, with `action` and `value`.
+    """
+    return gr.HTML(
+        value,
+        html_template=_TEMPLATE,
+        js_on_load=_SHOW,
+        apply_default_css=False,
+        padding=False,
+        elem_id=name,
+        lang=lang,
+    )
 
 
-class Parts(NamedTuple):
-    """Everything on the page that changes or is listened to."""
+class Parts:
+    """The page, drawn in English into the blocks that are being built.
 
-    language: gr.Radio
-    head: gr.HTML
-    samples: gr.Dataset
-    bar: gr.HTML
-    views: dict[str, gr.HTML]
-    pages: gr.Tabs
-    tabs: dict[str, gr.Tab]
-    share: gr.Button
-    report: gr.Button
-    link: gr.Textbox
-    question: gr.Textbox
-    run: gr.Button
-    stop: gr.Button
-    choice: gr.Accordion
-    methods: gr.CheckboxGroup
-    own: gr.Accordion
-    own_note: gr.HTML
-    own_kind: gr.Dropdown
-    own_model: gr.Textbox
-    own_key: gr.Textbox
-    own_server: gr.Textbox
+    `head_of` gives what stands at the top of the page, as of now. `words` are the components that
+    the language changes, `frame` those that a run changes while it goes on, `own_fields` those of a
+    visitor's own model, in the order of `OwnModel`.
+    """
 
-    @property
-    def frame(self) -> list[Any]:
-        """What a run changes while it goes on."""
-        return [self.bar, *self.views.values(), self.run, self.stop, self.share, self.report]
-
-    @property
-    def asked(self) -> list[Any]:
-        """What is asked, of which methods, of whose model."""
-        return [self.question, self.methods, *self.own_fields]
-
-    @property
-    def own_fields(self) -> list[Any]:
-        """Of a visitor's own model, in the order of `OwnModel`."""
-        return [self.own_kind, self.own_model, self.own_key, self.own_server]
-
-    @property
-    def words(self) -> list[Any]:
-        """What the language changes, in the order of `words_of`."""
-        return [
-            self.head,
-            *self.tabs.values(),
-            self.question,
+    def __init__(self, head_of: Callable[[Catalogue], str], *, custom_servers: bool) -> None:
+        self.words: list[Any] = []
+        self._words: list[Words] = []
+        put = self._put
+        self.language = gr.Radio(
+            [("EN", "en"), ("中文", "zh")],
+            value="en",
+            label="Language · 语言",
+            show_label=False,
+            container=False,
+            elem_id="language",
+        )
+        put(html_view, lambda t: _shown(head_of(t), t), name="head")
+        self.samples = put(
+            gr.Dataset,
+            lambda t: {"label": t("ask.examples"), "samples": _samples(t.language)},
+            # A text box would cut its examples short.
+            components=[gr.HTML(visible=False)],
+            type="index",
+            samples_per_page=20,
+            elem_id="examples",
+        )
+        self.bar = html_view(name="bar")
+        self.views: dict[str, gr.HTML] = {}
+        self.tabs: dict[str, gr.Tab] = {}
+        with gr.Tabs(elem_id="pages") as self.pages:
+            for name in PAGES:
+                with put(gr.Tab, _labelled(f"nav.{name}"), id=name) as self.tabs[name]:
+                    self.views[name] = html_view(name=f"view-{name}")
+        with gr.Row(elem_id="actions"):
+            self.share = put(gr.Button, _valued("space.share"), size="sm", interactive=False)
+            self.report = put(gr.Button, _valued("space.report"), size="sm", interactive=False)
+            self.link = put(gr.Textbox, _labelled("space.link"), interactive=False)
+        with put(gr.Accordion, _labelled("space.own"), open=False, elem_id="own"):
+            put(html_view, lambda t: _shown(notice(t("space.own.note"), "own"), t), name="own-note")
+            with gr.Row():
+                self.own_fields: list[Any] = [
+                    put(
+                        gr.Dropdown,
+                        lambda t: {
+                            "label": t("models.kind"),
+                            "choices": [(kind_label(kind, t), kind) for kind in OWN_KINDS],
+                        },
+                        value=OWN_KINDS[0],
+                    ),
+                    put(gr.Textbox, _labelled("models.model"), max_length=200),
+                    put(gr.Textbox, _labelled("models.key"), type="password", max_length=400),
+                    put(
+                        gr.Textbox,
+                        _labelled("models.server"),
+                        max_length=400,
+                        visible=custom_servers,
+                    ),
+                ]
+        with gr.Column(elem_id="composer"):
+            with gr.Row(elem_id="asking", equal_height=True):
+                self.question = put(
+                    gr.Textbox,
+                    lambda t: {"label": t("ask.question"), "placeholder": t("ask.placeholder")},
+                    show_label=False,
+                    max_length=MAX_QUESTION,
+                    lines=1,
+                    max_lines=3,
+                    scale=8,
+                    container=False,
+                )
+                narrow: dict[str, Any] = {"scale": 1, "min_width": 96}
+                self.run = put(gr.Button, _valued("action.run"), variant="primary", **narrow)
+                self.stop = put(
+                    gr.Button, _valued("action.stop"), variant="stop", interactive=False, **narrow
+                )
+            with put(gr.Accordion, _labelled("ask.methods"), open=False, elem_id="methods"):
+                self.methods = put(
+                    gr.CheckboxGroup,
+                    lambda t: {"choices": [(named("method", name, t), name) for name in METHODS]},
+                    value=list(METHODS),
+                    show_label=False,
+                    container=False,
+                )
+        self.frame: list[Any] = [
+            self.bar,
+            *self.views.values(),
             self.run,
             self.stop,
             self.share,
             self.report,
-            self.link,
-            self.choice,
-            self.methods,
-            self.samples,
-            self.own,
-            self.own_note,
-            self.own_kind,
-            self.own_model,
-            self.own_key,
-            self.own_server,
         ]
 
+    def spoken(self, t: Catalogue) -> list[Any]:
+        """An update of each of `words`, in the language of `t`."""
+        return [gr.update(**words(t)) for words in self._words]
 
-def lay_out(head_of: Head, *, custom_servers: bool) -> Parts:
-    """Draw the page, in English, into the blocks that are being built."""
-    t = Catalogue("en")
-    language = gr.Radio(
-        [(name, code) for code, name in LANGUAGE_NAMES.items()],
-        value="en",
-        label="Language · 语言",
-        show_label=False,
-        container=False,
-        elem_id="language",
-    )
-    head = html_view(head_of(t), name="head")
-    samples = gr.Dataset(
-        label=t("ask.examples"),
-        # A text box would cut its examples short.
-        components=[gr.HTML(visible=False)],
-        samples=_samples("en"),
-        type="index",
-        samples_per_page=20,
-        elem_id="examples",
-    )
-    bar = html_view(name="bar")
-    views: dict[str, gr.HTML] = {}
-    tabs: dict[str, gr.Tab] = {}
-    with gr.Tabs(elem_id="pages") as pages:
-        for name in PAGES:
-            with gr.Tab(t(f"nav.{name}"), id=name) as tab:
-                views[name] = html_view(name=f"view-{name}")
-            tabs[name] = tab
-    with gr.Row(elem_id="actions"):
-        share = gr.Button(t("space.share"), size="sm", interactive=False)
-        report = gr.Button(t("space.report"), size="sm", interactive=False)
-        link = gr.Textbox(label=t("space.link"), interactive=False)
-    with gr.Accordion(t("space.own"), open=False, elem_id="own") as own:
-        note = html_view(name="own-note")
-        with gr.Row():
-            kind = gr.Dropdown(_kinds(t), value=OWN_KINDS[0], label=t("models.kind"))
-            model = gr.Textbox(label=t("models.model"), max_length=200)
-            key = gr.Textbox(label=t("models.key"), type="password", max_length=400)
-            server = gr.Textbox(label=t("models.server"), max_length=400, visible=custom_servers)
-    with gr.Column(elem_id="composer"):
-        with gr.Row(elem_id="asking", equal_height=True):
-            question = gr.Textbox(
-                label=t("ask.question"),
-                show_label=False,
-                placeholder=t("ask.placeholder"),
-                max_length=MAX_QUESTION,
-                lines=1,
-                max_lines=3,
-                scale=8,
-                container=False,
-            )
-            run = gr.Button(t("action.run"), variant="primary", scale=1, min_width=96)
-            stop = gr.Button(
-                t("action.stop"), variant="stop", scale=1, min_width=96, interactive=False
-            )
-        with gr.Accordion(t("ask.methods"), open=False, elem_id="methods") as choice:
-            methods = gr.CheckboxGroup(
-                _methods(t), value=list(METHODS), show_label=False, container=False
-            )
-    return Parts(
-        language=language,
-        head=head,
-        samples=samples,
-        bar=bar,
-        views=views,
-        pages=pages,
-        tabs=tabs,
-        share=share,
-        report=report,
-        link=link,
-        question=question,
-        run=run,
-        stop=stop,
-        choice=choice,
-        methods=methods,
-        own=own,
-        own_note=note,
-        own_kind=kind,
-        own_model=model,
-        own_key=key,
-        own_server=server,
-    )
-
-
-def words_of(head_of: Head, t: Catalogue) -> list[Any]:
-    """Every word of the page, in the order of `Parts.words`."""
-    return [
-        view_of(head_of(t), t),
-        *(gr.update(label=t(f"nav.{name}")) for name in PAGES),
-        gr.update(label=t("ask.question"), placeholder=t("ask.placeholder")),
-        gr.update(value=t("action.run")),
-        gr.update(value=t("action.stop")),
-        gr.update(value=t("space.share")),
-        gr.update(value=t("space.report")),
-        gr.update(label=t("space.link")),
-        gr.update(label=t("ask.methods")),
-        gr.update(choices=_methods(t)),
-        gr.update(label=t("ask.examples"), samples=_samples(t.language)),
-        gr.update(label=t("space.own")),
-        view_of(notice(t("space.own.note"), "own"), t),
-        gr.update(label=t("models.kind"), choices=_kinds(t)),
-        gr.update(label=t("models.model")),
-        gr.update(label=t("models.key")),
-        gr.update(label=t("models.server")),
-    ]
+    def _put(self, kind: Callable[..., C], words: Words, **options: Any) -> C:
+        """A component whose words follow the language."""
+        component = kind(**words(Catalogue("en")), **options)
+        self.words.append(component)
+        self._words.append(words)
+        return component
 
 
 def sample_questions(language: Language) -> list[str]:
@@ -209,15 +195,19 @@ def sample_questions(language: Language) -> list[str]:
 
 def view_of(html: str, t: Catalogue) -> Any:
     """An update of an `html_view`."""
-    return gr.update(value=str(html), lang="zh-CN" if t.language == "zh" else "en")
+    return gr.update(**_shown(html, t))
 
 
-def _methods(t: Catalogue) -> list[tuple[str, str]]:
-    return [(named("method", name, t), name) for name in METHODS]
+def _shown(html: str, t: Catalogue) -> dict[str, Any]:
+    return {"value": str(html), "lang": "zh-CN" if t.language == "zh" else "en"}
 
 
-def _kinds(t: Catalogue) -> list[tuple[str, str]]:
-    return [(t(f"models.kind.{kind}"), kind) for kind in OWN_KINDS]
+def _labelled(key: str) -> Words:
+    return lambda t: {"label": t(key)}
+
+
+def _valued(key: str) -> Words:
+    return lambda t: {"value": t(key)}
 
 
 def _samples(language: Language) -> list[list[str]]:

@@ -17,19 +17,21 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from app.engine import data_folder
-from app.public.allowed import Allowed
 from app.public.api import Api
-from app.public.offer import Offer
-from app.public.own_model import build_for_visitors
-from app.public.page import space_page
-from app.public.runs import Runs
-from app.public.shown import HEAD
-from app.public.weights import fetch_weights, missing_weights
+from app.public.models import (
+    ModelCatalog,
+    build_for_visitors,
+    fetch_weights,
+    missing_weights,
+)
+from app.public.page import SpacePage
+from app.public.parts import HEAD
+from app.public.session import Runs, VisitorLimits
 from components.theme import ASSETS, gradio_theme, tokens
-from pipelines.admission import Admission
-from pipelines.engine import Engine
-from pipelines.models.local.lent import is_lent
-from pipelines.run.pool import ModelPool
+from pipelines.engine.admission import Admission
+from pipelines.engine.pool import ModelPool
+from pipelines.engine.thread import Engine
+from pipelines.models.local.zerogpu import is_zerogpu
 
 __all__ = ["Space", "serve"]
 
@@ -39,28 +41,28 @@ _HOUR = 3600.0
 class Space:
     """The engine, who may use it, and the page with its API."""
 
-    def __init__(self, folder: Path, allowed: Allowed, **options: Any) -> None:
-        self.allowed = allowed
+    def __init__(self, folder: Path, limits: VisitorLimits, **options: Any) -> None:
+        self.limits = limits
         options.setdefault("pool", ModelPool(build_for_visitors))
         self.engine = Engine(
-            folder, unwatched_after=allowed.unwatched, limits=allowed.limits, **options
+            folder, unwatched_after=limits.idle_timeout, limits=limits.limits, **options
         )
-        admission = Admission(allowed.places, each=allowed.each, waiting=allowed.waiting)
+        admission = Admission(limits.max_runs, limits.max_runs_per_visitor, limits.max_queue)
         self.runs = Runs(self.engine, admission)
-        self.offer = Offer()
-        self.page = space_page(self.runs, self.offer, allowed, _secret(folder))
+        self.catalog = ModelCatalog()
+        self.page = SpacePage(self.runs, self.catalog, limits).build(_secret(folder))
         with self.page:
-            Api(self.runs, self.offer).register()
-        # Who waits, and how many, is settled by the admission; Gradio lets everybody through.
+            Api(self.runs, self.catalog).register()
+        # The admission decides who waits, and how many; Gradio does not limit them.
         self.page.queue(default_concurrency_limit=None)
 
     @asynccontextmanager
     async def lifespan(self, app: Any) -> AsyncIterator[None]:
-        """What goes on beside the visitors, while they are served."""
+        """The background work while visitors are served."""
         del app
         begun = [
             self.engine.submit(self.engine.service.warm_up()),
-            self.engine.submit(self.offer.fetch(self.engine)),
+            self.engine.submit(self.catalog.fetch(self.engine)),
             self.engine.submit(self._forget()),
         ]
         try:
@@ -80,7 +82,7 @@ class Space:
             footer_links=["api"],
             mcp_server=True,
             ssr_mode=False,
-            # Nobody has anything to send up but a question.
+            # Visitors upload nothing; a question is small.
             max_file_size=1,
             app_kwargs={"routes": [Route("/health", _health)], "lifespan": self.lifespan},
             **options,
@@ -90,7 +92,7 @@ class Space:
         """Runs are kept for a while only, shared ones too."""
         while True:
             store = self.engine.service.store
-            await asyncio.to_thread(store.delete_older_than, self.allowed.keep_hours * _HOUR)
+            await asyncio.to_thread(store.delete_older_than, self.limits.keep_hours * _HOUR)
             await asyncio.sleep(_HOUR / 4)
 
 
@@ -98,13 +100,13 @@ def serve() -> None:
     """Serve the Space until the process is told to end."""
     if missing_weights():
         fetch_weights()
-    if is_lent():
-        # Before anything looks for a GPU: the platform's package stands in for the one to come.
+    if is_zerogpu():
+        # Before anything looks for a GPU: the platform's package simulates one until it is lent.
         import_module("spaces")
-    space = Space(data_folder(), Allowed.of(os.environ))
-    if is_lent():
-        # What the platform is to lend a GPU for has to be there when it is served.
-        space.engine.call(space.offer.fetch(space.engine))
+    space = Space(data_folder(), VisitorLimits.of(os.environ))
+    if is_zerogpu():
+        # The models that use the lent GPU have to be loaded before the page is served.
+        space.engine.call(space.catalog.fetch(space.engine))
     with suppress(KeyboardInterrupt):
         space.launch()
 
@@ -120,7 +122,7 @@ async def _health(request: Request) -> Response:
 
 
 def _secret(folder: Path) -> str:
-    """What visitors' ids are sealed with in their browsers; the same after the next start."""
+    """What visitors' ids are encrypted with in their browsers; the same after the next start."""
     path = folder / "space-secret"
     if not path.is_file():
         path.touch(mode=0o600)

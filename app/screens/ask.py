@@ -19,13 +19,12 @@ from app.screens.samples import draw_samples
 from app.screens.setup import draw_setup, fold_setup
 from app.session import language, messages
 from app.view_component import Action, show_html
-from components.examples import examples
+from components.ask import examples
+from components.elements import notice
 from components.markup import tag
-from components.messages import Catalogue
-from components.numbers import integer
-from components.sections import notice
+from components.messages import Catalogue, integer
+from pipelines.engine.executor import MAX_QUESTION
 from pipelines.errors import VeriscopeError
-from pipelines.executor import MAX_QUESTION
 from pipelines.run.spec import RunSpec
 from pipelines.run.view import RunView
 
@@ -110,7 +109,7 @@ def _ask() -> None:
 
 
 def _refusal(t: Catalogue) -> str | None:
-    """Why the question as it stands was not asked, once somebody tried to."""
+    """Why the question was not asked, after the visitor tried to run it."""
     if not st.session_state.get(_REFUSED):
         return None
     length = len((st.session_state.get(_QUESTION) or "").strip())

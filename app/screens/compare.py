@@ -15,16 +15,15 @@ import streamlit as st
 
 from app import live
 from app.engine import engine
-from app.parts import go_to, page_title, redraw_if_asked, show_error, told_apart
+from app.parts import disambiguate, go_to, page_title, redraw_if_asked, show_error
 from app.screens.runs import TO_COMPARE, local_time
 from app.session import messages, owner
 from app.view_component import show_html
-from components.compare_view import MOST_COMPARED, Against, CompareColumn, compare_view
-from components.messages import Catalogue
-from components.names import named
-from components.run_view import BASELINES
-from components.sections import notice
+from components.compare import MOST_COMPARED, Against, CompareColumn, compare_view
+from components.elements import notice
+from components.messages import Catalogue, named
 from pipelines.errors import VeriscopeError
+from pipelines.methods.registry import METHODS
 from pipelines.run.view import RunView
 
 _FEWEST = 2
@@ -84,7 +83,7 @@ def _asked() -> list[_Part]:
 
 
 def _follow(runs: Sequence[str]) -> dict[str, live.Watched]:
-    """The runs that can be shown, as they are now; of the others it is told why they cannot."""
+    """The runs that can be shown, as they are now; for the others, the reason why they cannot."""
     known: dict[str, live.Watched] = st.session_state.get(_OPENED, {})
     opened: dict[str, live.Watched] = {}
     for number, run in enumerate(list(dict.fromkeys(runs))[:MOST_COMPARED]):
@@ -106,11 +105,11 @@ def _watch(run: str) -> live.Watched:
 
 
 def _labels(opened: Mapping[str, live.Watched]) -> dict[str, str]:
-    """The runs there are to choose from, with words that tell each from all others."""
+    """The runs there are to choose from, with words that distinguish each from all others."""
     words = {run: _question(watched.view) for run, watched in opened.items()}
     for run in engine().service.store.list(owner(), limit=_LISTED):
         words[run.id] = f"{run.question} · {local_time(run)}"
-    return told_apart(words)
+    return disambiguate(words)
 
 
 def _choose_runs(
@@ -177,7 +176,7 @@ def _choose_columns(
 def _take_columns(runs: Sequence[str]) -> None:
     picked = st.session_state[_COLUMNS]
     used = {_Part.read(text).run for text in picked}
-    # A run none of whose methods is picked stays at hand, without any suggestion for it.
+    # A run none of whose methods is chosen stays available, without a suggestion for it.
     left = [str(_Part(run, "")) for run in runs if run not in used]
     st.query_params["runs"] = ",".join([*picked, *left])
 
@@ -195,7 +194,7 @@ def _suggested(methods: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def _telling(methods: Sequence[str]) -> list[str]:
-    return sorted(methods, key=lambda name: name in BASELINES)
+    return sorted(methods, key=lambda name: name in METHODS and not METHODS[name].judges)
 
 
 def _draw(columns: Sequence[_Part], running: bool) -> None:

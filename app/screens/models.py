@@ -1,8 +1,6 @@
-"""The Models page: which models there are, what they can do, and which one does what."""
+"""The Models page: which models there are, what they can do, and which roles they have."""
 
 from __future__ import annotations
-
-from typing import cast
 
 import streamlit as st
 
@@ -10,22 +8,22 @@ from app import session
 from app.choices import assumed_capabilities, known_models, model_select
 from app.engine import engine
 from app.parts import page_title, remember_error, section_title, show_error, take_error
-from app.probing import Check, begin_check, current_check, forget_check, with_findings
+from app.probing import Check, begin_check, current_check, forget_check
 from app.session import messages, owner, theme
 from app.view_component import show_html
-from components.judge_quality import judge_report, reliability_figure
 from components.messages import Catalogue
-from components.model_view import model_facts, probe_table
-from components.sections import loading_note
+from components.models import (
+    judge_report,
+    kind_label,
+    model_facts,
+    probe_table,
+    reliability_figure,
+)
+from components.page import loading_note
 from pipelines.errors import InvalidInputError, VeriscopeError
-from pipelines.run.spec import BUILT_IN, ROLES, ModelKind, ModelSpec
+from pipelines.models.providers import BUILT_IN, PROVIDERS, ModelSpec, provider_of
+from pipelines.run.spec import ROLES
 
-_KINDS: tuple[ModelKind, ...] = ("openai", "dashscope", "local")
-_ADDRESSES = {
-    "openai": "http://localhost:8000/v1",
-    "dashscope": "https://dashscope.aliyuncs.com/api/v1",
-}
-"""What an address looks like, for the kinds that have one and take a key."""
 _BUILT_IN = frozenset(spec.name for spec in BUILT_IN)
 _FIELDS = ("name", "model", "address", "key")
 
@@ -55,7 +53,7 @@ def _model(spec: ModelSpec, check: Check | None, t: Catalogue) -> None:
         ):
             facts = model_facts(spec, assumed_capabilities(spec), t)
             show_html(facts, key=f"facts-{_slug(spec)}", language=t.language)
-            if spec.kind in _ADDRESSES:
+            if spec.kind in PROVIDERS and PROVIDERS[spec.kind].hosted:
                 st.text_input(
                     t("models.key"),
                     type="password",
@@ -67,7 +65,7 @@ def _model(spec: ModelSpec, check: Check | None, t: Catalogue) -> None:
                     on_change=_keep_key,
                     args=(spec,),
                 )
-            if spec.kind != "judge":
+            if assumed_capabilities(spec).writes:
                 st.button(
                     t("models.probe"),
                     key=f"probe-{_slug(spec)}",
@@ -90,7 +88,7 @@ def _model(spec: ModelSpec, check: Check | None, t: Catalogue) -> None:
 
 
 def _measurements(spec: ModelSpec, t: Catalogue) -> None:
-    """What the model is worth as a judge, where it was measured."""
+    """How reliable the model is as a judge, where it was measured."""
     report = judge_report(spec.name, t) if spec.name in _BUILT_IN else ""
     if not report:
         return
@@ -134,21 +132,22 @@ def _add(check: Check | None, t: Catalogue) -> None:
     with st.container(border=True, key="card-new-model"):
         kind = st.segmented_control(
             t("models.kind"),
-            _KINDS,
-            default="openai",
+            _offered(),
+            default=_offered()[0],
             required=True,
-            format_func=lambda kind: t(f"models.kind.{kind}"),
+            format_func=lambda kind: kind_label(kind, t),
             key="new.kind",
         )
-        address = _ADDRESSES.get(kind)
-        st.caption(t(f"models.kind.{kind}.note"))
+        address = provider_of(kind).placeholder
+        if t.has(f"models.kind.{kind}.note"):
+            st.caption(t(f"models.kind.{kind}.note"))
         left, right = st.columns(2)
         with left:
             st.text_input(t("models.name"), key="new.name", placeholder="Qwen3-4B")
             if address:
                 st.text_input(t("models.address"), key="new.address", placeholder=address)
         with right:
-            st.text_input(t(f"models.model.{kind}"), key="new.model")
+            st.text_input(t.first(f"models.model.{kind}", "models.model"), key="new.model")
             if address:
                 st.text_input(
                     t("models.key"),
@@ -170,7 +169,7 @@ def _add(check: Check | None, t: Catalogue) -> None:
 def _described() -> ModelSpec:
     """The model that the form describes; raises InvalidInputError for what is missing."""
     given = {name: (st.session_state.get(f"new.{name}") or "").strip() for name in _FIELDS}
-    kind = cast(ModelKind, st.session_state.get("new.kind") or "openai")
+    kind = st.session_state.get("new.kind") or _offered()[0]
     if not given["model"]:
         raise InvalidInputError(
             "The model was not named.",
@@ -178,14 +177,19 @@ def _described() -> ModelSpec:
         )
     if given["name"] in _BUILT_IN:
         raise InvalidInputError(
-            "That is the name of a model that comes along.", remedy="Choose another name."
+            "That is the name of a bundled model.", remedy="Choose another name."
         )
     return ModelSpec(
         kind=kind,
         name=given["name"] or given["model"],
         model=given["model"],
-        base_url=(given["address"] or None) if kind in _ADDRESSES else None,
+        base_url=(given["address"] or None) if provider_of(kind).hosted else None,
     )
+
+
+def _offered() -> list[str]:
+    """The kinds of models that can be added here."""
+    return [kind for kind, provider in PROVIDERS.items() if provider.offered]
 
 
 def _is_new(check: Check) -> bool:
@@ -215,7 +219,8 @@ def _save() -> None:
         check = current_check()
         if check is not None and check.spec == spec and not check.under_way:
             found = check.result()
-            spec = spec if isinstance(found, VeriscopeError) else with_findings(spec, found)
+            if not isinstance(found, VeriscopeError):
+                spec = spec.with_capabilities(found.capabilities)
         engine().service.store.models.save(owner(), spec)
     except VeriscopeError as error:
         remember_error("models", error)

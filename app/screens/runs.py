@@ -1,4 +1,4 @@
-"""The Runs page: what this browser has run, to open, carry away, bring back and delete."""
+"""The Runs page: what this browser has run, to open, export, import and delete."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from app import live
 from app.engine import engine
 from app.parts import go_to, page_title, remember_error, show_error, take_error
 from app.session import messages, owner
-from components.compare_view import MOST_COMPARED
+from components.compare import MOST_COMPARED
+from components.elements import Status, status_badge
 from components.markup import shown, tag
-from components.messages import Catalogue
-from components.names import named
-from components.numbers import duration
-from components.verdict import Status, status_badge
+from components.messages import Catalogue, duration, named
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.store import RunSummary
 

@@ -12,11 +12,10 @@ from app.parts import remember_error, section_title
 from app.screens.setup import fold_setup
 from app.session import language
 from components.markup import shown, tag
-from components.messages import Catalogue
-from components.names import named
+from components.messages import Catalogue, named
 from pipelines.errors import VeriscopeError
-from pipelines.recordings import Recording, recordings
-from pipelines.walkthroughs import Walkthrough, walkthrough, walkthroughs
+from pipelines.samples.walkthroughs import Walkthrough, walkthrough, walkthroughs
+from pipelines.store.recordings import Recording, recordings
 
 __all__ = ["draw_samples"]
 
@@ -24,7 +23,7 @@ _IN_A_ROW = 2
 
 
 def draw_samples(t: Catalogue, *, place: str) -> None:
-    """A card for each of them; `place` tells two lists on one page apart."""
+    """A card for each of them; `place` distinguishes two lists on one page."""
     if walkthroughs():
         section_title(t("samples.walkthroughs"))
         st.caption(t("samples.walkthroughs.note"))

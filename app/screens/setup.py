@@ -19,7 +19,7 @@ from app.engine import engine
 from app.session import has_search_key, keep_search_key
 from app.settings_form import draw_settings
 from components.messages import Catalogue
-from pipelines.methods import METHODS
+from pipelines.methods.registry import METHODS
 from pipelines.retrieval.web import needs_key
 from pipelines.run.spec import ROLES
 

@@ -1,4 +1,4 @@
-"""What every method is: settings, needs, a run, and a pure decision that can be taken again."""
+"""What every method is: its settings, what it needs, and its run."""
 
 from __future__ import annotations
 
@@ -6,32 +6,33 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pipelines.errors import InvalidInputError
 from pipelines.models.base import Capabilities
 from pipelines.prompts import Prompts
-from pipelines.run.events import Score
 from pipelines.run.scope import Scope
-from pipelines.run.trace import Trace
 from pipelines.types import Answer, Frozen, Language
 
-__all__ = ["Decision", "Method", "Need", "Question", "Settings"]
+__all__ = ["Method", "Need", "Question", "Settings"]
 
 
 class Settings(BaseModel):
     """Base of every method's settings. Screens draw their controls from the fields.
 
     A field's description says what it does and where its default comes from; its bounds are the
-    control's bounds.
+    control's bounds. `REPLAYABLE` names the fields that pages offer on a recorded run: with other
+    values for them, most recorded runs can be re-evaluated without a new call.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    def stands_for(self, name: str) -> Mapping[str, float]:
-        """The number that a field stands for while it is None, by the option that settles it.
+    REPLAYABLE: ClassVar[tuple[str, ...]] = ()
 
-        Several where the models at hand settle the option; none where there is no such number.
+    def effective_default(self, name: str) -> Mapping[str, float]:
+        """The number that applies while a field is None, by the option that decides it.
+
+        Several where the available models decide the option; empty where there is no such number.
         """
         return {}
 
@@ -57,7 +58,7 @@ class Need(Frozen):
     languages: frozenset[Language] = frozenset()
 
     def unmet(self, models: Mapping[str, Capabilities], *, has_evidence: bool) -> bool:
-        """Whether what is at hand does not serve this need."""
+        """Whether the available models and evidence do not serve this need."""
         if self.reason == "evidence":
             return not has_evidence
         if self.role not in models:
@@ -73,31 +74,35 @@ class Need(Frozen):
         return lacking.get(self.reason, False)
 
 
-class Decision(Frozen):
-    """What a method concludes from recorded scores, for given settings.
-
-    `flagged` says whether a hallucination was found and `score` is the number that settled it.
-    `answer` is known when every step it rests on was recorded; otherwise `diverges_at` names the
-    first step (a draft's number) from which the run would go another way, and a new run is needed;
-    `reason` says why (a catalogue key under `diverges.*`).
-    """
-
-    flagged: bool
-    score: Score | None = None
-    answer: Answer | None = None
-    diverges_at: int | None = None
-    reason: str = ""
-    detail: dict[str, Any] = Field(default_factory=dict)
-
-
 class Method(ABC, Generic[S]):
     """A published way to detect or correct hallucinations, or a baseline for one.
 
-    `roles` are the roles beside "main" that it makes use of when they are given to a model.
+    `roles` are the roles beside "main" that it makes use of when they are given to a model;
+    `prompts` the prompt files it uses, whose hashes are recorded with a run. What screens have to
+    know: `page` takes its runs apart ("" for none); `judges`: it checks an answer and ends with a
+    verdict; `rewrites`: its answer may differ from the one it started from; `grounded`: what it
+    writes first, or checks, has passages in view; `baseline`: the five methods are compared with
+    it. For example:
+
+        class Direct(Method[DirectSettings]):
+            name = "direct"
+            settings_type = DirectSettings
+            prompts = (load_prompts("direct"),)
+
+            async def run(self, question, scope, settings):
+                async with scope.span("draft") as step:
+                    written = await step.write(step.request(direct_messages(question)))
+                    step.revised(written)
+                return Answer(text=written.text, original=written.text)
     """
 
     name: ClassVar[str]
     roles: ClassVar[tuple[str, ...]] = ()
+    page: ClassVar[str] = ""
+    judges: ClassVar[bool] = True
+    rewrites: ClassVar[bool] = True
+    grounded: ClassVar[bool] = False
+    baseline: ClassVar[bool] = False
     settings_type: type[S]
     prompts: ClassVar[tuple[Prompts, ...]] = ()
 
@@ -114,13 +119,15 @@ class Method(ABC, Generic[S]):
             ) from None
 
     def needs(self, settings: S) -> tuple[Need, ...]:
-        """What must be at hand to run with these settings."""
+        """What must be available to run with these settings."""
         return (Need(reason="model"),)
 
     @abstractmethod
     async def run(self, question: Question, scope: Scope, settings: S) -> Answer:
-        """Answer the question, recording every step through `scope`."""
+        """Answer the question, recording every step through `scope`.
 
-    @abstractmethod
-    def decide(self, trace: Trace, settings: S) -> Decision:
-        """Decide again from what was recorded, without a call; pure."""
+        Everything that its pages show has to be recorded: the same function is run again on the
+        recorded replies when a setting is changed afterwards. So it must not read anything but
+        `scope`, and must not catch `MissingReply`. A method that checks its original answer ends
+        the checking with a verdict on "answer".
+        """

@@ -1,4 +1,4 @@
-"""Whose verdict a check rests on: the main model's, or that of a model made to judge claims."""
+"""Which model gives the verdicts of a check: the main model, or one made to judge claims."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipelines.run.spec import JUDGES
 __all__ = ["CheckedBy", "checker"]
 
 CheckedBy = Literal["auto", "judge", "main"]
-"""Who checks: a judge, the main model, or whichever of the two is known to be worth more."""
+"""Who checks: a judge, the main model, or automatically the more reliable of the two."""
 
 
 def checker(scope: Scope, languages: Set[str], wanted: CheckedBy) -> str:
@@ -22,11 +22,9 @@ def checker(scope: Scope, languages: Set[str], wanted: CheckedBy) -> str:
     """
     if wanted == "main" or (wanted == "auto" and scope.model().capabilities.judges):
         return "main"
-    return next((role for role in JUDGES if _made_to_judge(scope, role, languages)), "main")
-
-
-def _made_to_judge(scope: Scope, role: str, languages: Set[str]) -> bool:
-    if not scope.has_model(role):
-        return False
-    can = scope.model(role).capabilities
-    return not can.writes and languages <= can.languages
+    for role in JUDGES:
+        if scope.has_model(role):
+            can = scope.model(role).capabilities
+            if not can.writes and languages <= can.languages:
+                return role
+    return "main"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pipelines.methods.base import Decision, Method, Question, Settings
-from pipelines.methods.drafts import record_original, recorded_drafts
+from pipelines.methods.base import Method, Question, Settings
+from pipelines.methods.writing import visible_generation
 from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
-from pipelines.run.trace import Trace
 from pipelines.types import Answer, Message
 
 __all__ = ["Direct", "DirectSettings", "direct_messages"]
@@ -38,6 +37,9 @@ class Direct(Method[DirectSettings]):
     """One greedy answer, with token log-probabilities where the model gives them."""
 
     name = "direct"
+    judges = False
+    grounded = True
+    baseline = True
     settings_type = DirectSettings
     prompts = (load_prompts("direct"),)
 
@@ -47,14 +49,6 @@ class Direct(Method[DirectSettings]):
             request = step.request(
                 direct_messages(question), max_tokens=settings.max_tokens, logprobs=can.logprobs
             )
-            draft = await step.write(request)
-            record_original(step, draft)
+            draft = visible_generation(await step.write(request))
+            step.revised(draft)
         return Answer(text=draft.text, original=draft.text)
-
-    def decide(self, trace: Trace, settings: DirectSettings) -> Decision:
-        """Direct judges nothing: never flagged, the answer is the recorded one."""
-        drafts = recorded_drafts(trace, self.name)
-        text = drafts[-1].after if drafts else None
-        return Decision(
-            flagged=False, answer=None if text is None else Answer(text=text, original=text)
-        )

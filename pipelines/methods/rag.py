@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pipelines.methods.base import Decision, Method, Need, Question, Settings
+from pipelines.methods.base import Method, Need, Question, Settings
 from pipelines.methods.direct import direct_messages
-from pipelines.methods.drafts import grounded_messages, record_original, recorded_drafts
+from pipelines.methods.writing import grounded_messages, visible_generation
 from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
-from pipelines.run.trace import Trace
 from pipelines.types import Answer
 
 __all__ = ["Rag", "RagSettings"]
@@ -30,6 +29,9 @@ class Rag(Method[RagSettings]):
     """Single-round retrieval: the passages for the question itself go into one prompt."""
 
     name = "rag"
+    judges = False
+    grounded = True
+    baseline = True
     settings_type = RagSettings
     prompts = (load_prompts("rag"), load_prompts("direct"))
 
@@ -47,17 +49,8 @@ class Rag(Method[RagSettings]):
                 else direct_messages(question)
             )
             can = step.model().capabilities
-            draft = await step.write(
-                step.request(messages, max_tokens=settings.max_tokens, logprobs=can.logprobs)
-            )
-            record_original(step, draft)
+            request = step.request(messages, max_tokens=settings.max_tokens, logprobs=can.logprobs)
+            draft = visible_generation(await step.write(request))
+            step.revised(draft)
         flags = () if passages else ("no_evidence",)
         return Answer(text=draft.text, original=draft.text, flags=flags)
-
-    def decide(self, trace: Trace, settings: RagSettings) -> Decision:
-        """RAG judges nothing: never flagged, the answer is the recorded one."""
-        drafts = recorded_drafts(trace, self.name)
-        text = drafts[-1].after if drafts else None
-        return Decision(
-            flagged=False, answer=None if text is None else Answer(text=text, original=text)
-        )

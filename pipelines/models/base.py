@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, ClassVar, Literal
+
+from pydantic import ConfigDict
 
 from pipelines.errors import CapabilityError
 from pipelines.types import Choice, Frozen, Generation, Language, Message, Token
@@ -19,6 +21,9 @@ class Capabilities(Frozen):
     were measured to be worth no more than chance; `writes` is False for models made to judge.
     """
 
+    # Runs recorded by older versions name abilities that nothing asks for any more.
+    model_config = ConfigDict(extra="ignore")
+
     languages: frozenset[Language] = frozenset({"en"})
     logprobs: bool = False
     top_logprobs: int | None = 0
@@ -26,9 +31,53 @@ class Capabilities(Frozen):
     streaming: bool = True
     prefill: bool = False
     scores: bool = False
-    full_entropy: bool = False
     judges: bool = True
     writes: bool = True
+
+    def overridden(
+        self,
+        *,
+        top_logprobs: int | None = None,
+        prefill: bool | None = None,
+        structured_output: bool | None = None,
+        languages: Collection[Language] | None = None,
+        streaming: bool | None = None,
+    ) -> Capabilities:
+        """These abilities with what is known better about one model; None changes nothing.
+
+        `top_logprobs` 0 says that there are no log-probabilities at all.
+        """
+        known = {
+            "top_logprobs": top_logprobs,
+            "logprobs": None if top_logprobs is None else top_logprobs > 0,
+            "prefill": prefill,
+            "structured_output": structured_output,
+            "languages": frozenset(languages) if languages else None,
+            "streaming": streaming,
+        }
+        return self.model_copy(
+            update={name: value for name, value in known.items() if value is not None}
+        )
+
+
+_BOTH: frozenset[Language] = frozenset({"en", "zh"})
+
+OPENAI = Capabilities(languages=_BOTH, logprobs=True, top_logprobs=20, structured_output=True)
+"""What an OpenAI-compatible server is taken to offer until the probe has been there."""
+
+DASHSCOPE = OPENAI.overridden(top_logprobs=5)
+"""The same for DashScope, which reports at most five alternatives."""
+
+LLAMA_CPP = OPENAI.overridden(top_logprobs=100, prefill=True)
+"""What llama.cpp offers in this process, whatever the model."""
+
+TRANSFORMERS = Capabilities(
+    languages=_BOTH, logprobs=True, top_logprobs=None, prefill=True, scores=True
+)
+"""What transformers offers, whatever the model: the whole distribution."""
+
+JUDGE = Capabilities(streaming=False, writes=False)
+"""What a model made to judge offers: verdicts on claims, in English unless it says otherwise."""
 
 
 class GenerationRequest(Frozen):
@@ -122,6 +171,15 @@ Watcher = Callable[[Delta], bool | None]
 """Receives each Delta; returning True ends the writing there (finish reason "watcher")."""
 
 
+Progress = Callable[[str, float], None]
+"""Receives the stage of loading ("load", "downloading" or "loading") and its fraction in [0, 1]; it
+is called in the thread that loads."""
+
+
+def no_progress(stage: str, fraction: float) -> None:
+    """A `Progress` that tells nobody."""
+
+
 class Model(ABC):
     """A language model. Backends implement `generate`; the rest has defaults built on it.
 
@@ -156,6 +214,9 @@ class Model(ABC):
             remedy="Choose a local model for this, or measure confidence by sampling.",
             provider=self.name,
         )
+
+    async def prepare(self) -> None:  # noqa: B027 - most backends need no preparation
+        """Load what the first call would otherwise have to wait for; raises what loading raises."""
 
     async def aclose(self) -> None:  # noqa: B027 - most backends hold nothing open
         """Release what the model holds."""

@@ -7,7 +7,7 @@ from math import exp
 
 from pipelines.errors import CapabilityError
 from pipelines.models.base import ChoiceRequest, GenerationRequest, Model, Option
-from pipelines.text.thinking import is_thinking, without_thinking
+from pipelines.text.wording import is_thinking, without_thinking
 from pipelines.types import Choice, Generation, Token
 
 __all__ = ["choose_by_generating", "option_of_token", "parse_choice"]

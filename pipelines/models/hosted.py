@@ -1,48 +1,58 @@
-"""What all models behind a network service share: several texts for one request, and refusals."""
+"""What all models behind a network service share: what is sent, and how the reply is read."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import re
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, NamedTuple
 
 from pipelines.errors import CapabilityError
-from pipelines.models.base import Capabilities, GenerationRequest, Model, Watcher
-from pipelines.models.gate import CallGate
-from pipelines.models.openai_errors import ErrorReader
-from pipelines.models.openai_request import prefix_of
-from pipelines.models.reply import ReplyBuilder
-from pipelines.types import Generation, Language
+from pipelines.models.base import Capabilities, Delta, GenerationRequest, Model, Watcher
+from pipelines.models.hosted_errors import ErrorReader, RefusalError
+from pipelines.models.limiter import Limiter
+from pipelines.models.replies import ReplyBuilder
+from pipelines.types import Generation, Usage
 
-__all__ = ["HostedModel", "assumed"]
+__all__ = ["HostedModel", "Part", "chat_body", "objections", "prefix_of", "sampling_seed"]
+
+_MAX_ALTERNATIVES = 20
+_DISPENSABLE = (
+    "stream_options",
+    "seed",
+    "n",
+    "response_format",
+    "continue_final_message",
+    "add_generation_prompt",
+    "enable_thinking",
+    "partial",
+)
 
 
-def assumed(
-    *,
-    usual_top_logprobs: int,
-    top_logprobs: int | None,
-    prefill: bool | None,
-    structured_output: bool | None,
-    languages: Collection[Language] | None,
-    streaming: bool = True,
-) -> Capabilities:
-    """What a service is taken to offer where nothing (None) is known: see `OpenAIModel`."""
-    alternatives = usual_top_logprobs if top_logprobs is None else top_logprobs
-    return Capabilities(
-        languages=frozenset(("en", "zh") if languages is None else languages),
-        logprobs=alternatives > 0,
-        top_logprobs=alternatives,
-        structured_output=structured_output is not False,
-        streaming=streaming,
-        prefill=prefill is True,
-    )
+class Part(NamedTuple):
+    """A piece of text `number` (from 0) of a reply, without what the model only thought.
+
+    `entries` are those of its tokens in OpenAI's form; `finish_reason` is None until it has ended.
+    """
+
+    number: int
+    content: str
+    entries: Sequence[Mapping[str, Any]]
+    finish_reason: str | None
 
 
 class HostedModel(Model):
     """A model whose texts come from a service.
 
-    `continues` says whether a begun answer may be sent. Reproducible requests have the service to
-    themselves among the calls that share `gate`, and ask for one text at a time.
+    `continues` says whether a begun answer may be sent. `most_texts` is the largest number of texts
+    that one request may ask for, None for any number; `most_streamed` the same for a stream. What
+    is missing then is asked for one by one. `always_stream` streams unwatched calls too.
+    Reproducible requests have the service to themselves among the calls that share `limiter`, and
+    ask for one text at a time. Optional fields that the service refuses are left out from then on,
+    and the answer is asked for again.
     """
 
     def __init__(
@@ -53,14 +63,20 @@ class HostedModel(Model):
         capabilities: Capabilities,
         continues: bool,
         errors: ErrorReader,
-        gate: CallGate | None,
+        limiter: Limiter | None,
+        most_texts: int | None,
+        most_streamed: int | None,
+        always_stream: bool = False,
     ) -> None:
         self.name = name
         self.provider = provider
         self._capabilities = capabilities
         self._continues = continues
         self._errors = errors
-        self._gate = gate or CallGate()
+        self._limiter = limiter or Limiter()
+        self._most_texts = most_texts
+        self._most_streamed = most_streamed
+        self._always_stream = always_stream
         self._refused: set[str] = set()
         """Fields of a request that the service turned out not to take."""
 
@@ -81,8 +97,8 @@ class HostedModel(Model):
                 remedy="Choose a model that continues, or a method that does not need it.",
                 provider=self.provider,
             )
-        async with self._gate.enter(alone=request.reproducible):
-            first = 1 if request.reproducible else self._together(request.n)
+        async with self._limiter.slot(exclusive=request.reproducible):
+            first = 1 if request.reproducible else request.n
             texts = await self._ask(request, first, 0, watch)
             missing = range(len(texts), request.n)
             if request.reproducible:
@@ -93,19 +109,129 @@ class HostedModel(Model):
             return tuple(texts)
 
     @abstractmethod
-    def _together(self, n: int) -> int:
-        """How many of `n` texts to ask for in one request; the service may give fewer."""
+    def _fields(
+        self, request: GenerationRequest, n: int, index: int, refused: Collection[str]
+    ) -> dict[str, Any]:
+        """The fields of a request for `n` texts, of which `index` is the first."""
 
     @abstractmethod
+    async def _whole(self, fields: dict[str, Any]) -> tuple[list[Part], Usage]:
+        """The texts in one piece; raises what the client raises."""
+
+    @abstractmethod
+    def _stream(
+        self, fields: dict[str, Any]
+    ) -> AsyncGenerator[tuple[list[Part], Usage | None], None]:
+        """The texts in pieces, and the tokens used so far where the service tells."""
+
+    def _adapts(
+        self,
+        refusal: RefusalError,
+        fields: Mapping[str, Any],
+        left_out: set[str],
+        *,
+        streamed: bool,
+    ) -> bool:
+        """Whether to ask again in another way; `left_out` holds for this request alone."""
+        return False
+
     async def _ask(
         self, request: GenerationRequest, n: int, index: int, watch: Watcher | None
     ) -> list[Generation]:
         """The texts of one request, at most `n`; the first is the request's `index`-th."""
+        left_out: set[str] = set()
+        while True:
+            wanted = watch is not None or self._always_stream
+            streamed = wanted and self._capabilities.streaming
+            refused = self._refused | left_out
+            most = (self._most_streamed if streamed else self._most_texts) or n
+            together = 1 if "n" in refused else min(n, most)
+            fields = self._fields(request, together, index, refused)
+            prefix = prefix_of(request)
+            replies = [
+                ReplyBuilder(logprobs=request.logprobs, prefix=prefix) for _ in range(together)
+            ]
+            try:
+                if streamed:
+                    texts = await self._read_stream(fields, replies, watch)
+                else:
+                    texts = await self._read_whole(fields, replies, watch)
+            except RefusalError as refusal:
+                begun = any(reply.begun for reply in replies)
+                if begun or not self._gives_way(refusal, fields, left_out, streamed=streamed):
+                    raise self._errors.refused(refusal) from refusal
+                continue
+            self._check_logprobs(request, texts, replies)
+            return texts
 
-    def _replies(self, request: GenerationRequest, n: int) -> list[ReplyBuilder]:
-        """What `n` texts are put together in."""
-        prefix = prefix_of(request)
-        return [ReplyBuilder(logprobs=request.logprobs, prefix=prefix) for _ in range(n)]
+    def _gives_way(
+        self,
+        refusal: RefusalError,
+        fields: Mapping[str, Any],
+        left_out: set[str],
+        *,
+        streamed: bool,
+    ) -> bool:
+        """Whether the request is worth asking again, without what the service objects to."""
+        if not refusal.is_about_fields:
+            return False
+        if self._adapts(refusal, fields, left_out, streamed=streamed):
+            return True
+        dropped = objections(refusal.words, fields)
+        # A schema may be refused for what it says, so that the next one is worth a try.
+        left_out |= dropped
+        self._refused |= dropped - {"response_format"}
+        return bool(dropped)
+
+    async def _read_whole(
+        self, fields: dict[str, Any], replies: Sequence[ReplyBuilder], watch: Watcher | None
+    ) -> list[Generation]:
+        with self._errors.reading():
+            parts, usage = await self._whole(fields)
+            if not parts:
+                raise self._errors.invalid("there is no text in its answer")
+            texts: list[Generation] = []
+            for part, reply in zip(parts, replies, strict=False):
+                reply.add(part.content, part.entries)
+                reply.close(part.finish_reason or "stop")
+                texts.append(reply.generation(Usage() if texts else usage))
+        if watch is not None and texts[0].text:
+            watch(Delta(text=texts[0].text, tokens=texts[0].tokens or ()))
+        return texts
+
+    async def _read_stream(
+        self, fields: dict[str, Any], replies: Sequence[ReplyBuilder], watch: Watcher | None
+    ) -> list[Generation]:
+        first, *others = replies
+        usage: Usage | None = None
+        async with aclosing(self._stream(fields)) as pieces:
+            while True:
+                shown: Delta | None = None
+                try:
+                    with self._errors.reading():
+                        piece = await anext(pieces, None)
+                        if piece is None:
+                            break
+                        parts, counted = piece
+                        usage = counted or usage
+                        shown = _take(parts, replies)
+                except RefusalError as refusal:
+                    if not (first.begun and refusal.is_inspection):
+                        raise
+                    first.close("content_filter")
+                    break
+                if shown is not None and watch is not None and watch(shown):
+                    return [reply.stopped(usage) for reply in replies]
+        if first.finish_reason is None:
+            raise self._errors.invalid("its stream broke off")
+        with self._errors.reading():
+            rest = first.rest()
+            done = [first, *(reply for reply in others if reply.finish_reason is not None)]
+            counts = [usage or Usage(), *(Usage() for _ in others)]
+            texts = [reply.generation(used) for reply, used in zip(done, counts, strict=False)]
+        if rest is not None and watch is not None:
+            watch(rest)
+        return texts
 
     def _check_logprobs(
         self,
@@ -115,7 +241,7 @@ class HostedModel(Model):
     ) -> None:
         """Raise CapabilityError when log-probabilities were wanted and a text has none."""
         if request.logprobs and any(
-            text.text and not reply.has_pieces for text, reply in zip(texts, replies, strict=False)
+            text.text and not reply.has_entries for text, reply in zip(texts, replies, strict=False)
         ):
             raise self._errors.no_logprobs()
 
@@ -127,3 +253,108 @@ class HostedModel(Model):
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _take(parts: Iterable[Part], replies: Sequence[ReplyBuilder]) -> Delta | None:
+    """Add what arrived to its replies; returns what can be shown of the first."""
+    shown: Delta | None = None
+    for part in parts:
+        if not 0 <= part.number < len(replies):
+            continue
+        delta = replies[part.number].add(part.content, part.entries)
+        if part.finish_reason:
+            replies[part.number].close(part.finish_reason)
+        if part.number == 0 and delta is not None:
+            shown = delta
+    return shown
+
+
+def prefix_of(request: GenerationRequest) -> str:
+    """The begun text that the model is to continue, empty when there is none."""
+    last = request.messages[-1] if request.messages else None
+    return last.content if last is not None and last.role == "assistant" else ""
+
+
+def sampling_seed(request: GenerationRequest, index: int) -> int:
+    """Seed in [0, 2**31) of the `index`-th text: differs by seed, sample, index and question."""
+    draw = (request.sample or 0) * request.n + index
+    turns = "\x00".join(f"{turn.role}\x01{turn.content}" for turn in request.messages)
+    digest = hashlib.sha256(f"{request.seed}/{draw}/{turns}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
+
+
+def chat_body(
+    request: GenerationRequest,
+    *,
+    model: str,
+    n: int,
+    index: int,
+    capabilities: Capabilities,
+    refused: Collection[str],
+) -> dict[str, Any]:
+    """The fields of a chat completion request for `n` texts, of which `index` is the first.
+
+    `refused` names fields that the service does not take; "max_tokens" among them stands for its
+    newer name `max_completion_tokens`.
+    """
+    body: dict[str, Any] = {
+        "model": model,
+        "messages": [{"role": turn.role, "content": turn.content} for turn in request.messages],
+        "temperature": request.temperature,
+    }
+    longest = "max_completion_tokens" if "max_tokens" in refused else "max_tokens"
+    body[longest] = request.max_tokens
+    if n > 1:
+        body["n"] = n
+    if request.temperature > 0:
+        body["seed"] = sampling_seed(request, index)
+    if request.stop:
+        body["stop"] = list(request.stop)
+    if request.logprobs:
+        limit = capabilities.top_logprobs or _MAX_ALTERNATIVES
+        body["logprobs"] = True
+        # Zero alternatives means "none at all" to some servers, llama.cpp among them.
+        body["top_logprobs"] = max(1, min(request.top_k, limit))
+    if request.json_schema is not None and capabilities.structured_output:
+        body["response_format"] = _response_format(request.json_schema)
+    return {field: value for field, value in body.items() if field not in refused}
+
+
+def _response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
+    form: dict[str, Any] = {"name": "reply", "schema": dict(schema)}
+    if _is_closed(schema):
+        # OpenAI guarantees the schema only in strict mode, and refuses loose schemas there.
+        form["strict"] = True
+    return {"type": "json_schema", "json_schema": form}
+
+
+def _is_closed(schema: Any) -> bool:
+    if isinstance(schema, Mapping):
+        properties = schema.get("properties")
+        if schema.get("type") == "object" or properties is not None:
+            names = set(properties or ())
+            if schema.get("additionalProperties") is not False:
+                return False
+            if set(schema.get("required") or ()) != names:
+                return False
+        return all(_is_closed(part) for part in schema.values())
+    return not isinstance(schema, list) or all(_is_closed(part) for part in schema)
+
+
+def objections(words: str, body: Mapping[str, Any]) -> set[str]:
+    """The fields of `body` that a refusal names and the request can do without.
+
+    Log-probabilities are never among them: a caller that asked for them needs them.
+    """
+    if "max_tokens" in body and "max_completion_tokens" in words:
+        return {"max_tokens"}
+    sent = {*body, *(field for turn in body.get("messages") or () for field in turn)}
+    named = {field for field in _DISPENSABLE if field in sent and _names(words, field)}
+    continuing = {"continue_final_message", "add_generation_prompt"}
+    return named | (continuing & sent if named & continuing else set())
+
+
+def _names(words: str, field: str) -> bool:
+    # A single letter counts only where it stands for a parameter: prose is full of them.
+    pattern = rf"(['\"`]|parameters?\.){field}\b" if len(field) == 1 else rf"(?<!\w){field}(?!\w)"
+    return re.search(pattern, words) is not None

@@ -1,31 +1,35 @@
 """Models behind any server that speaks the OpenAI chat protocol."""
 
+from __future__ import annotations
+
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncGenerator, Collection, Mapping
+from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 import httpx2
 import openai
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-from pipelines.models.base import Delta, GenerationRequest, Watcher
-from pipelines.models.gate import CallGate
-from pipelines.models.hosted import HostedModel, assumed
-from pipelines.models.openai_errors import ErrorReader
-from pipelines.models.openai_request import PrefillStyle, chat_body, objections
-from pipelines.models.reply import ReplyBuilder
+from pipelines.models.base import OPENAI, GenerationRequest
+from pipelines.models.hosted import HostedModel, Part, chat_body, prefix_of
+from pipelines.models.hosted_errors import ErrorReader, RefusalError
+from pipelines.models.limiter import Limiter
 from pipelines.remote.address import read_address, usable_key
-from pipelines.remote.failures import server_words
 from pipelines.remote.guard import PublicTransport
-from pipelines.types import Generation, Language, Usage
+from pipelines.types import Language, Usage
 
 __all__ = ["DEFAULT_BASE_URL", "OpenAIModel", "PrefillStyle"]
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 
+PrefillStyle = Literal["native", "vllm"]
+"""How a server is told to continue a final assistant message: "native" does so by itself
+(llama.cpp, Ollama), "vllm" wants `continue_final_message` (vLLM, SGLang). A server that refuses
+the extra fields is asked again without them, so "vllm" does no harm elsewhere."""
+
 _CONNECT_SECONDS = 10.0
-_TOP_LOGPROBS = 20
+_NAMED = ("messages", "model", "stream")
 
 
 class OpenAIModel(HostedModel):
@@ -39,7 +43,7 @@ class OpenAIModel(HostedModel):
     ends its work at once. `native_n` asks for several texts in one request; where the server gives
     fewer, and without it, each is asked for by itself. `extra_body` is added to every request,
     `reproducible_body` to reproducible ones, which have the server to themselves among the calls
-    that share `gate`.
+    that share `limiter`.
 
     `public_only` keeps requests to addresses on the public internet: for servers that visitors
     named, who have no business in the network around this machine.
@@ -72,7 +76,7 @@ class OpenAIModel(HostedModel):
         native_n: bool = True,
         extra_body: Mapping[str, Any] | None = None,
         reproducible_body: Mapping[str, Any] | None = None,
-        gate: CallGate | None = None,
+        limiter: Limiter | None = None,
         public_only: bool = False,
     ) -> None:
         self._model = model
@@ -87,8 +91,7 @@ class OpenAIModel(HostedModel):
         super().__init__(
             name=name,
             provider=provider,
-            capabilities=assumed(
-                usual_top_logprobs=_TOP_LOGPROBS,
+            capabilities=OPENAI.overridden(
                 top_logprobs=top_logprobs,
                 prefill=prefill,
                 structured_output=structured_output,
@@ -97,15 +100,24 @@ class OpenAIModel(HostedModel):
             ),
             continues=prefill is not False,
             errors=ErrorReader(
-                name=name, model=model, provider=provider, host=address.host, key=self._key
+                name=name,
+                model=model,
+                provider=provider,
+                host=address.host,
+                key=self._key,
+                protocol="an OpenAI-compatible server",
+                ending="/v1",
+                client_errors=(openai.OpenAIError, httpx2.HTTPError),
+                refusal=_refusal,
             ),
-            gate=gate,
+            limiter=limiter,
+            most_texts=None if native_n else 1,
+            most_streamed=None if native_n else 1,
+            always_stream=always_stream,
         )
         self._prefill_style: PrefillStyle = prefill_style
         self._timeout = timeout
         self._public_only = public_only
-        self._always_stream = always_stream
-        self._native_n = native_n
         self._extra_body = dict(extra_body or {})
         self._reproducible_body = dict(reproducible_body or {})
         # A connection belongs to the event loop it was opened in.
@@ -119,105 +131,52 @@ class OpenAIModel(HostedModel):
         if client is not None:
             await client.close()
 
-    def _together(self, n: int) -> int:
-        return n if self._native_n and "n" not in self._refused else 1
+    def _fields(
+        self, request: GenerationRequest, n: int, index: int, refused: Collection[str]
+    ) -> dict[str, Any]:
+        body = chat_body(
+            request,
+            model=self._model,
+            n=n,
+            index=index,
+            capabilities=self._capabilities,
+            refused=refused,
+        )
+        extra = dict(self._extra_body)
+        if prefix_of(request) and self._prefill_style == "vllm":
+            extra |= {"continue_final_message": True, "add_generation_prompt": False}
+        if request.reproducible:
+            extra |= self._reproducible_body
+        if "stream_options" not in refused:
+            body["stream_options"] = {"include_usage": True}
+        return body | {name: value for name, value in extra.items() if name not in refused}
 
-    async def _ask(
-        self, request: GenerationRequest, n: int, index: int, watch: Watcher | None
-    ) -> list[Generation]:
-        streamed = self._capabilities.streaming and (watch is not None or self._always_stream)
-        replies = self._replies(request, n)
-        if streamed:
-            texts = await self._stream(request, index, replies, watch)
-        else:
-            texts = await self._whole(request, index, replies)
-            if watch is not None and texts[0].text:
-                watch(Delta(text=texts[0].text, tokens=texts[0].tokens or ()))
-        self._check_logprobs(request, texts, replies)
-        return texts
-
-    async def _whole(
-        self, request: GenerationRequest, index: int, replies: Sequence[ReplyBuilder]
-    ) -> list[Generation]:
-        with self._errors.reading():
-            answer = await self._send(request, len(replies), index, streamed=False)
-            choices = answer.choices if isinstance(answer, ChatCompletion) else None
-            if not choices:
-                raise self._errors.invalid("there is no text in its answer")
-            usage, texts = _usage(answer), []
-            for choice, reply in zip(choices, replies, strict=False):
-                reply.add(choice.message.content or "", _entries(choice))
-                reply.close(choice.finish_reason or "stop")
-                texts.append(reply.generation(Usage() if texts else usage))
-            return texts
+    async def _whole(self, fields: dict[str, Any]) -> tuple[list[Part], Usage]:
+        fields.pop("stream_options", None)
+        answer: Any = await self._send(fields)
+        choices = answer.choices if isinstance(answer, ChatCompletion) else None
+        parts = [
+            Part(number, one.message.content or "", _entries(one), one.finish_reason)
+            for number, one in enumerate(choices or ())
+        ]
+        return parts, _usage(answer) or Usage()
 
     async def _stream(
-        self,
-        request: GenerationRequest,
-        index: int,
-        replies: Sequence[ReplyBuilder],
-        watch: Watcher | None,
-    ) -> list[Generation]:
-        usage = Usage()
-        with self._errors.reading():
-            stream = await self._send(request, len(replies), index, streamed=True)
-        async with stream:
-            while True:
-                with self._errors.reading():
-                    try:
-                        chunk: ChatCompletionChunk = await stream.__anext__()
-                    except StopAsyncIteration:
-                        break
-                    usage = _usage(chunk) if chunk.usage else usage
-                    delta = _take(chunk, replies)
-                if delta is not None and watch is not None and watch(delta):
-                    return [reply.stopped() for reply in replies]
-        first, *others = replies
-        if first.finish_reason is None:
-            raise self._errors.invalid("its stream broke off")
-        with self._errors.reading():
-            rest = first.rest()
-            done = [first, *(reply for reply in others if reply.finish_reason is not None)]
-            texts = [reply.generation(Usage() if reply is not first else usage) for reply in done]
-        if rest is not None and watch is not None:
-            watch(rest)
-        return texts
+        self, fields: dict[str, Any]
+    ) -> AsyncGenerator[tuple[list[Part], Usage | None], None]:
+        async with await self._send(fields | {"stream": True}) as chunks:
+            async for chunk in chunks:
+                yield [_part(choice) for choice in chunk.choices or ()], _usage(chunk)
 
-    async def _send(self, request: GenerationRequest, n: int, index: int, *, streamed: bool) -> Any:
-        left_out: set[str] = set()
+    async def _send(self, fields: Mapping[str, Any]) -> Any:
+        # Servers know fields that the client has no name for: all but these are given apart.
+        named: Any = {name: fields[name] for name in _NAMED if name in fields}
+        rest = {name: value for name, value in fields.items() if name not in _NAMED}
         # Without a key the client insists on being told that none is meant.
         headers = None if self._key else {"Authorization": openai.omit}
-        while True:
-            body = chat_body(
-                request,
-                model=self._model,
-                n=n,
-                index=index,
-                capabilities=self._capabilities,
-                prefill_style=self._prefill_style,
-                refused=self._refused | left_out,
-            )
-            extra = dict(self._extra_body)
-            if request.reproducible:
-                extra |= self._reproducible_body
-            if streamed:
-                body["stream"] = True
-                if "stream_options" not in self._refused:
-                    body["stream_options"] = {"include_usage": True}
-            for field in ("continue_final_message", "add_generation_prompt"):
-                if field in body:
-                    extra[field] = body.pop(field)
-            try:
-                return await self._client().chat.completions.create(
-                    **body, extra_body=extra, extra_headers=headers
-                )
-            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-                dropped = objections(server_words(error.body), body | extra)
-                if not dropped:
-                    raise
-                # A schema may be refused for what it says, so that the next one is worth a try.
-                left_out |= dropped
-                self._refused |= dropped - {"response_format"}
+        return await self._client().chat.completions.create(
+            **named, extra_body=rest, extra_headers=headers
+        )
 
     def _client(self) -> openai.AsyncOpenAI:
         loop = asyncio.get_running_loop()
@@ -257,22 +216,12 @@ class OpenAIModel(HostedModel):
         )
 
 
-def _take(chunk: ChatCompletionChunk, replies: Sequence[ReplyBuilder]) -> Delta | None:
-    """Add a chunk to its replies; returns what can be shown of the first."""
-    shown: Delta | None = None
-    for choice in chunk.choices or ():
-        if not 0 <= choice.index < len(replies):
-            continue
-        reply = replies[choice.index]
-        content = choice.delta.content or ""
-        extra = choice.delta.model_extra or {}
-        hidden = not content and (extra.get("reasoning_content") or extra.get("reasoning"))
-        delta = reply.add(content, () if hidden else _entries(choice))
-        if choice.finish_reason:
-            reply.close(choice.finish_reason)
-        if choice.index == 0 and delta is not None:
-            shown = delta
-    return shown
+def _part(choice: Any) -> Part:
+    """A piece of a streamed text, without what the model only thought."""
+    content = choice.delta.content or ""
+    extra = choice.delta.model_extra or {}
+    thought = not content and (extra.get("reasoning_content") or extra.get("reasoning"))
+    return Part(choice.index, content, () if thought else _entries(choice), choice.finish_reason)
 
 
 def _entries(choice: Any) -> list[dict[str, Any]]:
@@ -280,10 +229,20 @@ def _entries(choice: Any) -> list[dict[str, Any]]:
     return [entry.model_dump(warnings=False) for entry in (logprobs and logprobs.content) or ()]
 
 
-def _usage(answer: ChatCompletion | ChatCompletionChunk) -> Usage:
+def _usage(answer: ChatCompletion | ChatCompletionChunk) -> Usage | None:
     usage = answer.usage
     if usage is None:
-        return Usage()
+        return None
     return Usage(
         prompt_tokens=usage.prompt_tokens or 0, completion_tokens=usage.completion_tokens or 0
     )
+
+
+def _refusal(error: Exception) -> RefusalError | None:
+    if isinstance(error, openai.APIStatusError):
+        return RefusalError(error.status_code, error.code, error.body, error.response.headers)
+    if isinstance(error, openai.APIError) and not isinstance(error, openai.APIConnectionError):
+        # It came inside a stream that began well.
+        code = error.code or ""
+        return RefusalError(int(code) if code.isdigit() else 500, code, error.body or error.message)
+    return None

@@ -1,4 +1,4 @@
-"""Where a hosted model is asked and with what key: what people paste, checked before its use."""
+"""Where a service is asked and with what key: what people paste, checked before its use."""
 
 from __future__ import annotations
 
@@ -20,10 +20,18 @@ class Address(NamedTuple):
     on_this_machine: bool
 
 
-def read_address(url: str, *, endpoint: str, example: str) -> Address:
-    """The address in `url`, from which a pasted `endpoint` at its end is cut.
+def read_address(
+    url: str,
+    *,
+    example: str,
+    endpoint: str = "",
+    what: str = "model server",
+    placeholder: str = "",
+) -> Address:
+    """The address of `what` in `url`, from which a pasted `endpoint` at its end is cut.
 
-    Raises InvalidInputError for anything but a plain http(s) address; `example` shows one.
+    Raises InvalidInputError for anything but a plain http(s) address, such as `example`. Braces
+    are refused except for `placeholder`.
     """
     url = url.strip().rstrip("/").removesuffix(endpoint)
     try:
@@ -31,10 +39,12 @@ def read_address(url: str, *, endpoint: str, example: str) -> Address:
         host, port = parts.hostname, parts.port
     except ValueError:
         parts, host, port = urlsplit(""), None, None
-    plain = host and not parts.username and not parts.query and "{" not in url
+    plain = (
+        host and not parts.username and not parts.query and "{" not in url.replace(placeholder, "")
+    )
     if parts.scheme not in ("http", "https") or not plain:
         raise InvalidInputError(
-            "The address of the model server is not a web address.",
+            f"The address of the {what} is not a web address.",
             remedy=f"Enter it like {example}, without a key in it.",
         )
     return Address(url, f"{host}:{port}" if port else str(host), host in _LOOPBACK)

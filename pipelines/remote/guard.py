@@ -1,4 +1,4 @@
-"""Keeps requests to addresses that visitors chose out of the network this machine stands in."""
+"""Keeps requests to addresses that visitors chose out of this machine's own network."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 def is_public(address: str) -> bool:
     """Whether an IP address is one that anybody on the internet can reach.
 
-    An IPv6 address that stands for an IPv4 one counts as that one.
+    An IPv6 address that means an IPv4 one counts as that one.
     """
     try:
         found = ip_address(address.partition("%")[0])
@@ -42,8 +42,8 @@ def _inside(address: IPv6Address) -> IPv4Address | None:
 async def public_address(host: str, port: int, resolve: Resolve | None = None) -> str:
     """The address to connect to for `host`.
 
-    Raises httpx2.ConnectError if it has none, or any that is not public: a name that leads both
-    outside and inside is a trick.
+    Raises httpx2.ConnectError if it has none, or any that is not public: a name with
+    public and private addresses is an attack.
     """
     try:
         found = await (resolve or _resolve)(host, port)
@@ -63,10 +63,10 @@ async def _resolve(host: str, port: int) -> list[str]:
 
 
 class PublicTransport(httpx2.AsyncBaseTransport):
-    """Connects to public addresses only, and to the very address that was looked at.
+    """Connects to public addresses only, and to the very address that was checked.
 
-    Whoever checks a name and then connects by name is led astray by a name that answers twice
-    (DNS rebinding). Redirects come through here as well, each as a request of its own.
+    A name that is checked and then resolved again may lead to another address the second time
+    (DNS rebinding). Redirects are checked as well, each as a request of its own.
     """
 
     def __init__(self, inner: httpx2.AsyncBaseTransport, resolve: Resolve | None = None) -> None:

@@ -1,15 +1,39 @@
-"""What a retriever and an embedder are to the rest of the engine."""
+"""What a retriever and an embedder are, where passages are kept, and how rankings are fused."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from math import fsum
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.types import Language, Passage
+
+__all__ = [
+    "RRF_K",
+    "Embedder",
+    "Matrix",
+    "PassageStore",
+    "Retriever",
+    "Similarity",
+    "reciprocal_rank_fusion",
+]
+
+Matrix = tuple[tuple[float, ...], ...]
+"""Cosines in [-1, 1], one row for each text on the left."""
+
+RRF_K = 60
+"""The constant of the paper: the larger it is, the less the first ranks differ from the others."""
+
+T = TypeVar("T", bound=Hashable)
+
+_LINES = "passages.jsonl"
+_OFFSETS = "passages.offsets.npy"
+_OF_A_SEARCH = {"score", "rank", "scores"}
 
 
 class Retriever(ABC):
@@ -31,3 +55,79 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors, shape [len(texts), d], float32."""
         ...
+
+
+class Similarity(ABC):
+    """Compares texts of its `languages`; `name` says whose cosines these are."""
+
+    name: str
+    languages: frozenset[Language]
+
+    @abstractmethod
+    async def compare(self, left: Sequence[str], right: Sequence[str]) -> Matrix:
+        """The cosine of every text of `left` with every text of `right`."""
+
+
+class PassageStore:
+    """The passages of a library by position. Only requested ones are read."""
+
+    def __init__(self, lines: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
+        self._lines = lines
+        self._offsets = offsets
+
+    @staticmethod
+    def write(folder: Path, passages: Iterable[Passage]) -> None:
+        """Write at least one passage into `folder`."""
+        offsets = [0]
+        with (folder / _LINES).open("wb") as lines:
+            for passage in passages:
+                line = f"{passage.model_dump_json(exclude=_OF_A_SEARCH)}\n".encode()
+                offsets.append(offsets[-1] + lines.write(line))
+        np.save(folder / _OFFSETS, np.array(offsets, dtype=np.int64))
+
+    @classmethod
+    def open(cls, folder: Path) -> PassageStore:
+        """Map what `write` left in `folder`. `OSError` or `ValueError` when it is unusable."""
+        offsets = np.load(folder / _OFFSETS, mmap_mode="r")
+        lines = np.memmap(folder / _LINES, dtype=np.uint8, mode="r")
+        if len(offsets) < 2 or offsets[-1] != len(lines):
+            raise ValueError("The passages and their offsets do not belong together.")
+        return cls(lines, offsets)
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def __getitem__(self, position: int) -> Passage:
+        position = range(len(self))[position]
+        start, end = self._offsets[position : position + 2]
+        return Passage.model_validate_json(self._lines[start:end].tobytes())
+
+    def ranked(self, hits: Iterable[tuple[int, float, dict[str, float]]]) -> list[Passage]:
+        """Passages of `(position, score, scores by retriever)`, best first, with ranks from 1."""
+        return [
+            self[position].model_copy(update={"score": score, "scores": scores, "rank": rank})
+            for rank, (position, score, scores) in enumerate(hits, start=1)
+        ]
+
+
+def reciprocal_rank_fusion(
+    rankings: Iterable[Sequence[T]],
+    k: int = RRF_K,
+    tie: Callable[[T], Any] | None = None,
+) -> list[tuple[T, float]]:
+    """Join rankings into one, best first: an item scores the sum of `1 / (k + rank)`.
+
+    Ranks count from 1, and a ranking without the item adds nothing. Of equal scores the item with
+    the best single rank comes first, then the smaller `tie(item)`; without `tie` the order in which
+    the items first appear. Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms
+    Condorcet and individual Rank Learning Methods", SIGIR 2009.
+    """
+    parts: dict[T, list[float]] = {}
+    for ranking in rankings:
+        for rank, item in enumerate(ranking, start=1):
+            parts.setdefault(item, []).append(1 / (k + rank))
+    # fsum gives the same sum for every order of the rankings.
+    scores = {item: fsum(each) for item, each in parts.items()}
+    items = sorted(parts, key=tie) if tie else parts
+    order = sorted(items, key=lambda item: (-scores[item], -max(parts[item])))
+    return [(item, scores[item]) for item in order]

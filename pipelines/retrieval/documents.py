@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from pipelines.errors import InvalidInputError, NotFoundError
@@ -49,7 +49,8 @@ def load_library(folder: Path) -> list[Document]:
     for path in sorted(folder.rglob("*")):
         relative = path.relative_to(folder)
         reader = READERS.get(path.suffix.lower())
-        if reader is None or _is_hidden(relative) or not path.is_file():
+        hidden = any(part.startswith(".") for part in relative.parts)
+        if reader is None or hidden or not path.is_file():
             continue
         for document in reader(path, relative):
             if document.id in documents:
@@ -71,24 +72,11 @@ def _read_markdown(path: Path, relative: Path) -> Iterator[Document]:
     fields, body = _front_matter(_decoded(path, relative), relative)
     heading = re.search(r"(?m)^#[ \t]+(.+?)[ \t#]*$", body)
     title = fields.get("title") or (heading.group(1) if heading else path.stem)
-    yield _document(
-        relative,
-        id=relative.with_suffix("").as_posix(),
-        title=title,
-        text=_plain(body),
-        language=fields.get("language", ""),
-        source=fields.get("source", ""),
-        url=fields.get("url", ""),
-    )
+    yield _document(relative, fields | {"title": title, "text": _plain(body)})
 
 
 def _read_text(path: Path, relative: Path) -> Iterator[Document]:
-    yield _document(
-        relative,
-        id=relative.with_suffix("").as_posix(),
-        title=path.stem,
-        text=_decoded(path, relative),
-    )
+    yield _document(relative, {"title": path.stem, "text": _decoded(path, relative)})
 
 
 def _read_csv(path: Path, relative: Path) -> Iterator[Document]:
@@ -109,16 +97,7 @@ def _read_csv(path: Path, relative: Path) -> Iterator[Document]:
                     f"has a wrong number of cells in row {number}",
                     "Put cells that contain commas or line breaks in double quotes.",
                 )
-            yield _document(
-                relative,
-                id=f"{relative.with_suffix('').as_posix()}:{number}",
-                title=cells["title"],
-                text=cells["text"],
-                language=cells.get("language", ""),
-                source=cells.get("source", ""),
-                url=cells.get("url", ""),
-                where=f" in row {number}",
-            )
+            yield _document(relative, cells, row=number)
     except csv.Error as error:
         raise _invalid(relative, f"is not a readable CSV file ({error})", "Mend it.") from error
 
@@ -133,32 +112,25 @@ READERS: dict[str, Reader] = {
 }
 
 
-def _document(
-    relative: Path,
-    *,
-    id: str,
-    title: str,
-    text: str,
-    language: str = "",
-    source: str = "",
-    url: str = "",
-    where: str = "",
-) -> Document:
-    text, title = text.strip(), " ".join(title.split())
+def _document(relative: Path, fields: Mapping[str, str], row: int = 0) -> Document:
+    """A document from its fields: title and text, and maybe language, source and url."""
+    where = f" in row {row}" if row else ""
+    text, title = fields["text"].strip(), " ".join(fields["title"].split())
     if not text:
         raise _invalid(relative, f"holds no text{where}", "Add the text, or remove it.")
     if not title:
         raise _invalid(relative, f"has an empty title{where}", "Give it a title.")
-    code = language.strip().lower().partition("-")[0]
+    code = fields.get("language", "").strip().lower().partition("-")[0]
     if code not in ("", "en", "zh"):
         raise _invalid(relative, f"names an unknown language {code!r}{where}", "Use en or zh.")
+    name = relative.with_suffix("").as_posix()
     return Document(
-        id=id,
+        id=f"{name}:{row}" if row else name,
         title=title,
         language=detect_language(text) if code == "" else "zh" if code == "zh" else "en",
         text=text,
-        source=source.strip() or relative.as_posix(),
-        url=url.strip() or None,
+        source=fields.get("source", "").strip() or relative.as_posix(),
+        url=fields.get("url", "").strip() or None,
     )
 
 
@@ -178,7 +150,7 @@ _FIELD = re.compile(r"([A-Za-z_-]+)[ \t]*:[ \t]*(.*)")
 def _front_matter(text: str, relative: Path) -> tuple[dict[str, str], str]:
     """The `key: value` lines between two lines of `---` at the top, and the text below them.
 
-    Whatever else stands there (lists, indented values) is passed over.
+    Other lines there (lists, indented values) are ignored.
     """
     if not text.startswith("---\n"):
         return {}, text
@@ -214,10 +186,6 @@ def _plain(markdown: str) -> str:
     for pattern, replacement in _MARKS:
         markdown = pattern.sub(replacement, markdown)
     return markdown
-
-
-def _is_hidden(relative: Path) -> bool:
-    return any(part.startswith(".") for part in relative.parts)
 
 
 def _invalid(file: Path | str, what: str, remedy: str) -> InvalidInputError:

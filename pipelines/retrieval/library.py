@@ -1,18 +1,107 @@
-"""An index of a library, open for reading."""
+"""The index of a library: built once, kept on disk, brought up to date when documents change.
+
+The folder of an index holds finished builds that never change, and which of them is in use:
+
+target/current           name of the build to read
+    target/build-<random>/   one build: manifest.json and the files it lists
+    target/build.lock        held by the process that builds
+
+A build is written under another name and renamed when complete, and `current` is replaced in one
+step, so a reader sees the old index or the new one and never half of either.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from itertools import accumulate
 from pathlib import Path
+from typing import Literal
+from uuid import uuid4
 
-from pipelines.retrieval import builds
-from pipelines.retrieval.base import Embedder
-from pipelines.retrieval.bm25 import BM25Index
-from pipelines.retrieval.dense import DenseIndex
-from pipelines.retrieval.manifest import Manifest, current_rules
-from pipelines.retrieval.store import PassageStore
+import numpy as np
+from filelock import FileLock
+from numpy.typing import NDArray
+from pydantic import Field
 
-__all__ = ["LibraryIndex", "current_index"]
+from pipelines.errors import CapabilityError, InvalidInputError, VeriscopeError
+from pipelines.retrieval.base import Embedder, PassageStore, Retriever
+from pipelines.retrieval.bm25 import TERM_RULES, BM25Index, BM25Retriever, terms
+from pipelines.retrieval.dense import DenseIndex, DenseRetriever, default_embedder
+from pipelines.retrieval.documents import Document, load_library
+from pipelines.retrieval.hybrid import HybridRetriever
+from pipelines.retrieval.passages import CUTTING_RULES, cut_document, indexed_text
+from pipelines.types import Frozen, Language, Passage
+
+__all__ = [
+    "IndexReport",
+    "LibraryIndex",
+    "Manifest",
+    "Progress",
+    "RetrievalMode",
+    "build_index",
+    "current_index",
+    "current_rules",
+    "index_library",
+    "library_retriever",
+]
+
+_FORMAT = 1
+
+
+class DocumentEntry(Frozen):
+    """A document of an index; `passages` counts its passages, which follow the entry before's.
+
+    All of them have a vector or, when `embedded` is false, none.
+    """
+
+    id: str
+    digest: str
+    language: Language
+    passages: int
+    embedded: bool
+
+
+def current_rules() -> str:
+    """Names the rules by which an index is made. An index with other rules cannot be used."""
+    return f"format {_FORMAT}, cutting {CUTTING_RULES}, terms {TERM_RULES}"
+
+
+class Manifest(Frozen):
+    """What an index was made of and by which rules. `files` maps every file to its size in bytes.
+
+    `embedder` is None for an index without vectors.
+    """
+
+    rules: str = Field(default_factory=current_rules)
+    embedder: str | None
+    documents: tuple[DocumentEntry, ...]
+    files: dict[str, int] = Field(default_factory=dict)
+
+    def serves(self, embedder: Embedder | None) -> bool:
+        """Whether the vectors are the `embedder`'s; without one, any index is right."""
+        if embedder is None:
+            return True
+        return self.embedder == embedder.name and all(
+            entry.embedded == (entry.language in embedder.languages) for entry in self.documents
+        )
+
+    def describes(self, documents: Sequence[Document]) -> bool:
+        """Whether the index holds just these documents, in this order and unchanged."""
+        return [(entry.id, entry.digest) for entry in self.documents] == [
+            (document.id, digest(document)) for document in documents
+        ]
+
+
+def digest(document: Document) -> str:
+    """A hash of everything in a document."""
+    content = json.dumps(document.model_dump(), sort_keys=True, ensure_ascii=False)
+    return sha256(content.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -35,7 +124,7 @@ def current_index(target: Path) -> LibraryIndex | None:
     """The index in `target`, or None when it is missing, damaged or by other rules."""
     tried = None
     # A builder may replace and remove a build while it is being opened: then try the new one.
-    while (build := builds.current_build(target)) != tried:
+    while (build := _current_build(target)) != tried:
         tried = build
         try:
             return _open_build(build) if build else None
@@ -45,7 +134,7 @@ def current_index(target: Path) -> LibraryIndex | None:
 
 
 def _open_build(build: Path) -> LibraryIndex:
-    manifest = builds.read_manifest(build)
+    manifest = _read_manifest(build)
     if manifest.rules != current_rules():
         raise ValueError("The index was made by other rules.")
     embedded = any(entry.embedded and entry.passages for entry in manifest.documents)
@@ -59,3 +148,273 @@ def _open_build(build: Path) -> LibraryIndex:
     if len(index.passages) != sum(entry.passages for entry in manifest.documents):
         raise ValueError("The passages are not those of the documents.")
     return index
+
+
+RetrievalMode = Literal["bm25", "dense", "hybrid"]
+
+Progress = Callable[[int, int], None]
+"""Receives (embedded, total) new passages, in the thread that builds."""
+
+_BATCH = 32
+
+
+class IndexReport(Frozen):
+    """What indexing did: sizes of the index, documents taken over unchanged, time in seconds."""
+
+    documents: int
+    passages: int
+    reused: int
+    seconds: float
+
+
+def build_index(
+    source: Path | Sequence[Document],
+    target: Path,
+    embedder: Embedder | None,
+    progress: Progress | None = None,
+    *,
+    rebuild: bool = False,
+) -> LibraryIndex:
+    """The index of `source`, documents or their folder, kept in the folder `target`.
+
+    What `target` holds already is opened when it is up to date; otherwise a new index is built, in
+    which unchanged documents keep their passages and vectors (with `rebuild`, none do). A missing
+    or damaged index is rebuilt. Builders of the same `target`, in any process, take turns, and
+    readers keep the index they have. Without an embedder there are no vectors.
+
+    Blocks: call it by `asyncio.to_thread`. Raises `InvalidInputError` for a library without text
+    and `VeriscopeError` when `target` cannot be written.
+    """
+    documents = load_library(source) if isinstance(source, Path) else list(source)
+    if not rebuild and (ready := _up_to_date(documents, target, embedder)):
+        return ready
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        with FileLock(target / "build.lock"):
+            # Another builder may have finished it while this one waited.
+            if not rebuild and (ready := _up_to_date(documents, target, embedder)):
+                return ready
+            previous = None if rebuild else current_index(target)
+            plan = _plan(documents, embedder, previous)
+            _write(plan, target, embedder, progress)
+            index = current_index(target)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise VeriscopeError(
+            f"The index of the library could not be written ({reason}).",
+            remedy="Make room on the disk, or choose a data folder that can be written to.",
+        ) from error
+    if index is None:
+        raise VeriscopeError(
+            "The index of the library was removed or damaged while it was built.",
+            remedy="Build it again.",
+        )
+    return replace(index, embedder=embedder, reused=plan.reused)
+
+
+def index_library(
+    folder: Path,
+    target: Path,
+    rebuild: bool = False,
+    progress: Progress | None = None,
+    embedder: Embedder | None = None,
+) -> IndexReport:
+    """Bring the index of the library in `folder` up to date and say what was done.
+
+    Without an `embedder` the embedded one is taken; where that is not installed the index has no
+    vectors and serves BM25 alone.
+    """
+    began = time.monotonic()
+    index = build_index(folder, target, embedder or default_embedder(), progress, rebuild=rebuild)
+    return IndexReport(
+        documents=len(index.manifest.documents),
+        passages=len(index.passages),
+        reused=index.reused,
+        seconds=time.monotonic() - began,
+    )
+
+
+def library_retriever(index: LibraryIndex, mode: RetrievalMode) -> Retriever:
+    """A retriever over `index`. Hybrid works without vectors too, by BM25 alone.
+
+    Raises `CapabilityError` for dense retrieval from an index without vectors or embedder.
+    """
+    if mode == "bm25":
+        return BM25Retriever(index.passages, index.bm25)
+    if mode == "hybrid":
+        return HybridRetriever(index.passages, index.bm25, index.dense, index.embedder)
+    if index.dense is None or index.embedder is None:
+        raise CapabilityError(
+            "This library has no vectors to search by.",
+            remedy="Search by BM25, or index the library with an embedding model that reads its "
+            "language.",
+        )
+    return DenseRetriever(index.passages, index.dense, index.embedder)
+
+
+def _up_to_date(
+    documents: Sequence[Document], target: Path, embedder: Embedder | None
+) -> LibraryIndex | None:
+    index = current_index(target)
+    if index is None or not (
+        index.manifest.serves(embedder) and index.manifest.describes(documents)
+    ):
+        return None
+    return replace(index, embedder=embedder, reused=len(documents))
+
+
+@dataclass
+class _Plan:
+    """What goes into a build: everything but the vectors that have yet to be computed."""
+
+    entries: list[DocumentEntry]
+    passages: list[Passage]
+    ready: list[tuple[int, NDArray[np.float32]]]
+    """Vectors taken over, each block with the position of its first passage."""
+    missing: list[int]
+    """Positions of the passages to embed."""
+    reused: int = 0
+
+
+def _plan(
+    documents: Sequence[Document],
+    embedder: Embedder | None,
+    previous: LibraryIndex | None,
+) -> _Plan:
+    plan = _Plan([], [], [], [])
+    known = _places(previous) if previous else {}
+    for document in documents:
+        key = digest(document)
+        here = len(plan.passages)
+        place = known.get((document.id, key))
+        if previous and place:
+            cut = [previous.passages[position] for position in place]
+            plan.reused += 1
+        else:
+            cut = cut_document(document)
+        plan.passages += cut
+        embedded = False
+        if embedder and document.language in embedder.languages:
+            embedded = True
+            vectors = _vectors(previous, place, embedder) if previous and place else None
+            if vectors is None:
+                plan.missing += range(here, here + len(cut))
+            else:
+                plan.ready.append((here, vectors))
+        plan.entries.append(
+            DocumentEntry(
+                id=document.id,
+                digest=key,
+                language=document.language,
+                passages=len(cut),
+                embedded=embedded,
+            )
+        )
+    return plan
+
+
+def _places(index: LibraryIndex) -> dict[tuple[str, str], range]:
+    """The positions of each document's passages, by its id and digest."""
+    ends = accumulate(entry.passages for entry in index.manifest.documents)
+    return {
+        (entry.id, entry.digest): range(end - entry.passages, end)
+        for entry, end in zip(index.manifest.documents, ends, strict=True)
+    }
+
+
+def _vectors(index: LibraryIndex, place: range, embedder: Embedder) -> NDArray[np.float32] | None:
+    """The `embedder`'s vectors of the passages at `place`, where `index` has them."""
+    if index.dense is None or index.manifest.embedder != embedder.name:
+        return None
+    vectors = index.dense.vectors(place.start, place.stop)
+    return vectors if len(vectors) == len(place) else None
+
+
+def _write(plan: _Plan, target: Path, embedder: Embedder | None, progress: Progress | None) -> None:
+    texts = [indexed_text(passage) for passage in plan.passages]
+    if not any(map(terms, texts)):
+        raise InvalidInputError("The library holds no words.", remedy="Add documents to it.")
+    with _new_build(target) as folder:
+        PassageStore.write(folder, plan.passages)
+        BM25Index.build(texts).write(folder / "bm25")
+        blocks = list(plan.ready)
+        if embedder and plan.missing:
+            new = _embedded([texts[position] for position in plan.missing], embedder, progress)
+            blocks += [(at, new[row : row + 1]) for row, at in enumerate(plan.missing)]
+        if blocks:
+            blocks.sort(key=lambda block: block[0])
+            positions = np.concatenate([at + np.arange(len(block)) for at, block in blocks])
+            DenseIndex.write(folder, np.concatenate([block for _, block in blocks]), positions)
+        name = embedder.name if embedder else None
+        _publish(folder, Manifest(embedder=name, documents=tuple(plan.entries)))
+
+
+def _embedded(
+    texts: Sequence[str], embedder: Embedder, progress: Progress | None
+) -> NDArray[np.float32]:
+    rows: list[NDArray[np.float32]] = []
+    for start in range(0, len(texts), _BATCH):
+        if progress:
+            progress(start, len(texts))
+        rows.append(embedder.embed(texts[start : start + _BATCH]))
+    if progress:
+        progress(len(texts), len(texts))
+    return np.concatenate(rows)
+
+
+# The folder of an index
+
+_MANIFEST = "manifest.json"
+_CURRENT = "current"
+_PREFIX = "build-"
+
+
+def _current_build(target: Path) -> Path | None:
+    """The folder of the build in use, which need not be sound; None when nothing was built."""
+    try:
+        return target / (target / _CURRENT).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        return None
+
+
+def _read_manifest(build: Path) -> Manifest:
+    """The manifest of a build. `OSError` or `ValueError` when a file is missing or incomplete."""
+    manifest = Manifest.model_validate_json((build / _MANIFEST).read_bytes())
+    if _sizes(build) != manifest.files:
+        raise ValueError("The files of the build are not those it was made with.")
+    return manifest
+
+
+@contextmanager
+def _new_build(target: Path) -> Iterator[Path]:
+    """An empty folder to write a build into, removed at the end unless `_publish` took it."""
+    folder = target / f"{_PREFIX}{uuid4().hex}.partial"
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _publish(partial: Path, manifest: Manifest) -> None:
+    """Make a written build the current one and remove the others."""
+    target = partial.parent
+    sized = manifest.model_copy(update={"files": _sizes(partial)})
+    (partial / _MANIFEST).write_text(sized.model_dump_json(indent=1), encoding="utf-8")
+    build = partial.rename(partial.with_suffix(""))
+    pointer = target / f"{_CURRENT}.partial"
+    pointer.write_text(build.name, encoding="utf-8")
+    pointer.replace(target / _CURRENT)
+    for other in target.glob(f"{_PREFIX}*"):
+        if other != build:
+            # A reader may still hold one open, which some systems do not allow to be removed:
+            # then the next build removes it.
+            shutil.rmtree(other, ignore_errors=True)
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    return {
+        path.relative_to(folder).as_posix(): path.stat().st_size
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != _MANIFEST
+    }

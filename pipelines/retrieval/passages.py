@@ -2,24 +2,35 @@
 
 Passages of 100 tokens are what the retrieval of DRAD and FLARE works with; here they begin and end
 with a sentence, and each repeats the last sentence of the one before, so that a pronoun keeps its
-antecedent and a fact told in two sentences stays together.
+antecedent and a fact stated in two sentences stays in one passage.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from math import log
 from typing import NamedTuple
 
+from pipelines.errors import InvalidInputError
+from pipelines.retrieval.base import Retriever
+from pipelines.retrieval.bm25 import BM25Index, content_terms, terms, word_spans
 from pipelines.retrieval.documents import Document
-from pipelines.retrieval.tokens import word_spans
-from pipelines.text.sentences import split_sentences
+from pipelines.text import Span, detect_language, split_sentences
 from pipelines.types import Passage
 
-__all__ = ["CUTTING_RULES", "PASSAGE_WORDS", "cut_document", "indexed_text"]
+__all__ = [
+    "CUTTING_RULES",
+    "PASSAGE_WORDS",
+    "GivenText",
+    "best_sentence",
+    "cut_document",
+    "indexed_text",
+]
 
 CUTTING_RULES = 1
-"""Version of the rules below. A stored index with another number is built anew."""
+"""Version of the rules below. A stored index with another number is rebuilt."""
 
 PASSAGE_WORDS = 100
 """A passage takes in sentences as long as it holds no more words than this."""
@@ -84,3 +95,60 @@ def _pieces(text: str) -> Iterator[_Piece]:
             piece = sentence.text[start:end].rstrip()
             size = min(PASSAGE_WORDS, len(words) - number * PASSAGE_WORDS)
             yield _Piece(sentence.start + start, sentence.start + start + len(piece), size)
+
+
+class GivenText(Retriever):
+    """The passages of a text, those that share most with the query (BM25) first.
+
+    Passages without a common word come last, because the whole text was given as evidence. Raises
+    InvalidInputError for a text without a word.
+    """
+
+    name = "given"
+
+    def __init__(self, text: str) -> None:
+        text = text.strip()
+        if not any(True for _ in terms(text)):
+            raise InvalidInputError(
+                "There is no text to search in.", remedy="Give a text, or choose other evidence."
+            )
+        document = Document(
+            id="given", title="", language=detect_language(text), text=text, source="given"
+        )
+        self._passages = cut_document(document)
+        self._index = BM25Index.build(passage.text for passage in self._passages)
+
+    async def search(self, query: str, k: int) -> list[Passage]:
+        """At most `k` passages."""
+        scores = self._index.scores(query).tolist()
+        order = sorted(range(len(scores)), key=lambda at: (-scores[at], at))[: max(k, 0)]
+        return [
+            self._passages[at].model_copy(
+                update={"score": scores[at], "scores": {"bm25": scores[at]}, "rank": rank}
+            )
+            for rank, at in enumerate(order, start=1)
+        ]
+
+
+def best_sentence(passage_text: str, target_text: str) -> Span | None:
+    """The sentence of `passage_text` nearest in words to `target_text`, a claim or an answer.
+
+    A sentence scores the weights of the different content terms it shares with the target. A term
+    that `df` of the passage's `n` sentences hold weighs `ln(1 + n / df)`, so that the
+    subject of the whole passage counts less than what only one sentence says. Of equal sentences
+    the shorter wins, then the earlier. None when no sentence shares a content term.
+
+    Offsets are those in `passage_text`. English, Chinese and mixed texts.
+    """
+    wanted = set(content_terms(target_text))
+    sentences = split_sentences(passage_text)
+    shared = [wanted.intersection(content_terms(sentence.text)) for sentence in sentences]
+    counts = Counter(term for found in shared for term in found)
+    weights = {term: log(1 + len(sentences) / count) for term, count in counts.items()}
+    best, score = None, 0.0
+    for sentence, found in zip(sentences, shared, strict=True):
+        total = sum(weights[term] for term in sorted(found))
+        shorter = best is not None and len(sentence.text) < len(best.text)
+        if total > score or (total == score and total > 0 and shorter):
+            best, score = sentence, total
+    return best

@@ -1,11 +1,10 @@
-"""What callers of one loaded model share: its free places, and what it has answered already."""
+"""What callers of one loaded model share: the requests it has answered, and those in flight."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from pipelines.models.base import (
@@ -17,7 +16,7 @@ from pipelines.models.base import (
 )
 from pipelines.types import Generation, Token
 
-__all__ = ["Cache", "Gate", "request_key"]
+__all__ = ["Cache", "request_key"]
 
 T = TypeVar("T")
 Generations = tuple[Generation, ...]
@@ -29,53 +28,8 @@ def request_key(request: ModelRequest | SimilarityRequest) -> str:
     return f"{type(request).__name__}:{request.model_dump_json(exclude={'claim'})}"
 
 
-class Gate:
-    """A bounded number of places at a model. A caller that must be alone takes all of them."""
-
-    def __init__(self, places: int) -> None:
-        self.places = places
-        self.busy = 0
-        self._free = places
-        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
-
-    @asynccontextmanager
-    async def place(self, *, alone: bool = False) -> AsyncIterator[None]:
-        """Hold a place for the duration of the block; first come, first served."""
-        wanted = self.places if alone else 1
-        await self._take(wanted)
-        self.busy += 1
-        try:
-            yield
-        finally:
-            self.busy -= 1
-            self._free += wanted
-            self._admit()
-
-    async def _take(self, wanted: int) -> None:
-        if not self._waiting and self._free >= wanted:
-            self._free -= wanted
-            return
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((wanted, turn))
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self._free += wanted
-            self._waiting = [entry for entry in self._waiting if entry[1] is not turn]
-            self._admit()
-            raise
-
-    def _admit(self) -> None:
-        while self._waiting and self._free >= self._waiting[0][0]:
-            wanted, turn = self._waiting.pop(0)
-            if not turn.done():
-                self._free -= wanted
-                turn.set_result(None)
-
-
-class _Growing:
-    """A generation under way: what was written so far, and who else wants to see it."""
+class _InFlight:
+    """A call in flight: what was written so far, and who else wants to see it."""
 
     def __init__(self) -> None:
         self.deltas: list[Delta] = []
@@ -99,10 +53,10 @@ class Cache:
     def __init__(self, size: int = 512) -> None:
         self._size = size
         self._replies: OrderedDict[str, Any] = OrderedDict()
-        self._under_way: dict[str, _Growing] = {}
+        self._in_flight: dict[str, _InFlight] = {}
 
     async def value(self, request: ModelRequest, ask: Callable[[], Awaitable[T]]) -> tuple[T, bool]:
-        """The reply and whether it was known or being asked for by somebody else."""
+        """The reply, and whether it was known or already requested by another caller."""
         return await self._join(request_key(request), None, lambda _: ask())
 
     async def generations(
@@ -124,13 +78,13 @@ class Cache:
             if key in self._replies:
                 self._replies.move_to_end(key)
                 return self._replies[key], True
-            growing = self._under_way.get(key)
-            if growing is None:
+            in_flight = self._in_flight.get(key)
+            if in_flight is None:
                 return await self._ask(key, watch, ask), False
-            followed = await _follow(growing, watch)
+            followed = await _follow(in_flight, watch)
             if followed is not None:
                 return followed, True
-            # Whoever asked first failed, was cancelled or stopped early: ask for ourselves.
+            # The first caller failed, was cancelled or stopped early: make the request again.
 
     async def _ask(
         self,
@@ -138,22 +92,22 @@ class Cache:
         watch: Watcher | None,
         ask: Callable[[Watcher | None], Awaitable[Any]],
     ) -> Any:
-        growing = self._under_way[key] = _Growing()
+        in_flight = self._in_flight[key] = _InFlight()
 
         def share(delta: Delta) -> bool | None:
-            growing.share(delta)
+            in_flight.share(delta)
             return watch(delta) if watch else None
 
         try:
             reply = await ask(share if watch else None)
             if not _was_cut(reply):
                 self._keep(key, reply)
-                growing.done.set_result(reply)
+                in_flight.done.set_result(reply)
             return reply
         finally:
-            del self._under_way[key]
-            if not growing.done.done():
-                growing.done.set_result(None)
+            del self._in_flight[key]
+            if not in_flight.done.done():
+                in_flight.done.set_result(None)
 
     def _keep(self, key: str, reply: Any) -> None:
         self._replies[key] = reply
@@ -167,10 +121,10 @@ def _was_cut(reply: Any) -> bool:
     )
 
 
-async def _follow(growing: _Growing, watch: Watcher | None) -> Any:
-    """The reply somebody else asked for, None when they did not get it, or our own early stop."""
+async def _follow(in_flight: _InFlight, watch: Watcher | None) -> Any:
+    """The reply that another caller requested, None when it got none, or our own early stop."""
     if watch is None:
-        return await asyncio.shield(growing.done)
+        return await asyncio.shield(in_flight.done)
     stopped: asyncio.Future[Generations] = asyncio.get_running_loop().create_future()
     seen: list[Delta] = []
 
@@ -183,19 +137,19 @@ async def _follow(growing: _Growing, watch: Watcher | None) -> Any:
         if watch(delta) and not delta.restart:
             stopped.set_result((_joined(seen),))
 
-    for delta in list(growing.deltas):
+    for delta in list(in_flight.deltas):
         see(delta)
-    growing.followers.append(see)
+    in_flight.followers.append(see)
     try:
-        await asyncio.wait({growing.done, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({in_flight.done, stopped}, return_when=asyncio.FIRST_COMPLETED)
         if stopped.done():
             return stopped.result()
-        reply = growing.done.result()
+        reply = in_flight.done.result()
         if reply is None and seen:
             watch(Delta(text="", restart=True))
         return reply
     finally:
-        growing.followers.remove(see)
+        in_flight.followers.remove(see)
         stopped.cancel()
 
 

@@ -1,9 +1,10 @@
-"""Which models the roles are given to unless somebody chooses others."""
+"""Which models the roles are given to unless others are chosen."""
 
 from __future__ import annotations
 
 from pipelines.models.judges.trained import encoder_installed
-from pipelines.run.spec import BUILT_IN, JUDGES, ModelSpec
+from pipelines.models.providers import PROVIDERS
+from pipelines.run.spec import JUDGES, ModelSpec
 
 __all__ = ["default_models"]
 
@@ -11,11 +12,12 @@ _WITHOUT_ENCODER = ("overlap",)
 
 
 def default_models() -> dict[str, ModelSpec]:
-    """Role to model: all of it comes along and runs on this machine.
+    """Role to model: all of them are bundled and run on this machine.
 
     Where the embedded encoder is not installed, the judges that need it are left out.
     """
     there = encoder_installed()
-    judges = [spec for spec in BUILT_IN if spec.kind == "judge"]
-    usable = [spec for spec in judges if there or spec.model in _WITHOUT_ENCODER]
-    return {"main": BUILT_IN[0], **dict(zip(JUDGES, usable, strict=False))}
+    usable = [
+        spec for spec in PROVIDERS["judge"].bundled if there or spec.model in _WITHOUT_ENCODER
+    ]
+    return {"main": ModelSpec(), **dict(zip(JUDGES, usable, strict=False))}

@@ -7,9 +7,9 @@ from 0 without gaps over stored events; `time` is seconds since the run started 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, TypeAdapter, model_validator
 
 from pipelines.errors import ErrorInfo
 from pipelines.models.base import (
@@ -18,11 +18,100 @@ from pipelines.models.base import (
     ScoreRequest,
     SimilarityRequest,
 )
+from pipelines.run.findings import Finding, StepDetail
+from pipelines.run.older import renewed
 from pipelines.run.spec import RunSpec
-from pipelines.types import Answer, Choice, Frozen, Generation, Language, Passage, Token
+from pipelines.text import Entity
+from pipelines.types import (
+    Answer,
+    Choice,
+    Frozen,
+    Generation,
+    Language,
+    Passage,
+    Token,
+)
 
 Outcome = Literal["ok", "failed", "cancelled"]
 Verdict = Literal["supported", "contradicted", "not_enough", "doubtful", "confident", "unchecked"]
+
+StepName = Literal[
+    "method",
+    # Writing
+    "draft",
+    "take_answer",
+    "reason",
+    "sample",
+    "retrieve",
+    "conclude",
+    # DRAD
+    "detect",
+    "correct",
+    "resume",
+    # Rowen
+    "check",
+    "paraphrase",
+    "pair",
+    "answer",
+    "translate",
+    "judge",
+    "decide",
+    "query",
+    "search",
+    "repair",
+    # EVER
+    "sentence",
+    "next_sentence",
+    "speculate",
+    "verify",
+    "extract",
+    "concept",
+    "rectify",
+    "statement",
+    "candidates",
+    # HAARAG
+    "rephrase",
+    "align",
+    "entail",
+    "refine",
+    # SLM check
+    "ask_judges",
+    "judge_sentence",
+    "judge_response",
+]
+"""What a span is about; a screen words it under `step.*`."""
+
+What = Literal[
+    "answer",
+    "sentence",
+    "entity",
+    "concepts",
+    "concept",
+    "paraphrase",
+    "pair",
+    "retrieval",
+    "alignment",
+    "cell",
+    "whole",
+]
+"""What a verdict is about. "cell" is one judge on one sentence, "whole" on the whole response."""
+
+RevisionReason = Literal[
+    "original",
+    "corrected",
+    "resumed",
+    "repaired",
+    "refined",
+    "written",
+    "revise",
+    "rewrite",
+    "revise_and_rewrite",
+    "candidate",
+    "dropped",
+    "abstained",
+    "ended",
+]
+"""Why a method has a new draft."""
 
 
 class EventBase(Frozen):
@@ -49,13 +138,36 @@ class RunStarted(EventBase):
     prompts: dict[str, str]
 
 
+class Place(Frozen):
+    """Which of several like things a step or a draft is about; what does not apply is None.
+
+    `draft` counts a method's drafts, `sentence` sentences, `index` parallel pieces such as
+    paraphrases, `round` repetitions, each from 0. `side` is one side of a comparison, `role` a
+    model's role, `language` the language a text is put into. `start` and `end` are offsets in the
+    draft.
+    """
+
+    draft: int | None = None
+    sentence: int | None = None
+    index: int | None = None
+    round: int | None = None
+    side: Literal["source", "target", "verifier", "cl", "cm"] | None = None
+    role: str | None = None
+    language: str | None = None
+    start: int | None = None
+    end: int | None = None
+
+
 class SpanStarted(EventBase):
-    """A method (`method` set, `step` "method") or one of its steps begins."""
+    """A method (named "method") or one of its steps begins."""
 
     kind: Literal["span_started"] = "span_started"
     method: str
-    step: str
-    detail: dict[str, Any] = Field(default_factory=dict)
+    name: StepName
+    at: Place = Place()
+    detail: StepDetail | None = None
+
+    _read_older = model_validator(mode="before")(renewed)
 
 
 class SpanEnded(EventBase):
@@ -71,7 +183,7 @@ class ModelCalled(EventBase):
     """One attempt of a model call, successful or not; a cache hit is an attempt too.
 
     `started` is in seconds since the run started; `queued` is how much of the duration was spent
-    waiting for a free place; `in_flight` how many calls the model was busy with, this one
+    waiting for a free slot; `in_flight` how many calls the model was busy with, this one
     included, over all runs. An embedder's call has the role "embedder" and carries
     `similarities`: cosines in [-1, 1], one row for each text of the request's left side.
     """
@@ -94,17 +206,29 @@ class ModelCalled(EventBase):
 class Retrieved(EventBase):
     """One search and what it found; an empty list is a valid result.
 
-    `by_meaning` says that passages were wanted by their vectors, whatever the chosen search.
+    `dense` says that passages were wanted by their vectors, whatever the chosen search.
     """
 
     kind: Literal["retrieved"] = "retrieved"
     retriever: str
     query: str
     k: int
-    by_meaning: bool = False
+    dense: bool = False
     started: float
     passages: tuple[Passage, ...]
     error: ErrorInfo | None = None
+
+    _read_older = model_validator(mode="before")(renewed)
+
+
+class EntitiesFound(EventBase):
+    """The named entities of a text, and what found them: part of the record, so that a run can be
+    re-evaluated alike where another recognizer is installed."""
+
+    kind: Literal["entities"] = "entities"
+    recognizer: str
+    text: str
+    entities: tuple[Entity, ...]
 
 
 class TokenWritten(EventBase):
@@ -139,13 +263,13 @@ class Judged(EventBase):
     """A verdict on a piece of text: an entity, a sentence, a pair of answers, or "answer".
 
     A method that checks its original answer ends the checking with a verdict on "answer", whose
-    first score is the number that settled it: this is what overviews show. `start` and `end` are
-    offsets in the text of the step's current draft; `draft` counts the method's drafts from 0 (the
-    original).
+    first score is the number that decided it: this is what overviews show. `start` and `end` are
+    offsets in the text of draft `draft`, counted from 0 (the original). `label` is an entity's
+    kind or a judge's name.
     """
 
     kind: Literal["judged"] = "judged"
-    what: str
+    what: What
     text: str
     start: int
     end: int
@@ -154,13 +278,16 @@ class Judged(EventBase):
     sentence: int | None = None
     verdict: Verdict
     scores: tuple[Score, ...] = ()
-    detail: dict[str, Any] = Field(default_factory=dict)
+    detail: Finding | None = None
+
+    _read_older = model_validator(mode="before")(renewed)
 
 
 class Revised(EventBase):
     """The method replaced its draft. Text before `start` is unchanged in both.
 
-    `generation` is the whole new draft; tokens of the untouched beginning keep their values.
+    `generation` is the whole new draft; tokens of the untouched beginning keep their values. `at`
+    names the sentence that changed, where there is one.
     """
 
     kind: Literal["revised"] = "revised"
@@ -168,9 +295,11 @@ class Revised(EventBase):
     before: str
     after: str
     start: int
-    reason: str
+    reason: RevisionReason
     generation: Generation
-    detail: dict[str, Any] = Field(default_factory=dict)
+    at: Place = Place()
+
+    _read_older = model_validator(mode="before")(renewed)
 
 
 class RunFinished(EventBase):
@@ -192,7 +321,7 @@ CancelReason = Literal["stopped", "unwatched", "shutdown", "time_limit", "token_
 
 
 class RunCancelled(EventBase):
-    """Stopped by the visitor, because nobody was watching any more, or at a limit of this place."""
+    """Stopped by the visitor, because nobody was watching any more, or at a limit of runs here."""
 
     kind: Literal["run_cancelled"] = "run_cancelled"
     reason: CancelReason
@@ -205,6 +334,7 @@ Event = Annotated[
     | SpanEnded
     | ModelCalled
     | Retrieved
+    | EntitiesFound
     | TokenWritten
     | Judged
     | Revised
@@ -214,4 +344,4 @@ Event = Annotated[
     Field(discriminator="kind"),
 ]
 event_adapter: TypeAdapter[Event] = TypeAdapter(Event)
-"""Parses and serialises any event, told apart by its `kind`."""
+"""Parses and serialises any event; its `kind` says which."""

@@ -1,7 +1,7 @@
-"""A run while it happens: its recorder, and the readers that watch it.
+"""A run while it happens: its limits, the recorder of its events, and the readers that watch it.
 
 Every reader has its own queue and is never waited for; one that reads slowly sees pieces of text
-merged. A reader that comes late is first given everything recorded so far.
+merged. A reader that subscribes late is first given everything recorded so far.
 """
 
 from __future__ import annotations
@@ -11,22 +11,77 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Any
+from itertools import count
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from pipelines.run.events import (
     CancelReason,
     Event,
+    EventBase,
     ModelCalled,
-    RunCancelled,
-    RunFailed,
-    RunFinished,
+    TerminalEvent,
     TokenWritten,
 )
-from pipelines.run.limits import Limits, Spent
-from pipelines.run.recorder import Recorder
 from pipelines.run.trace import Trace
 
-__all__ = ["LiveRun", "Subscription"]
+__all__ = ["Limits", "LiveRun", "Recorder", "Spent", "Subscription"]
+
+E = TypeVar("E", bound=EventBase)
+Listener = Callable[[EventBase], None]
+
+Spent = Literal["time_limit", "token_limit"]
+"""What a run was stopped for."""
+
+
+class Limits(NamedTuple):
+    """Seconds a run may go on, and tokens it may have written; None is no limit."""
+
+    seconds: float | None = None
+    tokens: int | None = None
+
+    def spent(self, seconds: float, tokens: int) -> Spent | None:
+        """What a run of `seconds` with `tokens` written has used up, if anything."""
+        if self.seconds is not None and seconds > self.seconds:
+            return "time_limit"
+        if self.tokens is not None and tokens > self.tokens:
+            return "token_limit"
+        return None
+
+
+class Recorder:
+    """The single writer of a run's events; lives on the engine's event loop.
+
+    `listener` sees every event at once. Token events share the number of the stored event that
+    follows them, since they are not stored themselves.
+    """
+
+    def __init__(
+        self, run_id: str, listener: Listener, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.run_id = run_id
+        self._listener = listener
+        self._clock = clock
+        self._began = clock()
+        self._next = 0
+        self._span_ids = count()
+
+    def now(self) -> float:
+        """Seconds since the run started."""
+        return self._clock() - self._began
+
+    def new_span(self) -> str:
+        """An id no other span of this run has."""
+        return f"s{next(self._span_ids)}"
+
+    def emit(self, event_type: type[E], *, span: str, parent: str | None, **fields: Any) -> E:
+        """Create an event, number it, and give it to the listener."""
+        event = event_type(
+            run=self.run_id, span=span, parent=parent, seq=self._next, time=self.now(), **fields
+        )
+        if not isinstance(event, TokenWritten):
+            self._next += 1
+        self._listener(event)
+        return event
 
 
 class Subscription:
@@ -66,7 +121,7 @@ class Subscription:
             self._woken.clear()
             for event in self.drain():
                 yield event
-                if isinstance(event, RunFinished | RunFailed | RunCancelled):
+                if isinstance(event, TerminalEvent):
                     return
             self.waiting = True
             try:
@@ -89,9 +144,6 @@ def _merged(one: TokenWritten, other: TokenWritten) -> TokenWritten | None:
             "time": other.time,
         }
     )
-
-
-_ENDS = (RunFinished, RunFailed, RunCancelled)
 
 
 class LiveRun:
@@ -122,8 +174,8 @@ class LiveRun:
 
     @property
     def over(self) -> bool:
-        """Whether its end has been told; in the store it is when `kept` is set."""
-        return bool(self._events) and isinstance(self._events[-1], _ENDS)
+        """Whether its last event was emitted; `kept` is set once that is in the store."""
+        return bool(self._events) and isinstance(self._events[-1], TerminalEvent)
 
     def subscribe(self) -> Subscription:
         """A new reader, given what happened so far; safe from any thread."""
@@ -160,7 +212,7 @@ class LiveRun:
                 merged = _merged(known, event) if known else None
                 self._being_written[event.span] = merged or event
             else:
-                # What was being written in this span is now part of a recorded call or gone.
+                # The text written in this span is now part of a recorded call, or discarded.
                 self._being_written.pop(event.span, None)
                 self._events.append(event)
                 if isinstance(event, ModelCalled) and not event.cached:

@@ -2,26 +2,75 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Protocol
 
-from pipelines.retrieval.base import Retriever
-from pipelines.retrieval.similarity import Similarity
-from pipelines.run.pool import Slot
+from pipelines.models.base import Model
+from pipelines.models.limiter import Limiter
+from pipelines.models.providers import LOCAL_SLOTS
+from pipelines.retrieval.base import Retriever, Similarity
+from pipelines.run.cache import Cache
+from pipelines.text import Entity, EntityRecognizer
+from pipelines.types import Language
 
-__all__ = ["Materials"]
+__all__ = ["LocalRecognizer", "Materials", "Recognizer", "Slot"]
+
+
+@dataclass
+class Slot:
+    """A model with what its callers share: slots and answered requests.
+
+    Without a cache every request is made: an illustration is played from the start each time.
+    """
+
+    model: Model
+    limiter: Limiter = field(default_factory=lambda: Limiter(LOCAL_SLOTS))
+    cache: Cache | None = field(default_factory=Cache)
+
+
+class Recognizer(Protocol):
+    """Finds named entities: what is installed here, or what a recorded run found."""
+
+    async def recognize(self, text: str, language: Language) -> list[Entity]:
+        """The entities of `text`, in order and without overlaps."""
+        ...
+
+    def now(self, text: str, language: Language) -> list[Entity]:
+        """The same at once, for a caller that reads a text while it is written."""
+        ...
+
+    def source_for(self, language: Language) -> str:
+        """What finds them, for example "rules" or "spacy:en_core_web_sm 3.8.0"."""
+        ...
+
+
+class LocalRecognizer:
+    """The recognizer that is installed here."""
+
+    def __init__(self, recognizer: EntityRecognizer | None = None) -> None:
+        self._recognizer = recognizer or EntityRecognizer()
+        self.source_for = self._recognizer.source_for
+        self.now = self._recognizer.recognize
+
+    async def recognize(self, text: str, language: Language) -> list[Entity]:
+        """The entities of `text`, found on another thread: other runs go on meanwhile."""
+        return await asyncio.to_thread(self._recognizer.recognize, text, language)
 
 
 @dataclass(frozen=True)
 class Materials:
     """Models and evidence of one run.
 
-    `retriever` searches the chosen evidence, None when no method needs any. `by_meaning` searches
-    the same evidence by vectors where that can be done in the question's language; elsewhere the
-    chosen search stands in. `similarity` compares texts in the question's language.
+    `retriever` searches the chosen evidence, None when no method needs any. `dense` searches
+    the same evidence by vectors where that can be done in the question's language; otherwise the
+    chosen search is used. `similarity` compares texts in the question's language; `recognizer`
+    finds named entities.
     """
 
     slots: Mapping[str, Slot]
     retriever: Retriever | None = None
-    by_meaning: Retriever | None = None
+    dense: Retriever | None = None
     similarity: Similarity | None = None
+    recognizer: Recognizer = field(default_factory=LocalRecognizer)

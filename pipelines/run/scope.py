@@ -1,13 +1,13 @@
-"""What a method is handed: models, retriever and a place in the tree of spans to report to."""
+"""What a method is given: models, retriever and a place in the tree of spans to report to."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Literal, TypedDict, Unpack
 
-from pipelines.errors import CapabilityError, VeriscopeError
+from pipelines.errors import CapabilityError, MissingReply, VeriscopeError
 from pipelines.models.base import (
     Delta,
     GenerationRequest,
@@ -16,27 +16,55 @@ from pipelines.models.base import (
     SimilarityRequest,
     Watcher,
 )
-from pipelines.retrieval.similarity import Matrix
+from pipelines.remote.retry import RetryPolicy
+from pipelines.retrieval.base import Matrix
 from pipelines.run.events import (
+    EntitiesFound,
     EventBase,
     Judged,
     ModelCalled,
+    Place,
     Retrieved,
     Revised,
+    RevisionReason,
+    Score,
     SpanEnded,
     SpanStarted,
+    StepName,
     TokenWritten,
+    Verdict,
+    What,
 )
+from pipelines.run.findings import Finding, StepDetail
+from pipelines.run.live import Recorder
 from pipelines.run.materials import Materials
-from pipelines.run.recorder import Recorder
-from pipelines.run.wrappers import CANCELLED, Cached, Recorded, Retried, RetryPolicy, Streamed
+from pipelines.run.wrappers import CANCELLED, Cached, Recorded, Retried, Streamed
+from pipelines.text import Entity
 from pipelines.types import Answer, Generation, Language, Message, Passage
 
-__all__ = ["Scope"]
+__all__ = ["At", "Scope"]
+
+
+class At(TypedDict, total=False):
+    """The fields of `Place`, as `Scope.span` takes them."""
+
+    draft: int | None
+    sentence: int | None
+    index: int | None
+    round: int | None
+    side: Literal["source", "target", "verifier", "cl", "cm"]
+    role: str | None
+    language: str | None
+    start: int | None
+    end: int | None
 
 
 class Scope:
-    """One span of a run. Everything done through it is recorded under that span."""
+    """One span of a run. Everything done through it is recorded under that span.
+
+    `web_evidence` says that passages come from a search of the web, which knows more than one
+    question finds.
+    """
 
     def __init__(
         self,
@@ -50,8 +78,10 @@ class Scope:
         seed: int = 0,
         reproducible: bool = False,
         retry: RetryPolicy | None = None,
+        web_evidence: bool = False,
     ) -> None:
         self.method = method
+        self.web_evidence = web_evidence
         self.language: Language = language
         self.seed = seed
         self.reproducible = reproducible
@@ -83,7 +113,7 @@ class Scope:
                 f"No model was chosen as {role}.", remedy="Choose one under Models and run again."
             )
         slot = self._materials.slots[role]
-        recorded = Recorded(slot.model, slot.gate, role, self._emit, self._recorder.now)
+        recorded = Recorded(slot.model, slot.limiter, role, self._emit, self._recorder.now)
 
         def on_hit(request: ModelRequest, **reply: Any) -> None:
             self._emit(
@@ -116,32 +146,32 @@ class Scope:
         generations = await self.model(role).generate(request, watch or (lambda _: None))
         return generations[0]
 
-    async def search(self, query: str, k: int, *, by_meaning: bool = False) -> list[Passage]:
+    async def search(self, query: str, k: int, *, dense: bool = False) -> list[Passage]:
         """Search the chosen evidence; failures are recorded, then raised.
 
-        `by_meaning` asks for the passages whose vectors are nearest; where there are none in the
-        question's language, the chosen search stands in.
+        `dense` asks for the passages whose vectors are nearest; where there are none in the
+        question's language, the chosen search is used.
         """
         retriever = self._materials.retriever
-        if by_meaning:
-            retriever = self._materials.by_meaning or retriever
+        if dense:
+            retriever = self._materials.dense or retriever
         if retriever is None:
             raise CapabilityError(
                 "No evidence was chosen.", remedy="Choose a library under Evidence and run again."
             )
         started = self._recorder.now()
         passages: list[Passage] = []
-        error: VeriscopeError | None = None
+        error: VeriscopeError | MissingReply | None = None
         try:
             passages = await retriever.search(query, k)
-        except VeriscopeError as raised:
+        except (VeriscopeError, MissingReply) as raised:
             error = raised
         self._emit(
             Retrieved,
             retriever=retriever.name,
             query=query,
             k=k,
-            by_meaning=by_meaning,
+            dense=dense,
             started=started,
             passages=tuple(passages),
             error=error.info() if error else None,
@@ -169,7 +199,7 @@ class Scope:
         outcome: dict[str, Any] = {}
         try:
             outcome["similarities"] = await similarity.compare(request.left, request.right)
-        except VeriscopeError as error:
+        except (VeriscopeError, MissingReply) as error:
             outcome["error"] = error.info()
             raise
         except asyncio.CancelledError:
@@ -187,17 +217,84 @@ class Scope:
             )
         return outcome["similarities"]
 
-    def judged(self, **fields: Any) -> Judged:
-        """Record a verdict."""
-        return self._emit(Judged, **fields)
+    async def entities(self, text: str) -> list[Entity]:
+        """The named entities of `text`, in order and without overlaps; recorded."""
+        # Finding names takes time, with the first text even seconds: other runs go on meanwhile.
+        return self._recognized(
+            text, await self._materials.recognizer.recognize(text, self.language)
+        )
 
-    def revised(self, **fields: Any) -> Revised:
-        """Record a new draft; draft 0 is the original."""
-        return self._emit(Revised, **fields)
+    def entities_now(self, text: str) -> list[Entity]:
+        """`entities` at once, for a watcher that reads a text while it is written."""
+        return self._recognized(text, self._materials.recognizer.now(text, self.language))
+
+    def _recognized(self, text: str, found: list[Entity]) -> list[Entity]:
+        recognizer = self._materials.recognizer.source_for(self.language)
+        self._emit(EntitiesFound, recognizer=recognizer, text=text, entities=tuple(found))
+        return found
+
+    def judged(
+        self,
+        what: What,
+        text: str,
+        *,
+        verdict: Verdict,
+        start: int = 0,
+        end: int | None = None,
+        draft: int = 0,
+        label: str = "",
+        sentence: int | None = None,
+        scores: Sequence[Score] = (),
+        detail: Finding | None = None,
+    ) -> Judged:
+        """Record a verdict on `text`, which stands at [start, end) of draft `draft`.
+
+        `end` follows from the length of `text` when it is not given.
+        """
+        return self._emit(
+            Judged,
+            what=what,
+            text=text,
+            start=start,
+            end=start + len(text) if end is None else end,
+            draft=draft,
+            label=label,
+            sentence=sentence,
+            verdict=verdict,
+            scores=tuple(scores),
+            detail=detail,
+        )
+
+    def revised(
+        self,
+        generation: Generation,
+        *,
+        draft: int = 0,
+        before: str = "",
+        start: int = 0,
+        reason: RevisionReason = "original",
+        at: Place | None = None,
+    ) -> Revised:
+        """Record a new draft, whole; draft 0 is the original."""
+        return self._emit(
+            Revised,
+            draft=draft,
+            before=before,
+            after=generation.text,
+            start=start,
+            reason=reason,
+            generation=generation,
+            at=at or Place(),
+        )
 
     @asynccontextmanager
-    async def span(self, step: str, **detail: Any) -> AsyncIterator[Scope]:
-        """A step within this span; its end is recorded whatever happens inside."""
+    async def span(
+        self, name: StepName, *, detail: StepDetail | None = None, **at: Unpack[At]
+    ) -> AsyncIterator[Scope]:
+        """A step within this span; its end is recorded whatever happens inside.
+
+        `at` says which draft, sentence, paraphrase ... the step is about, as `Place` has it.
+        """
         child = Scope(
             self._recorder,
             method=self.method,
@@ -208,11 +305,12 @@ class Scope:
             seed=self.seed,
             reproducible=self.reproducible,
             retry=self._retry,
+            web_evidence=self.web_evidence,
         )
-        child._emit(SpanStarted, method=self.method, step=step, detail=detail)
+        child._emit(SpanStarted, method=self.method, name=name, at=Place(**at), detail=detail)
         try:
             yield child
-        except VeriscopeError as error:
+        except (VeriscopeError, MissingReply) as error:
             child.end(error=error)
             raise
         except asyncio.CancelledError:
@@ -223,7 +321,9 @@ class Scope:
             raise
         child.end()
 
-    def end(self, *, answer: Answer | None = None, error: VeriscopeError | None = None) -> None:
+    def end(
+        self, *, answer: Answer | None = None, error: VeriscopeError | MissingReply | None = None
+    ) -> None:
         """Record the end of this span, once; a method's span is ended with its answer."""
         if not self._ended:
             self._ended = True

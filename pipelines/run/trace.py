@@ -43,7 +43,7 @@ class Trace(Frozen):
         inside: set[str] = set()
         for event in self.events:
             if isinstance(event, SpanStarted):
-                is_root = event.step == "method" and event.method == method
+                is_root = event.name == "method" and event.method == method
                 if is_root or event.parent in inside:
                     inside.add(event.span)
             if event.span in inside:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Literal, assert_never
+from typing import Any, Literal, assert_never
 
 from pipelines.errors import ErrorInfo
 from pipelines.models.base import Capabilities
 from pipelines.run.events import (
+    EntitiesFound,
     Event,
     Judged,
     ModelCalled,
     Outcome,
+    Place,
     Retrieved,
     Revised,
     RunCancelled,
@@ -25,8 +27,10 @@ from pipelines.run.events import (
     RunStarted,
     SpanEnded,
     SpanStarted,
+    StepName,
     TokenWritten,
 )
+from pipelines.run.findings import MethodStarted, StepDetail
 from pipelines.types import Answer, Token
 
 __all__ = ["MethodView", "RunView", "StepView", "fold", "reduce"]
@@ -39,9 +43,10 @@ class StepView:
     """A step of a method: what it is, what it is writing, and how it ended (None: under way)."""
 
     span: str
-    step: str
+    name: StepName
     started: float
-    detail: dict[str, object]
+    at: Place = field(default_factory=Place)
+    detail: StepDetail | None = None
     parent: str | None = None
     ended: float | None = None
     outcome: Outcome | None = None
@@ -51,12 +56,19 @@ class StepView:
 
 @dataclass(frozen=True)
 class MethodView:
-    """One method of a run: its steps, drafts, verdicts, searches and calls, in order."""
+    """One method of a run: its steps, drafts, verdicts, searches and calls, in order.
+
+    `settings` are those it ran with, `embedder` names the model whose cosines it used and
+    `recognizer` what found its entities ("" where none were looked for).
+    """
 
     name: str
     span: str
     started: float
     models: dict[str, Capabilities] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+    embedder: str | None = None
+    recognizer: str = ""
     ended: float | None = None
     outcome: Outcome | None = None
     answer: Answer | None = None
@@ -123,18 +135,22 @@ def reduce(view: RunView, event: Event) -> RunView:
             return replace(view, status="failed", error=event.error)
         case RunCancelled():
             return replace(view, status="cancelled", reason=event.reason)
-        case SpanStarted() if event.step == "method":
+        case SpanStarted() if event.name == "method":
             return _open_method(view, event)
         case _:
             return _within_method(view, event)
 
 
 def _open_method(view: RunView, event: SpanStarted) -> RunView:
-    models = {
-        role: Capabilities.model_validate(value)
-        for role, value in event.detail.get("models", {}).items()
-    }
-    method = MethodView(name=event.method, span=event.span, started=event.time, models=models)
+    ran_with = event.detail if isinstance(event.detail, MethodStarted) else MethodStarted()
+    method = MethodView(
+        name=event.method,
+        span=event.span,
+        started=event.time,
+        models=ran_with.models,
+        settings=dict(ran_with.settings),
+        embedder=ran_with.embedder,
+    )
     return replace(
         view,
         methods={**view.methods, event.method: method},
@@ -142,7 +158,16 @@ def _open_method(view: RunView, event: SpanStarted) -> RunView:
     )
 
 
-MethodEvent = SpanStarted | SpanEnded | ModelCalled | Retrieved | TokenWritten | Judged | Revised
+MethodEvent = (
+    SpanStarted
+    | SpanEnded
+    | ModelCalled
+    | Retrieved
+    | EntitiesFound
+    | TokenWritten
+    | Judged
+    | Revised
+)
 
 
 def _within_method(view: RunView, event: MethodEvent) -> RunView:
@@ -161,8 +186,9 @@ def _reduce_method(method: MethodView, event: MethodEvent) -> MethodView:
         case SpanStarted():
             step = StepView(
                 span=event.span,
-                step=event.step,
+                name=event.name,
                 started=event.time,
+                at=event.at,
                 detail=event.detail,
                 parent=event.parent,
             )
@@ -183,6 +209,8 @@ def _reduce_method(method: MethodView, event: MethodEvent) -> MethodView:
             return replace(method, calls=(*method.calls, event))
         case Retrieved():
             return replace(method, searches=(*method.searches, event))
+        case EntitiesFound():
+            return replace(method, recognizer=event.recognizer)
         case Judged():
             return replace(method, judged=(*method.judged, event))
         case Revised():

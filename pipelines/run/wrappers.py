@@ -1,18 +1,18 @@
 """Thin wrappers around a model, each doing one thing; a method sees them as one model.
 
 From the outside in: `Streamed` shows tokens as they are written, `Cached` answers what was asked
-before, `Retried` tries again what may succeed, `Recorded` waits for a free place at the model and
-writes every attempt down.
+before, `Retried` tries again what may succeed, `Recorded` waits for a free slot at the model and
+records every attempt.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
+from copy import copy
 from typing import Any, TypeVar
 
-from pipelines.errors import ErrorInfo, RateLimitError, VeriscopeError
+from pipelines.errors import ErrorInfo, MissingReply, VeriscopeError
 from pipelines.models.base import (
     Capabilities,
     ChoiceRequest,
@@ -23,11 +23,13 @@ from pipelines.models.base import (
     ScoreRequest,
     Watcher,
 )
-from pipelines.run.cache import Cache, Gate
+from pipelines.models.limiter import Limiter
+from pipelines.remote.retry import RetryPolicy
+from pipelines.run.cache import Cache
 from pipelines.run.events import ModelCalled
 from pipelines.types import Choice, Generation
 
-__all__ = ["Cached", "Recorded", "Retried", "RetryPolicy", "Streamed"]
+__all__ = ["Cached", "Recorded", "Retried", "Streamed"]
 
 T = TypeVar("T")
 Emit = Callable[..., Any]
@@ -35,7 +37,7 @@ Clock = Callable[[], float]
 
 
 class Wrapper(Model):
-    """A model around a model. Subclasses override `around`, which sees every kind of call."""
+    """A model around a model. Subclasses override what they change."""
 
     def __init__(self, inner: Model) -> None:
         self.inner = inner
@@ -45,20 +47,16 @@ class Wrapper(Model):
     def capabilities(self) -> Capabilities:
         return self.inner.capabilities
 
-    async def around(self, request: ModelRequest, proceed: Callable[[], Awaitable[T]]) -> T:
-        """Do something before, after or instead of `proceed()`."""
-        return await proceed()
-
     async def generate(
         self, request: GenerationRequest, watch: Watcher | None = None
     ) -> tuple[Generation, ...]:
-        return await self.around(request, lambda: self.inner.generate(request, watch))
+        return await self.inner.generate(request, watch)
 
     async def choose(self, request: ChoiceRequest) -> Choice:
-        return await self.around(request, lambda: self.inner.choose(request))
+        return await self.inner.choose(request)
 
     async def score(self, request: ScoreRequest) -> Generation:
-        return await self.around(request, lambda: self.inner.score(request))
+        return await self.inner.score(request)
 
 
 class Streamed(Wrapper):
@@ -84,7 +82,7 @@ class Streamed(Wrapper):
 class Cached(Wrapper):
     """Answers a repeated request from `cache`, and joins one that is already under way.
 
-    A request above temperature 0 is a draw, not a question: it is cached only when it carries a
+    The reply to a request above temperature 0 is random: it is cached only when the request has a
     sample index. Hits are reported through `on_hit`.
     """
 
@@ -118,35 +116,6 @@ class Cached(Wrapper):
         return reply
 
 
-class RetryPolicy:
-    """How often and how soon to try again: doubling pauses with jitter, or as the server says.
-
-    `pause` is seconds before the second attempt, `longest` the longest single pause; a server that
-    asks for more than that is given up at once.
-    """
-
-    def __init__(
-        self,
-        attempts: int = 4,
-        pause: float = 0.5,
-        longest: float = 30.0,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self.attempts = attempts
-        self._pause = pause
-        self._longest = longest
-        self.sleep = sleep
-
-    def wait_before(self, attempt: int, error: VeriscopeError) -> float | None:
-        """Seconds to wait before `attempt` (from 2), or None to give up."""
-        if not error.retryable or attempt > self.attempts:
-            return None
-        if isinstance(error, RateLimitError) and error.retry_after is not None:
-            return error.retry_after if error.retry_after <= self._longest else None
-        exponential = self._pause * 2 ** (attempt - 2)
-        return min(self._longest, exponential * random.uniform(0.75, 1.25))
-
-
 class Retried(Wrapper):
     """Tries again after rate limits, timeouts, lost connections and server errors."""
 
@@ -158,64 +127,71 @@ class Retried(Wrapper):
     async def generate(
         self, request: GenerationRequest, watch: Watcher | None = None
     ) -> tuple[Generation, ...]:
+        if watch is None:
+            return await self._policy.run(lambda n: self._recorded.attempt(n).generate(request))
         written = False
 
         def note(delta: Delta) -> bool | None:
             nonlocal written
             written = True
-            return watch(delta) if watch else None
+            return watch(delta)
 
-        async def attempt() -> tuple[Generation, ...]:
+        async def attempt(number: int) -> tuple[Generation, ...]:
             nonlocal written
-            if written and watch:
+            if written:
                 watch(Delta(text="", restart=True))
                 written = False
-            return await self.inner.generate(request, note if watch else None)
+            return await self._recorded.attempt(number).generate(request, note)
 
-        return await self.around(request, attempt)
+        return await self._policy.run(attempt)
 
-    async def around(self, request: ModelRequest, proceed: Callable[[], Awaitable[T]]) -> T:
-        attempt = 1
-        while True:
-            self._recorded.attempt = attempt
-            try:
-                return await proceed()
-            except VeriscopeError as error:
-                attempt += 1
-                pause = self._policy.wait_before(attempt, error)
-                if pause is None:
-                    raise
-                await self._policy.sleep(pause)
+    async def choose(self, request: ChoiceRequest) -> Choice:
+        return await self._policy.run(lambda n: self._recorded.attempt(n).choose(request))
+
+    async def score(self, request: ScoreRequest) -> Generation:
+        return await self._policy.run(lambda n: self._recorded.attempt(n).score(request))
 
 
 class Recorded(Wrapper):
-    """Waits for a free place at the model, makes the call, and emits what came of it.
+    """Waits for a free slot at the model, makes the call, and records the outcome."""
 
-    `Retried` sets `attempt` right before each call, and it is read before anything is awaited, so
-    that concurrent calls through one instance keep their own numbers.
-    """
-
-    def __init__(self, inner: Model, gate: Gate, role: str, emit: Emit, now: Clock) -> None:
+    def __init__(self, inner: Model, limiter: Limiter, role: str, emit: Emit, now: Clock) -> None:
         super().__init__(inner)
-        self._gate = gate
+        self._limiter = limiter
         self._role = role
         self._emit = emit
         self._now = now
-        self.attempt = 1
+        self._attempt = 1
 
-    async def around(self, request: ModelRequest, proceed: Callable[[], Awaitable[T]]) -> T:
-        attempt = self.attempt
+    def attempt(self, number: int) -> Recorded:
+        """The same, but its calls are recorded as attempt `number`, counted from 1."""
+        numbered = copy(self)
+        numbered._attempt = number
+        return numbered
+
+    async def generate(
+        self, request: GenerationRequest, watch: Watcher | None = None
+    ) -> tuple[Generation, ...]:
+        return await self._call(request, lambda: self.inner.generate(request, watch))
+
+    async def choose(self, request: ChoiceRequest) -> Choice:
+        return await self._call(request, lambda: self.inner.choose(request))
+
+    async def score(self, request: ScoreRequest) -> Generation:
+        return await self._call(request, lambda: self.inner.score(request))
+
+    async def _call(self, request: ModelRequest, proceed: Callable[[], Awaitable[T]]) -> T:
         started = self._now()
         queued = 0.0
         in_flight = 0
 
-        def write_down(**outcome: Any) -> None:
+        def record(**outcome: Any) -> None:
             self._emit(
                 ModelCalled,
                 role=self._role,
                 model=self.name,
                 request=request,
-                attempt=attempt,
+                attempt=self._attempt,
                 started=started,
                 queued=queued,
                 in_flight=max(1, in_flight),
@@ -223,20 +199,22 @@ class Recorded(Wrapper):
             )
 
         try:
-            async with self._gate.place(alone=request.reproducible):
+            # Not in a slot: others may be loaded and answer meanwhile.
+            await self.inner.prepare()
+            async with self._limiter.slot(exclusive=request.reproducible):
                 queued = self._now() - started
-                in_flight = self._gate.busy
+                in_flight = self._limiter.busy
                 reply = await proceed()
-        except VeriscopeError as error:
-            write_down(error=error.info())
+        except (VeriscopeError, MissingReply) as error:
+            record(error=error.info())
             raise
         except asyncio.CancelledError:
-            write_down(error=CANCELLED)
+            record(error=CANCELLED)
             raise
         if isinstance(reply, Choice):
-            write_down(choice=reply)
+            record(choice=reply)
         else:
-            write_down(generations=(reply,) if isinstance(reply, Generation) else reply)
+            record(generations=(reply,) if isinstance(reply, Generation) else reply)
         return reply
 
 

@@ -1,39 +1,148 @@
-"""One open database: its transactions, its schema brought up to date, its presence."""
+"""One database: opened by its URL, its transactions, its errors, and who is writing to it.
+
+Every store object has a random name and, while it is open, holds a lock under that name which the
+operating system or the database drops the moment the process is gone. So the question "is the
+writer of this run alive?" has an exact answer, without clocks or heartbeats.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import errno
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from secrets import token_hex
 from threading import Lock
+from typing import Any
 
-from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from filelock import FileLock, Timeout
+from sqlalchemy import Connection, Engine, create_engine, event, func, select
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session
 
-from pipelines.store.engine import WRITING, StorageError, open_engine, sqlite_path
-from pipelines.store.migrations import upgrade_engine
-from pipelines.store.presence import open_presence
+from pipelines.errors import InvalidInputError, VeriscopeError
+
+DEFAULT_URL = "sqlite:///.veriscope/veriscope.db"
+"""A file in a folder of its own, under the current folder."""
+
+BUSY_SECONDS = 30.0
+"""How long a transaction waits for another process to finish writing the same SQLite file."""
+
+WRITING = "veriscope_writing"
+"""Execution option of a connection whose transaction will write."""
+
+
+class StorageError(VeriscopeError):
+    """The database cannot be reached, read or written."""
+
+    code = "storage"
+    retryable = True
+
+
+class StorageFullError(StorageError):
+    """The disk that holds the database has no space left."""
+
+    code = "storage_full"
+    retryable = False
+
+
+class StorageReadOnlyError(StorageError):
+    """This account or connection may not write to the database."""
+
+    code = "storage_read_only"
+    retryable = False
+
+
+class StorageBusyError(StorageError):
+    """Another process holds the database locked, or all connections are in use."""
+
+    code = "storage_busy"
+
+
+_CAUSES: dict[int | str, type[StorageError]] = {
+    # Primary result codes of SQLite.
+    sqlite3.SQLITE_FULL: StorageFullError,
+    sqlite3.SQLITE_READONLY: StorageReadOnlyError,
+    sqlite3.SQLITE_BUSY: StorageBusyError,
+    sqlite3.SQLITE_LOCKED: StorageBusyError,
+    # SQLSTATE of PostgreSQL: disk_full, read_only_sql_transaction, insufficient_privilege,
+    # lock_not_available, deadlock_detected, too_many_connections.
+    "53100": StorageFullError,
+    "25006": StorageReadOnlyError,
+    "42501": StorageReadOnlyError,
+    "55P03": StorageBusyError,
+    "40P01": StorageBusyError,
+    "53300": StorageBusyError,
+}
+_FILE_CAUSES: dict[int | None, type[StorageError]] = {
+    errno.ENOSPC: StorageFullError,
+    errno.EDQUOT: StorageFullError,
+    errno.EROFS: StorageReadOnlyError,
+    errno.EACCES: StorageReadOnlyError,
+    errno.EPERM: StorageReadOnlyError,
+}
+_TEXTS: dict[type[StorageError], tuple[str, str]] = {
+    StorageError: (
+        "The database that keeps the runs cannot be used.",
+        "Choose a folder that this account may write to, or check that the server can be reached.",
+    ),
+    StorageFullError: (
+        "The disk that keeps the runs is full.",
+        "Free some space there, then try again.",
+    ),
+    StorageReadOnlyError: (
+        "The database that keeps the runs cannot be written.",
+        "Choose a folder that this account may write to, or give it the right to write.",
+    ),
+    StorageBusyError: (
+        "The database that keeps the runs is in use by another process.",
+        "Try again in a moment.",
+    ),
+}
+
+
+def storage_error(error: Exception) -> StorageError:
+    """What an error of the database driver or the file system means, without its own words.
+
+    Those may hold the address of the database, and with it a password.
+    """
+    if isinstance(error, PoolTimeoutError | TimeoutError):
+        kind = StorageBusyError
+    elif isinstance(error, OSError):
+        kind = _FILE_CAUSES.get(error.errno, StorageError)
+    else:
+        cause = getattr(error, "orig", None)
+        # The lowest byte of a SQLite code is the primary one; the others detail it.
+        code = getattr(cause, "sqlite_errorcode", 0) & 0xFF or getattr(cause, "sqlstate", None)
+        kind = _CAUSES.get(code or "", StorageError)
+    message, remedy = _TEXTS[kind]
+    return kind(message, remedy=remedy)
 
 
 class Database:
     """Transactions on the database at `url`, from any thread.
 
-    Opening creates or upgrades the schema. Raises InvalidInputError for an unusable URL and
-    StorageError when the database cannot be reached, here and in every transaction.
+    `upgrade` brings the schema up to date (see `pipelines.store.migrations`). Raises
+    InvalidInputError for an unusable URL and StorageError when the database cannot be reached, here
+    and in every transaction.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, upgrade: Callable[[Engine], None]) -> None:
         self._engine = open_engine(url)
         self._writing_engine = self._engine.execution_options(**{WRITING: True})
         path = sqlite_path(self._engine)
         # SQLite has one writer at a time: a queue inside the process is fairer and quicker than
         # its polling, which remains for other processes.
-        self._turn = Lock() if path is not None else None
+        self._write_lock = Lock() if path is not None else None
         try:
             with _storage_errors():
-                upgrade_engine(self._engine)
-                self.presence = open_presence(self._engine, path)
+                upgrade(self._engine)
+                self.presence = (
+                    AdvisoryPresence(self._engine) if path is None else FilePresence(path)
+                )
         except BaseException:
             self._engine.dispose()
             raise
@@ -52,11 +161,11 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[Session]:
         """A transaction that commits at the end of the block, or undoes all of it on an error."""
-        if self._turn is None:
+        if self._write_lock is None:
             with _transaction(self._writing_engine) as session:
                 yield session
         else:
-            with self._turn, _transaction(self._writing_engine) as session:
+            with self._write_lock, _transaction(self._writing_engine) as session:
                 yield session
 
     def renew_presence(self) -> None:
@@ -82,8 +191,187 @@ def _storage_errors() -> Iterator[None]:
         yield
     except IntegrityError:
         raise
-    except (DBAPIError, PoolTimeoutError) as error:
-        raise StorageError(
-            "The database that keeps the runs did not do what it was asked.",
-            remedy="Check that it can be reached, is not full and may be written, then try again.",
+    except (DBAPIError, PoolTimeoutError, OSError) as error:
+        raise storage_error(error) from error
+
+
+def open_engine(url: str) -> Engine:
+    """An engine for `url`, ready to use from any thread; creates a missing SQLite file.
+
+    Raises InvalidInputError for a URL that names no supported database, StorageError if the file
+    cannot be created. Neither repeats the URL, which may hold a password.
+    """
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        # The parser's own words may repeat a part of the address.
+        raise _invalid_url("The address of the database cannot be read.") from None
+    backend = parsed.get_backend_name()
+    if backend == "sqlite":
+        return _open_sqlite(parsed)
+    if backend in ("postgresql", "postgres"):
+        return _open_postgresql(parsed)
+    raise _invalid_url(f"Runs cannot be stored in a database of the kind {backend!r}.")
+
+
+def sqlite_path(engine: Engine) -> Path | None:
+    """The file behind a SQLite engine, None for other databases."""
+    if engine.dialect.name != "sqlite" or engine.url.database is None:
+        return None
+    return Path(engine.url.database)
+
+
+def _open_sqlite(url: URL) -> Engine:
+    name = url.database or ""
+    # A database in memory belongs to one connection, and threads use several.
+    if name in ("", ":memory:") or name.startswith("file:"):
+        raise _invalid_url("Runs are stored in a file, and this address names none.")
+    path = Path(name).expanduser().absolute()
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # SQLite gives its companion files the permissions of this one.
+        path.touch(mode=0o600, exist_ok=True)
+    except OSError as error:
+        raise storage_error(error) from error
+    engine = create_engine(
+        url.set(drivername="sqlite", database=str(path)),
+        connect_args={"timeout": BUSY_SECONDS},
+        hide_parameters=True,
+    )
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _prepare_sqlite(connection: Any, record: object) -> None:
+    # The driver would begin transactions late and never for schema changes; _begin_sqlite does.
+    connection.isolation_level = None
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # A transaction that reads first and then wants to write fails at once when another process
+    # wrote in between; one that asks for the write lock at its beginning waits for its turn.
+    writing = connection.get_execution_options().get(WRITING, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+
+
+def _open_postgresql(url: URL) -> Engine:
+    try:
+        return create_engine(
+            url.set(drivername="postgresql+psycopg"), pool_pre_ping=True, hide_parameters=True
+        )
+    except ModuleNotFoundError as error:
+        raise InvalidInputError(
+            "PostgreSQL needs a driver that is not installed.",
+            remedy='Install it: pip install "psycopg[binary]>=3.3,<4".',
         ) from error
+
+
+def _invalid_url(message: str) -> InvalidInputError:
+    return InvalidInputError(
+        message,
+        remedy="Write it as sqlite:///folder/file.db or postgresql+psycopg://user@host/database.",
+    )
+
+
+class FilePresence:
+    """For SQLite: a locked file beside the database. `writer` is the name of the store object."""
+
+    def __init__(self, database: Path) -> None:
+        self.writer = token_hex(16)
+        self._database = database
+        self._lock = self._lock_of(self.writer)
+        self._lock.acquire(timeout=10)
+        self._remove_abandoned()
+
+    def renew(self) -> None:
+        """Nothing to do: a file lock is not lost while the process lives."""
+
+    def is_alive(self, writer: str, session: Session) -> bool:
+        """Whether the store object of that name is open, in whatever process."""
+        return self._is_held(writer)
+
+    def close(self) -> None:
+        """Give the lock back."""
+        self._drop(self._lock)
+
+    def _is_held(self, writer: str) -> bool:
+        if not self._path_of(writer).exists():
+            return False
+        lock = self._lock_of(writer)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            return True
+        self._drop(lock)
+        return False
+
+    def _remove_abandoned(self) -> None:
+        """Delete the lock files that dead processes left."""
+        prefix = self._path_of("").name
+        for path in list(self._database.parent.iterdir()):
+            if path.name.startswith(prefix):
+                self._is_held(path.name.removeprefix(prefix))
+
+    def _path_of(self, writer: str) -> Path:
+        return self._database.with_name(f"{self._database.name}-writer-{writer}")
+
+    def _lock_of(self, writer: str) -> FileLock:
+        # Opened and closed by different threads, hence not bound to one.
+        return FileLock(self._path_of(writer), mode=0o600, thread_local=False)
+
+    def _drop(self, lock: FileLock) -> None:
+        lock.release()
+        with suppress(OSError):  # another process may have removed it, or be looking at it
+            Path(lock.lock_file).unlink()
+
+
+class AdvisoryPresence:
+    """For PostgreSQL: an advisory lock held by a connection of its own, with the methods above.
+
+    A connection pooler in front of the server must keep sessions together.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.writer = token_hex(16)
+        self._engine = engine
+        self._connection: Connection | None = None
+        self._guard = Lock()
+        self.renew()
+
+    def renew(self) -> None:
+        """Take the lock, again if it was lost."""
+        with self._guard:
+            if self._connection is not None:
+                try:
+                    self._connection.execute(select(1))
+                    return
+                except DBAPIError:
+                    self._connection.close()
+            connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+            connection.execute(select(func.pg_advisory_lock(_key_of(self.writer))))
+            self._connection = connection
+
+    def is_alive(self, writer: str, session: Session) -> bool:
+        if writer == self.writer:
+            return True
+        taken = session.scalar(select(func.pg_try_advisory_xact_lock(_key_of(writer))))
+        return not taken
+
+    def close(self) -> None:
+        with self._guard:
+            if self._connection is not None:
+                with suppress(DBAPIError):  # the connection may be gone, and the lock with it
+                    # Explicitly, for the server notices a closed connection only a moment later.
+                    unlock = func.pg_advisory_unlock(_key_of(self.writer))
+                    self._connection.execute(select(unlock))
+                self._connection.close()
+                self._connection = None
+
+
+def _key_of(writer: str) -> int:
+    """A signed 64-bit number, as PostgreSQL names advisory locks."""
+    return int(writer[:16], 16) - 2**63

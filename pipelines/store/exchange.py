@@ -18,24 +18,22 @@ from pipelines.errors import InvalidInputError
 from pipelines.run.events import (
     Event,
     RunCancelled,
-    RunFailed,
-    RunFinished,
     RunStarted,
     SpanEnded,
     SpanStarted,
+    TerminalEvent,
     TokenWritten,
     event_adapter,
 )
 from pipelines.run.trace import Trace
 from pipelines.run.view import RunView, reduce
-from pipelines.store.encoding import to_json
-from pipelines.store.keys import refuse_keys_in_run
+from pipelines.store.tables import refuse_keys_in_run, to_json
 from pipelines.types import Frozen
 
 LAST_SECOND = 253_402_300_799.0
 """Seconds since the epoch at the end of the year 9999, the last that a datetime can hold."""
 
-# JSON allows these inside a string, but some readers of text take them for line ends.
+# JSON allows these inside a string, but some programs read them as line ends.
 _LINE_ENDS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
@@ -97,7 +95,7 @@ def cancelled_after(events: tuple[Event, ...]) -> RunCancelled:
 
 
 class _Reader:
-    """Takes the events of a file one by one and holds each against those before."""
+    """Takes the events of a file one by one and compares each with those before."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -130,7 +128,9 @@ class _Reader:
         if not self._events:
             raise _bad_line(number + 1, "run_started is missing, the file ends after the header")
         events = tuple(self._events)
-        return events if _is_terminal(events[-1]) else (*events, cancelled_after(events))
+        if isinstance(events[-1], TerminalEvent):
+            return events
+        return (*events, cancelled_after(events))
 
     def _order_problem(self, event: Event) -> str | None:
         expected = len(self._events)
@@ -142,7 +142,7 @@ class _Reader:
             return "token events are shown live and are no part of a stored run"
         if self._events and event.run != self._events[0].run:
             return "the event belongs to another run"
-        if self._events and _is_terminal(self._events[-1]):
+        if self._events and isinstance(self._events[-1], TerminalEvent):
             return "the run had already ended"
         return None
 
@@ -189,10 +189,6 @@ def _time_problem(event: Event) -> str | None:
     if isinstance(event, RunStarted) and not 0 <= event.created <= LAST_SECOND:
         return "created must be a time in seconds since 1970"
     return None
-
-
-def _is_terminal(event: Event) -> bool:
-    return isinstance(event, RunFinished | RunFailed | RunCancelled)
 
 
 def _first_problem(error: ValidationError) -> str:

@@ -1,27 +1,46 @@
-"""Recorded runs: written event by event while they happen, listed, loaded, carried away."""
+"""Recorded runs: stored event by event while they happen, listed, loaded, exported."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from typing import Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 from sqlalchemy import and_, delete, insert, or_, select
 from sqlalchemy.orm import Session
 
 from pipelines.errors import InvalidInputError, NotFoundError
-from pipelines.run.events import Event, RunStarted, TokenWritten
+from pipelines.run.events import (
+    Event,
+    Judged,
+    ModelCalled,
+    Retrieved,
+    RunCancelled,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    SpanEnded,
+    TokenWritten,
+    Verdict,
+)
 from pipelines.run.trace import Trace
-from pipelines.store.database import Database
-from pipelines.store.encoding import from_body, to_body, to_json
-from pipelines.store.engine import DEFAULT_URL, StorageError
+from pipelines.store.database import DEFAULT_URL, Database, StorageError
 from pipelines.store.exchange import cancelled_after, export_lines, parse_lines
-from pipelines.store.ids import new_run_id
-from pipelines.store.keys import refuse_keys_in_run
-from pipelines.store.models import ModelStore
-from pipelines.store.summary import RunSummary, Tally, status_after, tally
-from pipelines.store.tables import EventRow, RunRow
+from pipelines.store.migrations import upgrade
+from pipelines.store.tables import (
+    EventRow,
+    ModelStore,
+    RunRow,
+    from_body,
+    new_run_id,
+    refuse_keys_in_run,
+    to_body,
+    to_json,
+)
+from pipelines.types import Frozen, Language
 
 SHARED = "shared"
 """The owner of what was shared: nobody, so that nobody can change it, and everybody may read it."""
@@ -30,11 +49,41 @@ MAX_SEARCH = 1_000
 """Characters of a text to search for."""
 
 
+Status = Literal["running", "finished", "failed", "cancelled"]
+
+
+class Tally(Frozen):
+    """Counts over the events of a run.
+
+    `duration` is the time of the last event in seconds since the start. `model_calls` counts the
+    attempts that reached a model, `cached_calls` those that the cache answered. `verdicts` counts
+    judgements by verdict; `flags` are the remarks on the answers, each once, sorted.
+    """
+
+    methods: tuple[str, ...] = ()
+    duration: float = 0.0
+    model_calls: int = 0
+    cached_calls: int = 0
+    retrievals: int = 0
+    verdicts: dict[Verdict, int] = Field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+
+
+class RunSummary(Tally):
+    """One line of the list of runs. `created` is when the run entered the store, in UTC."""
+
+    id: str
+    question: str
+    language: Language
+    status: Status
+    created: datetime
+
+
 class RunStore:
     """Runs and saved models in one database. Every method blocks, and may be called in any thread.
 
     A run belongs to its owner: for anyone else it does not exist. All methods raise StorageError
-    when the database does not do its part.
+    when the database fails.
     """
 
     models: ModelStore
@@ -44,7 +93,7 @@ class RunStore:
 
         Raises InvalidInputError if the URL names no SQLite file and no PostgreSQL database.
         """
-        self._database = Database(url)
+        self._database = Database(url, upgrade)
         self.models = ModelStore(self._database)
 
     def close(self) -> None:
@@ -70,7 +119,7 @@ class RunStore:
     def append(self, run_id: str, events: Sequence[Event]) -> None:
         """Record the events that follow; all of them or, on an error, none.
 
-        `token` events are left out. The event that ends the run settles its status.
+        `token` events are left out. The event that ends the run sets its status.
         Raises NotFoundError if the run was deleted meanwhile, ValueError if the events do not
         continue it.
         """
@@ -84,7 +133,7 @@ class RunStore:
                 raise _not_found()
             _check_continues(run, stored)
             session.execute(insert(EventRow), rows)
-            _settle(run, stored)
+            _update_row(run, stored)
 
     def load(self, run_id: str, owner: str) -> Trace:
         """What is stored of a run of `owner`, or of one that was shared.
@@ -111,14 +160,14 @@ class RunStore:
         return copy
 
     def delete(self, run_id: str, owner: str) -> None:
-        """Forget a run. Raises NotFoundError if this owner has none of that id."""
+        """Delete a run. Raises NotFoundError if this owner has none of that id."""
         statement = delete(RunRow).where(RunRow.id == run_id, RunRow.owner == owner)
         with self._database.write() as session:
             if session.execute(statement.returning(RunRow.id)).one_or_none() is None:
                 raise _not_found()
 
     def delete_older_than(self, seconds: float) -> int:
-        """Forget the runs of every owner that entered the store more than `seconds` ago; how many.
+        """Delete the runs of every owner that entered the store more than `seconds` ago; how many.
 
         Runs that are still going stay.
         """
@@ -165,7 +214,7 @@ class RunStore:
             for run in abandoned:
                 end = cancelled_after(_load_events(session, run.id, run.owner))
                 session.execute(insert(EventRow), _event_rows(run.id, [end]))
-                _settle(run, [end])
+                _update_row(run, [end])
             return len(abandoned)
 
     def list(
@@ -219,7 +268,7 @@ class RunStore:
             spec=to_json(header.spec),
             summary=to_json(Tally()),
         )
-        _settle(run, events)
+        _update_row(run, events)
         session.add(run)
         session.flush()
         session.execute(insert(EventRow), _event_rows(run_id, events))
@@ -241,7 +290,7 @@ def _check_continues(run: RunRow, events: Sequence[Event]) -> None:
         raise ValueError("The run has ended: no event can follow.")
 
 
-def _settle(run: RunRow, events: Sequence[Event]) -> None:
+def _update_row(run: RunRow, events: Sequence[Event]) -> None:
     """Bring the run's own row up to date with `events`, its newest."""
     run.length += len(events)
     run.summary = to_json(tally(events, Tally.model_validate(run.summary)))
@@ -289,3 +338,42 @@ def _not_found() -> NotFoundError:
     return NotFoundError(
         "There is no such run among yours.", remedy="Choose one from the list of your runs."
     )
+
+
+def tally(events: Sequence[Event], before: Tally | None = None) -> Tally:
+    """The counts of `before` with `events`, which follow on it, added."""
+    before = before or Tally()
+    # An embedder compares texts; it is not asked anything.
+    calls = [e for e in events if isinstance(e, ModelCalled) and e.role != "embedder"]
+    cached = sum(call.cached for call in calls)
+    verdicts: Counter[Verdict] = Counter(before.verdicts)
+    verdicts.update(event.verdict for event in events if isinstance(event, Judged))
+    flags = set(before.flags)
+    methods = before.methods
+    for event in events:
+        if isinstance(event, RunStarted):
+            methods = tuple(method.name for method in event.spec.methods)
+        elif isinstance(event, SpanEnded) and event.answer is not None:
+            flags.update(event.answer.flags)
+        elif isinstance(event, RunFinished):
+            flags.update(flag for answer in event.answers.values() for flag in answer.flags)
+    return Tally(
+        methods=methods,
+        duration=max([before.duration, *(event.time for event in events)]),
+        model_calls=before.model_calls + len(calls) - cached,
+        cached_calls=before.cached_calls + cached,
+        retrievals=before.retrievals + sum(isinstance(event, Retrieved) for event in events),
+        verdicts=dict(verdicts),
+        flags=tuple(sorted(flags)),
+    )
+
+
+def status_after(event: Event) -> Status:
+    """What a run is once `event` is its last."""
+    if isinstance(event, RunFinished):
+        return "finished"
+    if isinstance(event, RunFailed):
+        return "failed"
+    if isinstance(event, RunCancelled):
+        return "cancelled"
+    return "running"

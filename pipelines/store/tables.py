@@ -1,20 +1,49 @@
-"""The tables of the store: runs, their events, and saved model configurations.
+"""The tables of the store, what their columns hold, and the saved model configurations.
 
 Timestamps are UTC. No table has a place for a key. After changing a table, write the migration
-with `python -m pipelines.store.revise "what changed"`.
+with `python -m pipelines.store.migrations "what changed"`.
 """
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
+from math import isfinite
+from secrets import token_hex
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
-from sqlalchemy import JSON, DateTime, ForeignKey, Index, MetaData, String
+from sqlalchemy import JSON, DateTime, ForeignKey, Index, MetaData, String, delete, select
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
 
-from pipelines.store.encoding import clean_text
+from pipelines.errors import InvalidInputError, NotFoundError
+from pipelines.run.events import Event, event_adapter
+from pipelines.run.spec import ModelSpec, RunSpec
+from pipelines.store.database import Database
+from pipelines.types import Frozen
+
+MAX_NAME = 200
+"""Characters of a model's name."""
+
+_SECRET_NAME = re.compile(r"key|token|secret|passw|pwd|auth|credential|signature|\bsig\b", re.I)
+_SECRET_VALUE = re.compile(
+    r"\b(?:(?:sk|rk|pk|gsk|xai|pplx|nvapi)[-_][\w-]{16,}|hf_\w{16,}|AIza[\w-]{30,}|AKIA\w{12,})"
+    r"|\bBearer\s",
+    re.I,
+)
+
+
+def new_run_id() -> str:
+    """128 random bits as 32 hexadecimal digits: safe in URLs, file names and command lines."""
+    return token_hex(16)
+
+
+def new_owner() -> str:
+    """A name for a visitor, 192 random bits as 48 hexadecimal digits."""
+    return token_hex(24)
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -58,7 +87,7 @@ class RunRow(Base):
     """A run. `created` is when it entered this store, which for an imported run is the import.
 
     `length` counts its events, hence is the next sequence number; `writer` names the store object
-    that writes them (see `pipelines.store.presence`); `summary` is a `pipelines.store.summary`
+    that writes them (see `pipelines.store.database`); `summary` is a `pipelines.store.runs`
     Tally.
     """
 
@@ -107,3 +136,157 @@ class ModelRow(Base):
     saved: Mapped[datetime] = mapped_column(UtcDateTime())
 
     __table_args__ = (Index(None, "saved"),)
+
+
+class ModelStore:
+    """The model configurations of every owner, in the database of a RunStore."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def save(self, owner: str, spec: ModelSpec) -> None:
+        """Keep `spec` under its name, in place of one of the same name.
+
+        Raises InvalidInputError if the name is empty or too long or if anything in the
+        configuration looks like a key.
+        """
+        if not spec.name.strip() or len(spec.name) > MAX_NAME:
+            raise InvalidInputError(
+                "The model needs a name to be saved under.",
+                remedy=f"Give it one of 1 to {MAX_NAME} characters.",
+            )
+        refuse_keys(spec)
+        row = {
+            "owner": owner,
+            "name": spec.name,
+            "spec": to_json(spec),
+            "saved": datetime.now(UTC),
+        }
+        # The same statement, which each dialect spells in a module of its own.
+        insert = postgresql.insert if self._database.dialect == "postgresql" else sqlite.insert
+        statement = insert(ModelRow).values(row)
+        statement = statement.on_conflict_do_update(
+            index_elements=[ModelRow.owner, ModelRow.name],
+            set_={"spec": statement.excluded.spec, "saved": statement.excluded.saved},
+        )
+        with self._database.write() as session:
+            session.execute(statement)
+
+    def delete(self, owner: str, name: str) -> None:
+        """Delete a configuration. Raises NotFoundError if this owner has none of that name."""
+        statement = (
+            delete(ModelRow)
+            .where(ModelRow.owner == owner, ModelRow.name == name)
+            .returning(ModelRow.name)
+        )
+        with self._database.write() as session:
+            if session.execute(statement).one_or_none() is None:
+                raise NotFoundError(
+                    "There is no saved model of that name.",
+                    remedy="Choose one from the list of saved models.",
+                )
+
+    def list(self, owner: str) -> list[ModelSpec]:
+        """The configurations of `owner`, by name."""
+        query = select(ModelRow.spec).where(ModelRow.owner == owner).order_by(ModelRow.name)
+        with self._database.read() as session:
+            return [ModelSpec.model_validate(spec) for spec in session.scalars(query)]
+
+
+def clean_text(text: str) -> str:
+    """`text` with what a PostgreSQL text column refuses replaced by U+FFFD.
+
+    That is the character NUL, and halves of surrogate pairs, which UTF-8 cannot express.
+    """
+    return _without_surrogates(text).replace("\x00", "\ufffd")
+
+
+def to_json(value: Frozen) -> Any:
+    """`value` as JSON data.
+
+    Infinite and undefined numbers become the strings "inf", "-inf" and "nan": JSON has no such
+    numbers, and a float field reads them back from these strings.
+    """
+    return _portable(value.model_dump(mode="json"))
+
+
+def to_body(event: Event) -> dict[str, Any]:
+    """What the column `body` holds: the event less the fields that have columns of their own."""
+    body = to_json(event)
+    return {name: field for name, field in body.items() if name not in ("run", "seq", "kind")}
+
+
+def from_body(run_id: str, seq: int, kind: str, body: dict[str, Any]) -> Event:
+    """The event of a stored row. Raises pydantic's ValidationError if it is none."""
+    return event_adapter.validate_python({**body, "run": run_id, "seq": seq, "kind": kind})
+
+
+def _portable(value: Any) -> Any:
+    if isinstance(value, str):
+        return _without_surrogates(value)
+    if isinstance(value, float):
+        return value if isfinite(value) else str(value)
+    if isinstance(value, list):
+        return [_portable(item) for item in value]
+    if isinstance(value, dict):
+        return {_portable(name): _portable(item) for name, item in value.items()}
+    return value
+
+
+def _without_surrogates(text: str) -> str:
+    if text.isascii():
+        return text
+    return "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in text)
+
+
+def refuse_keys(spec: ModelSpec) -> None:
+    """Raise InvalidInputError if `spec` carries something that looks like a key.
+
+    Looked at are user and password, query and fragment of the address, and the shapes that
+    providers give their keys, wherever they were pasted. The message does not repeat what was
+    found.
+    """
+    if spec.base_url is not None:
+        _refuse_in_address(spec.base_url)
+    for field in (spec.name, spec.model, spec.base_url or ""):
+        if _SECRET_VALUE.search(field):
+            raise _found_key("contains what looks like a key")
+
+
+def refuse_keys_in_run(spec: RunSpec) -> None:
+    """`refuse_keys` for every model of a run, and for the address of its search of the web."""
+    for model in spec.models.values():
+        refuse_keys(model)
+    if spec.evidence.base_url is not None:
+        # Wikipedia's address may hold the language as a placeholder.
+        _refuse_in_address(spec.evidence.base_url.replace("{language}", "en"))
+
+
+def _refuse_in_address(address: str) -> None:
+    try:
+        parts = urlsplit(address.strip())
+    except ValueError as error:
+        raise _not_an_address() from error
+    # Without a scheme and a host, a password cannot be distinguished from a path.
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise _not_an_address()
+    if "@" in parts.netloc:
+        raise _found_key("has a user name or password in its address")
+    for part in (parts.query, parts.fragment):
+        fields = parse_qsl(part, keep_blank_values=True)
+        if any(_SECRET_NAME.search(name) for name, _ in fields):
+            raise _found_key("has a key in its address")
+
+
+def _found_key(what: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"The configuration {what}.",
+        remedy="Take it out and give the key in the field for keys: keys are never stored.",
+    )
+
+
+def _not_an_address() -> InvalidInputError:
+    return InvalidInputError(
+        "The address cannot be read.",
+        remedy="Write it as http://host:port/v1 or https://host/v1.",
+    )

@@ -1,22 +1,22 @@
 """Text with exact offsets: languages, sentences, entities, and tokens aligned to characters."""
 
-from pipelines.text.align import token_spans, tokens_covering
+from pipelines.text.alignment import Span, token_spans, tokens_covering
 from pipelines.text.entities import Entity, EntityRecognizer
-from pipelines.text.languages import detect_language
-from pipelines.text.repeats import repeats_question
+from pipelines.text.languages import detect_language, has_han
 from pipelines.text.sentences import sentence_at, split_sentences
-from pipelines.text.spans import Span
-from pipelines.text.thinking import is_thinking, without_thinking
+from pipelines.text.wording import is_thinking, repeats_question, text_key, without_thinking
 
 __all__ = [
     "Entity",
     "EntityRecognizer",
     "Span",
     "detect_language",
+    "has_han",
     "is_thinking",
     "repeats_question",
     "sentence_at",
     "split_sentences",
+    "text_key",
     "token_spans",
     "tokens_covering",
     "without_thinking",

@@ -1,4 +1,4 @@
-"""Names in English text: which runs of capitalised words are one name."""
+"""Names in English text: which capitalised words are one name, and what kind of thing it names."""
 
 from __future__ import annotations
 
@@ -6,23 +6,172 @@ import re
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipelines.text.english_labels import (
-    CUE_WORDS,
-    GAZETTEER,
-    SUFFIXES,
-    TITLES,
-    cue_label,
-    looks_like_person,
-)
-from pipelines.text.english_words import ACRONYMS, is_common, is_function_word, may_modify
-from pipelines.text.lexicon import words
+from pipelines.text.entity_rules import Label, words
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
-__all__ = ["Name", "names", "opens_sentence"]
+__all__ = [
+    "GAZETTEER",
+    "TITLES",
+    "Name",
+    "cue_label",
+    "is_common",
+    "looks_like_person",
+    "may_modify",
+    "names",
+    "opens_sentence",
+]
 
+# Ordinary words
+
+ACRONYMS = words("en_common", "acronyms")
+_FUNCTION_WORDS = words("en_common", "function_words")
+_NOUNS = words("en_common", "nouns")
+_COMMON = _FUNCTION_WORDS | words("en_common", "nouns", "others", "past_verbs")
+_PAST_VERBS = words("en_common", "past_verbs")
+_ABSTRACT_ENDING = re.compile(
+    r"(?:[ts]ions?|ness(?:es)?|ments?|ings?|isms?|ities|ity|olog(?:y|ies|ists?)|ograph(?:y|ies)|"
+    r"nomy|etry|ysis|yses|osis|itis|ically|[aeo]usly|fully|[ai]bly|[ai]ble|ships?|hoods?|[ct]ious|"
+    r"less|ances?|ences?|ics|cillins?|phyll|ivity|wards?|wise|ware|oids?|gens?|genic|esis)$"
+)
+_SHORTEST_ABSTRACT = 7
+_VERB_ENDING = re.compile(r"(?:ed|s|ly)$")
+# Endings of inflected words, and the endings of their base forms.
+_ENDINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("ies", ("y",)),
+    ("es", ("", "e")),
+    ("s", ("",)),
+    ("ied", ("y",)),
+    ("ed", ("", "e")),
+    ("ing", ("", "e")),
+    ("ily", ("y",)),
+    ("ly", ("", "le")),
+    ("ier", ("y",)),
+    ("iest", ("y",)),
+    ("er", ("", "e")),
+    ("est", ("", "e")),
+)
+
+
+def is_function_word(word: str) -> bool:
+    """Whether `word`, in any case, is a pronoun, preposition, conjunction, adverb or the like."""
+    return word.lower() in _FUNCTION_WORDS
+
+
+def is_common(word: str) -> bool:
+    """Whether `word` or its base form is an ordinary word, or is built like an abstract noun."""
+    lowered = word.lower()
+    if any(form in _COMMON for form in _base_forms(lowered)):
+        return True
+    return len(lowered) >= _SHORTEST_ABSTRACT and _ABSTRACT_ENDING.search(lowered) is not None
+
+
+def may_modify(following: str) -> bool:
+    """Whether `following`, the lower-case word after a name, can be a noun the name qualifies.
+
+    "Tesla cars" and "the Danube delta" against "Tesla sold", "Mozart died" and "the Danube is".
+    """
+    if not following[:1].islower() or following in _FUNCTION_WORDS or following in _PAST_VERBS:
+        return False
+    if _VERB_ENDING.search(following) is None or following.endswith(("ics", "ss", "us")):
+        return True
+    return following.removesuffix("s") in _NOUNS
+
+
+def _base_forms(word: str) -> Iterator[str]:
+    yield word
+    for ending, endings in _ENDINGS:
+        if word.endswith(ending):
+            stem = word[: -len(ending)]
+            yield from (stem + other for other in endings)
+            if len(stem) > 2 and stem[-1] == stem[-2]:
+                yield stem[:-1]
+
+
+# Kinds of names
+
+_PLACES: tuple[tuple[str, Label], ...] = (
+    ("countries", "GPE"),
+    ("states", "GPE"),
+    ("cities", "GPE"),
+    ("regions", "LOC"),
+    ("peoples", "NORP"),
+    ("languages", "LANGUAGE"),
+)
+_NAMES: tuple[tuple[str, Label], ...] = (
+    ("events", "EVENT"),
+    ("works", "WORK_OF_ART"),
+    ("laws", "LAW"),
+    ("organisations", "ORG"),
+    ("facilities", "FAC"),
+    ("products", "PRODUCT"),
+)
+# Every name the lists know, and what it is when nothing around it says otherwise.
+# A name on two lists is what the earlier list says, and a place before it is a thing.
+GAZETTEER: dict[str, Label] = {
+    name: label
+    for file, lists in (("en_names", _NAMES), ("en_places", _PLACES))
+    for list_name, label in reversed(lists)
+    for name in words(file, list_name)
+}
+
+TITLES = words("en_names", "titles")
+_GIVEN_NAMES = words("en_names", "given_names")
+
+_LAST_WORD: tuple[tuple[frozenset[str], Label], ...] = (
+    (words("en_names", "law_words"), "LAW"),
+    (words("en_names", "work_words"), "WORK_OF_ART"),
+    (words("en_names", "event_words"), "EVENT"),
+    (words("en_names", "facility_words"), "FAC"),
+    (words("en_names", "location_words"), "LOC"),
+    (words("en_names", "organisation_words"), "ORG"),
+    (words("en_names", "political_words"), "GPE"),
+)
+_FIRST_WORD: tuple[tuple[frozenset[str], Label], ...] = (
+    (words("en_names", "event_prefixes"), "EVENT"),
+    (words("en_names", "location_prefixes"), "LOC"),
+)
+# Alone they only point back: "the University", "the Act", "the Company".
+CUE_WORDS = frozenset(
+    word for table, label in _LAST_WORD if label not in {"WORK_OF_ART", "EVENT"} for word in table
+)
 _PARTICLES = words("en_names", "particles")
+SUFFIXES = frozenset({"Jr.", "Jr", "Sr.", "Sr", "II", "III", "IV", "VI", "VII", "VIII"})
+
+
+def cue_label(name: list[str]) -> Label | None:
+    """The kind that a word of the name shows: "Lake ...", "... University", "Battle of ...".
+
+    `name` is the name's words without a leading article. None when no word shows it.
+    """
+    if len(name) < 2:
+        return None
+    if name[-1].isdigit() and name[0] in {"Section", "Article", "Title", "Amendment"}:
+        return "LAW"
+    if "&" in name:
+        return "ORG"
+    cut = next((i for i, word in enumerate(name) if i and word in _LINKS), len(name))
+    for table, label in _FIRST_WORD:
+        if name[0] in table:
+            return label
+    return next((label for table, label in _LAST_WORD if name[cut - 1] in table), None)
+
+
+def looks_like_person(name: list[str]) -> bool:
+    """Whether the name is built like a person's: a given name, initials, a particle, "Jr."."""
+    first = name[0]
+    initial = len(first) <= 4 and first.endswith(".") and first[0].isupper()
+    return (
+        first in _GIVEN_NAMES
+        or (initial and len(name) > 1 and first not in {"St.", "Mt."})
+        or name[-1] in SUFFIXES
+        or (len(name) > 2 and any(word in _PARTICLES for word in name[1:-1]))
+    )
+
+
+# Extents of names
+
 _INNER_PARTICLES = _PARTICLES | {"sur", "en", "upon", "on", "au"}
 _LINKS = {
     "of": words("en_names", "of_heads"),
@@ -65,7 +214,7 @@ def names(doc: Doc, busy: Collection[int]) -> Iterator[Name]:
 
 
 def opens_sentence(doc: Doc, position: int) -> bool:
-    """Whether the token may owe its capital to its place: after a stop, a line break, a quote."""
+    """Whether its position may be why the token is capitalised: after a stop, line break, quote."""
     if position == 0:
         return True
     before = doc[position - 1]
@@ -119,7 +268,7 @@ def _step(doc: Doc, start: int, end: int) -> int:
     if token.text == "I" and looks_like_person([last.text]):
         return 1
     if re.fullmatch(r"\d{1,4}(?:\.\d)?", token.text) and not _YEAR.fullmatch(token.text):
-        return 1 if _takes_number(doc, start, end) else 0
+        return int(doc[start : end + 1].text in GAZETTEER or last.text in _NUMBERED)
     return _step_linked(doc, start, end)
 
 
@@ -157,7 +306,7 @@ def _step_linked(doc: Doc, start: int, end: int) -> int:
         # "Department of Health and Human Services", but "University of Oxford and Cambridge".
         linked = any(word in heads for word in run) and (link == "in" or "of" in run)
     elif link == "of" and len(run) == 1 and looks_like_person(run):
-        linked = not article and not _article_before(doc, start)
+        linked = not article and (start == 0 or doc[start - 1].lower_ != "the")
     else:
         linked = run[-1] in heads
     return 2 + article if linked else 0
@@ -173,14 +322,6 @@ def _never_inside(doc: Doc, position: int) -> bool:
 
 def _name_at(doc: Doc, position: int) -> bool:
     return position < len(doc) and _can_be_name(doc[position])
-
-
-def _takes_number(doc: Doc, start: int, end: int) -> bool:
-    return doc[start : end + 1].text in GAZETTEER or doc[end - 1].text in _NUMBERED
-
-
-def _article_before(doc: Doc, start: int) -> bool:
-    return start > 0 and doc[start - 1].lower_ == "the"
 
 
 def _without_opening(doc: Doc, start: int, end: int) -> tuple[int, int]:
@@ -209,7 +350,7 @@ def _stays(doc: Doc, start: int, end: int) -> bool:
             looks_like_person(run)
             or word in TITLES
             or cue_label(run) is not None
-            or (not is_common(word))
+            or not is_common(word)
         )
     if is_common(word):
         return False

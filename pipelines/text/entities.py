@@ -10,7 +10,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
-from pipelines.text.entity_types import Candidate, Entity, Label, longest_first
+from pipelines.text.entity_rules import Candidate, Entity, Label, longest_first
 from pipelines.text.languages import detect_language, has_han
 from pipelines.types import Language
 
@@ -64,7 +64,7 @@ class EntityRecognizer:
     def recognize(self, text: str, language: Language | None = None) -> list[Entity]:
         """The entities of `text`, in order and without overlaps.
 
-        `language` is told from the script when it is None. Offsets are those of `text` itself.
+        `language` is detected from the script when it is None. Offsets are those of `text` itself.
         """
         if not text.strip():
             return []
@@ -100,9 +100,7 @@ def _load_trained(language: Language) -> _Trained | None:
                 warnings.simplefilter("ignore")
                 pipeline = spacy.load(package)
         except (ImportError, OSError, ValueError) as error:
-            _LOG.warning(
-                "%s %s cannot be loaded, going on without it: %s", package, installed, error
-            )
+            _LOG.warning("%s %s cannot be loaded and is not used: %s", package, installed, error)
             continue
         return _Trained(pipeline, f"spacy:{package} {installed}")
     return None
@@ -125,12 +123,12 @@ def _by_model(pipeline: SpacyPipeline, text: str) -> list[Candidate]:
 
 
 def _by_rules(text: str, language: Language) -> list[Candidate]:
-    from pipelines.text.english_entities import english_candidates
+    from pipelines.text.english import english_candidates
 
     with _LOCK:
         found = english_candidates(text, numbers=language == "en")
         if has_han(text):
-            from pipelines.text.chinese_entities import chinese_candidates
+            from pipelines.text.chinese import chinese_candidates
 
             found = [*chinese_candidates(text), *found]
     addresses = [match.span() for match in _ADDRESS.finditer(text)]

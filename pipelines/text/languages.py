@@ -1,4 +1,4 @@
-"""Which of the two working languages a text is written in, told by its script."""
+"""Which of the two working languages a text is written in, by its script."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pipelines.types import Language
 __all__ = ["HAN", "detect_language", "has_han"]
 
 # The inside of a character class: ideographs of the basic block, extension A, compatibility and
-# the supplementary planes, and the two that stand for a numeral and a repetition.
+# the supplementary planes, and the two signs for zero and for a repetition.
 HAN = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 
 _HAN_CHARACTER = re.compile(f"[{HAN}]")
@@ -27,8 +27,8 @@ def detect_language(text: str) -> Language:
 
     Two Chinese characters count as one word, a run of Latin letters as one, so a Chinese sentence
     full of foreign product names stays Chinese and an English one that quotes a Chinese name stays
-    English. Digits and punctuation do not vote. Only these two languages are told apart: French,
-    German or any other text without Chinese characters, and text without letters, is `"en"`.
+    English. Digits and punctuation do not count. Only these two languages are distinguished: any
+    other text without Chinese characters, such as French, and text without letters, is `"en"`.
     """
     han = len(_HAN_CHARACTER.findall(text))
     if not han:

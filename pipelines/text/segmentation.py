@@ -12,11 +12,12 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from jieba import Tokenizer
     from jieba.posseg import POSTokenizer
 
-__all__ = ["TaggedWord", "in_dictionary", "tagged_words", "word_boundaries"]
+__all__ = ["TaggedWord", "chinese_tokenizer", "in_dictionary", "tagged_words", "word_boundaries"]
 
-_LOADING = threading.Lock()
+_LOADING = threading.RLock()
 
 
 class TaggedWord(NamedTuple):
@@ -28,16 +29,33 @@ class TaggedWord(NamedTuple):
     tag: str
 
 
+def chinese_tokenizer() -> Tokenizer:
+    """jieba's tokenizer, one for the process. The first call loads the dictionary (about 1 s)."""
+    with _LOADING:
+        return _load_tokenizer()
+
+
 @cache
-def _load() -> POSTokenizer:
+def _load_tokenizer() -> Tokenizer:
     import jieba
-    from jieba import posseg
 
     jieba.setLogLevel(logging.WARNING)
-    words = jieba.Tokenizer()
-    words.FREQ, words.total = words.gen_pfdict(words.get_dict_file())
-    words.initialized = True
-    tagger = posseg.POSTokenizer(words)
+    tokenizer = jieba.Tokenizer()
+    tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
+    tokenizer.initialized = True
+    return tokenizer
+
+
+def _tagger() -> POSTokenizer:
+    with _LOADING:
+        return _load_tagger()
+
+
+@cache
+def _load_tagger() -> POSTokenizer:
+    from jieba import posseg
+
+    tagger = posseg.POSTokenizer(chinese_tokenizer())
     tagger.initialize()
     return tagger
 
@@ -65,16 +83,11 @@ def word_boundaries(text: str, *, fine: bool = False) -> set[int]:
     for word in tagged_words(text):
         edges |= {word.start, word.end}
     if fine:
-        for _, start, end in _tagger().tokenizer.tokenize(text, mode="search"):
+        for _, start, end in chinese_tokenizer().tokenize(text, mode="search"):
             edges |= {start, end}
     return edges
 
 
 def in_dictionary(word: str) -> bool:
     """Whether the dictionary lists `word`, rather than the tagger having put it together."""
-    return bool(_tagger().tokenizer.FREQ.get(word))
-
-
-def _tagger() -> POSTokenizer:
-    with _LOADING:
-        return _load()
+    return bool(chinese_tokenizer().FREQ.get(word))

@@ -1,8 +1,8 @@
 """Sentences of English, Chinese and mixed text, with exact offsets.
 
-Rules only, no model: a stop ends a sentence unless something speaks against it (an abbreviation, an
-initial, a decimal point, a list number, a small letter after it). A line break ends one unless the
-line was merely wrapped.
+Rules only, no model: a stop ends a sentence unless its surroundings say otherwise (an abbreviation,
+an initial, a decimal point, a list number, a small letter after it). A line break ends one unless
+the line was merely wrapped.
 """
 
 from __future__ import annotations
@@ -11,19 +11,91 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from pipelines.text import sentence_rules as rules
+from pipelines.text.alignment import Span
 from pipelines.text.languages import HAN
-from pipelines.text.spans import Span
 
 __all__ = ["sentence_at", "split_sentences"]
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_LINE_BREAKS = r"\n\r\u2028\u2029\v\f"
+
+_LATIN_STOPS = ".!?\u203c\u2047\u2048\u2049"
+_HAN_STOPS = "。！？｡"
+_STOPS = re.compile(rf"[{re.escape(_LATIN_STOPS)}…{_HAN_STOPS}]+")
+
+_EMOJI = (
+    "\u200d\u20e3\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff"
+    # Keycap digits and tag characters only ever follow one of the above.
+    "\U000e0020-\U000e007f"
+)
+# Quotes, brackets, Markdown emphasis, emoji and reference marks such as [3] that stick to the stop.
+_CLOSERS = re.compile(rf"(?:[\"'”’»›)\]}}」』）】》〉*_~`{_EMOJI}]|\[\d{{1,3}}\])*")
+# An emoji that stands alone after the stop belongs to what was said before it.
+_TRAILING_EMOJI = re.compile(rf"[ \t]+[{_EMOJI}]+(?=\s|$)")
+
+# Never the end of a sentence: something always follows.
+_ABBREVIATIONS = _words(
+    "dr mr mrs ms messrs prof rev fr hon gov sen rep pres gen col lt capt cmdr maj sgt cpl pvt adm "
+    "st ste mt ft e.g i.e cf vs viz approx ca incl esp resp v dept univ assn bros mme mlle sra "
+    "srta herr dipl"
+)
+# Only an abbreviation in front of a number: "No. 5", "b. 1950", "Sept. 3".
+_NUMBERED_ABBREVIATIONS = _words(
+    "no nos nr fig figs vol vols p pp ch chap sec sect art eq eqs para pt op ed b c d r fl ver "
+    "jan feb mar apr jun jul aug sep sept oct nov dec ext tel lat long"
+)
+# May close a sentence too; then a word that usually opens one follows.
+_MAY_END_ABBREVIATIONS = _words(
+    "al inc ltd co corp plc llc bros jr sr esq etc phd ph.d m.d b.a m.a b.sc m.sc ll.b u.s u.k u.n "
+    "e.u u.s.a u.s.s.r d.c l.a n.y a.d b.c b.c.e c.e ave blvd rd hwy est min max ea"
+)
+_TIME_ABBREVIATIONS = _words("a.m p.m")
+# What can follow "3 p.m." inside one sentence though it has a capital.
+_CONTINUES_TIME = _words(
+    "Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May "
+    "June July August September October November December Mon Tue Wed Thu Fri Sat Sun EST EDT CST "
+    "CDT MST MDT PST PDT GMT UTC CET CEST BST ET PT CT MT Eastern Central Mountain Pacific"
+)
+# Words that seldom come second in a name, so after a doubtful stop they open a sentence.
+_STARTERS = _words(
+    "The A An This That These Those It Its He His She Her They Their We Our You Your I My In On At "
+    "For From With After Before When While If But And Or So Yet However Although Though Since "
+    "Because As There Here What Who Where Why How Which Both Some Many Most All Each Every No Not "
+    "Today Later Then Also During Despite Nevertheless Moreover Furthermore Meanwhile Once Until "
+    "Unlike Under Is Are Was Were Do Does Did Can Could Will Would Should Has Have Had Let Please "
+    "Yes By To"
+)
+_NAMES_WITH_STOP = _words("Yahoo! Jeopardy! Yum! Guess? Who? Oklahoma! Mamma! Panic! Wham!")
+
+_BULLET = r"[-*+•‣◦▪●○–—·]|#{1,6}|>"
+# A capital letter with a full stop is left out: it is more often an initial, "J. K. Rowling".
+_NUMBERING = r"\(?(?:\d{1,3}|[a-z]|[A-Z](?=\))|[ivx]{1,5}|[IVX]{2,5})[.)](?!\d)"
+_HAN_NUMBERING = r"(?:[一二三四五六七八九十]{1,3}|\d{1,3})[、．]|（[一二三四五六七八九十\d]{1,3}）"
+# At the start of a line; it needs something after it on the same line.
+_LIST_MARKER = re.compile(
+    rf"[ \t\u3000]*(?:(?:(?:{_BULLET}|{_NUMBERING})[ \t]+|(?:{_HAN_NUMBERING})[ \t]*)"
+    rf"(?=[^\s{_LINE_BREAKS}]))+"
+)
+# "2." or "b." alone in front of what it numbers, and the first of a list after a colon.
+_ENUMERATOR = re.compile(r"\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,5})$")
+_FIRST_ENUMERATOR = re.compile(r"\(?[1aAi]$")
+
+# Chinese speech: 「“你好！”他说」 continues after the closing quote.
+_SPEECH_FOLLOWS = re.compile(
+    rf"[，、；：,;:的地]|[{HAN}]{{0,4}}?(?:说|道|问|答|喊|叫|嚷|回应|表示)"
+)
 
 _HAN_CHARACTER = re.compile(f"[{HAN}]")
 _WORD = re.compile(r"[^\W\d_]+")
 _LAST_TOKEN = re.compile(r"[^\s\"'“”‘’([{（《「*_/—–-]*$")
-_BREAK = re.compile(rf"[ \t]*(?:\r\n|[{rules.LINE_BREAKS}])\s*")
+_BREAK = re.compile(rf"[ \t]*(?:\r\n|[{_LINE_BREAKS}])\s*")
 _ENDS_CLAUSE = tuple(".!?…。！？:：;；")
 _WRAPPED_LINE = 60
-# With fewer characters than this after a Chinese closing quote the speaker may still be coming.
+# With fewer characters than this after a Chinese closing quote, the speaker may still follow.
 _SPEECH_WINDOW = 6
 _LOOKAHEAD = 120
 _UNFINISHED_MARK = re.compile(r"\[\d{0,3}")
@@ -33,14 +105,14 @@ _OPENERS = "\"'“‘([{*_"
 def split_sentences(text: str) -> list[Span]:
     """The sentences of `text` in order.
 
-    Spans do not overlap; what lies between them is white space and the markers of list items
+    Spans do not overlap; between them are only white space and the markers of list items
     (bullets, numbers, Markdown heading signs), so spans and gaps together give `text` back.
     A last sentence without a stop is a span like any other. While text is still being written,
     every span but the last is final: more text never changes it.
     """
     spans: list[Span] = []
     for first, last in _lines(text):
-        marker = rules.LIST_MARKER.match(text, first, last)
+        marker = _LIST_MARKER.match(text, first, last)
         start = marker.end() if marker else first
         for end in [*_ends(text, start, last), last]:
             while start < end and text[start].isspace():
@@ -77,32 +149,32 @@ def _is_wrapped(text: str, start: int, found: re.Match[str]) -> bool:
         return False
     line = text[start : found.start()].rstrip()
     following = text[found.end() : found.end() + 1]
-    if not line or not following or rules.LIST_MARKER.match(text, found.end()):
+    if not line or not following or _LIST_MARKER.match(text, found.end()):
         return False
     if line.lstrip().startswith("#") or line.endswith(_ENDS_CLAUSE):
         return False
     if _HAN_CHARACTER.match(line[-1]) or _HAN_CHARACTER.match(following):
         return False
-    last_line = re.split(rf"[{rules.LINE_BREAKS}]", line)[-1]
+    last_line = re.split(rf"[{_LINE_BREAKS}]", line)[-1]
     return following.islower() or (len(last_line) >= _WRAPPED_LINE and following.isalpha())
 
 
 def _ends(text: str, start: int, last: int) -> Iterator[int]:
     """Where sentences end inside `text[start:last]`, the very last one left out."""
     position = start
-    while stop := rules.STOPS.search(text, position, last):
+    while stop := _STOPS.search(text, position, last):
         end = position = _closed_at(text, start, stop.end(), last)
         if end >= last:
             return
         if _is_end(text, start, stop, end, last):
-            emoji = rules.TRAILING_EMOJI.match(text, end, last)
+            emoji = _TRAILING_EMOJI.match(text, end, last)
             position = start = emoji.end() if emoji else end
             yield position
 
 
 def _closed_at(text: str, start: int, stop: int, last: int) -> int:
     """End of the closing marks after a stop that ends at `stop`."""
-    closers = rules.CLOSERS.match(text, stop, last)
+    closers = _CLOSERS.match(text, stop, last)
     end = closers.end() if closers else stop
     quote = text.find('"', stop, end)
     # A straight quote closes only what one before it opened.
@@ -119,7 +191,7 @@ def _is_end(text: str, start: int, stop: re.Match[str], end: int, last: int) -> 
     following = text[end : min(last, end + _LOOKAHEAD)].strip()
     if not following or _UNFINISHED_MARK.fullmatch(text, end, last):
         return False
-    if marks[-1] not in rules.LATIN_STOPS + "…":
+    if marks[-1] not in _LATIN_STOPS + "…":
         return _ends_chinese(following, closed)
     before_han = _HAN_CHARACTER.match(following) or following[0] in "“‘「『《（"
     if set(marks) == {"…"} and before_han:
@@ -134,7 +206,7 @@ def _is_end(text: str, start: int, stop: re.Match[str], end: int, last: int) -> 
         if len(marks) > 1 or marks == "…":
             return not _opens_small(following)
         return _period_ends(sentence, following)
-    if f"{_token_before(text, start, stop.start())}{marks}" in rules.NAMES_WITH_STOP:
+    if f"{_last_token(text[start : stop.start()])}{marks}" in _NAMES_WITH_STOP:
         return _starter(following) is True
     return not (closed and _opens_small(following))
 
@@ -142,48 +214,47 @@ def _is_end(text: str, start: int, stop: re.Match[str], end: int, last: int) -> 
 def _ends_chinese(following: str, closed: bool) -> bool:
     if not closed:
         return following[0] not in "，、；：,;:"
-    if len(following) < _SPEECH_WINDOW and not rules.STOPS.search(following):
+    if len(following) < _SPEECH_WINDOW and not _STOPS.search(following):
         return False
-    return rules.SPEECH_FOLLOWS.match(following) is None
+    return _SPEECH_FOLLOWS.match(following) is None
 
 
 def _period_ends(sentence: str, following: str) -> bool:
     """Whether one full stop with white space after it ends `sentence`."""
-    token = _LAST_TOKEN.search(sentence)
-    word = token.group() if token else ""
+    word = _last_token(sentence)
     lowered = word.lower()
     lead = sentence[: len(sentence) - len(word)].strip()
-    if rules.ENUMERATOR.match(word) and not lead:
+    if _ENUMERATOR.match(word) and not lead:
         return False
-    if rules.FIRST_ENUMERATOR.match(word) and lead.endswith(":"):
+    if _FIRST_ENUMERATOR.match(word) and lead.endswith(":"):
         return False
-    if lowered in rules.NUMBERED_ABBREVIATIONS and following[0].isdigit():
+    if lowered in _NUMBERED_ABBREVIATIONS and following[0].isdigit():
         return False
     starter = _starter(following)
     if len(word) > 1 and word.isalpha() and word.isupper():
         # A state code or an acronym, not the abbreviation it may be spelt like: CA, MT, REP.
         return not _opens_small(following)
-    if lowered in rules.ABBREVIATIONS:
+    if lowered in _ABBREVIATIONS:
         return False
     if len(word) == 1 and word.isalpha() and word.isupper():
         return starter is True
-    if lowered in rules.TIME_ABBREVIATIONS:
+    if lowered in _TIME_ABBREVIATIONS:
         if not following[0].isupper():
             return not following[0].islower() and not following[0].isdigit()
         opening = _WORD.match(following)
         if opening is None or opening.end() == len(following):
             return False
-        return opening.group() not in rules.CONTINUES_TIME
-    if lowered in rules.MAY_END_ABBREVIATIONS or re.fullmatch(r"(?:[a-z]\.)+[a-z]", lowered):
+        return opening.group() not in _CONTINUES_TIME
+    if lowered in _MAY_END_ABBREVIATIONS or re.fullmatch(r"(?:[a-z]\.)+[a-z]", lowered):
         return starter is True
     if _opens_small(following):
-        # Someone who writes without capitals starts sentences small too.
+        # In a text without capitals, sentences begin with small letters too.
         return _opens_small(sentence.lstrip()) and len(word) > 1
     return True
 
 
-def _token_before(text: str, start: int, end: int) -> str:
-    token = _LAST_TOKEN.search(text[start:end])
+def _last_token(text: str) -> str:
+    token = _LAST_TOKEN.search(text)
     return token.group() if token else ""
 
 
@@ -206,4 +277,4 @@ def _starter(following: str) -> bool | None:
         return None
     if len(opening.group()) == 1 and rest.startswith("."):
         return False
-    return opening.group() in rules.STARTERS
+    return opening.group() in _STARTERS

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from app import engine as engines
-from pipelines.engine import Engine
+from pipelines.engine.thread import Engine
 from tests.app.serving import (
     Finished,
     Visitor,

@@ -10,13 +10,14 @@ from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
-from pipelines.engine import Engine
-from pipelines.libraries import Libraries
+from pipelines.engine.libraries import Libraries
+from pipelines.engine.pool import ModelPool
+from pipelines.engine.thread import Engine
+from pipelines.methods.registry import method_pages
 from pipelines.models.scripted import ScriptedModel
-from pipelines.run.pool import ModelPool
 from pipelines.run.spec import ModelSpec, RunSpec
 from pipelines.run.trace import Trace
-from pipelines.walkthroughs import FOLDER, walkthrough
+from pipelines.samples.walkthroughs import FOLDER, walkthrough
 from tests.app.test_screens import ME, page
 
 __all__ = [
@@ -37,8 +38,9 @@ __all__ = [
 # Chinese, so that both are played in a moment.
 WALL, EVEREST = "2-zh-great-wall", "4-zh-everest"
 
-PAGES = {"rowen": ("rowen",), "drad": ("drad",), "ever": ("ever",), "grounding": ("haarag", "slm")}
-"""The methods' pages, each with its methods."""
+_PLAYED = {method.name for method in walkthrough(EVEREST).spec().methods}
+PAGES = {page: methods for page, methods in method_pages().items() if set(methods) <= _PLAYED}
+"""The methods' pages, each with its methods; those whose methods are in the walkthroughs."""
 
 EACH = [(name, method) for name, methods in PAGES.items() for method in methods]
 SOMEBODY_ELSE = "b" * 48

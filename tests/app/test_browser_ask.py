@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from pipelines.methods import METHODS
+from pipelines.methods.registry import METHODS
 from tests.app.conftest import Visit
 from tests.app.serving import (
     PATIENCE,
@@ -64,7 +64,7 @@ def test_the_tooltip_of_a_token_shows_what_else_could_have_been_written(
 
 def test_every_call_can_be_read(visit: Visit, finished: Finished) -> None:
     page = visit(known=finished.browser).open(f"/?run={finished.run}")
-    page.locator(".vs-timeline summary").filter(has_text="calls in words").click()
+    page.locator(".vs-timeline summary").filter(has_text="calls as text").click()
     calls = page.locator("details.vs-call")
     assert calls.count() >= 6
     calls.first.locator("summary").click()
@@ -108,7 +108,7 @@ def test_an_address_that_names_no_run_says_so(visit: Visit) -> None:
     [
         ("", "Type a question first."),
         ("   ", "Type a question first."),
-        ("why not " * 2500, "The question has 19,999 characters; 4,000 is the most."),
+        ("why not " * 2500, "The question has 19,999 characters; at most 4,000 are allowed."),
     ],
     ids=["empty", "blank", "too long"],
 )

@@ -1,4 +1,4 @@
-"""The DRAD page in a browser: other thresholds without a call, and the corrections."""
+"""The DRAD page in a browser: other thresholds without a call, choices, and the corrections."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tests.app.serving import (
 
 def verdicts(page: Page) -> int:
     """How many entities of the table are doubtful."""
-    return page.locator("#drad-entities .vs-row-doubtful").count()
+    return page.locator("#drad-entities-0 .vs-row-doubtful").count()
 
 
 def move_theta_1(page: Page, key: str, times: int) -> None:
-    slider = page.get_by_role("slider", name="θ₁, least P(E)")
+    slider = page.get_by_role("slider", name="θ₁, minimum P(E)")
     slider.focus()
     for _ in range(times):
         slider.press(key)
 
 
-def switch_theta_2(page: Page) -> None:
-    page.locator(".st-key-settings-detector-drad label").filter(has_text="θ₂").first.click()
+def switch(page: Page, words: str) -> None:
+    page.locator(".st-key-settings-detector-drad label").filter(has_text=words).first.click()
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
@@ -42,7 +42,8 @@ def test_the_page_shows_the_detector_and_the_corrections(
     expect(page.get_by_role("heading", level=2, name=QUESTION)).to_be_visible()
     expect(page.get_by_text("the probabilities the model itself gave")).to_be_visible()
     expect(page.get_by_text("Entropies are lower bounds")).to_be_visible()
-    expect(page.locator("#drad-heat .vs-entity.vs-verdict-doubtful").first).to_be_visible()
+    doubtful = "#drad-heat-0-probability .vs-entity.vs-verdict-doubtful"
+    expect(page.locator(doubtful).first).to_be_visible()
     assert verdicts(page) >= 1
     step = page.locator("[data-key='step-1']")
     expect(step).to_contain_text("Search query, without the doubtful entity")
@@ -57,15 +58,15 @@ def test_a_threshold_decides_again_without_a_call(
     visit: Visit, finished: Finished, workbench: Workbench
 ) -> None:
     page = visit(known=finished.browser).open(f"/drad?run={finished.run}")
-    expect(page.get_by_text("The recorded run holds for these settings")).to_be_visible()
+    expect(page.get_by_text("correction was written")).to_be_visible()
     before, stored = verdicts(page), events_stored(workbench.data)
     assert before >= 1
-    switch_theta_2(page)
+    switch(page, "Entropy decides too")
     move_theta_1(page, "Home", 1)
-    expect(page.locator("#drad-entities .vs-row-doubtful")).to_have_count(0)
-    expect(page.get_by_text("With these settings the original answer stays")).to_be_visible()
+    expect(page.locator("#drad-entities-0 .vs-row-doubtful")).to_have_count(0)
+    expect(page.get_by_text("The original answer stays as it is.")).to_be_visible()
     move_theta_1(page, "End", 1)
-    expect(page.locator("#drad-entities .vs-row-doubtful").nth(before)).to_be_visible()
+    expect(page.locator("#drad-entities-0 .vs-row-doubtful").nth(before)).to_be_visible()
     expect(page.get_by_role("button", name="Run again with these settings")).to_be_visible()
     assert events_stored(workbench.data) == stored
     assert run_of(page) == finished.run
@@ -73,38 +74,56 @@ def test_a_threshold_decides_again_without_a_call(
 
 def test_entropy_decides_too(visit: Visit, finished: Finished) -> None:
     page = visit(known=finished.browser).open(f"/drad?run={finished.run}")
-    slider = page.get_by_role("slider", name="θ₂, largest H(E)")
+    expect(page.get_by_text("was calibrated on answers of SmolLM2")).to_be_visible()
+    switch(page, "θ₂")
+    slider = page.get_by_role("slider", name="θ₂, maximum H(E)")
     slider.focus()
     slider.press("Home")
-    expect(page.locator("#drad-entities .vs-row-confident")).to_have_count(0)
-    switch_theta_2(page)
-    expect(page.locator("#drad-entities .vs-row-confident").first).to_be_visible()
+    expect(page.locator("#drad-entities-0 .vs-row-confident")).to_have_count(0)
+    switch(page, "Entropy decides too")
+    expect(page.locator("#drad-entities-0 .vs-row-confident").first).to_be_visible()
 
 
-def test_colour_by_entropy(visit: Visit, finished: Finished) -> None:
+def test_the_measure_is_chosen_with_the_keyboard_and_stays_when_a_threshold_moves(
+    visit: Visit, finished: Finished
+) -> None:
     page = visit(known=finished.browser).open(f"/drad?run={finished.run}")
-    expect(page.locator("#drad-heat")).to_contain_text("Token probability")
-    page.get_by_role("radio", name="Entropy").click()
-    expect(page.locator("#drad-heat")).to_contain_text("Token entropy, nats")
+    by_probability = page.locator("#drad-heat-0-probability")
+    by_entropy = page.locator("#drad-heat-0-entropy")
+    expect(by_probability).to_be_visible()
+    expect(by_entropy).to_be_hidden()
+    page.get_by_role("radio", name="Probability").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("radio", name="Entropy")).to_be_checked()
+    expect(by_entropy).to_contain_text("Token entropy, nats")
+    expect(by_probability).to_be_hidden()
+    move_theta_1(page, "End", 1)
+    expect(page.get_by_role("button", name="Run again with these settings")).to_be_visible()
+    expect(by_entropy).to_be_visible()
 
 
 def test_the_text_after_a_correction_has_its_own_heat(visit: Visit, finished: Finished) -> None:
     page = visit(known=finished.browser).open(f"/drad?run={finished.run}")
-    original = page.locator("#drad-heat .vs-heat-text").inner_text()
+    original = page.locator("#drad-heat-0-probability")
+    expect(original).to_be_visible()
     page.get_by_role("radio", name="After correction 1").click()
-    expect(page.locator("#drad-heat .vs-heat-text")).not_to_have_text(original)
-    expect(page.locator("#drad-heat .vs-heat-text")).to_contain_text("Bill")
+    expect(original).to_be_hidden()
+    corrected = page.locator("#drad-heat-1-probability")
+    expect(corrected).to_contain_text("Bill")
+    expect(page.locator("#drad-entities-1")).to_be_visible()
+    corrected.locator("[data-i]").first.hover()
+    expect(page.get_by_role("tooltip")).to_contain_text("Probability")
 
 
 def test_settings_that_lead_elsewhere_can_be_run(visit: Visit, finished: Finished) -> None:
     page = visit(known=finished.browser).open(f"/drad?run={finished.run}")
-    expect(page.get_by_text("The recorded run holds")).to_be_visible()
+    expect(page.get_by_text("correction was written")).to_be_visible()
     move_theta_1(page, "End", 1)
     page.get_by_role("button", name="Run again with these settings").click()
     page.wait_for_url(lambda url: finished.run not in url and "run=" in url)
-    expect(page.get_by_text("The recorded run holds")).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_text("written").first).to_be_visible(timeout=PATIENCE)
     assert run_of(page) != finished.run
-    slider = page.get_by_role("slider", name="θ₁, least P(E)")
+    slider = page.get_by_role("slider", name="θ₁, minimum P(E)")
     expect(slider).to_have_value("1")
 
 
@@ -112,7 +131,7 @@ def test_without_a_run_one_can_be_picked(visit: Visit, finished: Finished) -> No
     page = visit(known=finished.browser).open("/drad")
     page.get_by_role("combobox", name="Choose a run").click()
     page.get_by_role("option", name=QUESTION).last.click()
-    expect(page.locator("#drad-heat")).to_be_visible()
+    expect(page.locator("#drad-heat-0-probability")).to_be_visible()
     assert "run=" in page.url
 
 
@@ -127,5 +146,5 @@ def test_the_ask_page_leads_there(visit: Visit, finished: Finished) -> None:
     page = visit(known=finished.browser).open(f"/?run={finished.run}")
     page.get_by_role("button", name="DRAD step by step").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("DRAD: detect")
-    expect(page.locator("#drad-heat")).to_be_visible()
+    expect(page.locator("#drad-heat-0-probability")).to_be_visible()
     assert run_of(page) == finished.run

@@ -7,7 +7,7 @@ import csv
 import pytest
 from playwright.sync_api import expect
 
-from pipelines.methods import METHODS
+from pipelines.methods.registry import METHODS
 from tests.app.conftest import Visit
 from tests.app.serving import PATIENCE, ROOT, ask, card, fits, run_of, stop_button
 

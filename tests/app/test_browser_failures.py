@@ -72,7 +72,7 @@ def test_stop_keeps_what_was_written(visit: Visit, wire: Wire) -> None:
     stop_button(page).click()
     expect(page.locator(".vs-counters")).to_contain_text("Stopped")
     expect(stop_button(page)).to_have_count(0)
-    expect(page.get_by_text("The run was stopped. What it had is shown.")).to_be_visible()
+    expect(page.get_by_text("The run was stopped. The results so far are shown.")).to_be_visible()
     expect(page.locator("#original .vs-heat-text")).to_contain_text("Bill Clinton was")
     assert wire.gone.wait(30)
     page.get_by_role("button", name="Try again").first.click()

@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
 from components.messages import Catalogue
+from pipelines.samples.walkthroughs import walkthrough
 from pipelines.types import Language
-from pipelines.walkthroughs import walkthrough
 from tests.app.conftest import Visit
 from tests.app.playing import EVEREST
 from tests.app.serving import (
@@ -163,6 +163,6 @@ def test_a_control_is_reached_and_moved_with_the_keyboard(
     expect(alpha).to_be_focused()
     # Z = 0/3 + 4 · 1/3 = 1.33 for the largest weight.
     page.keyboard.press("End")
-    expect(decision).to_contain_text("1.33 is not below 0.50, the answer stays.")
+    expect(decision).to_contain_text("1.33 is not below 0.50: the original answer stays.")
     assert run_of(page) == played.run
     assert events_stored(hasty.data) == stored

@@ -10,12 +10,11 @@ from streamlit.testing.v1 import AppTest
 
 from app import engine as engines
 from app.choices import EVIDENCE_SOURCES, assumed_capabilities
-from app.probing import bare, with_findings
-from pipelines.engine import Engine
-from pipelines.methods import METHODS
+from pipelines.engine.thread import Engine
+from pipelines.methods.registry import METHODS
 from pipelines.models.base import Capabilities
 from pipelines.models.probe import ProbeReport
-from pipelines.run.spec import ROLES, EvidenceSpec, ModelKind, ModelSpec, RunSpec
+from pipelines.run.spec import ROLES, EvidenceSpec, ModelSpec, RunSpec
 
 ME = "a" * 48
 
@@ -44,7 +43,7 @@ FOUND = ProbeReport(
     ],
 )
 def test_what_a_model_is_taken_to_do_before_it_is_loaded(
-    kind: ModelKind, top: int | None, logprobs: bool, languages: set[str]
+    kind: str, top: int | None, logprobs: bool, languages: set[str]
 ):
     can = assumed_capabilities(ModelSpec(kind=kind, top_logprobs=top))
     assert can.logprobs is logprobs
@@ -52,22 +51,23 @@ def test_what_a_model_is_taken_to_do_before_it_is_loaded(
 
 
 def test_what_was_found_is_kept_with_a_server():
-    kept = with_findings(SERVER, FOUND)
+    kept = SERVER.with_capabilities(FOUND.capabilities)
     assert (kept.top_logprobs, kept.prefill, kept.structured_output) == (20, True, True)
     assert kept.languages == ("en", "zh")
-    assert bare(kept) == SERVER
+    assert kept.without_capabilities() == SERVER
 
 
 def test_no_probabilities_are_kept_as_none_at_all():
     without = FOUND.model_copy(
         update={"capabilities": FOUND.capabilities.model_copy(update={"logprobs": False})}
     )
-    assert with_findings(SERVER, without).top_logprobs == 0
+    assert SERVER.with_capabilities(without.capabilities).top_logprobs == 0
 
 
 def test_a_local_model_knows_by_itself_but_for_its_languages():
     local = ModelSpec(kind="local", name="n", model="/m")
-    assert with_findings(local, FOUND) == local.model_copy(update={"languages": ("en", "zh")})
+    found = local.with_capabilities(FOUND.capabilities)
+    assert found == local.model_copy(update={"languages": ("en", "zh")})
 
 
 @pytest.fixture

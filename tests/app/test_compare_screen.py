@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import engine as engines
-from pipelines.engine import Engine
+from pipelines.engine.thread import Engine
 from pipelines.run.events import RunStarted
 from pipelines.store import new_run_id
 from tests.app.test_screens import ME, QUESTION, page, told

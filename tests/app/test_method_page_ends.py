@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.engine import Engine
+from pipelines.engine.thread import Engine
+from pipelines.run.events import SpanStarted
+from pipelines.run.findings import MethodStarted
 from pipelines.run.spec import MethodSpec
 from pipelines.run.trace import Trace
+from pipelines.samples.walkthroughs import walkthrough
 from pipelines.store.exchange import export_lines
-from pipelines.walkthroughs import walkthrough
 from tests.app.playing import (
     EACH,
     EVEREST,
@@ -73,8 +75,15 @@ def test_a_run_with_settings_nobody_can_choose_says_what_is_wrong(
     wrong = (MethodSpec(name=method, settings={"unheard_of": 7}),)
     spec = header.spec.model_copy(update={"methods": wrong})
     started = header.model_copy(update={"spec": spec})
+    # The settings recorded with the method come first: they are what it ran with.
+    events = [
+        event.model_copy(update={"detail": MethodStarted(settings={"unheard_of": 7})})
+        if isinstance(event, SpanStarted) and event.name == "method" and event.method == method
+        else event
+        for event in whole.events[1:]
+    ]
     run_id = played.service.store.import_run(
-        "".join(export_lines(Trace(events=(started, *whole.events[1:])))), ME
+        "".join(export_lines(Trace(events=(started, *events)))), ME
     )
     test = opened(name, run_id)
     assert not test.exception

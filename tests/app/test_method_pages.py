@@ -9,12 +9,12 @@ from streamlit.testing.v1 import AppTest
 
 from app import live
 from components.messages import Catalogue
-from pipelines.engine import Engine
+from pipelines.engine.thread import Engine
 from pipelines.errors import InvalidInputError
-from pipelines.methods import get_method
+from pipelines.methods.registry import METHODS, get_method
 from pipelines.run.spec import MethodSpec, RunSpec
+from pipelines.samples.walkthroughs import walkthrough
 from pipelines.types import Language
-from pipelines.walkthroughs import walkthrough
 from tests.app.playing import (
     EACH,
     EVEREST,
@@ -28,7 +28,7 @@ from tests.app.playing import (
 )
 from tests.app.test_screens import ME, QUESTION, page, told
 
-NAMES = {"rowen": "Rowen", "drad": "DRAD", "ever": "EVER", "haarag": "HAARAG", "slm": "SLM check"}
+NAMES = {method: Catalogue("en")(f"method.{method}.title") for method in METHODS}
 
 
 @pytest.fixture(scope="module")
@@ -158,31 +158,39 @@ def test_replies_written_by_hand_are_called_so_wherever_they_are_shown(
             "rowen",
             "rowen",
             {"threshold": 0.0},
-            "0.33 is below 0.50, evidence is looked up",
-            "0.33 is not below 0.00, the answer stays.",
+            "0.33 is below 0.50: evidence is looked up",
+            "0.33 is not below 0.00: the original answer stays.",
         ),
         (
             "rowen",
             "rowen",
             {"alpha": 3.0},
             "0.33 is below 0.50",
-            "1.00 is not below 0.50, the answer stays.",
+            "1.00 is not below 0.50: the original answer stays.",
         ),
         (
             "rowen",
             "rowen",
             {"variant": "cl"},
-            "0 of 3 agree across languages, 1 of 3 with the verifier",
-            "0 is below 0.60, evidence is looked up",
+            "0 of 3 pairs of answers agree across languages, 1 of 3 with the verifier",
+            "0 is below 0.60: evidence is looked up",
         ),
         (
             "drad",
             "drad",
-            {"theta_1": 0.5, "theta_2": None},
+            {"theta_1": 0.5, "use_entropy": False},
             "1 of 11 entities is doubtful",
-            "With these settings the original answer stays",
+            "The original answer stays as it is.",
         ),
-        ("grounding", "haarag", {"tau_a": 0.0}, "τₐ = 0.31 was", "τₐ = 0.00 was set by hand."),
+        # H = 1.6 nats is the largest of an entity.
+        (
+            "drad",
+            "drad",
+            {"theta_1": 0.5, "theta_2": 1.2},
+            "No θ₂ was calibrated",
+            "θ₂ = 1.20 nats was set by hand.",
+        ),
+        ("grounding", "haarag", {"tau_a": 0.0}, "τₐ = 0.22 was", "τₐ = 0 was set by hand."),
         ("grounding", "slm", {"threshold": -5.0}, "< 0.50", "> -5.00"),
         ("grounding", "slm", {"normalise": False}, "z", "P(yes)"),
     ],
@@ -220,11 +228,11 @@ def test_another_limit_of_rounds_that_would_have_changed_nothing(rounds: int, wa
 @pytest.mark.parametrize(
     ("name", "method", "fields", "said"),
     [
-        ("rowen", "rowen", {"threshold": 5.0}, "evidence would be looked up"),
-        ("rowen", "rowen", {"variant": "cm"}, "evidence would be looked up"),
+        ("rowen", "rowen", {"threshold": 5.0}, "the run leaves the recorded one"),
+        ("rowen", "rowen", {"variant": "cm"}, "the run leaves the recorded one"),
         ("drad", "drad", {"theta_1": 1.0}, "doubtful"),
-        ("grounding", "haarag", {"tau_r": 1.0}, "the search would have been widened further"),
-        ("grounding", "haarag", {"tau_a": 1.0}, "searched for other parts of an answer"),
+        ("grounding", "haarag", {"tau_r": 1.0}, "leaves the recorded one at draft 1 "),
+        ("grounding", "haarag", {"tau_a": 1.0}, "leaves the recorded one at draft 3 "),
     ],
 )
 def test_a_change_that_needs_another_run_says_so_and_starts_it(

@@ -10,7 +10,7 @@ import pytest
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from app.owner import COOKIE, OwnerCookie, owner_of
+from app.session import COOKIE, OwnerCookie, owner_of
 from pipelines.store import new_owner
 
 Headers = list[tuple[bytes, bytes]]

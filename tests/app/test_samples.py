@@ -10,12 +10,13 @@ from streamlit.testing.v1 import AppTest
 
 from app.screens import samples
 from components.messages import Catalogue
-from pipelines import recordings, service
-from pipelines.engine import Engine
+from pipelines.engine import service
+from pipelines.engine.thread import Engine
 from pipelines.run.trace import Trace
+from pipelines.samples.walkthroughs import walkthrough, walkthroughs
+from pipelines.store import recordings
 from pipelines.store.exchange import export_lines
 from pipelines.types import Language
-from pipelines.walkthroughs import walkthrough, walkthroughs
 from tests.app.playing import EVEREST, load, opened, play, seen
 from tests.app.test_screens import ME, page
 from tests.components.recorded import Record, full_method

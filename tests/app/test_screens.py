@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import engine as engines
-from pipelines.engine import Engine
-from pipelines.methods import METHODS
+from pipelines.engine.pool import ModelPool
+from pipelines.engine.thread import Engine
+from pipelines.methods.registry import METHODS
+from pipelines.models.providers import PROVIDERS
 from pipelines.models.scripted import ScriptedModel
-from pipelines.run.pool import ModelPool
 from pipelines.run.spec import BUILT_IN, MethodSpec, ModelSpec, RunSpec
 
 MAIN = str(Path(engines.__file__).with_name("main.py"))
@@ -42,7 +44,14 @@ def page(name: str, **state: Any) -> AppTest:
 
         import streamlit as st
 
-        importlib.import_module(f"app.screens.{st.session_state['page']}").show()
+        from app.method_page import show_page
+        from pipelines.methods.registry import method_pages
+
+        name = st.session_state["page"]
+        if name in method_pages():
+            show_page(name)
+        else:
+            importlib.import_module(f"app.screens.{name}").show()
 
     test = AppTest.from_function(show, default_timeout=60)
     for key, value in {"page": name, "_owner": ME, **state}.items():
@@ -103,7 +112,7 @@ def test_a_question_is_asked_and_its_run_is_in_the_address(engine: Engine):
     ("question", "said"),
     [
         (" ", "Type a question first."),
-        ("x" * 4001, "The question has 4,001 characters; 4,000 is the most."),
+        ("x" * 4001, "The question has 4,001 characters; at most 4,000 are allowed."),
     ],
 )
 def test_what_cannot_be_asked_is_told_and_kept(engine: Engine, question: str, said: str):
@@ -185,6 +194,29 @@ def test_dashscope_needs_no_address(engine: Engine):
     assert (saved.kind, saved.name, saved.base_url) == ("dashscope", "qwen-plus", None)
     assert "secret-of-mine" in test.session_state["_keys"].values()
     assert test.text_input(key=f"key-{saved.name.encode().hex()}").value == ""
+
+
+def test_a_new_provider_is_a_choice_by_its_entry_in_the_table(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+):
+    entry = replace(
+        PROVIDERS["openai"],
+        label="A brand new provider",
+        base_url="https://new.example/v1",
+        example_url="",
+    )
+    monkeypatch.setitem(PROVIDERS, "brandnew", entry)
+    test = page("models", **{"new.kind": "brandnew"}).run()
+    assert not test.exception
+    (kinds,) = test.get("button_group")
+    assert "A brand new provider" in [option.content for option in kinds.proto.options]
+    assert test.text_input(key="new.address").placeholder == "https://new.example/v1"
+    test.text_input(key="new.model").input("m")
+    test.button(key="new-save").click().run()
+    assert not test.exception
+    (saved,) = engine.service.store.models.list(ME)
+    assert (saved.kind, saved.name, saved.base_url) == ("brandnew", "m", None)
+    assert "A brand new provider" in told(test)
 
 
 @pytest.mark.parametrize(

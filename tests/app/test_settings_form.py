@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pipelines.methods import METHODS
+from pipelines.methods.registry import METHODS
 
 
 def form() -> None:
@@ -13,7 +13,7 @@ def form() -> None:
 
     from app.settings_form import draw_settings, read_settings
     from components.messages import Catalogue
-    from pipelines.methods import get_method
+    from pipelines.methods.registry import get_method
 
     method = get_method(st.session_state.get("method", "drad"))
     start, only = st.session_state.get("start"), st.session_state.get("only")
@@ -40,9 +40,11 @@ def test_every_field_has_a_control_within_its_bounds():
     assert test.selectbox(key=place("pooling")).options == [
         "Mean",
         "Geometric mean",
-        "Least",
+        "Minimum",
+        "Maximum",
         "First token",
         "Product",
+        "Sum",
     ]
     tokens = test.number_input(key=place("max_tokens"))
     assert (tokens.min, tokens.max, tokens.value) == (8, 1024, 128)
@@ -66,17 +68,21 @@ def test_only_what_differs_from_the_defaults_is_read():
 def test_an_optional_number_can_be_left_out():
     test = drawn()
     used = test.checkbox(key=f"{place('theta_2')}.used")
-    assert used.value is True
-    used.uncheck().run()
-    assert test.session_state["read"] == {"theta_2": None}
+    assert used.value is False
     assert place("theta_2") not in [slider.key for slider in test.slider]
-    test.checkbox(key=f"{place('theta_2')}.used").check().run()
+    said = "Calibrated for SmolLM2-135M-Instruct: 1.6. Other models have no calibrated value."
+    assert [caption.value for caption in test.caption] == [said]
+    used.check().run()
+    assert test.slider(key=place("theta_2")).value == 1.58
     test.slider(key=place("theta_2")).set_value(2.5).run()
     assert test.session_state["read"] == {"theta_2": 2.5}
+    test.checkbox(key=f"{place('theta_2')}.used").uncheck().run()
+    assert test.session_state["read"] == {}
 
 
 def test_a_number_that_was_left_out_comes_back_as_it_was():
     test = drawn()
+    test.checkbox(key=f"{place('theta_2')}.used").check().run()
     test.slider(key=place("theta_2")).set_value(2.5).run()
     test.checkbox(key=f"{place('theta_2')}.used").uncheck().run()
     test.checkbox(key=f"{place('theta_2')}.used").check().run()
@@ -84,7 +90,7 @@ def test_a_number_that_was_left_out_comes_back_as_it_was():
     assert test.session_state["read"] == {"theta_2": 2.5}
 
 
-def test_an_unset_number_says_what_it_stands_for():
+def test_an_unset_number_says_what_it_effective_default():
     test = drawn(method="rowen")
     threshold = place("threshold", "rowen")
     assert threshold not in [slider.key for slider in test.slider]
@@ -139,7 +145,7 @@ def test_controls_begin_anew_once_they_are_forgotten():
 
         from app.settings_form import draw_settings, forget_settings, read_settings
         from components.messages import Catalogue
-        from pipelines.methods import get_method
+        from pipelines.methods.registry import get_method
 
         rowen = get_method("rowen")
         if st.session_state.pop("forget", False):
@@ -157,11 +163,11 @@ def test_controls_begin_anew_once_they_are_forgotten():
 
 
 def test_controls_begin_with_what_they_are_given():
-    test = drawn(start={"theta_1": 0.4, "theta_2": None, "passages": 7}, only=["theta_1"])
+    test = drawn(start={"theta_1": 0.4, "use_entropy": False, "passages": 7}, only=["theta_1"])
     assert test.slider(key=place("theta_1")).value == 0.4
     assert len(test.slider) == 1
     # Fields without a control keep what was given.
-    assert test.session_state["read"] == {"theta_1": 0.4, "theta_2": None, "passages": 7}
+    assert test.session_state["read"] == {"theta_1": 0.4, "use_entropy": False, "passages": 7}
 
 
 def test_a_field_nobody_has_worded_shows_its_description(monkeypatch):

@@ -10,9 +10,9 @@ from streamlit.testing.v1 import AppTest
 
 from app import engine as engines
 from components.messages import Catalogue
-from pipelines.engine import Engine
-from pipelines.libraries import Libraries
-from pipelines.methods import METHODS
+from pipelines.engine.libraries import Libraries
+from pipelines.engine.thread import Engine
+from pipelines.methods.registry import METHODS
 from pipelines.methods.slm.scale import history_of
 from pipelines.retrieval.base import Retriever
 from pipelines.run.defaults import default_models
@@ -272,14 +272,14 @@ def test_judges_are_measured_against_earlier_runs_only_when_asked_to(engine: Eng
 def test_settings_reach_the_run_and_only_where_they_differ(engine: Engine):
     test = ask_page("direct", "drad", "ever")
     test.slider(key="ask.drad.theta_1").set_value(0.8)
-    test.checkbox(key="ask.drad.theta_2.used").uncheck()
+    test.toggle(key="ask.drad.use_entropy").set_value(False)
     test.selectbox(key="ask.ever.task").set_value("short")
     test.number_input(key="run.seed").set_value(7)
     test.toggle(key="run.reproducible").set_value(True).run()
     spec = asked(test, engine)
     assert {one.name: one.settings for one in spec.methods} == {
         "direct": {},
-        "drad": {"theta_1": 0.8, "theta_2": None},
+        "drad": {"theta_1": 0.8, "use_entropy": False},
         "ever": {"task": "short"},
     }
     assert (spec.seed, spec.reproducible) == (7, True)

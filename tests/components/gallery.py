@@ -1,19 +1,15 @@
 """Every component on one page: what the browser tests open and the screenshots show."""
 
-from components.agreement import agreement_strip
 from components.calls import call_list
-from components.compare_view import CompareColumn, compare_view
-from components.counters import counters
+from components.compare import CompareColumn, compare_view
 from components.diff import diff_html
-from components.entities import entity_table
+from components.elements import VERDICT_SIGNS, counters, score_line, verdict_badge
 from components.evidence import evidence
-from components.heatmap import heatmap
+from components.heatmap import entity_table, heatmap
 from components.markup import Html, join, tag
 from components.messages import Catalogue
-from components.method_card import method_cards
-from components.scores import score_line
+from components.method_cards import agreement_strip, method_cards
 from components.timeline import timeline
-from components.verdict import VERDICT_SIGNS, verdict_badge
 from pipelines.models.base import ChoiceRequest, SimilarityRequest
 from pipelines.run.spec import ModelSpec
 from pipelines.types import Choice, Language

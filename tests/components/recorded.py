@@ -10,6 +10,7 @@ from pipelines.run.events import (
     Event,
     Judged,
     ModelCalled,
+    Place,
     Retrieved,
     Revised,
     RunFinished,
@@ -18,6 +19,7 @@ from pipelines.run.events import (
     SpanEnded,
     SpanStarted,
     Verdict,
+    What,
 )
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.run.view import RunView, fold
@@ -76,13 +78,13 @@ class Record:
         return fold(self.events)
 
     def begin(self, method: str) -> Record:
-        self._emit(SpanStarted, method, "run", method=method, step="method", detail={"models": {}})
+        self._emit(SpanStarted, method, "run", method=method, name="method")
         return self
 
-    def step(self, method: str, name: str, parent: str | None = None, **detail: Any) -> str:
+    def step(self, method: str, name: str, parent: str | None = None, **at: Any) -> str:
         """Begins a step; its span is `<method>.<name>`."""
         span = f"{method}.{name}"
-        self._emit(SpanStarted, span, parent or method, method=method, step="draft", detail=detail)
+        self._emit(SpanStarted, span, parent or method, method=method, name="draft", at=Place(**at))
         return span
 
     def draft(self, method: str, text: str = ORIGINAL, number: int = 0, before: str = "") -> Record:
@@ -97,7 +99,7 @@ class Record:
         method: str,
         verdict: Verdict,
         text: str = ORIGINAL,
-        what: str = "answer",
+        what: What = "answer",
         *,
         start: int = 0,
         draft: int = 0,

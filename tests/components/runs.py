@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from pipelines.errors import VeriscopeError
-from pipelines.methods import METHODS
 from pipelines.methods.drad import Drad
+from pipelines.methods.registry import METHODS
 from pipelines.models.base import Capabilities, GenerationRequest
 from pipelines.run.trace import Trace
 from pipelines.run.view import RunView, fold
@@ -29,10 +29,6 @@ NAMES = ("Clinton", "York", "Hope", "1993")
 EVIDENCE = Shelf(lambda _: ["He grew up far away. He was born in Hope.", "Nothing here."])
 
 
-def drad() -> Drad:
-    return Drad(FixedRecognizer(*NAMES))  # pyright: ignore[reportArgumentType]
-
-
 def model(capabilities: Capabilities = FULL, **low: float) -> PieceModel:
     """Writes DRAFT, with the probabilities `low`; goes on with " Hope." where it is corrected."""
 
@@ -46,9 +42,10 @@ def model(capabilities: Capabilities = FULL, **low: float) -> PieceModel:
 async def drad_outcome(
     *, shelf: Shelf | VeriscopeError = EVIDENCE, question: str = QUESTION, **settings: Any
 ) -> Outcome:
-    """DRAD with York improbable."""
+    """DRAD with York improbable, which finds `NAMES` and nothing else."""
     found = Shelf(shelf) if isinstance(shelf, VeriscopeError) else shelf
-    return await run_method(drad(), question, model(York=0.3), shelf=found, **settings)
+    given: dict[str, Any] = {"recognizer": FixedRecognizer(*NAMES)} | settings
+    return await run_method(Drad(), question, model(York=0.3), shelf=found, **given)
 
 
 async def baseline_view(name: str, capabilities: Capabilities = FULL) -> RunView:

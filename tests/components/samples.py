@@ -4,7 +4,7 @@ from math import log
 
 from components.evidence import EvidenceItem
 from components.heatmap import EntityMark
-from components.method_card import MethodRow
+from components.method_cards import MethodRow
 from components.timeline import CallBar
 from pipelines.errors import ErrorInfo
 from pipelines.run.events import Score

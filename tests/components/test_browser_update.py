@@ -6,12 +6,11 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from components.counters import counters
+from components.elements import Status, counters
 from components.heatmap import heatmap
 from components.markup import tag
 from components.messages import Catalogue
 from components.timeline import timeline
-from components.verdict import Status
 from tests.components import samples as s
 from tests.components.opened import (
     focused,
@@ -56,7 +55,7 @@ def test_a_token_that_is_gone_takes_its_tooltip_along(browser_page: Page, t: Cat
 def test_updates_keep_details_open_and_scrolled(browser_page: Page, t: Catalogue) -> None:
     calls = s.calls()
     open_view(browser_page, timeline(calls[:4], t))
-    browser_page.get_by_text("All 4 calls in words").click()
+    browser_page.get_by_text("All 4 calls as text").click()
     browser_page.locator("#timeline-call-1 > summary").click()
     open_now = "[...document.querySelectorAll('details[open]')].map(d => d.dataset.key)"
     assert browser_page.evaluate(open_now) == ["timeline-calls", "timeline-call-1"]
@@ -64,7 +63,7 @@ def test_updates_keep_details_open_and_scrolled(browser_page: Page, t: Catalogue
     patch(browser_page, timeline(calls, t, now=2.4))
     assert browser_page.evaluate(open_now) == ["timeline-calls", "timeline-call-1"]
     assert browser_page.evaluate("document.activeElement.parentElement.id") == "timeline-call-1"
-    expect(browser_page.get_by_text("All 9 calls in words")).to_be_visible()
+    expect(browser_page.get_by_text("All 9 calls as text")).to_be_visible()
 
 
 def test_only_what_changed_is_touched(browser_page: Page) -> None:

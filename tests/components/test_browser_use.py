@@ -7,9 +7,11 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from components.drad_view import drad_view
 from components.markup import tag
 from components.messages import Catalogue
 from components.timeline import timeline
+from pipelines.run.view import RunView
 from tests.components import samples as s
 from tests.components.opened import (
     PHONE,
@@ -17,9 +19,11 @@ from tests.components.opened import (
     heat,
     open_gallery,
     open_view,
+    patch,
     tip,
     token,
 )
+from tests.components.recorded import Record
 
 
 def test_hovering_shows_a_token(browser_page: Page) -> None:
@@ -28,7 +32,9 @@ def test_hovering_shows_a_token(browser_page: Page) -> None:
     token(browser_page, "Chicago").hover()
     expect(tip(browser_page)).to_contain_text("Probability0.18")
     expect(tip(browser_page)).to_contain_text("Entropy≥ 2.7 nats")
-    expect(tip(browser_page)).to_contain_text("only the 5 most probable tokens were reported, 0.26")
+    expect(tip(browser_page)).to_contain_text(
+        "only the 5 most probable tokens were reported; all others together have 0.26"
+    )
     expect(tip(browser_page)).to_contain_text("Chicago · place! DoubtfulP(E) 0.18 · H(E) 2.7")
     expect(tip(browser_page).locator(".vs-tip-written")).to_have_text("Chicago0.18 ◂ written")
     bars = tip(browser_page).locator(".vs-tip-bar > i")
@@ -137,6 +143,34 @@ def test_buttons_report_what_is_asked_for(browser_page: Page) -> None:
     )
     browser_page.get_by_role("button").click()
     assert browser_page.evaluate("asked") == [{"action": "retry", "value": "drad"}]
+
+
+def two_drafts(corrected: str) -> RunView:
+    """A run of DRAD with its original and a corrected draft."""
+    record = Record("drad").begin("drad").draft("drad", s.TEXT)
+    record.draft("drad", corrected, 1, s.TEXT)
+    return record.end("drad", corrected, s.TEXT).finish()
+
+
+def test_draft_and_measure_are_chosen_by_keys_and_stay_when_the_page_changes(
+    browser_page: Page, t: Catalogue
+) -> None:
+    open_view(browser_page, drad_view(two_drafts("Hope."), t))
+
+    def seen() -> list[str | None]:
+        heats = browser_page.locator(".vs-heat").all()
+        return [one.get_attribute("id") for one in heats if one.is_visible()]
+
+    assert seen() == ["drad-heat-0-probability"]
+    browser_page.get_by_role("radio", name="Probability").focus()
+    browser_page.keyboard.press("ArrowRight")
+    assert seen() == ["drad-heat-0-entropy"]
+    browser_page.locator("#drad-draft-0").focus()
+    browser_page.keyboard.press("ArrowRight")
+    assert seen() == ["drad-heat-1-entropy"]
+    patch(browser_page, drad_view(two_drafts("Hope, Arkansas."), t))
+    expect(browser_page.locator("#drad-heat-1-entropy")).to_contain_text("Hope, Arkansas.")
+    assert seen() == ["drad-heat-1-entropy"]
 
 
 def test_nothing_listens_after_it_was_stopped(browser_page: Page, t: Catalogue) -> None:

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from components.call_bars import call_bars
-from components.calls import call_list, calls_behind, calls_within
+from components.calls import call_bars, call_list, calls_behind, calls_within
+from components.elements import score_line
 from components.messages import Catalogue
-from components.scores import score_line
 from components.timeline import timeline
 from pipelines.errors import ErrorInfo
 from pipelines.models.base import ChoiceRequest, GenerationRequest, ScoreRequest, SimilarityRequest
@@ -98,7 +97,7 @@ def test_several_samples_are_numbered(t: Catalogue) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "words"), [("logprobs", "first token"), ("text", "gave no probabilities")]
+    ("source", "words"), [("logprobs", "first token"), ("text", "gives no probabilities")]
 )
 def test_a_choice_shows_every_share_and_what_fell_elsewhere(
     t: Catalogue, source: Any, words: str
@@ -220,4 +219,4 @@ def test_a_score_discloses_its_calls_with_its_formula(t: Catalogue) -> None:
 def test_chinese(t: Catalogue) -> None:
     zh = Catalogue("zh")
     call: ModelCalled = Record("ever").call("ever", request=GenerationRequest(messages=ASKED))
-    assert "背后的 1 次调用" in read(call_list([call], zh, id="b")).text()
+    assert "得出此结果的 1 次调用" in read(call_list([call], zh, id="b")).text()

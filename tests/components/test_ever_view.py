@@ -1,4 +1,4 @@
-"""The EVER page as HTML: sentences, concepts, corrections, what is settled and what it cost."""
+"""The EVER page as HTML: sentences, concepts, corrections, the text at the end, what it cost."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 from components.ever_view import ever_view
 from components.messages import Catalogue
 from pipelines.errors import UnreachableError
-from pipelines.methods.ever import Ever
-from pipelines.methods.ever.settings import EverSettings
+from pipelines.run.spec import EvidenceSpec
+from pipelines.store.recordings import load_recording
+from pipelines.types import Language
 from tests.components.html_tree import Node, read
 from tests.components.runs import view_of
 from tests.pipelines.methods.bench import Outcome, Shelf
@@ -20,8 +21,8 @@ from tests.pipelines.methods.ever.bench import (
     WHOLE,
     Archive,
     Part,
-    decided,
     ever_run,
+    reevaluated,
 )
 from tests.pipelines.methods.test_checkers import WEAK, ever, reads
 
@@ -35,26 +36,23 @@ CORRECTED = Part(
 
 
 def page_of(outcome: Outcome, t: Catalogue, **changes: Any) -> Node:
-    decision = decided(outcome, **changes)
-    return read(ever_view(view_of(outcome.trace), decision, settings_of(outcome, **changes), t))
-
-
-def settings_of(outcome: Outcome, **changes: Any) -> EverSettings:
-    (spec,) = outcome.trace.header.spec.methods
-    return Ever().settings({**spec.settings, **changes})
+    """The page of a run, or of what other settings would have made of it."""
+    if not changes:
+        return read(ever_view(view_of(outcome.trace), t))
+    again = reevaluated(outcome, **changes)
+    return read(ever_view(again.view, t, diverges_at=again.diverges_at))
 
 
 def cards_of(page: Node) -> list[Node]:
     return page.all(".vs-ever-card")
 
 
-async def test_sentences_stand_in_order_with_their_concepts_and_how_they_were_settled(t: Catalogue):
+async def test_sentences_stand_in_order_with_their_concepts_and_how_they_ended(t: Catalogue):
     page = page_of(await ever_run(CORRECTED), t)
     first, second = cards_of(page)
     assert first.one(".vs-ever-title").text() == "Sentence 1"
-    assert (
-        first.one(".vs-ever-head").text("vs-sign", "vs-ever-title") == "Borne out after correction"
-    )
+    status = first.one(".vs-ever-head").text("vs-sign", "vs-ever-title")
+    assert status == "Supported after correction"
     draft, corrected = first.all(".vs-ever-look")
     assert draft.one(".vs-ever-text").text("vs-sign") == FIRST
     names = [node.text("vs-sign") for node in draft.all(".vs-ever-concept")]
@@ -64,7 +62,7 @@ async def test_sentences_stand_in_order_with_their_concepts_and_how_they_were_se
     assert corrected.all(".vs-label")[0].text() == "Correction 1"
     assert corrected.one("del").text("vs-sr").strip() == "chemist"
     assert corrected.one("ins").text("vs-sr").strip() == "botanist"
-    assert "settles this neither way" in second.one(".vs-notice").text()
+    assert "The model's correction changed nothing." in second.one(".vs-notice").text()
 
 
 async def test_a_concept_opens_to_its_question_evidence_and_reasoning(t: Catalogue):
@@ -84,13 +82,13 @@ async def test_a_concept_opens_to_its_question_evidence_and_reasoning(t: Catalog
 async def test_the_share_opens_to_its_formula_and_calls(t: Catalogue):
     share = page_of(await ever_run(CORRECTED), t).one(".vs-section-share")
     # Of chemist, 1931 and Bergen as first written, one is supported: 1 / 3.
-    assert "1 of 3 decided facts are borne out." in share.text()
+    assert "1 of 3 decided facts are supported." in share.text()
     assert "0.33 < 1.00" in share.text("vs-sign")
     assert "supported facts / decided facts" in share.text()
     assert share.all(".vs-call")
 
 
-async def test_the_settled_text_keeps_its_flags(t: Catalogue):
+async def test_the_final_text_keeps_its_flags(t: Catalogue):
     final = page_of(await ever_run(CORRECTED), t).one(".vs-section-final")
     (kept,) = final.all(".vs-ever-kept")
     assert kept.text("vs-sign") == SECOND
@@ -104,28 +102,28 @@ async def test_the_settled_text_keeps_its_flags(t: Catalogue):
     ("part", "shelf", "words"),
     [
         (Part(texts={"": FIRST}), None, "states no fact that could be looked up"),
-        (Part(texts={"": FIRST}, concepts={FIRST: "{}["}), None, "could not be read"),
+        (Part(texts={"": FIRST}, concepts={FIRST: "{}["}), None, "listed no usable fact"),
         (
             Part(texts={"": FIRST}, concepts={FIRST: ["chemist"]}, verdicts={"chemist": "Hm."}),
             None,
-            "It counts neither way.",
+            "counts neither for nor against the sentence.",
         ),
         (
             Part(texts={"": FIRST}, concepts={FIRST: ["chemist"]}),
             Archive(lambda _: []),
-            "nothing settles this. The model was not asked.",
+            "no evidence for or against this fact. The model was not asked.",
         ),
         (
             Part(texts={"": FIRST}, concepts={FIRST: ["chemist"]}),
             Archive(UnreachableError("Gone.", remedy="Wait.")),
-            "this was not checked. The model was not asked.",
+            "this fact was not checked. The model was not asked.",
         ),
         (
             Part(
                 texts={"": FIRST}, concepts={FIRST: ["chemist"]}, questions={"chemist": "Was she?"}
             ),
             None,
-            "Made from the sentence",
+            "made from the sentence instead",
         ),
         (
             Part(
@@ -135,7 +133,7 @@ async def test_the_settled_text_keeps_its_flags(t: Catalogue):
                 rectified={FIRST: FIRST},
             ),
             None,
-            "The correction changed nothing.",
+            "The model's correction changed nothing.",
         ),
         (Part(texts={"": ""}), None, "There is no sentence to check."),
     ],
@@ -151,6 +149,14 @@ async def test_concepts_beyond_the_bound_are_counted(t: Catalogue):
     part = Part(texts={"": FIRST}, concepts={FIRST: ["chemist", "1931"]})
     page = page_of(await ever_run(part, max_concepts=1), t)
     assert "1 further fact was not checked" in page.text()
+    # Not plain support, neither of the sentence nor of the answer.
+    head = page.one(".vs-ever-head")
+    assert head.text("vs-sign", "vs-ever-title") == "Checked in part"
+    assert "not every fact was checked" in page.one(".vs-ever-card").one(".vs-notice").text()
+    assert page.one(".vs-section-share").one(".vs-badge").text("vs-sign") == "Not checked"
+    final = page.one(".vs-section-final")
+    assert final.one(".vs-ever-kept").text("vs-sign") == FIRST
+    assert "Not every fact was checked" in final.one(".vs-flags").text()
 
 
 async def test_memory_as_evidence_is_called_so(t: Catalogue):
@@ -173,9 +179,9 @@ async def test_several_draws_show_their_share(t: Catalogue):
 
 async def test_writing_ahead_shows_what_it_cost(t: Catalogue):
     outcome = await ever_run(CORRECTED, speculative=True)
-    ahead = page_of(outcome, t, speculative=True).one(".vs-section-ahead")
-    assert "Sentence 2thrown away" in ahead.text()
-    assert "Written in vain" in ahead.text()
+    ahead = page_of(outcome, t).one(".vs-section-ahead")
+    assert "Sentence 2discarded" in ahead.text()
+    assert "Discarded speculative tokens" in ahead.text()
     kept = Part(texts={"": WHOLE, FIRST: f" {SECOND}"})
     ahead = page_of(await ever_run(kept, speculative=True), t).one(".vs-section-ahead")
     assert "Sentence 2kept" in ahead.text()
@@ -199,23 +205,25 @@ async def test_another_number_of_rounds_is_shown_or_needs_a_new_run(t: Catalogue
     assert fewer.one(".vs-ever-final").text("vs-sign") == said[1]
     assert "Still contradicted" in fewer.text()
     more = page_of(outcome, t, max_rounds=4)
-    assert "With more corrections" in more.one(".vs-notices").text()
-    assert "For these settings the text is not known." in more.text()
+    assert "leaves the recorded one at draft 4" in more.one(".vs-notice").text()
+    # What is known until there stays, and so do its verdicts.
+    assert len(more.all(".vs-ever-look")) == 3
+    assert "the final text is not known without a new run" in more.text()
 
 
-async def test_short_answers_are_told_with_their_statements_and_abstentions(t: Catalogue):
+async def test_short_answers_are_shown_with_their_statements_and_abstentions(t: Catalogue):
     listed = "- chemist\n- potter"
     part = Part(texts={"": listed}, verdicts={"chemist": "NEI"}, candidates="- baker")
     part.verdicts = {"chemist": "NEI", "baker": "True"}
     page = page_of(await ever_run(part, task="short"), t)
     first, second = cards_of(page)
     assert first.one(".vs-ever-title").text() == "Answer 1"
-    assert "Borne out, another answer" in first.text()
+    assert "Supported: another answer" in first.text()
     assert "Another answer, 1" in first.text()
     assert second.one(".vs-ever-text").text("vs-sign") == "Ada Brandt was potter by trade."
     part = Part(texts={"": "chemist"}, verdicts={"chemist": "NEI"})
     page = page_of(await ever_run(part, task="short"), t)
-    assert "Nothing bears this answer out" in page.one(".vs-ever-card").text()
+    assert "The evidence supports neither this answer" in page.one(".vs-ever-card").text()
     assert t("ask.abstained") in page.one(".vs-section-final").text()
 
 
@@ -243,11 +251,71 @@ async def test_chinese_throughout():
 
 async def test_the_page_says_whose_verdicts_they_are(t: Catalogue):
     assert (
-        "Verdicts by the main model, SmolLM2-135M-Instruct."
+        "Verdicts by the main model, pieces."
         in page_of(await ever_run(CORRECTED), t).one(".vs-section-sentences").text()
     )
     outcome = await ever(WEAK, reads())
-    page = read(ever_view(view_of(outcome.trace), decided(outcome), settings_of(outcome), t))
+    page = read(ever_view(view_of(outcome.trace), t))
     by = page.one(".vs-section-sentences").text()
-    assert "Verdicts by reader: it reads question and passages" in by
+    assert "Verdicts by reader: it reads the statement behind each question" in by
     assert "Verdicts by the main model" not in by
+
+
+async def test_a_correction_that_could_not_be_used_is_said_and_shown(t: Catalogue):
+    comment = "The evidence does not support the claim that she was a chemist."
+    for verdict, words in (("False", "flagged as contradicted"), ("NEI", "flagged “not sure”")):
+        part = Part(
+            texts={"": FIRST},
+            concepts={FIRST: ["chemist"]},
+            verdicts={"chemist": verdict},
+            rectified={FIRST: comment},
+        )
+        page = page_of(await ever_run(part), t)
+        card = page.one(".vs-ever-card")
+        assert len(card.all(".vs-ever-look")) == 1
+        notice = card.one(".vs-notice").text()
+        assert "The model wrote no usable correction" in notice
+        assert words in notice
+        # What it wrote is to be seen.
+        assert comment in card.text()
+        assert "A correction could not be used" in page.one(".vs-flags").text()
+
+
+async def test_the_statement_that_is_checked_stands_beside_its_question(t: Catalogue):
+    part = Part(
+        texts={"": FIRST},
+        concepts={FIRST: ["chemist", "1931"]},
+        questions={"chemist": "Was Ada Brandt a chemist?", "1931": "(1813)"},
+    )
+    first, second = page_of(await ever_run(part), t).all(".vs-ever-chip")
+    assert "Statement that is checkedAda Brandt was a chemist." in first.text()
+    assert "made from the sentence instead" not in first.text()
+    assert "Statement that is checkedAda Brandt was born in 1931." in second.text()
+    assert "made from the sentence instead" in second.text()
+
+
+@pytest.mark.parametrize("task", ["short", "long", "chain"])
+async def test_an_abstention_says_that_nothing_was_checked(task: str, t: Catalogue):
+    page = page_of(await ever_run(Part(texts={"": "I don't know."}), task=task), t)
+    assert "The model gave no answer" in page.one(".vs-section-sentences").text()
+    assert t("ask.abstained") in page.one(".vs-section-final").text()
+
+
+async def test_what_two_searches_found_is_shown_together(t: Catalogue):
+    found = Archive(lambda query: ["With it.", "Both."] if FIRST in query else ["Alone.", "Both."])
+    part = Part(texts={"": FIRST}, concepts={FIRST: ["chemist"]})
+    outcome = await ever_run(part, shelf=found, evidence=EvidenceSpec(source="wikipedia"))
+    chip = page_of(outcome, t).one(".vs-ever-chip")
+    assert len(chip.all(".vs-passage-card")) == 3
+    # The question's call, the verdict's, and two searches.
+    assert len(chip.all(".vs-call")) == 4
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("run", ["sample-en-001", "sample-en-016", "sample-en-018"])
+def test_runs_recorded_by_version_0_1_are_still_shown(run: str, language: Language):
+    view = view_of(load_recording(run))
+    page = read(ever_view(view, Catalogue(language)))
+    assert page.all(".vs-ever-chip")
+    assert page.one(".vs-ever-final").text()
+    assert all(card.all(".vs-badge") for card in cards_of(page))

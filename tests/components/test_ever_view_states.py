@@ -17,7 +17,7 @@ from pipelines.run.view import RunView, fold
 from pipelines.types import Passage
 from tests.components.html_tree import Node, read
 from tests.components.runs import view_of
-from tests.components.test_ever_view import CORRECTED, cards_of, page_of, settings_of
+from tests.components.test_ever_view import CORRECTED, cards_of, page_of
 from tests.components.test_hostile import HOSTILE
 from tests.pipelines.methods.bench import Outcome, Shelf, run_method
 from tests.pipelines.methods.ever.bench import (
@@ -28,14 +28,13 @@ from tests.pipelines.methods.ever.bench import (
     Archive,
     EverModel,
     Part,
-    decided,
     ever_run,
     kind_of,
 )
 
 
-def live_of(view: RunView, t: Catalogue, **settings: Any) -> Node:
-    return read(ever_view(view, None, Ever().settings(settings), t))
+def live_of(view: RunView, t: Catalogue) -> Node:
+    return read(ever_view(view, t))
 
 
 async def test_every_moment_of_a_run_can_be_shown(t: Catalogue):
@@ -44,7 +43,7 @@ async def test_every_moment_of_a_run_can_be_shown(t: Catalogue):
         outcome = await ever_run(CORRECTED, **settings)
         events = outcome.trace.events
         for place in range(len(events) + 1):
-            page = live_of(fold(events[:place]), t, **settings)
+            page = live_of(fold(events[:place]), t)
             keys = [
                 node.attributes["data-key"] for node in page.walk() if "data-key" in node.attributes
             ]
@@ -55,7 +54,7 @@ async def test_every_moment_of_a_run_can_be_shown(t: Catalogue):
 def writing(outcome: Outcome, step: str, text: str) -> RunView:
     """The view when `step` began, with `text` written in it."""
     events = outcome.trace.events
-    began = next(e for e in events if isinstance(e, SpanStarted) and e.step == step)
+    began = next(e for e in events if isinstance(e, SpanStarted) and e.name == step)
     view = fold(events[: events.index(began) + 1])
     ids = {"run": began.run, "seq": began.seq, "time": began.time}
     return fold([TokenWritten(**ids, span=began.span, parent=began.parent, text=text)], view)
@@ -75,18 +74,21 @@ async def test_only_the_sentence_that_is_being_written_shows(step: str, t: Catal
         (f"{FIRST} She led", "She led"),
     ):
         view = writing(outcome, step, written)
-        card = next(c for c in cards_of(live_of(view, t, **settings)) if "Sentence 2" in c.text())
+        card = next(c for c in cards_of(live_of(view, t)) if "Sentence 2" in c.text())
         assert card.one(".vs-answer").text() == shown
 
 
 async def test_the_original_shows_as_many_sentences_as_are_wanted(t: Catalogue):
     outcome = await ever_run(Part(texts={"": WHOLE}), max_sentences=2)
     for written, shown in ((f"{FIRST} She", f"{FIRST} She"), (f"{WHOLE} The", WHOLE)):
-        page = live_of(writing(outcome, "draft", written), t, max_sentences=2)
+        page = live_of(writing(outcome, "draft", written), t)
         assert page.one(".vs-ever-original").one(".vs-answer").text() == shown
-        # Short answers have no such limit.
-        short = live_of(writing(outcome, "draft", written), t, max_sentences=1, task="short")
-        assert short.one(".vs-ever-original").one(".vs-answer").text() == written
+
+
+async def test_a_short_answer_shows_whole_while_it_is_written(t: Catalogue):
+    outcome = await ever_run(Part(texts={"": WHOLE}), max_sentences=1, task="short")
+    page = live_of(writing(outcome, "draft", f"{WHOLE} The"), t)
+    assert page.one(".vs-ever-original").one(".vs-answer").text() == f"{WHOLE} The"
 
 
 async def test_a_verdict_taken_over_says_so_and_shows_what_it_rests_on(t: Catalogue):
@@ -121,7 +123,7 @@ async def test_what_is_being_checked_pulses_and_stops_when_the_run_does(t: Catal
     assert all("aria-busy" not in node.attributes for node in stopped.walk())
     assert "chemistnot reached" in stopped.text()
     assert "The run was stopped." in stopped.one(".vs-notices").text()
-    assert "ended before the text was settled" in stopped.text()
+    assert "ended before the whole text was verified" in stopped.text()
 
 
 async def test_a_failed_run_says_what_failed_and_keeps_what_it_had(t: Catalogue):
@@ -135,12 +137,12 @@ async def test_a_failed_run_says_what_failed_and_keeps_what_it_had(t: Catalogue)
     assert "No route to the model." in page.one(".vs-error").text()
     assert page.one(".vs-ever-text").text() == FIRST
     assert "not reached" in page.text()
-    assert "ended before the text was settled" in page_of(outcome, t).text()
+    assert "ended before the whole text was verified" in page.text()
 
 
 async def test_before_anything_was_written_space_is_reserved(t: Catalogue):
     outcome = await ever_run(CORRECTED)
-    assert read(ever_view(RunView(), None, Ever().settings(), t)).all(".vs-section") == []
+    assert read(ever_view(RunView(), t)).all(".vs-section") == []
     page = live_of(fold(outcome.trace.events[:3]), t)
     assert page.one(".vs-section-original").all(".vs-reserved")
     assert "appear here as they are checked" in page.one(".vs-section-sentences").text()
@@ -175,5 +177,5 @@ async def test_foreign_text_stays_text(text: str, t: Catalogue):
     assert names & {"script", "img", "svg", "style", "iframe", "object", "link", "b"} == set()
     for node in page.walk():
         assert not [name for name in node.attributes if name.startswith("on")]
-    html = ever_view(view_of(outcome.trace), decided(outcome), settings_of(outcome), t)
+    html = ever_view(view_of(outcome.trace), t)
     assert not set(html) & set("\u202e\u2066\u0000\u2028")

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from components.ask_view import ask_view
+from components.ask import ask_view
 from components.messages import Catalogue
-from pipelines.libraries import Libraries
+from pipelines.engine.libraries import Libraries
+from pipelines.engine.service import Service
+from pipelines.remote.retry import RetryPolicy
 from pipelines.run.events import Event
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.run.view import fold
-from pipelines.run.wrappers import RetryPolicy
-from pipelines.service import Service
 from pipelines.types import Language
 from tests.pipelines.models.wire import Wire, chunk, completion, refusal, says, serve, streams
 

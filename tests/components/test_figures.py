@@ -1,47 +1,17 @@
-from math import log
 from typing import Any
 
 import pytest
 
-from components.figures import alternatives_figure, entities_figure, profile_figure
+from components.figures import entities_figure, profile_figure
 from components.heatmap import EntityMark
 from components.messages import Catalogue
 from components.theme import tokens
-from pipelines.types import Alternative, Token
+from pipelines.types import Token
 from tests.components import samples as s
 
 
 def plain(figure: Any) -> dict[str, Any]:
     return figure.to_plotly_json()
-
-
-def test_alternatives_as_bars_the_written_one_marked(t: Catalogue) -> None:
-    figure = alternatives_figure(s.TOKENS[5], t)
-    bars, tail = plain(figure)["data"]
-    assert list(bars["x"]) == pytest.approx([0.31, 0.18, 0.12, 0.08, 0.05])
-    assert list(bars["text"]) == ["0.31", "0.18 ◂ written", "0.12", "0.080", "0.050"]
-    assert list(tail["x"]) == pytest.approx([0.26])
-    assert list(plain(figure)["layout"]["yaxis"]["ticktext"]) == [
-        "“Hope”", "“Chicago”", "“New”", "“Arkansas”", "“Little”", "all others",
-    ]  # fmt: skip
-    marked = tokens("light")["heat-line"]
-    assert [colour == marked for colour in bars["marker"]["color"]] == [
-        False, True, False, False, False,
-    ]  # fmt: skip
-
-
-def test_a_token_that_was_not_among_the_best_is_added(t: Catalogue) -> None:
-    token = Token(
-        text="x", start=0, end=1, logprob=log(0.02),
-        alternatives=(Alternative(text="y", logprob=log(0.9)),),
-    )  # fmt: skip
-    (bars,) = plain(alternatives_figure(token, t))["data"]
-    assert list(bars["x"]) == pytest.approx([0.9, 0.02])
-
-
-def test_a_token_nobody_measured_gives_an_empty_figure(t: Catalogue) -> None:
-    (bars,) = plain(alternatives_figure(Token(text="x", start=0, end=1), t))["data"]
-    assert list(bars["x"]) == []
 
 
 def test_profile_of_both_measures_with_thresholds(t: Catalogue) -> None:
@@ -82,7 +52,5 @@ def test_entities_without_both_scores_are_not_placed(t: Catalogue) -> None:
 
 def test_labels_are_no_markup(t: Catalogue) -> None:
     (token,) = s.written(("<b>&\u202e\n", 0.5, 1.0, {"<i>": 0.2}))
-    layout = plain(alternatives_figure(token, t))["layout"]
-    assert layout["yaxis"]["ticktext"][0] == "“&lt;b&gt;&amp;⟨U+202E⟩↵”"
     above, _ = plain(profile_figure([token], t))["data"]
     assert above["customdata"][0][0] == "&lt;b&gt;&amp;⟨U+202E⟩↵"

@@ -9,7 +9,6 @@ import pytest
 from components.haarag_view import haarag_view
 from components.messages import Catalogue
 from pipelines.errors import ServerFailedError, UnreachableError
-from pipelines.methods.haarag import HaaragSettings
 from pipelines.models.base import GenerationRequest, Watcher
 from pipelines.models.scripted import ScriptedModel
 from pipelines.run.view import fold
@@ -17,7 +16,7 @@ from pipelines.types import Generation
 from tests.components.html_tree import Node, read
 from tests.components.test_hostile import HOSTILE
 from tests.pipelines.methods.bench import Outcome
-from tests.pipelines.methods.haarag.bench import QUESTION, WRITES, decided, haarag
+from tests.pipelines.methods.haarag.bench import QUESTION, WRITES, again, haarag
 
 LAW = "B: Clinton studied law. Then he taught it."
 AGAIN = "E: Clinton studied law."
@@ -49,11 +48,14 @@ async def two_answers(**changes: Any) -> Outcome:
     return await haarag([REWORDED, DRAFT, ANSWER], FOUND, TABLE, **SETTINGS | changes)
 
 
-def page(outcome: Outcome, t: Catalogue, **changes: Any) -> Node:
-    values = SETTINGS | changes
-    settings = HaaragSettings.model_validate(values)
-    view = fold(outcome.trace.events)
-    return read(haarag_view(view, decided(outcome, **values), settings, t))
+def page(outcome: Outcome, t: Catalogue) -> Node:
+    return read(haarag_view(fold(outcome.trace.events), t))
+
+
+def page_with(outcome: Outcome, t: Catalogue, **changes: Any) -> Node:
+    """The page of the run as it would have gone with other settings."""
+    found = again(outcome, **SETTINGS | changes)
+    return read(haarag_view(found.view, t, diverges_at=found.diverges_at))
 
 
 def words(node: Node) -> str:
@@ -66,27 +68,37 @@ async def test_rounds_show_queries_similarities_and_why_a_chunk_was_dropped(t: C
     assert "First search, 2 chunks" in words(first)
     # (0.5 + 0.45) / 2, then (0.7 + 0.45) / 2.
     assert "0.47 < 0.56" in words(first)
-    assert "so the search is widened" in words(first)
+    assert "The search is widened as far as its settings allow." in words(first)
     assert "Widened search, 4 chunks per query" in words(wide)
     assert [words(query) for query in wide.all(".vs-query")] == [QUESTION, REWORDED]
     kept, again, rain = wide.one(".vs-chunks").one("tbody").all("tr")
     assert words(kept).endswith("kept")
     assert REWORDED in words(kept)
     assert "dropped: nearly the same as B" in words(again)
-    assert "dropped: too far from the question" in words(rain)
+    assert "dropped: not similar enough" in words(rain)
     meters = [
         meter.attributes["aria-valuenow"] for meter in wide.one(".vs-chunks").all(".vs-gauge")
     ]
     assert meters == ["0.7", "0.45", "0.1"]
     assert "Search for what answer 1 lacks" in words(refined)
-    assert "τᵣ does not apply" in words(refined)
+    # The confidence is still that of the question's forms: (0.7 + 0.45) / 2.
+    assert "0.57 > 0.56" in words(refined)
+    queries = [words(query) for query in refined.all(".vs-query")]
+    assert queries == [QUESTION, REWORDED, f"{YORK}from the answer"]
+
+
+async def test_what_an_earlier_answer_was_written_from_is_marked(t: Catalogue):
+    settings: dict[str, Any] = SETTINGS | {"rephrase": "off"}
+    outcome = await haarag([YORK, ANSWER], FOUND, TABLE, **settings)
+    refined = page(outcome, t).one(".vs-section-retrieval").all(".vs-step")[-1]
+    law = next(row for row in refined.all("tr") if words(row).startswith("BB:"))
+    assert words(law).endswith("left out: it was given before, and a new passage is nearer")
 
 
 async def test_of_many_dropped_chunks_most_have_to_be_asked_for(t: Catalogue):
     texts = [f"{letter}: Something else." for letter in "FGHIJKLM"]
     outcome = await haarag([DRAFT], {QUESTION: [LAW, *texts]}, TABLE, k=9, tau_r=0.1, tau_a=0.1)
-    settings = {"k": 9, "tau_r": 0.1, "tau_a": 0.1}
-    shown = page(outcome, t, k_limit=16, **settings).one(".vs-section-retrieval")
+    shown = page(outcome, t).one(".vs-section-retrieval")
     first, rest = shown.all(".vs-chunks")
     assert [len(table.one("tbody").all("tr")) for table in (first, rest)] == [4, 5]
     assert "1 of 9 chunks kept" in words(first)
@@ -123,36 +135,62 @@ async def test_the_calls_behind_the_numbers_can_be_opened(t: Catalogue):
 
 async def test_the_outcome_says_why_it_ended_and_what_was_changed(t: Catalogue):
     shown = page(await two_answers(), t).one(".vs-section-outcome")
-    assert "The answer aligns with its evidence." in words(shown)
+    assert "The answer aligns with the passages it was written from." in words(shown)
     assert len(shown.all(".vs-diff-side")) == 2
     assert "hardly sees a wrong name or number" in words(shown)
 
 
-async def test_a_lower_threshold_leaves_the_second_answer_out(t: Catalogue):
-    shown = page(await two_answers(), t, tau_a=0.4)
-    assert "this answer would not have been written" in words(shown)
-    assert "this search would not have been made" in words(shown)
+async def test_a_lower_threshold_ends_with_the_first_answer(t: Catalogue):
+    shown = page_with(await two_answers(), t, tau_a=0.4)
+    assert "τₐ = 0.40 was set by hand." in words(shown.one(".vs-source-notes"))
+    assert len(shown.one(".vs-section-alignment").all(".vs-step")) == 1
+    assert "0.50 > 0.40" in words(shown.one(".vs-section-alignment"))
     assert shown.one(".vs-section-outcome").all(".vs-diff-side") == []
 
 
-async def test_a_run_that_would_go_another_way_says_so(t: Catalogue):
-    outcome = await two_answers()
-    for changes, said in (
-        ({"tau_a": 0.95}, "searched for other parts"),
-        ({"tau_r": 0.2}, "written from other passages"),
-        ({"k": 3}, "another way from the start"),
-    ):
-        shown = page(outcome, t, **changes).one(".vs-section-outcome")
-        if "tau_r" in changes:
-            # LAW alone is the context of both rounds, so that only what follows would differ.
-            said = "widened further, or less"
-        assert said in words(shown.one(".vs-notice"))
+@pytest.mark.parametrize(
+    ("changes", "number"), [({"tau_a": 0.95}, 2), ({"tau_r": 0.2}, 2), ({"k": 3}, 1)]
+)
+async def test_a_run_that_would_leave_the_record_says_where(
+    t: Catalogue, changes: dict[str, Any], number: int
+):
+    shown = page_with(await two_answers(), t, **changes)
+    said = words(shown.one(".vs-section-outcome").one(".vs-notice"))
+    assert f"leaves the recorded one at draft {number} " in said
+    # What is known until there is shown, with the calls behind it.
+    assert len(shown.one(".vs-section-alignment").all(".vs-step")) == number - 1
+    assert len(shown.one(".vs-section-retrieval").all(".vs-step")) >= 1
+
+
+async def test_of_several_doubtful_answers_the_best_aligned_one_is_named(t: Catalogue):
+    table = TABLE | {(ANSWER, HOPE): 0.2, (ANSWER, LAW): 0.2}
+    outcome = await haarag([REWORDED, DRAFT, ANSWER], FOUND, table, **SETTINGS, max_iterations=2)
+    shown = words(page(outcome, t).one(".vs-section-outcome"))
+    assert "The maximum number of answers is reached" in shown
+    assert "answer 1 aligns best with its passages" in shown
+
+
+async def test_an_original_without_an_answer_that_stays_is_named(t: Catalogue):
+    nothing = "The context does not answer this question."
+    found = {QUESTION: [LAW, RAIN, HOPE]}
+    changes = {"max_iterations": 2, "rephrase": "off", "tau_r": 0.2}
+    outcome = await haarag([nothing, YORK], found, TABLE, **SETTINGS | changes)
+    shown = words(page(outcome, t).one(".vs-section-outcome"))
+    assert "No later answer aligns with its passages, so answer 1 stays" in shown
+    assert "do not hold the answer" in shown
+
+
+async def test_an_answer_from_passages_far_from_the_question_says_so(t: Catalogue):
+    changes = {"tau_r": 0.9, "tau_a": 0.4, "rephrase": "off"}
+    shown = page(await haarag([DRAFT], FOUND, TABLE, **SETTINGS | changes), t)
+    assert "does not count as supported" in words(shown.one(".vs-section-alignment"))
+    assert "the passages may not be about the question" in words(shown.one(".vs-flags"))
 
 
 @pytest.mark.parametrize(
     ("embedder", "said"),
     [
-        ("words", ["sees wording, not meaning", "was calibrated", "AUROC"]),
+        ("words", ["compares wording, not meaning", "was calibrated", "AUROC"]),
         ("all-MiniLM-L6-v2", ["all-MiniLM-L6-v2", "was calibrated"]),
         ("another", ["No τᵣ is known", "No τₐ is known"]),
     ],
@@ -162,9 +200,7 @@ async def test_the_embedder_and_the_thresholds_origin_are_named(
 ):
     values = {"max_iterations": 1, "rephrase": "off"}
     outcome = await haarag([DRAFT], FOUND, TABLE, embedder=embedder, **values)
-    settings = HaaragSettings.model_validate(values)
-    html = haarag_view(fold(outcome.trace.events), decided(outcome, **values), settings, t)
-    notes = words(read(html).one(".vs-source-notes"))
+    notes = words(page(outcome, t).one(".vs-source-notes"))
     for text in said:
         assert text in notes
 
@@ -175,15 +211,36 @@ async def test_thresholds_set_by_hand_are_told_as_such(t: Catalogue):
     assert "τₐ = 0.60 was set by hand." in notes
 
 
-async def test_judges_have_a_column_of_their_own(t: Catalogue):
+@pytest.mark.parametrize("decides", [False, True])
+async def test_judges_have_a_column_of_their_own(t: Catalogue, decides: bool):
     replies = [DRAFT, {"choice": {"yes": 0.2, "no": 0.7}, "times": 2}]
     changes = {"entailment": "judges", "max_iterations": 1, "rephrase": "off", "tau_r": 0.3}
+    changes |= {"tau_a": 0.2, "entailment_decides": decides}
     outcome = await haarag(replies, FOUND, TABLE, **SETTINGS | changes)
-    shown = page(outcome, t, **changes)
+    shown = page(outcome, t)
     first = shown.one(".vs-aligned").one("tbody").all("tr")[0]
-    assert "0.20 < 0.50" in words(first)
+    assert "0.20 < 0.50" in words(first.all("td")[-1])
+    assert ("Doubtful" if decides else "Supported") in words(first.all("td")[-2])
     (asked,) = {call.model for call in outcome.calls if call.choice is not None}
-    assert f"P(yes) of each sentence by {asked}." in words(shown)
+    assert f"the probability, by {asked}, that the context supports" in words(shown)
+    assert ("The judges decide in this run" in words(shown)) == decides
+    assert ("changes no verdict" in words(shown)) != decides
+    # "He studied law." aligns in either case, and the judges do not find it supported.
+    said = "The judges do not find 2 sentences supported that align"
+    assert (said in words(shown)) != decides
+
+
+async def test_a_sentence_far_from_the_answers_is_not_marked_as_supporting(t: Catalogue):
+    table = TABLE | {
+        (STUDIED, "B: Clinton studied law."): 0.3,
+        (STUDIED, "Then he taught it."): 0.2,
+    }
+    changes = {"max_iterations": 1, "rephrase": "off", "tau_r": 0.3}
+    shown = page(await haarag([DRAFT], FOUND, table, **SETTINGS | changes), t)
+    studied = shown.one(".vs-aligned").one("tbody").all("tr")[1]
+    assert "Supported" in words(studied)
+    assert studied.all("mark") == []
+    assert shown.one(".vs-evidence").all("mark") == []
 
 
 async def test_nothing_found_and_failed_searches_are_told(t: Catalogue):
@@ -191,7 +248,7 @@ async def test_nothing_found_and_failed_searches_are_told(t: Catalogue):
     outcome = await haarag([], {QUESTION: gone}, {}, **SETTINGS)
     shown = page(outcome, t)
     assert "The search failed: Where was Clinton born? The index is gone." in words(shown)
-    assert "Nothing was found, so nothing was written from memory." in words(shown)
+    assert "Nothing was found, and nothing is written from memory." in words(shown)
     assert "so no answer is given" in words(shown.one(".vs-flags"))
 
 
@@ -199,7 +256,7 @@ async def test_an_answer_that_claims_nothing_has_no_sentences_to_check(t: Catalo
     changes = {"rephrase": "off", "tau_r": 0.3}
     nothing = "The context does not answer this question."
     outcome = await haarag([nothing], FOUND, TABLE, **SETTINGS | changes)
-    shown = page(outcome, t, **changes).one(".vs-section-alignment")
+    shown = page(outcome, t).one(".vs-section-alignment")
     assert "do not hold the answer" in words(shown)
     assert shown.all(".vs-aligned") == []
 
@@ -208,15 +265,13 @@ async def test_an_answer_that_claims_nothing_has_no_sentences_to_check(t: Catalo
 async def test_every_moment_of_a_run_can_be_shown(language: Any):
     outcome = await two_answers()
     t = Catalogue(language)
-    settings = HaaragSettings.model_validate(SETTINGS)
     events, busy = outcome.trace.events, 0
     for count in range(len(events) + 1):
-        shown = read(haarag_view(fold(events[:count]), None, settings, t))
+        shown = read(haarag_view(fold(events[:count]), t))
         busy += any("aria-busy" in node.attributes for node in shown.walk())
         assert len(shown.all(".vs-section")) == 3
     assert busy > 5
-    live, after = haarag_view(fold(events), None, settings, t), page(outcome, t)
-    assert words(read(live)) == words(after)
+    assert words(page(outcome, t)) == words(page_with(outcome, t))
 
 
 async def test_a_failed_run_says_what_failed_and_offers_another_try(t: Catalogue):
@@ -227,8 +282,7 @@ async def test_a_failed_run_says_what_failed_and_offers_another_try(t: Catalogue
             raise ServerFailedError("It broke.", remedy="Wait.")
 
     outcome = await haarag(Broken((), capabilities=WRITES), FOUND, TABLE, tau_r=0.1)
-    settings = HaaragSettings.model_validate({"tau_r": 0.1})
-    shown = read(haarag_view(fold(outcome.trace.events), None, settings, t))
+    shown = page(outcome, t)
     assert shown.one(".vs-error").all("button")[0].attributes["data-value"] == "haarag"
     assert "No answer was written." in words(shown)
     assert all("aria-busy" not in node.attributes for node in shown.walk())
@@ -239,8 +293,7 @@ async def test_foreign_text_stays_text(t: Catalogue, text: str):
     chunk = f"B {text}"
     table = {(QUESTION, chunk): 0.9}
     outcome = await haarag([text or "x"], {QUESTION: [chunk]}, table, tau_r=0.1, tau_a=0.0)
-    settings = HaaragSettings.model_validate({"tau_r": 0.1, "tau_a": 0.0})
-    shown = read(haarag_view(fold(outcome.trace.events), None, settings, t))
+    shown = page(outcome, t)
     names = {node.name for node in shown.walk()}
     assert names & {"script", "img", "svg", "style", "iframe", "object", "b"} == set()
     assert not any(name.startswith("on") for node in shown.walk() for name in node.attributes)

@@ -1,13 +1,24 @@
+from __future__ import annotations
+
 import json
 from math import log
 
 import pytest
 
-from components.heatmap import EntityMark, heatmap
+from components.heatmap import (
+    EntityMark,
+    Unit,
+    entity_table,
+    heat_level,
+    heatmap,
+    text_units,
+    tokens_of,
+)
 from components.messages import Catalogue
 from pipelines.types import Token
 from tests.components import samples as s
 from tests.components.html_tree import Node, read
+from tests.components.samples import TEXT, TOKENS, ZH_TEXT, chinese, written
 
 UNSEEN = ("vs-entity-label",)
 
@@ -178,7 +189,7 @@ def test_merged_tokens_are_listed_one_by_one() -> None:
 def test_tooltip_data_of_entities() -> None:
     rows = data(shown(s.TEXT, s.TOKENS, s.ENTITIES), "entities")
     assert rows[1] == ["Chicago", "place", "doubtful", "! Doubtful", "P(E) 0.18 · H(E) 2.7", ""]
-    assert "Only repeats the question" in str(rows[0][5])
+    assert "It only repeats the question" in str(rows[0][5])
 
 
 def test_summary_says_in_words_what_the_colours_show() -> None:
@@ -247,3 +258,145 @@ def test_two_thousand_tokens_stay_small() -> None:
     html = heatmap(text, tokens, marks, t=Catalogue("en"), id="big")
     assert len(html.encode()) < 400_000
     assert body(read(html)).text(*UNSEEN) == text
+
+
+def covered(length: int, tokens: list[Token], cuts: tuple[int, ...] = ()) -> list[tuple[int, int]]:
+    return [(unit.start, unit.end) for unit in text_units(length, tokens, cuts)]
+
+
+def token(start: int, end: int, p: float | None = 0.5, entropy: float | None = 1.0) -> Token:
+    return Token(
+        text="x", start=start, end=end, logprob=None if p is None else log(p), entropy=entropy
+    )
+
+
+def test_one_unit_a_token_where_none_overlap() -> None:
+    units = text_units(len(TEXT), TOKENS)
+    assert [unit.tokens for unit in units] == [(one,) for one in TOKENS]
+    assert "".join(TEXT[unit.start : unit.end] for unit in units) == TEXT
+
+
+def test_tokens_that_share_a_character_become_one_unit() -> None:
+    units = text_units(len(ZH_TEXT), chinese())
+    (shared,) = [unit for unit in units if len(unit.tokens) > 1]
+    assert ZH_TEXT[shared.start : shared.end] == "杭"
+    assert shared.probability == pytest.approx(0.5 * 0.4 * 0.9)
+    assert shared.entropy == 2.1
+
+
+def test_a_chain_of_overlaps_is_one_unit() -> None:
+    assert covered(4, [token(0, 2), token(1, 3), token(2, 4)]) == [(0, 4)]
+    assert covered(4, [token(0, 2), token(2, 4)]) == [(0, 2), (2, 4)]
+
+
+def test_what_no_token_covers_is_kept_and_divided_at_the_cuts() -> None:
+    assert covered(9, [token(3, 5)], (1, 4, 7, 9)) == [(0, 1), (1, 3), (3, 5), (5, 7), (7, 9)]
+    assert covered(4, [], (2, 2)) == [(0, 2), (2, 4)]
+    assert covered(0, []) == []
+
+
+def test_tokens_beyond_the_text_or_without_characters_are_left_out() -> None:
+    assert covered(3, [token(0, 0), token(0, 2), token(2, 9), token(5, 6)]) == [(0, 2), (2, 3)]
+
+
+def test_order_of_tokens_does_not_matter() -> None:
+    assert covered(4, [token(2, 4), token(0, 2)]) == [(0, 2), (2, 4)]
+
+
+def test_an_unknown_part_makes_the_probability_unknown() -> None:
+    unit = Unit(0, 1, (token(0, 1, 0.5), token(0, 1, None, None)))
+    assert unit.probability is None
+    assert unit.entropy == 1.0
+    assert Unit(0, 1).probability is None
+    assert Unit(0, 1).entropy is None
+
+
+@pytest.mark.parametrize(
+    ("p", "level"),
+    [
+        (1.0, 0),
+        (0.95, 0),
+        (0.94, 1),
+        (0.8, 1),
+        (0.79, 2),
+        (0.6, 2),
+        (0.59, 3),
+        (0.4, 3),
+        (0.39, 4),
+        (0.2, 4),
+        (0.19, 5),
+        (0.05, 5),
+        (0.049, 6),
+        (0.0, 6),
+    ],
+)
+def test_levels_of_probability(p: float, level: int) -> None:
+    assert heat_level("probability", p) == level
+
+
+@pytest.mark.parametrize(
+    ("entropy", "level"),
+    [(0.0, 0), (0.1, 1), (0.49, 1), (0.5, 2), (1.0, 3), (1.5, 4), (2.5, 5), (4.0, 6), (11.0, 6)],
+)
+def test_levels_of_entropy_are_capped(entropy: float, level: int) -> None:
+    assert heat_level("entropy", entropy) == level
+
+
+def test_no_level_without_a_value() -> None:
+    assert heat_level("probability", None) is None
+
+
+def test_hand_made_tokens_spell_their_text() -> None:
+    assert [t.text for t in written(("a", 0.5, 1.0), (" b", 0.5, 1.0))] == ["a", " b"]
+
+
+def rows(t: Catalogue, **thresholds: float) -> list[list[str]]:
+    page = read(entity_table(s.TEXT, s.TOKENS, s.ENTITIES, t, **thresholds))  # type: ignore[arg-type]
+    return [[cell.text("vs-sign") for cell in row.all("td")] for row in page.one("tbody").all("tr")]
+
+
+def test_a_row_for_every_entity(t: Catalogue) -> None:
+    found = rows(t, theta_1=0.6, theta_2=2.5)
+    assert found[0] == [
+        "Bill Clinton",
+        "person",
+        "0.98 > 0.60",
+        "0.08 < 2.50",
+        "2 (0.97, 0.99)",
+        "Confidentrepeats the question",
+    ]
+    assert found[1] == ["Chicago", "place", "0.18 < 0.60", "2.71 > 2.50", "1", "Doubtful"]
+    assert len(found) == 7
+
+
+def test_numbers_stand_alone_without_thresholds(t: Catalogue) -> None:
+    assert rows(t)[1][2:4] == ["0.18", "2.7"]
+
+
+def test_an_entity_nobody_measured(t: Catalogue) -> None:
+    mark = EntityMark(0, 4, "PERSON", "unchecked")
+    page = read(entity_table("Bill", [], [mark], t, theta_1=0.6, theta_2=2.5))
+    assert [cell.text("vs-sign") for cell in page.all("td")] == [
+        "Bill", "person", "–", "–", "0", "Not checked",
+    ]  # fmt: skip
+
+
+def test_cells_name_their_column_for_narrow_screens(t: Catalogue) -> None:
+    page = read(entity_table(s.TEXT, s.TOKENS, s.ENTITIES, t))
+    heads = [head.text() for head in page.all("th")]
+    assert [cell.attributes["data-label"] for cell in page.all("td")[:6]] == heads
+    # Cards are no table boxes, so the roles are spelled out.
+    assert {row.attributes["role"] for row in page.all("tr")} == {"row"}
+    assert page.one("table").attributes["role"] == "table"
+    assert page.one("caption").text() == "7 named entities with their scores"
+
+
+def test_no_entity(t: Catalogue) -> None:
+    assert "No named entity" in read(entity_table("text", [], [], t)).one(".vs-empty").text()
+
+
+def test_tokens_of_an_entity_include_shared_ones() -> None:
+    tokens = s.chinese()
+    assert [token.text for token in tokens_of(s.ZH_ENTITIES[2], tokens)] == [
+        "\\xe6", "\\x9d", "\\xad", "州",
+    ]  # fmt: skip

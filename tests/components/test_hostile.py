@@ -4,15 +4,13 @@ from math import log
 
 import pytest
 
-from components.counters import counters
 from components.diff import diff_html
-from components.entities import entity_table
+from components.elements import counters, score_line
 from components.evidence import EvidenceItem, evidence
-from components.heatmap import EntityMark, heatmap
+from components.heatmap import EntityMark, entity_table, heatmap
 from components.markup import Html, join
 from components.messages import Catalogue
-from components.method_card import MethodRow, method_cards
-from components.scores import score_line
+from components.method_cards import MethodRow, method_cards
 from components.timeline import CallBar, timeline
 from pipelines.errors import ErrorInfo
 from pipelines.run.events import Score
@@ -42,7 +40,7 @@ def everything(text: str, t: Catalogue) -> Html:
     passage = Passage(
         id=text, title=text, text=text, source=text, url=text, scores={text: 1.0}, rank=1
     )
-    row = MethodRow(text, "failed", error=error, original="x", answer=text, reason=text, step=text)
+    row = MethodRow(text, "failed", error=error, original="x", answer=text, step=text)
     call = CallBar(
         text, text, text, text, 0.0, 1.0, "generate", error=text, reply=text, id=text,
         prompt=(Message(role="user", content=text),),

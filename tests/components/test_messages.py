@@ -1,18 +1,51 @@
+from __future__ import annotations
+
+import ast
+import importlib
 import json
 import logging
+import pkgutil
 import re
 from pathlib import Path
+from textwrap import dedent
 from typing import get_args
 
 import pytest
 
-from components.messages import LANGUAGES, Catalogue, load_messages, placeholders
-from components.verdict import STATUS_SIGNS
+import app
+import pipelines
+from components.elements import STATUS_SIGNS
+from components.messages import (
+    LANGUAGES,
+    Catalogue,
+    comparison,
+    duration,
+    integer,
+    load_messages,
+    named,
+    nats,
+    placeholders,
+    probability,
+    two_digits,
+)
 from pipelines import errors
 from pipelines.run.events import Verdict
+from pipelines.store import StorageError
 from pipelines.types import Language
+from tests.components.locale_keys import reachable, sources
+
+TO_COME = {"ask.estimate", "baselines.note", "baselines.title", "nav.baselines"}
+"""Texts of features that are still to be built."""
 
 ROOT = Path(__file__).parents[2]
+# Programs, which do something when they are imported, and what is no part of a screen.
+NOT_IMPORTED = (
+    "app.main",
+    "app.space",
+    "app.workbench",
+    "pipelines.research",
+    "pipelines.store.migrations.env",
+)
 LITERAL_KEY = re.compile(r"""\bt(?:\.first)?\(\s*"([a-z0-9_.]+)\"""")
 
 
@@ -51,16 +84,27 @@ def test_chinese_sentences_end_with_chinese_punctuation() -> None:
             assert not re.search(r"[\u4e00-\u9fff][.,!?;:]", form), key
 
 
+def every_error() -> set[type[Exception]]:
+    """Every error of the product that reaches a person, wherever it is defined."""
+    for package in (pipelines, app):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not module.name.startswith(NOT_IMPORTED) and not module.name.endswith("__main__"):
+                importlib.import_module(module.name)
+    found: set[type[Exception]] = {errors.VeriscopeError, errors.MissingReply}
+    while more := {kind for known in found for kind in known.__subclasses__()} - found:
+        found |= more
+    return {kind for kind in found if not kind.__module__.startswith("tests.")}
+
+
+def test_every_error_class_is_found() -> None:
+    assert len(every_error()) > 15
+    assert StorageError in every_error()
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_error_verdict_and_state_has_its_words(language: Language) -> None:
     t = Catalogue(language)
-    codes = {
-        error.code
-        for error in vars(errors).values()
-        if isinstance(error, type) and issubclass(error, errors.VeriscopeError)
-    }
-    assert len(codes) > 10
-    for code in codes:
+    for code in {vars(kind).get("code", "unexpected") for kind in every_error()}:
         assert t(f"error.{code}.title")
         assert t(f"error.{code}.remedy")
     for verdict in get_args(Verdict):
@@ -68,9 +112,6 @@ def test_every_error_verdict_and_state_has_its_words(language: Language) -> None
     for status in STATUS_SIGNS:
         assert t(f"status.{status}")
         assert t(f"counter.announce.{status}", value="1 s", count=1)
-    for method in ("direct", "rag", "drad"):
-        assert t(f"method.{method}.title")
-        assert t(f"method.{method}.summary")
 
 
 def test_every_key_written_in_the_code_exists() -> None:
@@ -82,6 +123,39 @@ def test_every_key_written_in_the_code_exists() -> None:
     }
     assert len(used) > 50
     assert used - load_messages("en").keys() == set()
+
+
+def test_no_key_is_left_that_nothing_asks_for() -> None:
+    keys = load_messages("en").keys()
+    asked_for = reachable(keys, sources())
+    assert keys - asked_for - TO_COME == set()
+    # What was built is no longer to come.
+    assert asked_for & TO_COME == set()
+
+
+def test_keys_are_followed_through_what_the_code_builds() -> None:
+    code = """
+    def words(flag, kind, name, t):
+        "An example: t('flag.documented')."
+        t("plain")
+        t(f"flag.{flag}"), t(f"{name}.title"), t("cost." + name), t(f"{kind}.{name}")
+        named("step", name, t)
+        return "weak", f"verifier_{name}", "calls", "judge"
+    class Settings(BaseModel):
+        top_k: int
+        words = f"setting.drad.{name}"
+    """
+    reached = {
+        "plain",
+        "flag.weak",
+        "flag.verifier_calls",
+        "calls.title",
+        "cost.calls",
+        "step.judge",
+        "setting.drad.top_k",
+    }
+    dead = {"flag.documented", "flag.unknown", "other.calls", "flag.top_k", "no.calls.title"}
+    assert reachable(reached | dead, [ast.parse(dedent(code))]) == reached
 
 
 def test_plural_follows_the_count() -> None:
@@ -136,3 +210,102 @@ def test_first_takes_the_first_that_exists() -> None:
 def test_an_unknown_language_is_refused() -> None:
     with pytest.raises(ValueError, match="fr"):
         Catalogue("fr")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "words"),
+    [
+        ("method", "rag", "RAG"),
+        ("step", "draft", "Writing the answer"),
+        ("role", "verifier", "verifier"),
+        ("score", "entity_entropy", "H(E), entity entropy in nats"),
+        ("entity.label", "GPE", "place"),
+        ("evidence.score", "bm25", "BM25"),
+    ],
+)
+def test_names_the_engine_uses_have_words(t: Catalogue, kind: str, name: str, words: str) -> None:
+    assert named(kind, name, t) == words
+
+
+def test_a_name_without_words_stays_and_hides_nothing(t: Catalogue) -> None:
+    assert named("method", "brand\u202enew", t) == "brand⟨U+202E⟩new"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (0.4234, "0.42"),
+        (0.05, "0.050"),
+        (0.00031, "0.00031"),
+        (0.00000012, "0.00000012"),
+        (1.26, "1.3"),
+        (14.2, "14"),
+        (99.6, "100"),
+        (412.3, "412"),
+        (-0.427, "-0.43"),
+    ],
+)
+def test_two_significant_digits(value: float, text: str) -> None:
+    assert two_digits(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        (0.0, "0"),
+        (0.0004, "<0.001"),
+        (0.18, "0.18"),
+        (0.994, "0.99"),
+        (0.9996, ">0.99"),
+        (1.0, "1.0"),
+    ],
+)
+def test_probabilities_near_the_ends_say_so(value: float | None, text: str) -> None:
+    assert probability(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "–"), (0.0, "0"), (0.004, "<0.01"), (2.71, "2.7"), (0.31, "0.31")]
+)
+def test_entropies(value: float | None, text: str) -> None:
+    assert nats(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "threshold", "expected"),
+    [
+        (0.42, 0.6, ("0.42", "<", "0.60")),
+        (2.71, 2.5, ("2.71", ">", "2.50")),
+        (0.598, 0.6, ("0.598", "<", "0.600")),
+        (0.60004, 0.6, ("0.60004", ">", "0.60000")),
+        (0.6, 0.6, ("0.60", "=", "0.60")),
+        (0.6 + 1e-12, 0.6, ("0.600000", ">", "0.600000")),
+    ],
+)
+def test_a_comparison_is_seen_to_be_true(
+    value: float, threshold: float, expected: tuple[str, str, str]
+) -> None:
+    assert comparison(value, threshold) == expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "english", "chinese"),
+    [
+        (0.0, "0.00 s", "0.00 秒"),
+        (0.844, "0.84 s", "0.84 秒"),
+        (4.13, "4.1 s", "4.1 秒"),
+        (9.97, "10 s", "10 秒"),
+        (42.4, "42 s", "42 秒"),
+        (59.7, "1 min 0 s", "1 分 0 秒"),
+        (187.2, "3 min 7 s", "3 分 7 秒"),
+    ],
+)
+def test_durations(seconds: float, english: str, chinese: str) -> None:
+    assert duration(seconds, Catalogue("en")) == english
+    assert duration(seconds, Catalogue("zh")) == chinese
+
+
+def test_counts_have_their_thousands_set_apart() -> None:
+    assert integer(1234567) == "1,234,567"

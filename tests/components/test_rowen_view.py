@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from components.messages import LANGUAGES, Catalogue
 from components.rowen_view import rowen_view
+from pipelines.engine.reevaluate import reevaluate
 from pipelines.errors import AuthenticationError, UnreachableError
 from pipelines.methods.rowen import Rowen
-from pipelines.methods.rowen.settings import RowenSettings
 from pipelines.run.events import Event, RunCancelled
 from pipelines.run.trace import Trace
 from pipelines.run.view import fold
+from pipelines.store.exchange import parse_lines
 from tests.components.html_tree import Node, read
 from tests.components.test_hostile import HOSTILE
 from tests.pipelines.methods.bench import Outcome, Shelf
@@ -23,38 +26,37 @@ from tests.pipelines.methods.rowen.bench import (
     ENGLISH,
     NOTHING,
     QUESTION,
+    Cosines,
     Speaker,
+    reevaluated,
     rowen,
 )
-from tests.pipelines.methods.test_checkers import reads
-from tests.pipelines.methods.test_checkers import rowen as compared
+from tests.pipelines.methods.rowen.test_judges import WEAK, judged, reader
 
 ALL = range(6)
+OLD = Path(__file__).parents[1] / "data" / "runs" / "version-0.1.jsonl.gz"
 
 
 def other() -> Speaker:
     return Speaker(prefix="w")
 
 
-def settings_of(trace: Trace, **changes: Any) -> RowenSettings:
-    (spec,) = trace.header.spec.methods
-    return Rowen().settings({**spec.settings, **changes})
-
-
 def page(outcome: Outcome, t: Catalogue, **changes: Any) -> Node:
-    """The page after the run, decided again with `changes`."""
-    return page_of(outcome.trace, t, **changes)
+    """The page after the run, re-evaluated with `changes` where there are any."""
+    if not changes:
+        return page_of(outcome.trace, t)
+    (spec,) = outcome.trace.header.spec.methods
+    again = reevaluated(outcome, **{**spec.settings, **changes})
+    return read(rowen_view(again.view, t, diverges_at=again.diverges_at))
 
 
-def page_of(trace: Trace, t: Catalogue, **changes: Any) -> Node:
-    settings = settings_of(trace, **changes)
-    decision = Rowen().decide(trace, settings)
-    return read(rowen_view(fold(trace.events), decision, settings, t))
+def page_of(trace: Trace, t: Catalogue) -> Node:
+    return read(rowen_view(fold(trace.events), t))
 
 
 def during(trace: Trace, events: int, t: Catalogue) -> Node:
     """The page after the first `events` of the run, while it goes on."""
-    return read(rowen_view(fold(trace.events[:events]), None, settings_of(trace), t))
+    return read(rowen_view(fold(trace.events[:events]), t))
 
 
 def place(trace: Trace, kind: str, nth: int = 0, **fields: Any) -> int:
@@ -94,8 +96,8 @@ async def test_the_decision_is_told_in_one_sentence(t: Catalogue):
     outcome = await rowen(Speaker(cl=(0,), cm=(1, 2)), verifier=other())
     root = page(outcome, t)
     assert say(root) == (
-        "1 of 6 agree across languages, 2 of 6 with the verifier: "
-        "0.50 is not below 0.50, the answer stays."
+        "1 of 6 pairs of answers agree across languages, 2 of 6 with the verifier. "
+        "Z = 0.50 is not below 0.50: the original answer stays."
     )
     assert len(root.all(".vs-gauge")) >= 4
     assert "Compared languages: English and Chinese." in root.text()
@@ -109,26 +111,27 @@ async def test_every_comparison_is_in_the_table(t: Catalogue):
     root = page(outcome, t)
     assert cells(root, 0) == {
         "#": "1",
-        "Paraphrase": "Which town q0?",
+        "Paraphrase": "Which Clinton town q0?",
         "Answer": "a0",
         "In Chinese": "译文q0？",
         "Answer in Chinese": "答0",
-        "Across languages": "Same",
+        "Across languages": "Agree",
         "Verifier": "w0",
-        "With the verifier": "Differs",
+        "With the verifier": "Disagree",
     }
     languages = [node.attributes.get("lang") for node in root.all(".vs-rowen-text")]
     assert languages[:5] == ["en", "en", "zh-CN", "zh-CN", "en"]
     # Reasoning and the calls behind a verdict can be opened.
-    assert "Thinking about Which town q0?" in root.all("tr")[1].text()
+    assert "Thinking about Which Clinton town q0?" in root.all("tr")[1].text()
     assert "Below is a question with two answers" in root.all("tr")[1].text()
 
 
 async def test_evidence_and_repair_are_shown(t: Catalogue):
     root = page(await rowen(Speaker(), verifier=other()), t)
-    assert "0.00 is below 0.50, evidence is looked up" in say(root)
+    assert "Z = 0.00 is below 0.50: evidence is looked up" in say(root)
     queries = root.one(".vs-rowen-queries")
-    assert [n.text() for n in queries.all(".vs-query")] == [f"query {n}" for n in ALL]
+    assert [n.text() for n in queries.all(".vs-query")] == [QUESTION, *(f"query {n}" for n in ALL)]
+    assert "the question itself" in queries.text()
     assert "2 passages" in queries.text()
     assert len(root.all(".vs-passage-card")) == 2
     change = root.one(".vs-section-change")
@@ -139,43 +142,83 @@ async def test_evidence_and_repair_are_shown(t: Catalogue):
 async def test_a_moved_threshold_keeps_or_asks_for_a_new_run(t: Catalogue):
     repaired = await rowen(Speaker(cl=(0,), cm=(1,)), verifier=other())
     root = page(repaired, t, threshold=0.2)
-    assert "0.33 is not below 0.20, the answer stays" in say(root)
+    assert "0.33 is not below 0.20: the original answer stays" in say(root)
     assert root.one(".vs-section-change").all("ins") == []
 
     kept = await rowen(Speaker(cl=ALL, cm=ALL), verifier=other())
     root = page(kept, t, threshold=3.0)
     assert "2.00 is below 3.00" in say(root)
-    assert "which the recorded run did not do" in root.text()
+    assert "leaves the recorded one at draft 2" in root.text()
     assert "The recorded run looked nothing up." in root.text()
 
 
 async def test_counting_by_probability_shows_it(t: Catalogue):
     soft = {("cl", 0): 0.84, ("cl", 1): 0.4}
     outcome = await rowen(Speaker(soft=soft), variant="cl", k=2)
-    assert cells(page(outcome, t), 0)["Across languages"] == "Same"
+    assert cells(page(outcome, t), 0)["Across languages"] == "Agree"
     root = page(outcome, t, soft=True)
-    assert [cells(root, n)["Across languages"] for n in (0, 1)] == ["Same 0.84", "Differs 0.40"]
+    assert [cells(root, n)["Across languages"] for n in (0, 1)] == ["Agree 0.84", "Disagree 0.40"]
     # (0.84 + 0.40) / 2; by 0 and 1 it would be 0.50.
     assert "0.62 is not below 0.60" in say(root)
-    assert "Each pair counts with its probability" in root.text()
+    assert "Each pair counts with the probability" in root.text()
 
 
 async def test_columns_of_a_side_not_used_are_left_out(t: Catalogue):
     outcome = await rowen(Speaker(cl=ALL, cm=ALL), verifier=other())
     languages = page(outcome, t, variant="cl")
     assert "Verifier" not in cells(languages, 0)
-    assert say(languages).startswith("6 of 6 agree across languages: 1.00 is not below 0.60")
+    assert say(languages).startswith("6 of 6 pairs of answers agree across languages. Z = 1.00 is")
     models = page(outcome, t, variant="cm")
     assert "In Chinese" not in cells(models, 0)
     assert "Compared languages" not in models.text()
 
 
 async def test_a_side_that_was_not_compared_needs_a_new_run(t: Catalogue):
-    outcome = await rowen(Speaker(cm=ALL, capabilities=ENGLISH))
+    outcome = await rowen(Speaker(cm=ALL), verifier=other(), variant="cm")
     root = page(outcome, t, variant="cl")
+    assert "leaves the recorded one" in root.text()
     assert say(root) == "Nothing was compared."
-    assert "did not make this comparison" in root.text()
-    assert cells(root, 0)["Second sample"] == "v0"
+    # What is known without it is shown.
+    assert cells(root, 0)["Answer"] == "a0"
+    assert "York" in root.one(".vs-section-change").text()
+
+
+async def test_a_hybrid_decided_by_one_side_says_so(t: Catalogue):
+    model = Speaker(cl=(0, 1, 2), undecided=[("cm", n) for n in ALL])
+    root = page(await rowen(model, verifier=other()), t)
+    assert say(root).startswith("3 of 6 pairs of answers agree across languages. Z = 0.50 is below")
+    assert "comparison across languages decided alone" in root.one(".vs-flags").text()
+    # Both comparisons were made, and both are shown.
+    assert cells(root, 0)["With the verifier"] == "Undecided"
+
+
+async def test_discarded_paraphrases_are_shown_with_their_reason(t: Catalogue):
+    listed = "1. Which Clinton town q0?\n2. Clinton was born in York.\n3. Which Clinton town q1?"
+    model = Speaker(cl=ALL, replies={"paraphrase": listed})
+    outcome = await rowen(model, variant="cl", k=3, similarity=Cosines({1: 0.31}))
+    root = page(outcome, t)
+    found = next(n for n in root.walk() if n.attributes.get("data-key") == "discarded")
+    # The second list repeats the first one.
+    assert found.text().startswith("5 texts discarded: they are no paraphrases of the question")
+    assert "Clinton was born in York. asks nothing, or contains an answer" in found.text()
+    assert "too far from the question (similarity to the question 0.31)" in found.text()
+    assert cells(root, 0)["Paraphrase"].endswith("similarity to the question 0.90")
+
+
+async def test_a_model_that_cannot_paraphrase_is_given_no_number(t: Catalogue):
+    model = Speaker(replies={"paraphrase": "1. Clinton was born in York.\n2. He is a president."})
+    root = page(await rowen(model, verifier=other()), t)
+    assert say(root).startswith("This model could not paraphrase the question")
+    assert root.all(".vs-gauge") == []
+    assert "0.00" not in root.one(".vs-section-decision").text()
+    assert "asks nothing" in root.one(".vs-section-pairs").text()
+
+
+async def test_a_repair_that_changes_nothing_confirms_the_answer(t: Catalogue):
+    root = page(await rowen(Speaker(replies={"repair": "In York."}), verifier=other()), t)
+    change = root.one(".vs-section-change")
+    assert "The repair confirmed the original answer." in change.text()
+    assert change.all("ins") == []
 
 
 async def test_undecided_and_lost_pairs_are_shown_with_their_reason(t: Catalogue):
@@ -252,9 +295,9 @@ async def test_an_early_stop_shows_what_was_left_out(t: Catalogue):
 
     outcome = await rowen(Speaker(cl=ALL, before=before), variant="cl", early_stop=True)
     root = page(outcome, t)
-    assert say(root).startswith("4 of 4 agree across languages: 1.00 is not below 0.60")
+    assert say(root).startswith("4 of 4 pairs of answers agree across languages. Z = 1.00 is")
     assert "2 pairs were not compared." in root.text()
-    assert cells(root, 5)["Across languages"] == "Stopped"
+    assert cells(root, 5)["Across languages"] == "Not compared"
 
 
 async def test_another_language_of_the_model_gets_no_number(t: Catalogue):
@@ -267,7 +310,7 @@ async def test_another_language_of_the_model_gets_no_number(t: Catalogue):
 
 async def test_cells_fill_in_place(t: Catalogue):
     trace = (await rowen(Speaker(), verifier=other())).trace
-    start = during(trace, place(trace, "span_started", step="paraphrase"), t)
+    start = during(trace, place(trace, "span_started", name="paraphrase"), t)
     assert len(start.all("tr")) == 7
     assert say(start) == "Not decided yet."
     first = start.all(".vs-rowen-paraphrase")[0]
@@ -275,7 +318,7 @@ async def test_cells_fill_in_place(t: Catalogue):
     # What cannot have begun keeps its space and does not pulse.
     assert "aria-busy" not in start.all(".vs-rowen-source")[0].one(".vs-reserved").attributes
 
-    answered = during(trace, place(trace, "span_started", 4, step="answer"), t)
+    answered = during(trace, place(trace, "span_started", 4, name="answer"), t)
     keys = [n.attributes.get("data-key") for n in answered.all("tr")]
     assert keys == [None, *(f"pair-{n}" for n in ALL)]
     busy = [n for n in answered.all(".vs-reserved") if n.attributes.get("aria-busy") == "true"]
@@ -284,7 +327,7 @@ async def test_cells_fill_in_place(t: Catalogue):
     some = during(trace, place(trace, "judged", 2, what="pair"), t)
     assert say(some).startswith("So far, ")
     assert some.all(".vs-gauge-flagged") == []
-    searching = during(trace, place(trace, "span_started", 1, step="search"), t)
+    searching = during(trace, place(trace, "span_started", 1, name="search"), t)
     assert searching.one(".vs-rowen-queries").all(".vs-reserved")
 
 
@@ -304,10 +347,24 @@ async def test_a_stopped_run_decides_nothing(t: Catalogue):
     trace = (await rowen(Speaker(), verifier=other())).trace
     halted = page_of(stopped(trace, place(trace, "judged", 3, what="pair")), t)
     assert say(halted).startswith("So far, ")
-    assert "stopped comparing early" in halted.text()
     assert "The run was stopped" in halted.one(".vs-notices").text()
-    early = page_of(stopped(trace, place(trace, "span_started", step="paraphrase")), t)
+    early = page_of(stopped(trace, place(trace, "span_started", name="paraphrase")), t)
     assert say(early) == "Nothing was compared."
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_run_of_version_0_1_is_shown(language):
+    t = Catalogue(language, strict=True)
+    lines = gzip.decompress(OLD.read_bytes()).decode("utf-8").split("\n")
+    trace = Trace(events=parse_lines(lines))
+    root = page_of(trace, t)
+    assert "Z = " in say(root)
+    compared = [event for event in trace.of_method("rowen") if event.kind == "judged"]
+    assert len(root.all("tr")) - 1 == sum(event.what == "pair" for event in compared)
+    assert root.all(".vs-gauge")
+    # With another threshold the run is followed as far as its record goes.
+    again = reevaluate(trace, Rowen(), Rowen().settings({"threshold": 0.1}))
+    assert read(rowen_view(again.view, t, diverges_at=again.diverges_at)).text()
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -323,9 +380,8 @@ async def test_foreign_text_stays_text(text: str, t: Catalogue):
 
 
 async def test_the_page_says_who_compared_the_answers(t: Catalogue):
-    shown = page(await rowen(other(), variant="cm", k=1), t, variant="cm")
-    assert "Answers compared by the main model, SmolLM2-135M-Instruct." in shown.text()
-    weak = ENGLISH.model_copy(update={"judges": False})
-    judged = page(await compared(weak, reads()), t)
-    assert "Answers compared by reader." in judged.text()
-    assert "The judge compared the two answers." in judged.text()
+    shown = page(await rowen(other(), variant="cm", k=1), t)
+    assert "Answers compared by the main model, speaker w." in shown.text()
+    by_judge = page(await judged(WEAK, reader()), t)
+    assert "Answers compared by reader." in by_judge.text()
+    assert "The judge compared the two answers as answers to the question" in by_judge.text()

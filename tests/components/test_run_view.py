@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from components.run_view import (
     clock,
-    entity_marks,
     language_unsupported,
-    marks_of,
     method_rows,
     original_of,
     passages_of,
     run_status,
-    settings_of,
     supporting,
     totals,
 )
-from pipelines.methods.drad.path import DradDecision
 from pipelines.run.view import RunView
 from tests.components.runs import (
     CORRECTED,
     DRAFT,
     QUESTION,
     baseline_view,
-    drad,
     drad_outcome,
     speaking,
     until,
@@ -90,14 +85,6 @@ async def test_the_original_grows_and_then_carries_its_entities():
     ] == [("Clinton", "confident", True), ("York", "doubtful", False), ("1993", "confident", False)]
 
 
-async def test_marks_of_a_decision_are_those_that_were_recorded():
-    outcome = await drad_outcome()
-    decision = drad().decide(outcome.trace, settings_of(view_of(outcome.trace)))
-    assert isinstance(decision, DradDecision)
-    recorded = entity_marks(view_of(outcome.trace).methods["drad"].judged, 0)
-    assert marks_of(decision.readings[0], decision.verdicts[0]) == recorded
-
-
 async def test_totals_and_status():
     trace = (await drad_outcome()).trace
     view = view_of(trace)
@@ -105,10 +92,6 @@ async def test_totals_and_status():
     assert run_status(view) == "done"
     assert run_status(until(trace, "revised")) == "running"
     assert run_status(RunView()) == "waiting"
-
-
-async def test_settings_are_those_of_the_run():
-    assert settings_of(view_of((await drad_outcome(theta_1=0.7)).trace)).theta_1 == 0.7
 
 
 async def test_a_language_the_model_does_not_speak_is_neither_judged_nor_scored():

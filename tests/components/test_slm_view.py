@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from components.messages import Catalogue
-from components.slm_matrix import signed
-from components.slm_view import slm_view
+from components.slm_view import signed, slm_view
 from pipelines.errors import UnreachableError
 from pipelines.methods.slm.scale import shipped_panel, shipped_thresholds
 from pipelines.models.base import Capabilities
@@ -16,7 +15,7 @@ from pipelines.run.events import Judged, RunCancelled, SpanStarted
 from pipelines.run.view import RunView, fold
 from tests.components.html_tree import Node, read
 from tests.pipelines.methods.bench import Outcome, PieceModel, Shelf
-from tests.pipelines.methods.slm.judges import BORN, DRAFT, WON, JudgeModel, check, decided, says
+from tests.pipelines.methods.slm.judges import BORN, DRAFT, WON, JudgeModel, again, check, says
 
 EMBEDDED = "SmolLM2-135M-Instruct"
 
@@ -29,16 +28,15 @@ async def two_judges(**settings: Any) -> Outcome:
     )
 
 
-def shown_of(view: RunView, outcome: Outcome, t: Catalogue, **settings: Any) -> Node:
-    """The page while the run goes on, or without anybody deciding again."""
-    return read(slm_view(view, None, outcome.method.settings(settings), t))
+def shown_of(view: RunView, t: Catalogue) -> Node:
+    """The page while the run goes on."""
+    return read(slm_view(view, t))
 
 
 def after(outcome: Outcome, t: Catalogue, **settings: Any) -> Node:
     """The page after the run, with controls moved to `settings`."""
-    view = fold(outcome.trace.events)
-    chosen = outcome.method.settings(settings)
-    return read(slm_view(view, decided(outcome, **settings), chosen, t))
+    result = again(outcome, **settings)
+    return read(slm_view(result.view, t, diverges_at=result.diverges_at))
 
 
 def before(outcome: Outcome, kind: type, nth: int, **fields: Any) -> RunView:
@@ -114,27 +112,27 @@ async def test_every_beginning_of_a_run_can_be_shown(language: Any):
     outcome = await two_judges()
     events = outcome.trace.events
     for length in range(len(events) + 1):
-        page = shown_of(fold(events[:length]), outcome, t)
+        page = shown_of(fold(events[:length]), t)
         assert page.all("div")
 
 
 async def test_cells_fill_in_place(t: Catalogue):
     outcome = await two_judges()
     view = before(outcome, Judged, 1, what="cell")
-    page = shown_of(view, outcome, t)
+    page = shown_of(view, t)
     born, won = page.one("tbody").all("tr")
     assert [cell.text() for cell in born.all(".vs-slm-p")] == ["0.90"]
     assert len(born.all(".vs-slm-pending")) == 3
     assert born.attributes["aria-busy"] == won.attributes["aria-busy"] == "true"
     # As soon as all judges have spoken of a sentence its score stands, before the run is over.
-    view = before(outcome, Judged, 2, what="cell")
-    born, won = shown_of(view, outcome, t).one("tbody").all("tr")
+    view = before(outcome, Judged, 1, what="sentence")
+    born, won, _ = shown_of(view, t).one("tbody").all("tr")
     assert born.all(".vs-slm-pending") == []
     assert "aria-busy" not in born.attributes
-    answer = shown_of(view, outcome, t).one(".vs-section-answer")
+    answer = shown_of(view, t).one(".vs-section-answer")
     assert [n.text("vs-sr") for n in answer.all(".vs-verdict-unchecked")] == [WON]
-    assert shown_of(view, outcome, t).all(".vs-slm-mean") == []
-    assert len(won.all(".vs-slm-pending")) == 4
+    assert shown_of(view, t).all(".vs-slm-mean") == []
+    assert len(won.all(".vs-slm-pending")) == 2
     keys = [cell.attributes["data-key"] for cell in won.all("td")]
     done = after(outcome, t).one("tbody").all("tr")[1]
     assert keys == [cell.attributes["data-key"] for cell in done.all("td")]
@@ -142,7 +140,7 @@ async def test_cells_fill_in_place(t: Catalogue):
 
 async def test_before_the_judges_the_draft_is_shown_and_room_is_kept(t: Catalogue):
     outcome = await two_judges()
-    page = shown_of(before(outcome, SpanStarted, 0, step="ask_judges"), outcome, t)
+    page = shown_of(before(outcome, SpanStarted, 0, name="ask_judges"), t)
     assert page.one(".vs-section-answer").one(".vs-answer").text() == DRAFT
     assert page.one(".vs-slm-reserved").attributes["aria-busy"] == "true"
     assert page.all("table") == []
@@ -155,11 +153,11 @@ async def test_a_stopped_run_shows_what_it_had_without_a_pulse(t: Catalogue):
     stopped = RunCancelled(
         run=last.run, span="run", parent=None, seq=999, time=1.0, reason="stopped"
     )
-    page = shown_of(fold([*events, stopped]), outcome, t)
+    page = shown_of(fold([*events, stopped]), t)
     assert page.all(".vs-slm-pending") == []
     assert [node for node in page.walk() if node.attributes.get("aria-busy")] == []
     assert page.one("tbody").all(".vs-slm-p")[0].text() == "0.90"
-    # Deciding again from a part of the words is no verdict either.
+    # Re-evaluating a part of the words gives no verdict either.
     outcome.trace = outcome.trace.model_copy(update={"events": (*events, stopped)})
     page = after(outcome, t)
     assert "ended before all judges had spoken" in page.one(".vs-section-decision").text()
@@ -178,7 +176,7 @@ async def test_moved_controls_need_no_call_and_say_when_they_do(t: Catalogue):
     assert "best sentence" in page.one(".vs-slm-chosen").text()
     assert "Supported" in page.one(".vs-section-decision").text()
     page = after(outcome, t, context="none")
-    assert "the judges would read something else" in page.one(".vs-notice").text()
+    assert "leaves the recorded one at draft 2" in page.one(".vs-notice").text()
 
 
 async def test_words_failures_and_silence_are_told_apart(t: Catalogue):
@@ -203,7 +201,7 @@ async def test_words_failures_and_silence_are_told_apart(t: Catalogue):
 async def test_when_everything_failed_it_says_what_and_offers_a_retry(t: Catalogue):
     gone = UnreachableError("The judge is gone.", remedy="Start it.")
     outcome = await check(JudgeModel("a", lambda _: gone))
-    page = shown_of(fold(outcome.trace.events), outcome, t)
+    page = shown_of(fold(outcome.trace.events), t)
     error = page.one(".vs-error")
     assert "The provider cannot be reached" in error.text()
     assert error.one("button").attributes["data-value"] == "slm"
@@ -298,7 +296,7 @@ async def test_foreign_text_stays_text(t: Catalogue):
         shelf=Shelf(lambda _: [HOSTILE]),
     )
     view = fold(outcome.trace.events)
-    html = slm_view(view, decided(outcome), outcome.method.settings(), t)
+    html = slm_view(view, t)
     page = read(html)
     assert page.all("img") == []
     assert "\u202e" not in html

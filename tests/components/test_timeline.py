@@ -54,7 +54,7 @@ def test_bars_are_placed_by_time(t: Catalogue) -> None:
 def test_a_call_under_way_reaches_up_to_now(t: Catalogue) -> None:
     (bar,) = [bar for bar in page(t).all(".vs-bar") if "vs-bar-open" in bar.classes]
     assert style(bar)["width"] == f"{100 * (2.4 - 0.2) / 3:.2f}%"
-    assert "under way" in bar.attributes["aria-label"]
+    assert "in progress" in bar.attributes["aria-label"]
 
 
 def test_a_call_of_no_length_can_still_be_seen(t: Catalogue) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.libraries import Libraries
+from pipelines.engine.libraries import Libraries
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from pipelines.loading import ONE_AT_A_TIME, quiet_transformers
 SIDE_BY_SIDE = """
 import threading
 from pipelines.models.judges.trained import TrainedJudge
-from pipelines.retrieval.embedders import EmbeddedEmbedder
+from pipelines.retrieval.dense import EmbeddedEmbedder
 
 failed = []
 

@@ -6,9 +6,10 @@ import re
 
 import pytest
 
-from scripts import bench, bench_judge
+from scripts import bench
 
 
+@pytest.mark.verify
 async def test_rowen_is_measured_against_its_longest_chain(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(bench, "DELAY", 0.01)
     row = await bench.rowen()
@@ -28,9 +29,10 @@ def test_a_row_names_what_it_is_a_ratio_of():
     )
 
 
+@pytest.mark.verify
 async def test_a_verdict_is_timed_beside_embedding_its_evidence(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(bench_judge, "_TIMES", 1)
-    said = await bench_judge.judge_row()
+    monkeypatch.setattr(bench, "_TIMES", 1)
+    said = await bench.judge_row()
     assert re.fullmatch(
         r"Judge, one sentence against 10 passages: \d+ ms, [\d.]+ times as long as embedding them",
         said,

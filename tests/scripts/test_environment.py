@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,13 +16,15 @@ PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}.7 linux-x86_64"
 
 
 class FakePip:
-    """Records the arguments after `pip install`; fails at the command that contains `fail_at`."""
+    """Records what is installed; fails at the command that contains `fail_at`."""
 
     def __init__(self) -> None:
         self.commands: list[list[str]] = []
         self.fail_at: str | None = None
+        self.used: set[str] = set()
 
     def __call__(self, command: Sequence[str]) -> None:
+        self.used.add(Path(command[0]).name)
         said = [Path(part).name for part in command[1:]]
         self.commands.append(said)
         if self.fail_at is not None and self.fail_at in said:
@@ -30,6 +33,7 @@ class FakePip:
     def drain(self) -> list[str]:
         """What was run since the last call, less the words all installations share."""
         words = {"-m", "pip", "install", "--disable-pip-version-check", "-r"}
+        words |= {"--python", "python", "python.exe", "--compile-bytecode"}
         said = [" ".join(part for part in line if part not in words) for line in self.commands]
         self.commands.clear()
         return said
@@ -46,13 +50,90 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / ".venv").mkdir()
     (tmp_path / "requirements.txt").write_text("# first\ntorch==2.13.0\npydantic>=2,<3\n")
     (tmp_path / "requirements-embedded.txt").write_text("weights==1.0\n")
+    (tmp_path / "requirements-research.txt").write_text("scikit-learn>=1,<2\n")
     (tmp_path / "requirements-dev.txt").write_text("pytest>=9,<10\n")
     monkeypatch.setattr(environment, "identity", lambda python: PYTHON)
+    monkeypatch.setattr(environment, "find_uv", lambda python: None)
     return tmp_path
 
 
 RUNTIME = ["torch==2.13.0", "requirements.txt", "--no-deps requirements-embedded.txt"]
+RESEARCH = ["requirements-research.txt"]
 DEVELOPMENT = ["requirements-dev.txt"]
+
+
+@pytest.mark.parametrize("uv", ["/somewhere/uv", None])
+def test_uv_and_pip_install_the_same(
+    root: Path, pip: FakePip, monkeypatch: pytest.MonkeyPatch, uv: str | None
+):
+    monkeypatch.setattr(environment, "find_uv", lambda python: uv)
+    prepare(root, dev=True, environ={}, run=pip)
+    python = environment.venv_python(root / ".venv")
+    assert pip.used == {"uv" if uv else python.name}
+    assert all(uv is None or python.name in command for command in pip.commands)
+    assert pip.drain() == RUNTIME + RESEARCH + DEVELOPMENT
+    prepare(root, dev=True, environ={}, run=pip)
+    assert pip.drain() == []
+
+
+def test_what_research_needs_comes_on_top(root: Path, pip: FakePip):
+    prepare(root, research=True, environ={}, run=pip)
+    assert pip.drain() == RUNTIME + RESEARCH
+    prepare(root, dev=True, environ={}, run=pip)
+    assert pip.drain() == DEVELOPMENT
+
+
+def fake_uv(folder: Path, monkeypatch: pytest.MonkeyPatch, *, code: int = 0) -> Path:
+    """A uv, first on the PATH, that writes its arguments to a file beside it."""
+    program = folder / "uv"
+    program.write_text(f'#!/bin/sh\necho "$@" >> "{folder}/said"\nexit {code}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder), prepend=":")
+    return program
+
+
+@pytest.fixture
+def plain_pip(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pip without a configuration, whatever this machine has."""
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    # With this value pip reads no configuration file at all.
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+
+
+def test_uv_is_used_where_it_is_installed(
+    tmp_path: Path, plain_pip: None, monkeypatch: pytest.MonkeyPatch
+):
+    uv = fake_uv(tmp_path, monkeypatch)
+    python = Path(sys.executable)
+    assert environment.find_uv(python) == str(uv)
+    environment.run_command([*environment.installer(python), "pydantic"])
+    said = (tmp_path / "said").read_text().split()
+    assert said == ["pip", "install", "--python", str(python), "--compile-bytecode", "pydantic"]
+
+
+@pytest.mark.parametrize("setting", ["PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_PROXY"])
+def test_pip_is_used_where_it_is_told_where_packages_come_from(
+    tmp_path: Path, plain_pip: None, monkeypatch: pytest.MonkeyPatch, setting: str
+):
+    fake_uv(tmp_path, monkeypatch)
+    monkeypatch.setenv(setting, "http://mirror.example")
+    python = Path(sys.executable)
+    assert environment.find_uv(python) is None
+    assert environment.installer(python)[:3] == [sys.executable, "-m", "pip"]
+
+
+def test_without_uv_pip_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert environment.find_uv(Path(sys.executable)) is None
+
+
+def test_a_failing_uv_says_what_to_do(
+    tmp_path: Path, plain_pip: None, monkeypatch: pytest.MonkeyPatch
+):
+    fake_uv(tmp_path, monkeypatch, code=2)
+    with pytest.raises(InstallationError, match="repeat the command"):
+        environment.run_command([*environment.installer(Path(sys.executable)), "pydantic"])
 
 
 def test_torch_is_installed_first_and_nothing_twice(root: Path, pip: FakePip):
@@ -66,7 +147,7 @@ def test_development_tools_come_on_top(root: Path, pip: FakePip):
     prepare(root, dev=False, environ={}, run=pip)
     pip.drain()
     prepare(root, dev=True, environ={}, run=pip)
-    assert pip.drain() == DEVELOPMENT
+    assert pip.drain() == RESEARCH + DEVELOPMENT
     prepare(root, dev=True, environ={}, run=pip)
     assert pip.drain() == []
 
@@ -74,8 +155,9 @@ def test_development_tools_come_on_top(root: Path, pip: FakePip):
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
-        ("requirements.txt", RUNTIME + DEVELOPMENT),
-        ("requirements-embedded.txt", RUNTIME + DEVELOPMENT),
+        ("requirements.txt", RUNTIME + RESEARCH + DEVELOPMENT),
+        ("requirements-embedded.txt", RUNTIME + RESEARCH + DEVELOPMENT),
+        ("requirements-research.txt", RESEARCH + DEVELOPMENT),
         ("requirements-dev.txt", DEVELOPMENT),
     ],
 )

@@ -15,8 +15,10 @@ from scripts.verify import Counts, Step, Verification
 
 REPORT = """<?xml version="1.0" encoding="utf-8"?>
 <testsuites><testsuite name="pytest" errors="1" failures="2" skipped="3" tests="10" time="9.5">
-<testcase classname="tests.a" name="test_quick" time="0.5"/>
+<testcase classname="tests.a" name="test_quick[1]" time="0.5"/>
+<testcase classname="tests.a" name="test_quick[x[0]::y]" time="0.4"/>
 <testcase classname="tests.a" name="test_slow" time="83.2"/>
+<testcase classname="tests.b" name="test_slow" time="0.3"/>
 </testsuite></testsuites>
 """
 
@@ -29,7 +31,7 @@ def result() -> Verification:
         python="3.11.7",
         system="Linux x86_64, 2 cores",
         steps=(Step("ruff check", "passed", 0.4), Step("pytest", "passed", 723.0)),
-        tests=Counts(200, 0, 0, 0, (("tests.a::test_slow", 83.2),)),
+        tests=Counts(500, 1200, 0, 0, 3, (("tests.a::test_slow", 83.2),)),
     )
 
 
@@ -46,7 +48,8 @@ def test_the_result_file_says_what_was_run(result: Verification, tmp_path: Path)
         "- Started: 2026-11-21 09:05 UTC, took 12 min 3 s",
         "| ruff check | passed | 0.4 s |",
         "| pytest | passed | 12 min 3 s |",
-        "| 200 | 0 | 0 | 0 |",
+        "| Test functions | Cases | passed | failed | errors | skipped |",
+        "| 500 | 1,203 | 1,200 | 0 | 0 | 3 |",
         "| tests.a::test_slow | 1 min 23 s |",
     ):
         assert line in text.splitlines()
@@ -78,11 +81,17 @@ def test_counts_are_read_from_the_report(tmp_path: Path):
     assert verify.read_tests(report) is None
     report.write_text(REPORT)
     assert verify.read_tests(report) == Counts(
+        functions=3,
         passed=4,
         failed=2,
         errors=1,
         skipped=3,
-        slowest=(("tests.a::test_slow", 83.2), ("tests.a::test_quick", 0.5)),
+        slowest=(
+            ("tests.a::test_slow", 83.2),
+            ("tests.a::test_quick[1]", 0.5),
+            ("tests.a::test_quick[x[0]::y]", 0.4),
+            ("tests.b::test_slow", 0.3),
+        ),
     )
 
 

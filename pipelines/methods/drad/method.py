@@ -3,34 +3,45 @@
 RHD (`rhd.py`) finds the first hallucinated entity of the draft; SEK (`sek.py`) searches with what
 stands around it, keeps the text before it untouched and lets the model go on from there with the
 passages in view. What it then writes is checked in turn; each sentence is revised at most once.
-One run is carried out in `writer.py`; `path.py` decides a recorded one again.
 """
 
 from __future__ import annotations
 
-from pipelines.methods.base import Decision, Method, Need, Question
-from pipelines.methods.drad.path import walk
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pipelines.errors import VeriscopeError
+from pipelines.methods.base import Method, Need, Question
+from pipelines.methods.direct import direct_messages
+from pipelines.methods.drad import rhd, sek
+from pipelines.methods.drad.rhd import EntityReading, EntityVerdict, Thresholds
 from pipelines.methods.drad.settings import DradSettings
-from pipelines.methods.drad.writer import PROMPTS, DradWriter
+from pipelines.methods.writing import (
+    Continuation,
+    grounded_messages,
+    part_of,
+    sample_continuations,
+)
+from pipelines.models.base import Delta, ScoreRequest
 from pipelines.prompts import load_prompts
+from pipelines.run.findings import ConfidenceSource, DetectorThresholds, DraftMeasured
 from pipelines.run.scope import Scope
-from pipelines.run.trace import Trace
-from pipelines.text import EntityRecognizer
-from pipelines.types import Answer
+from pipelines.text import Entity, has_han
+from pipelines.types import Answer, Generation, Message, Passage, Token
 
 __all__ = ["Drad", "DradSettings"]
+
+PROMPTS = load_prompts("drad")
 
 
 class Drad(Method[DradSettings]):
     """Real-time hallucination detection and self-correction by external knowledge."""
 
     name = "drad"
+    page = "drad"
     roles = ("proxy",)
     settings_type = DradSettings
     prompts = (PROMPTS, load_prompts("direct"))
-
-    def __init__(self, recognizer: EntityRecognizer | None = None) -> None:
-        self._recognizer = recognizer or EntityRecognizer()
 
     def needs(self, settings: DradSettings) -> tuple[Need, ...]:
         needs = [Need(reason="model"), Need(reason="evidence")]
@@ -41,26 +52,379 @@ class Drad(Method[DradSettings]):
         return tuple(needs)
 
     async def run(self, question: Question, scope: Scope, settings: DradSettings) -> Answer:
-        return await DradWriter(question, scope, settings, self._recognizer).write()
+        return await _Run(question, scope, settings).answer()
 
-    def decide(self, trace: Trace, settings: DradSettings) -> Decision:
-        """Walk the recorded drafts with other thresholds; see `DradDecision`."""
-        recorded = _recorded_settings(self, trace)
-        return walk(
-            trace,
-            self.name,
-            settings.thresholds(),
-            skip_repeats=settings.skip_repeats,
-            same_start=_same(recorded, settings, "confidence", "samples", "early_stop")
-            and recorded.max_tokens == settings.max_tokens,
-            same_correction=_same(recorded, settings, "m", "passages"),
+
+@dataclass(frozen=True)
+class _Draft:
+    """A state of the text: what its newest part was asked by, and the span that wrote each part.
+
+    `messages` and `prefix` are those of the newest part; `parts` are offsets with spans, ascending.
+    """
+
+    number: int
+    generation: Generation
+    messages: tuple[Message, ...]
+    prefix: str
+    parts: tuple[tuple[int, str], ...]
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the writing was ended early."""
+        return self.generation.finish_reason == "watcher"
+
+
+class _Run:
+    """One run: the drafts, and which sentences need no more attention."""
+
+    def __init__(self, question: Question, scope: Scope, settings: DradSettings) -> None:
+        self.question = question
+        self.scope = scope
+        self.settings = settings
+        self.source: ConfidenceSource = rhd.choose_source(scope, settings.confidence)
+        self.measured_by = scope.model("proxy" if self.source == "proxy" else "main").name
+        # Offset of the last sentence that was revised or could not be.
+        self.handled = -1
+        self.revised: set[int] = set()
+        self.flags: list[str] = []
+        if self.source != "logprobs":
+            self.flags.append(f"confidence_{self.source}")
+
+    async def answer(self) -> Answer:
+        draft = await self._first_draft()
+        original = draft.generation.text
+        readings, verdicts = await self._detect(draft)
+        while True:
+            target = rhd.first_doubtful(
+                readings, verdicts, after=self.handled, skip_repeats=self.settings.skip_repeats
+            )
+            if target is not None:
+                self.handled = target.sentence_start
+                following = await self._correct(draft, target)
+            elif draft.unfinished:
+                # Nothing in it is left to correct: the rest is written.
+                following = await self._resume(draft)
+            else:
+                break
+            if following is not None:
+                draft = following
+                readings, verdicts = await self._detect(draft)
+        self._flag_what_remains(readings, verdicts)
+        return Answer(text=draft.generation.text, original=original, flags=tuple(self.flags))
+
+    async def _first_draft(self) -> _Draft:
+        messages = direct_messages(self.question)
+        async with self.scope.span("draft", detail=DraftMeasured(confidence=self.source)) as step:
+            asked = Continuation(messages, "", prefilled=False)
+            nothing = Generation(text="", tokens=())
+            generation = await self._write(step, nothing, asked, ends_early=True)
+            step.revised(generation)
+        if generation.finish_reason == "watcher":
+            self._flag("early_stop")
+        return _Draft(0, generation, messages, "", ((0, step.id),))
+
+    async def _detect(self, draft: _Draft) -> tuple[list[EntityReading], list[EntityVerdict]]:
+        """RHD over the whole draft, every entity recorded; the original gets a verdict of its own.
+
+        Where the writing was ended early, an entity at the very end may be part of a longer one and
+        is left out.
+        """
+        generation = draft.generation
+        recorded, thresholds = self._thresholds(generation)
+        async with self.scope.span("detect", detail=recorded, draft=draft.number) as step:
+            readings = self._readings(generation, await step.entities(generation.text))
+            if draft.unfinished:
+                readings = [one for one in readings if one.stop < len(sek.units_of(generation))]
+            if self.source == "samples":
+                readings = await self._sampled(step, draft, readings)
+            verdicts = [rhd.judge(reading, thresholds) for reading in readings]
+            self._record(step, draft, readings, verdicts, thresholds)
+        return readings, verdicts
+
+    def _record(
+        self,
+        step: Scope,
+        draft: _Draft,
+        readings: Sequence[EntityReading],
+        verdicts: Sequence[EntityVerdict],
+        thresholds: Thresholds,
+    ) -> None:
+        scores = [
+            rhd.scores_of(
+                reading,
+                verdict,
+                thresholds,
+                ([span for start, span in draft.parts if start <= reading.start][-1], step.id),
+            )
+            for reading, verdict in zip(readings, verdicts, strict=True)
+        ]
+        for reading, verdict, numbers in zip(readings, verdicts, scores, strict=True):
+            measured = verdict.probability is not None or verdict.entropy is not None
+            step.judged(
+                "entity",
+                reading.text,
+                verdict=("doubtful" if verdict.doubtful else "confident")
+                if measured
+                else "unchecked",
+                start=reading.start,
+                end=reading.end,
+                draft=draft.number,
+                label=reading.label,
+                sentence=reading.sentence,
+                scores=numbers,
+                detail=reading,
+            )
+        if draft.number == 0:
+            decisive = rhd.headline(readings, verdicts, skip_repeats=self.settings.skip_repeats)
+            if decisive is None:
+                step.judged("answer", draft.generation.text, verdict="unchecked")
+                return
+            step.judged(
+                "answer",
+                draft.generation.text,
+                verdict="doubtful" if verdicts[decisive].doubtful else "confident",
+                # The number that decided comes first.
+                scores=sorted(scores[decisive], key=lambda score: not score.flagged),
+            )
+
+    async def _sampled(
+        self, step: Scope, draft: _Draft, readings: Sequence[EntityReading]
+    ) -> list[EntityReading]:
+        """The readings with P(E) = share of the samples that contain the entity.
+
+        The samples (temperature 1) continue the same beginning for the same prompt as the text that
+        is being checked. Entropies stay unknown.
+        """
+        if not readings:
+            return []
+        samples = await sample_continuations(
+            step,
+            self.question,
+            draft.messages,
+            draft.prefix,
+            prompts=PROMPTS,
+            max_tokens=self.settings.max_tokens,
+            count=self.settings.samples,
+        )
+        texts = [draft.prefix + sample.text for sample in samples]
+        return [
+            reading.model_copy(update={"probabilities": (rhd.agreement(reading.text, texts),)})
+            for reading in readings
+        ]
+
+    async def _correct(self, draft: _Draft, target: EntityReading) -> _Draft | None:
+        """SEK at `target`; None when there was nothing to correct it with."""
+        generation = draft.generation
+        async with self.scope.span(
+            "correct", draft=draft.number, start=target.start, end=target.end
+        ) as step:
+            passages = await self._retrieve(step, generation, target)
+            if not passages:
+                return None
+            self.revised.add(target.sentence_start)
+            units = sek.units_of(generation)
+            kept = sek.kept_prefix(units, target.first)
+            end = sek.prefix_end(units, kept, target.start)
+            messages = grounded_messages(PROMPTS, self.question, passages)
+            return await self._go_on(step, draft, messages, end, kept, corrects=True)
+
+    async def _resume(self, draft: _Draft) -> _Draft:
+        """Go on where the writing was ended, with the prompt it was written for."""
+        units = sek.units_of(draft.generation)
+        end = len(draft.generation.text)
+        async with self.scope.span("resume", draft=draft.number) as step:
+            return await self._go_on(step, draft, draft.messages, end, len(units), corrects=False)
+
+    async def _go_on(
+        self,
+        step: Scope,
+        draft: _Draft,
+        messages: tuple[Message, ...],
+        end: int,
+        kept: int,
+        *,
+        corrects: bool,
+    ) -> _Draft:
+        """The draft up to offset `end`, its first `kept` tokens, and what the model adds to it."""
+        before = draft.generation
+        head = before.model_copy(
+            update={"text": before.text[:end], "tokens": before.tokens and before.tokens[:kept]}
+        )
+        asked = Continuation.of(step, self.question, messages, head.text, PROMPTS)
+        generation = await self._write(step, head, asked, ends_early=corrects)
+        step.revised(
+            generation,
+            draft=draft.number + 1,
+            before=before.text,
+            start=end,
+            reason="corrected" if corrects else "resumed",
+        )
+        parts = tuple(part for part in draft.parts if part[0] < end)
+        return _Draft(draft.number + 1, generation, messages, head.text, (*parts, (end, step.id)))
+
+    async def _write(
+        self, step: Scope, head: Generation, asked: Continuation, *, ends_early: bool
+    ) -> Generation:
+        """`head` and what the model adds to it, with the tokens that confidence is computed from.
+
+        Every part keeps the values of the prompt it was written with.
+        """
+        stop = None
+        if ends_early and self.settings.early_stop and self.source == "logprobs":
+            stop = _EarlyStop(
+                lambda reply: self._tokens_to_go(step, _joined(head, asked.added(reply))),
+                self.settings.m + 1,
+            )
+        request = step.request(
+            asked.messages,
+            max_tokens=max(1, self.settings.max_tokens - len(sek.units_of(head))),
+            logprobs=step.model().capabilities.logprobs,
+        )
+        reply = await step.write(request, watch=stop)
+        added = asked.added(reply if stop is None else stop.cut(reply))
+        if self.source == "samples":
+            added = added.model_copy(update={"tokens": None})
+        elif self.source == "proxy" and added.text:
+            scored = await step.model("proxy").score(
+                ScoreRequest(
+                    messages=asked.messages, text=added.text, reproducible=step.reproducible
+                )
+            )
+            added = added.model_copy(update={"tokens": scored.tokens})
+        return _joined(head, added)
+
+    async def _retrieve(
+        self, step: Scope, generation: Generation, target: EntityReading
+    ) -> Sequence[Passage]:
+        query = sek.formulate_query(
+            generation.text,
+            sek.units_of(generation),
+            target.first,
+            target.stop,
+            self.settings.m,
+        )
+        try:
+            # A text that is the entity alone leaves no query: the question is searched for.
+            passages = await step.search(query or self.question.text, self.settings.passages)
+        except VeriscopeError:
+            self._flag("search_failed")
+            return ()
+        if not passages:
+            self._flag("no_evidence")
+        return passages
+
+    def _tokens_to_go(self, step: Scope, generation: Generation) -> int:
+        """How many more tokens have to be written before the text may end; 0: it may end here.
+
+        It may end when its first doubtful entity and m tokens behind that entity's first are
+        complete. An entity at the end of the text may still grow and is not judged.
+        """
+        m = self.settings.m
+        if not generation.text.strip():
+            return m + 1
+        readings = self._readings(generation, step.entities_now(generation.text))
+        written = len(sek.units_of(generation))
+        complete = [reading for reading in readings if reading.stop < written]
+        _, thresholds = self._thresholds(generation)
+        target = rhd.first_doubtful(
+            complete,
+            [rhd.judge(reading, thresholds) for reading in complete],
+            after=self.handled,
+            skip_repeats=self.settings.skip_repeats,
+        )
+        if target is not None:
+            return max(0, target.first + m + 1 - written)
+        # The next one to be doubtful begins here at the earliest.
+        first = readings[-1].first if len(complete) < len(readings) else written
+        return max(1, first + m + 1 - written)
+
+    def _thresholds(self, generation: Generation) -> tuple[DetectorThresholds, Thresholds]:
+        settings = self.settings
+        found = rhd.thresholds_for(settings, self.measured_by, generation.tokens)
+        return found, Thresholds(
+            theta_1=found.theta_1,
+            theta_2=found.theta_2,
+            pooling=settings.pooling,
+            entropy_pooling=settings.entropy_pooling,
         )
 
+    def _readings(self, generation: Generation, entities: Sequence[Entity]) -> list[EntityReading]:
+        units = sek.units_of(generation)
+        return rhd.read_entities(generation.text, units, self.question, entities)
 
-def _recorded_settings(method: Drad, trace: Trace) -> DradSettings:
-    values = {spec.name: spec.settings for spec in trace.header.spec.methods}
-    return method.settings(values.get(method.name))
+    def _flag_what_remains(
+        self, readings: Sequence[EntityReading], verdicts: Sequence[EntityVerdict]
+    ) -> None:
+        """Say so where a sentence that was revised still holds a doubtful entity."""
+        for reading, verdict in zip(readings, verdicts, strict=True):
+            left_alone = self.settings.skip_repeats and reading.repeats
+            if verdict.doubtful and reading.sentence_start in self.revised and not left_alone:
+                self._flag("still_doubtful")
+
+    def _flag(self, flag: str) -> None:
+        if flag not in self.flags:
+            self.flags.append(flag)
 
 
-def _same(one: DradSettings, other: DradSettings, *fields: str) -> bool:
-    return all(getattr(one, field) == getattr(other, field) for field in fields)
+def _joined(head: Generation, added: Generation) -> Generation:
+    """Both parts as one text, without white space at its end."""
+    whole = sek.spliced(head, added)
+    return part_of(whole, 0, len(whole.text.rstrip()))
+
+
+class _EarlyStop:
+    """A watcher that ends a text as soon as `to_go` says so, between two words.
+
+    `to_go` is given the reply so far, `first` tokens long at least, and says how many more tokens
+    it needs; 0 ends the text.
+    Where the text ends depends on its tokens alone, not on the pieces in which they arrive or on
+    whether the backend stops at once: so it ends there again when the run is replayed.
+    """
+
+    def __init__(self, to_go: Callable[[Generation], int], first: int) -> None:
+        self._to_go = to_go
+        self._first = first
+        self._begin()
+
+    def _begin(self) -> None:
+        self._text = ""
+        self._seen: list[Token] = []
+        self._look_at = self._first
+        self._end: int | None = None
+
+    def __call__(self, delta: Delta) -> bool:
+        if delta.restart:
+            self._begin()
+        self._text += delta.text
+        for token in delta.tokens:
+            self._follow(token)
+        return self._end is not None
+
+    def cut(self, reply: Generation) -> Generation:
+        """`reply` as far as it was to be written."""
+        self._text = reply.text
+        for token in (reply.tokens or ())[len(self._seen) :]:
+            self._follow(token)
+        if self._end is None:
+            return reply
+        kept = part_of(reply, 0, self._end)
+        return kept.model_copy(update={"finish_reason": "watcher"})
+
+    def _follow(self, token: Token) -> None:
+        if self._end is not None:
+            return
+        if len(self._seen) >= self._look_at and self._begins_a_word(token):
+            so_far = Generation(text=self._text[: token.start], tokens=tuple(self._seen))
+            wait = self._to_go(so_far)
+            if wait == 0:
+                self._end = token.start
+                return
+            self._look_at = len(self._seen) + wait
+        self._seen.append(token)
+
+    def _begins_a_word(self, token: Token) -> bool:
+        if token.start < self._seen[-1].end:
+            # Both hold bytes of one character.
+            return False
+        around = self._text[token.start - 1 : token.start] + token.text[:1]
+        return any(one.isspace() or has_han(one) for one in around)

@@ -3,59 +3,50 @@
 Source: the DRAD paper's section on real-time hallucination detection. An entity E covers tokens
 t_1..t_n with probabilities p_i and predictive entropies H_i (nats); with pooling functions f and g
 it is taken for hallucinated when P(E) = f(p_1..p_n) < theta_1 or H(E) = g(H_1..H_n) > theta_2.
+
+RHD needs token probabilities. For models without them there are two stand-ins, always labelled as
+such (ours; the paper has neither): how many independent samples contain the entity, and the
+probabilities that a proxy model gives to the same text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
 from math import exp, fsum, log, prod
 from typing import Literal
 
+from pipelines.errors import CapabilityError
 from pipelines.methods.base import Question
-from pipelines.run.events import Judged, Score
+from pipelines.methods.drad.settings import (
+    DradSettings,
+    EntityPooling,
+    EntropyPooling,
+    calibrated_theta_2,
+)
+from pipelines.run.events import Score
+from pipelines.run.findings import ConfidenceSource, DetectorThresholds, EntityReading
 from pipelines.run.scope import Scope
-from pipelines.text import EntityRecognizer, repeats_question, split_sentences, tokens_covering
+from pipelines.text import Entity, repeats_question, split_sentences, tokens_covering
 from pipelines.types import Frozen, Token
 
 __all__ = [
-    "EntityPooling",
     "EntityReading",
     "EntityVerdict",
-    "EntropyPooling",
     "Thresholds",
+    "agreement",
+    "choose_source",
+    "entropies_over",
     "first_doubtful",
+    "headline",
     "judge",
     "pool_entropies",
     "pool_probabilities",
     "read_entities",
-    "read_judged",
-    "record",
     "scores_of",
+    "thresholds_for",
 ]
-
-EntityPooling = Literal["mean", "geometric", "min", "first", "product"]
-EntropyPooling = Literal["max", "mean", "first"]
-
-
-class EntityReading(Frozen):
-    """An entity and what the model thought while writing it; no threshold applied yet.
-
-    `first` and `stop` delimit its tokens. `sentence_start` is the offset of its sentence, which
-    stays the same when a later part of the text is rewritten. `repeats` marks an entity that only
-    repeats the question.
-    """
-
-    text: str
-    start: int
-    end: int
-    label: str
-    first: int
-    stop: int
-    sentence: int
-    sentence_start: int
-    probabilities: tuple[float, ...]
-    entropies: tuple[float, ...]
-    repeats: bool = False
 
 
 class Thresholds(Frozen):
@@ -68,7 +59,10 @@ class Thresholds(Frozen):
 
 
 class EntityVerdict(Frozen):
-    """P(E) in [0, 1] and H(E) in nats, each None when nothing was measured, and what follows."""
+    """P(E) (in [0, 1], a sum may be larger) and H(E) in nats, None where nothing was measured.
+
+    `improbable` and `uncertain` say which threshold makes the entity doubtful.
+    """
 
     probability: float | None
     entropy: float | None
@@ -81,8 +75,42 @@ class EntityVerdict(Frozen):
         return self.improbable or self.uncertain
 
 
+def entropies_over(counts: Iterable[int | None]) -> str:
+    """What entropies are computed over, from the `top_k` of their tokens.
+
+    "full" for the whole vocabulary, else the largest k as a decimal number; "" without a token.
+    """
+    found = set(counts)
+    known = [count for count in found if count is not None]
+    return "" if not found else str(max(known)) if len(known) == len(found) else "full"
+
+
+def thresholds_for(
+    settings: DradSettings, model: str, tokens: Sequence[Token] | None
+) -> DetectorThresholds:
+    """The thresholds for entropies of `model`, computed as those of `tokens` were."""
+    entropies = entropies_over(token.top_k for token in tokens or () if token.entropy is not None)
+    calibrated = calibrated_theta_2(model, entropies)
+    if not settings.use_entropy:
+        theta_2, source = None, "off"
+    elif settings.theta_2 is not None:
+        theta_2, source = settings.theta_2, "set"
+    else:
+        theta_2, source = calibrated, "missing" if calibrated is None else "calibrated"
+    return DetectorThresholds(
+        theta_1=settings.theta_1,
+        theta_2=theta_2,
+        theta_2_source=source,
+        model=model,
+        entropies=entropies,
+    )
+
+
 def pool_probabilities(values: Sequence[float], how: EntityPooling) -> float | None:
-    """P(E) = f(p_1..p_n) in [0, 1], None for no values; the paper's best f is the mean."""
+    """P(E) = f(p_1..p_n), None for no values; the paper's best f is the mean.
+
+    In [0, 1], except for the sum, which grows with the number of tokens.
+    """
     if not values:
         return None
     match how:
@@ -92,10 +120,14 @@ def pool_probabilities(values: Sequence[float], how: EntityPooling) -> float | N
             return 0.0 if min(values) == 0 else exp(fsum(map(log, values)) / len(values))
         case "min":
             return min(values)
+        case "max":
+            return max(values)
         case "first":
             return values[0]
         case "product":
             return prod(values)
+        case "sum":
+            return fsum(values)
 
 
 def pool_entropies(values: Sequence[float], how: EntropyPooling) -> float | None:
@@ -141,16 +173,13 @@ def first_doubtful(
 
 
 def read_entities(
-    text: str,
-    tokens: Sequence[Token],
-    question: Question,
-    recognizer: EntityRecognizer,
+    text: str, tokens: Sequence[Token], question: Question, entities: Sequence[Entity]
 ) -> list[EntityReading]:
     """The entities of `text` with the probabilities and entropies of the tokens they cover."""
     sentences = split_sentences(text)
     spans = [(token.start, token.end) for token in tokens]
     readings = []
-    for entity in recognizer.recognize(text, question.language):
+    for entity in entities:
         covered = tokens_covering(spans, entity.start, entity.end)
         inside = [tokens[index] for index in covered]
         sentence = max(
@@ -175,9 +204,12 @@ def read_entities(
 
 
 def scores_of(
-    reading: EntityReading, verdict: EntityVerdict, thresholds: Thresholds
+    reading: EntityReading,
+    verdict: EntityVerdict,
+    thresholds: Thresholds,
+    behind: tuple[str, ...] = (),
 ) -> tuple[Score, Score]:
-    """Both numbers of an entity with their thresholds, formulas and inputs."""
+    """Both numbers of an entity with their thresholds, formulas, inputs and the spans `behind`."""
     return (
         Score(
             name="entity_probability",
@@ -185,8 +217,10 @@ def scores_of(
             threshold=thresholds.theta_1,
             bad="below",
             flagged=verdict.improbable,
+            high=None if thresholds.pooling == "sum" else 1.0,
             formula=f"drad.probability.{thresholds.pooling}",
             inputs=reading.probabilities,
+            behind=behind,
         ),
         Score(
             name="entity_entropy",
@@ -197,33 +231,60 @@ def scores_of(
             high=None,
             formula=f"drad.entropy.{thresholds.entropy_pooling}",
             inputs=reading.entropies,
+            behind=behind,
         ),
     )
 
 
-def record(
-    step: Scope,
-    draft: int,
-    reading: EntityReading,
-    verdict: EntityVerdict,
-    thresholds: Thresholds,
-) -> None:
-    """Write the verdict on one entity of a draft down, with what it rests on."""
-    measured = verdict.probability is not None or verdict.entropy is not None
-    step.judged(
-        what="entity",
-        text=reading.text,
-        start=reading.start,
-        end=reading.end,
-        draft=draft,
-        label=reading.label,
-        sentence=reading.sentence,
-        verdict=("doubtful" if verdict.doubtful else "confident") if measured else "unchecked",
-        scores=scores_of(reading, verdict, thresholds),
-        detail={"reading": reading.model_dump(mode="json")},
-    )
+def headline(
+    readings: Sequence[EntityReading], verdicts: Sequence[EntityVerdict], *, skip_repeats: bool
+) -> int | None:
+    """The entity that decides a text: the first doubtful one, else the least probable one."""
+    target = first_doubtful(readings, verdicts, after=-1, skip_repeats=skip_repeats)
+    if target is not None:
+        return readings.index(target)
+    measured = {
+        place: verdict.probability
+        for place, (reading, verdict) in enumerate(zip(readings, verdicts, strict=True))
+        if verdict.probability is not None and not (skip_repeats and reading.repeats)
+    }
+    return min(measured, key=measured.__getitem__, default=None)
 
 
-def read_judged(event: Judged) -> EntityReading:
-    """The reading that a recorded verdict rests on."""
-    return EntityReading.model_validate(event.detail["reading"])
+# --- Stand-ins for the model's own probabilities --------------------------------------------------
+
+
+def choose_source(
+    scope: Scope, wanted: Literal["auto", "logprobs", "samples", "proxy"]
+) -> ConfidenceSource:
+    """What the confidence is computed from, for what was asked and what the models can do.
+
+    Raises CapabilityError when the wanted source is not available.
+    """
+    can = scope.model().capabilities
+    has_proxy = scope.has_model("proxy") and scope.model("proxy").capabilities.scores
+    if wanted == "auto":
+        return "logprobs" if can.logprobs else "proxy" if has_proxy else "samples"
+    if wanted == "logprobs" and not can.logprobs:
+        raise CapabilityError(
+            f"{scope.model().name} gives no token probabilities.",
+            remedy="Let DRAD compare samples or use a local proxy model instead.",
+            provider=scope.model().name,
+        )
+    if wanted == "proxy" and not has_proxy:
+        raise CapabilityError(
+            "No proxy model that can score a text was chosen.",
+            remedy="Choose a local model as proxy, or compare samples.",
+        )
+    return wanted
+
+
+def agreement(entity: str, texts: Sequence[str]) -> float:
+    """The share of `texts` that contain `entity` as whole words (Chinese: as characters)."""
+    wanted = _folded(entity)
+    pattern = re.compile(rf"(?<![a-z0-9]){re.escape(wanted)}(?![a-z0-9])")
+    return sum(bool(pattern.search(_folded(text))) for text in texts) / len(texts)
+
+
+def _folded(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

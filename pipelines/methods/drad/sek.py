@@ -87,15 +87,14 @@ def prefix_end(tokens: Sequence[Token], kept: int, entity_start: int) -> int:
     return max(end, min(tokens[kept - 1].end, entity_start)) if kept else end
 
 
-def spliced(draft: Generation, end: int, kept: int, continuation: Generation) -> Generation:
-    """The draft up to offset `end` (its first `kept` tokens) followed by `continuation`."""
+def spliced(head: Generation, continuation: Generation) -> Generation:
+    """`head`, the part of a draft that is kept, followed by `continuation`."""
+    end = len(head.text)
     tokens: tuple[Token, ...] | None = None
-    if draft.tokens is not None and continuation.tokens is not None:
+    if head.tokens is not None and continuation.tokens is not None:
         moved = tuple(
             token.model_copy(update={"start": token.start + end, "end": token.end + end})
             for token in continuation.tokens
         )
-        tokens = draft.tokens[:kept] + moved
-    return continuation.model_copy(
-        update={"text": draft.text[:end] + continuation.text, "tokens": tokens}
-    )
+        tokens = head.tokens + moved
+    return continuation.model_copy(update={"text": head.text + continuation.text, "tokens": tokens})

@@ -2,31 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field
 
-from pipelines.calibration import calibrated
+from pipelines.calibration import calibration
 from pipelines.methods.base import Settings
-from pipelines.methods.drad.rhd import EntityPooling, EntropyPooling, Thresholds
+from pipelines.run.spec import ModelSpec
 
-__all__ = ["DRAD_DECIDABLE", "DradSettings"]
+__all__ = ["DradSettings", "EntityPooling", "EntropyPooling", "calibrated_theta_2"]
 
-DRAD_DECIDABLE = ("theta_1", "theta_2", "pooling", "entropy_pooling", "skip_repeats")
-"""The settings that a recorded run is decided again for, without a call."""
+EntityPooling = Literal["mean", "geometric", "min", "max", "first", "product", "sum"]
+"""f, which makes P(E) of the probabilities of an entity's tokens."""
+
+EntropyPooling = Literal["max", "mean", "first"]
+"""g, which makes H(E) of the entropies of an entity's tokens."""
 
 
 class DradSettings(Settings):
     """Settings of DRAD: thresholds and poolings of the detector, then the correction's."""
 
+    REPLAYABLE = (
+        "theta_1",
+        "theta_2",
+        "use_entropy",
+        "pooling",
+        "entropy_pooling",
+        "skip_repeats",
+    )
+
     theta_1: float = Field(
         0.60, ge=0, le=1, description="An entity is doubtful below this P(E) (code: 1 - 0.40)."
     )
     theta_2: float | None = Field(
-        default_factory=lambda: calibrated("drad", "theta_2"),
+        None,
         ge=0,
         le=12,
-        description="An entity is doubtful above this H(E), in nats (calibrated; none given).",
+        description="An entity is doubtful above this H(E), in nats (none: calibrated for the model"
+        " and its top-k, where there is such a value; the paper gives none).",
+    )
+    use_entropy: bool = Field(
+        True, description="Compare H(E) with theta_2; off, P(E) alone decides (ours: on)."
     )
     pooling: EntityPooling = Field(
         "mean", description="How token probabilities make P(E) (paper's best: mean)."
@@ -35,7 +52,7 @@ class DradSettings(Settings):
         "max", description="How token entropies make H(E) (paper's best: max)."
     )
     skip_repeats: bool = Field(
-        False, description="Leave entities alone that only repeat the question (ours; off)."
+        False, description="Leave entities alone that only repeat the question (ours: off)."
     )
     m: int = Field(
         16, ge=1, le=64, description="Tokens around the entity that make the query (ours: 16)."
@@ -45,7 +62,8 @@ class DradSettings(Settings):
         False, description="Stop writing at the first doubtful entity (ours: off, to compare)."
     )
     confidence: Literal["auto", "logprobs", "samples", "proxy"] = Field(
-        "auto", description="Where P(E) comes from; auto prefers the model's own probabilities."
+        "auto",
+        description="What P(E) is computed from; auto prefers the model's own probabilities.",
     )
     samples: int = Field(
         5, ge=2, le=20, description="Samples compared when the model gives no probabilities (ours)."
@@ -54,11 +72,20 @@ class DradSettings(Settings):
         128, ge=8, le=1024, description="Longest answer, in tokens (ours: two short sentences)."
     )
 
-    def thresholds(self) -> Thresholds:
-        """The part of the settings that RHD uses."""
-        return Thresholds(
-            theta_1=self.theta_1,
-            theta_2=self.theta_2,
-            pooling=self.pooling,
-            entropy_pooling=self.entropy_pooling,
-        )
+    def effective_default(self, name: str) -> Mapping[str, float]:
+        """An unset theta_2 is the one calibrated for the model: here that of the default model."""
+        if name != "theta_2" or not self.use_entropy:
+            return {}
+        model = ModelSpec().name
+        values = {k: calibrated_theta_2(model, k) for k in calibration("drad").get(model, {})}
+        return {f"theta_2.{k}": value for k, value in values.items() if value is not None}
+
+
+def calibrated_theta_2(model: str, entropies: str) -> float | None:
+    """The calibrated theta_2 in nats for the entropies of a model's tokens.
+
+    `entropies` is "full" for those over the whole vocabulary, or k for those over the k most
+    probable tokens. None for what was not measured: such entropies are not comparable.
+    """
+    entry = calibration("drad").get(model, {}).get(entropies, {}).get("theta_2")
+    return None if entry is None else float(entry["value"])

@@ -1,5 +1,6 @@
 """EVER: verify and rectify sentence by sentence."""
 
-from pipelines.methods.ever.method import Ever, EverDecision, EverSettings
+from pipelines.methods.ever.method import Ever
+from pipelines.methods.ever.settings import EverSettings
 
-__all__ = ["Ever", "EverDecision", "EverSettings"]
+__all__ = ["Ever", "EverSettings"]

@@ -1,19 +1,16 @@
-"""How EVER asks its model: prompts, short replies, lists, and several calls at once."""
+"""How EVER asks its model: prompts, replies of one line, lists."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Sequence
 
-from pipelines.methods.replies.parsing import is_refusal, parse_fields, visible
+from pipelines.methods.replies.parsing import declines, parse_fields, visible
 from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
+from pipelines.text import text_key
 from pipelines.types import Language, Message, Passage
 
-__all__ = ["PROMPTS", "ask_line", "ask_list", "distinct", "numbered", "together", "turns"]
-
-T = TypeVar("T")
+__all__ = ["PROMPTS", "ask_line", "ask_list", "demonstrations", "distinct", "numbered", "turns"]
 
 PROMPTS = load_prompts("ever")
 
@@ -21,14 +18,18 @@ PROMPTS = load_prompts("ever")
 _LABELS = {
     "line": (
         "Question",
+        "The question is",
         "Statement",
         "Sentence",
         "Corrected sentence",
         "New sentence",
+        "The corrected sentence is",
+        "The new sentence is",
         "Answer",
         "The answer",
         "The answer is",
         "问题",
+        "问题是",
         "陈述",
         "句子",
         "改正后的句子",
@@ -39,27 +40,25 @@ _LABELS = {
 }
 
 
-async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results of `work` done at once, in its order.
-
-    Where one fails the others are stopped and awaited, and its error is raised as it is.
-    """
-    tasks = [asyncio.ensure_future(one) for one in work]
-    try:
-        return await asyncio.gather(*tasks)
-    except BaseException:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        raise
-
-
 def turns(language: Language, system: str, user: str, **values: str) -> tuple[Message, ...]:
     """Instructions and request: the prompts of these two keys with their placeholders filled."""
     return (
         Message(role="system", content=PROMPTS.fill(language, system)),
         Message(role="user", content=PROMPTS.fill(language, user, **values)),
     )
+
+
+def demonstrations(language: Language, key: str, *names: str) -> tuple[Message, ...]:
+    """Requests of the kind `key` with their replies, as turns of a chat.
+
+    The prompt `<key>_shown` has one a line: what fills `names`, then the reply, between bars.
+    """
+    shown: list[Message] = []
+    for line in PROMPTS.fill(language, f"{key}_shown").splitlines():
+        *values, reply = (part.strip() for part in line.split(" | "))
+        asked = PROMPTS.fill(language, f"{key}_sentence", **dict(zip(names, values, strict=True)))
+        shown += [Message(role="user", content=asked), Message(role="assistant", content=reply)]
+    return tuple(shown)
 
 
 def numbered(language: Language, passages: Sequence[Passage]) -> str:
@@ -75,21 +74,21 @@ def distinct(passages: Iterable[Passage]) -> tuple[Passage, ...]:
     found: dict[str, Passage] = {}
     seen: set[str] = set()
     for passage in passages:
-        words = " ".join(passage.text.casefold().split())
-        if passage.id not in found and words not in seen:
+        key = text_key(passage.text)
+        if passage.id not in found and key not in seen:
             found[passage.id] = passage
-            seen.add(words)
+            seen.add(key)
     return tuple(found.values())
 
 
 async def ask_line(step: Scope, messages: Sequence[Message], *, max_tokens: int = 128) -> str:
-    """A reply of one line, without label or decoration; empty when the model declines.
+    """A reply of one line, without label or decoration; "" when the model declines.
 
     A line that ends in a colon only announces the next one ("The sentence is:").
     """
     (reply,) = await step.model().generate(step.request(messages, max_tokens=max_tokens))
     text = visible(reply.text)
-    if is_refusal(text):
+    if declines(text):
         return ""
     text = parse_fields(text, _LABELS).get("line", text)
     found = (visible(line.strip()) for line in text.splitlines())

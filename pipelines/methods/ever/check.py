@@ -1,34 +1,51 @@
-"""EVER's look at one sentence: its concepts, a question for each, and what the evidence answers."""
+"""EVER's look at one sentence: its concepts, a question about each, and what the evidence says."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field, replace
 
+from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Question
+from pipelines.methods.checkers import checker
 from pipelines.methods.ever.calls import (
     PROMPTS,
     ask_line,
     ask_list,
+    demonstrations,
     distinct,
-    together,
+    numbered,
     turns,
 )
-from pipelines.methods.ever.concepts import Concepts, asks_about, concepts_in, read_concepts
-from pipelines.methods.ever.record import Attempt, Check, ConceptCheck, Listed
+from pipelines.methods.ever.concepts import Concepts, concepts_in, main_subject, read_concepts
+from pipelines.methods.ever.questions import Checked, Validation, validation_for
 from pipelines.methods.ever.settings import EverSettings
-from pipelines.methods.ever.support import Known, supported
-from pipelines.run.events import Score
+from pipelines.methods.replies.claims import claim_of
+from pipelines.methods.replies.verdicts import TRUE_FALSE_NEI, Reasoned, reason_then_decide
+from pipelines.models.base import ChoiceRequest
+from pipelines.run.concurrency import together
+from pipelines.run.events import Score, Verdict
+from pipelines.run.findings import Attempt, ConceptsListed, ConceptVerified, Listed
 from pipelines.run.scope import Scope
 from pipelines.text import Span
-from pipelines.types import Message, Passage
+from pipelines.types import Choice, Message, Passage
 
-__all__ = ["Checked", "Target", "check"]
+__all__ = ["SAMPLING_TEMPERATURE", "Checker", "Concept", "Look", "Target"]
+
+SAMPLING_TEMPERATURE = 0.3
+"""Of the verdicts that a majority is taken of (code)."""
+
+_VERDICTS: dict[str, Verdict] = {
+    "true": "supported",
+    "false": "contradicted",
+    "nei": "not_enough",
+}
+_LABELS = {"reasoning": ("Reasoning", "推理"), "verdict": ("Verdict", "判断")}
 
 
 @dataclass(frozen=True)
 class Target:
-    """What is to be checked: `text`, standing at `start` of draft `draft` after `context`.
+    """What is to be checked: `text`, which stands at `start` of draft `draft` after `context`.
 
     `concept` is given for a short answer, whose only concept is the answer itself; `shown` is then
     what stands in the draft, where `text` is the statement that question and answer make together.
@@ -46,174 +63,327 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Checked:
-    """A check, and for each of its concepts the evidence that its verdict rests on."""
+class Concept:
+    """A concept with its verdict and what that rests on. `step` is the span it was checked in."""
 
-    check: Check
-    evidence: tuple[tuple[Passage, ...], ...]
-
-    def doubts(self) -> tuple[tuple[ConceptCheck, ...], tuple[Passage, ...]]:
-        """The concepts to rectify and their evidence: by place, then rank, each passage once."""
-        pairs = zip(self.check.concepts, self.evidence, strict=True)
-        doubtful = [(concept, found) for concept, found in pairs if concept in self.check.doubtful]
-        passages = distinct(passage for _, found in doubtful for passage in found)
-        return tuple(concept for concept, _ in doubtful), passages
+    text: str
+    verdict: Verdict
+    detail: ConceptVerified
+    step: str
+    passages: tuple[Passage, ...] = ()
+    scores: tuple[Score, ...] = ()
 
 
-async def check(
-    scope: Scope, question: Question, settings: EverSettings, target: Target, known: Known
-) -> Checked:
-    """Check every concept of `target`, all at once; each verdict is recorded when it is there.
+@dataclass(frozen=True)
+class Look:
+    """One check of a sentence. `step` is its span; `left_out` counts concepts over the limit."""
 
-    What is `known` is not asked again.
+    target: Target
+    listed: Listed
+    step: str
+    left_out: int = 0
+    concepts: tuple[Concept, ...] = ()
+
+    def of(self, verdict: Verdict) -> tuple[Concept, ...]:
+        """The concepts with this verdict, in order of place."""
+        return tuple(concept for concept in self.concepts if concept.verdict == verdict)
+
+    @property
+    def doubtful(self) -> tuple[Concept, ...]:
+        """The concepts to rectify: contradicted, or not decided by the evidence."""
+        return tuple(c for c in self.concepts if c.verdict in ("contradicted", "not_enough"))
+
+    @property
+    def evidence(self) -> tuple[Passage, ...]:
+        """What the doubtful concepts rest on: by place, then rank, each passage once."""
+        return distinct(passage for concept in self.doubtful for passage in concept.passages)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of its concepts; "supported" only where all of them were checked."""
+        if self.listed == "none":
+            return "unchecked"
+        for verdict in ("contradicted", "not_enough", "unchecked"):
+            if self.of(verdict):
+                return verdict
+        return "supported" if self.concepts and not self.left_out else "unchecked"
+
+
+@dataclass
+class Checker:
+    """Checks the sentences of one run; what it has found out is not asked again.
+
+    `role` is who answers the validation questions. From memory only the main model can.
     """
-    async with scope.span(
-        "verify", sentence=target.sentence, round=target.round, draft=target.draft
-    ) as step:
-        listed, concepts = await _concepts(step, question, settings, target)
-        look = Check(
-            round=target.round,
-            draft=target.draft,
-            start=target.start,
-            text=target.text,
-            attempt=target.attempt,
-            listed=listed,
-            places=tuple((span.start, span.end) for span in concepts.spans),
-            left_out=concepts.left_out,
-            span=step.id,
+
+    question: Question
+    settings: EverSettings
+    role: str
+    _known: dict[str, Concept] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, scope: Scope, question: Question, settings: EverSettings) -> Checker:
+        """The checker for a run, with the judge that the settings ask for where there is one."""
+        from_memory = settings.variant == "nrg_sq"
+        role = "main" if from_memory else checker(scope, {question.language}, settings.checked_by)
+        return cls(question, settings, role)
+
+    async def check(self, scope: Scope, target: Target) -> Look:
+        """Check every concept of `target`, all at once; each verdict is recorded when it is known.
+
+        Nothing found is NEI, and no call is made; a search that failed and a verdict that cannot
+        be read leave the concept unchecked.
+        """
+        async with scope.span(
+            "verify", sentence=target.sentence, round=target.round, draft=target.draft
+        ) as step:
+            listed, concepts = await self._concepts(step, target)
+            step.judged(
+                "concepts",
+                target.shown or target.text,
+                start=target.start,
+                draft=target.draft,
+                sentence=target.sentence,
+                verdict="unchecked",
+                detail=ConceptsListed(
+                    round=target.round,
+                    text=target.text,
+                    attempt=target.attempt,
+                    listed=listed,
+                    places=tuple((span.start, span.end) for span in concepts.spans),
+                    left_out=len(concepts.left_out),
+                ),
+            )
+            found = await together(
+                *(self._concept(step, target, concepts, span) for span in concepts.spans)
+            )
+        return Look(target, listed, step.id, len(concepts.left_out), tuple(found))
+
+    async def _concepts(self, step: Scope, target: Target) -> tuple[Listed, Concepts]:
+        if target.concept is not None:
+            return "read", Concepts(spans=(target.concept,))
+        question, limit = self.question, self.settings.max_concepts
+        messages = turns(
+            question.language,
+            "extract",
+            "extract_sentence",
+            question=question.text,
+            sentence=target.text,
         )
-        shown = target.shown or target.text
-        step.judged(
-            what="concepts",
-            text=shown,
-            start=target.start,
-            end=target.start + len(shown),
-            draft=target.draft,
+        again = PROMPTS.fill(question.language, "extract_again")
+        *before, last = messages
+        once_more = (*before, Message(role="user", content=f"{last.content}\n\n{again}"))
+        async with step.span("extract", sentence=target.sentence, round=target.round) as own:
+            for asked in (messages, once_more):
+                listed = read_concepts(await ask_list(own, asked, "concepts"))
+                if listed == []:
+                    return "none", Concepts(spans=())
+                concepts = concepts_in(target.text, listed or (), limit, question.text)
+                if concepts.spans:
+                    return "read", concepts
+        # A list of nothing that the sentence states says as little as one that cannot be read.
+        return "unreadable", Concepts(spans=())
+
+    async def _concept(
+        self, step: Scope, target: Target, concepts: Concepts, span: Span
+    ) -> Concept:
+        others = (one for one in (*concepts.spans, *concepts.left_out) if one != span)
+        about = Checked(
+            question=self.question.text,
+            sentence=target.text,
+            concept=span,
+            others=tuple(others),
+            context=target.context,
+        )
+        async with step.span(
+            "concept",
             sentence=target.sentence,
-            verdict="unchecked",
-            detail=look.model_dump(
-                mode="json", include={"round", "text", "attempt", "listed", "places", "left_out"}
-            ),
-        )
-        found = await together(
-            _concept(step, question, settings, target, span, known) for span in concepts.spans
-        )
-    return Checked(
-        check=look.model_copy(update={"concepts": tuple(concept for concept, _ in found)}),
-        evidence=tuple(passages for _, passages in found),
-    )
-
-
-async def _concepts(
-    step: Scope, question: Question, settings: EverSettings, target: Target
-) -> tuple[Listed, Concepts]:
-    if target.concept is not None:
-        return "read", Concepts(spans=(target.concept,))
-    messages = turns(
-        question.language,
-        "extract",
-        "extract_sentence",
-        question=question.text,
-        sentence=target.text,
-    )
-    async with step.span("extract", sentence=target.sentence, round=target.round) as own:
-        for asked in (messages, _once_more(messages, question)):
-            listed = read_concepts(await ask_list(own, asked, "concepts"))
-            if listed == []:
-                return "none", Concepts(spans=())
-            concepts = concepts_in(target.text, listed or (), settings.max_concepts)
-            if concepts.spans:
-                return "read", concepts
-    # A list of nothing that the sentence contains says as little as one that cannot be read.
-    return "unreadable", Concepts(spans=())
-
-
-def _once_more(messages: Sequence[Message], question: Question) -> tuple[Message, ...]:
-    again = PROMPTS.fill(question.language, "extract_again")
-    *before, last = messages
-    return (*before, Message(role="user", content=f"{last.content}\n\n{again}"))
-
-
-async def _concept(
-    step: Scope,
-    question: Question,
-    settings: EverSettings,
-    target: Target,
-    span: Span,
-    known: Known,
-) -> tuple[ConceptCheck, tuple[Passage, ...]]:
-    async with step.span(
-        "concept",
-        sentence=target.sentence,
-        round=target.round,
-        concept=span.text,
-        start=span.start,
-        end=span.end,
-    ) as own:
-        asked, fallback = await _validation(own, question, target, span)
-        found = ConceptCheck(
-            text=span.text,
+            round=target.round,
             start=span.start,
             end=span.end,
-            verdict="unchecked",
-            question=asked,
-            fallback=fallback,
-            span=own.id,
+        ) as own:
+            validation = await self._validation(own, about)
+            detail = ConceptVerified(
+                round=target.round,
+                at=(span.start, span.end),
+                question=validation.text,
+                fallback=validation.kind == "template",
+                claim=validation.claim,
+            )
+            concept = await self._verified(
+                own, Concept(span.text, "unchecked", detail, own.id), about, validation
+            )
+            within = span.start if target.concept is None else 0
+            own.judged(
+                "concept",
+                span.text,
+                start=target.start + within,
+                draft=target.draft,
+                sentence=target.sentence,
+                verdict=concept.verdict,
+                scores=concept.scores,
+                detail=concept.detail,
+            )
+        return concept
+
+    async def _validation(self, own: Scope, about: Checked) -> Validation:
+        language = self.question.language
+        asked = turns(
+            language,
+            "validate",
+            "validate_sentence",
+            subject=main_subject(about.question) or about.question,
+            context=about.context or PROMPTS.fill(language, "none_before"),
+            sentence=about.sentence,
+            concept=about.concept.text,
         )
-        support = await supported(own, question, settings, found, known, target.text)
-        _record(own, target, support.concept, support.scores)
-    return support.concept, support.evidence
+        shown = demonstrations(language, "validate", "subject", "context", "sentence", "concept")
+        reply = await ask_line(own, (asked[0], *shown, asked[1]))
+        return validation_for(reply, about, language)
+
+    async def _verified(
+        self, own: Scope, concept: Concept, about: Checked, validation: Validation
+    ) -> Concept:
+        """The concept with its verdict, taken over where the same question was answered before."""
+        earlier = self._known.get(validation.text)
+        if earlier is not None:
+            taken = {"reason", "reasoning", "evidence", "incomplete", "by"}
+            detail = concept.detail.model_copy(
+                update={**earlier.detail.model_dump(include=taken), "reused": earlier.step}
+            )
+            behind = (earlier.step,)
+            scores = tuple(one.model_copy(update={"behind": behind}) for one in earlier.scores)
+            return replace(earlier, detail=detail, step=own.id, scores=scores)
+        if self.settings.variant == "nrg_sq":
+            concept = await self._decided(own, concept)
+        else:
+            concept = await self._retrieved(own, concept, about, validation)
+            if not concept.detail.reason:
+                decide = self._decided if self.role == "main" else self._judged
+                concept = await decide(own, concept)
+        if concept.verdict != "unchecked":
+            self._known.setdefault(validation.text, concept)
+        return concept
+
+    async def _retrieved(
+        self, own: Scope, concept: Concept, about: Checked, validation: Validation
+    ) -> Concept:
+        """The concept with the passages found for it: on the web with two queries, merged."""
+        queries = validation.queries(about, web=own.web_evidence)
+        finds = await together(*(_search(own, query, self.settings.passages) for query in queries))
+        passages = distinct(passage for found in finds for passage in found or ())
+        incomplete = None in finds
+        if passages:
+            ids = tuple(passage.id for passage in passages)
+            update = {"evidence": ids, "incomplete": incomplete}
+            detail = concept.detail.model_copy(update=update)
+            return replace(concept, detail=detail, passages=passages)
+        # A search that failed decides nothing: the concept is neither supported nor doubtful.
+        reason = "search_failed" if incomplete else "no_evidence"
+        verdict: Verdict = "unchecked" if incomplete else "not_enough"
+        detail = concept.detail.model_copy(update={"reason": reason})
+        return replace(concept, detail=detail, verdict=verdict)
+
+    async def _judged(self, own: Scope, concept: Concept) -> Concept:
+        """The verdict of a judge on the concept's claim: one reading, no reasoning."""
+        model = own.model(self.role)
+        choice = await model.choose(
+            ChoiceRequest(
+                messages=self._asked(concept),
+                options=TRUE_FALSE_NEI[self.question.language],
+                claim=claim_of(concept.detail.claim, concept.passages),
+                reproducible=own.reproducible,
+            )
+        )
+        label = choice.best
+        update = {"by": model.name, "reason": "" if label else "unreadable"}
+        concept = replace(concept, detail=concept.detail.model_copy(update=update))
+        if label is None:
+            return concept
+        return replace(concept, verdict=_VERDICTS[label], scores=(_probability(choice, label),))
+
+    def _asked(self, concept: Concept) -> tuple[Message, ...]:
+        language, asked = self.question.language, concept.detail.question
+        if self.settings.variant == "nrg_sq":
+            content = PROMPTS.fill(language, "recall", question=asked)
+        else:
+            passages = numbered(language, concept.passages)
+            content = PROMPTS.fill(language, "verify", passages=passages, question=asked)
+        return (Message(role="user", content=content),)
+
+    async def _decided(self, own: Scope, concept: Concept) -> Concept:
+        """The verdict of the main model, or of the majority of several draws."""
+        language, draws = self.question.language, self.settings.samples
+        drawn = await together(
+            *(
+                reason_then_decide(
+                    own,
+                    self._asked(concept),
+                    TRUE_FALSE_NEI[language],
+                    labels=_LABELS,
+                    reminder=PROMPTS.fill(language, "verdict_again"),
+                    temperature=SAMPLING_TEMPERATURE if draws > 1 else 0.0,
+                    sample=number if draws > 1 else None,
+                )
+                for number in range(draws)
+            )
+        )
+        # Replies that name no verdict vote too, for nothing: one True among three is no majority.
+        votes = Counter(one.label for one in drawn).most_common(2)
+        (label, count), tied = votes[0], len(votes) == 2 and votes[0][1] == votes[1][1]
+        if label is None or tied:
+            reason = "tie" if tied else "unreadable"
+            update = {"reason": reason, "reasoning": drawn[0].reasoning or drawn[0].text}
+            concept = replace(concept, detail=concept.detail.model_copy(update=update))
+        else:
+            chosen = next(one for one in drawn if one.label == label)
+            detail = concept.detail.model_copy(update={"reasoning": chosen.reasoning})
+            scores = _scores(chosen, label, count, draws)
+            concept = replace(concept, verdict=_VERDICTS[label], detail=detail, scores=scores)
+        if self.settings.variant == "nrg_sq" and concept.detail.reasoning:
+            concept = replace(concept, passages=(_recalled(concept),))
+        return concept
 
 
-async def _validation(
-    own: Scope, question: Question, target: Target, span: Span
-) -> tuple[str, bool]:
-    """The yes/no question for a concept, and whether it had to be made from the sentence."""
-    language = question.language
-    written = await ask_line(
-        own,
-        (
-            Message(
-                role="user",
-                content=PROMPTS.fill(
-                    language,
-                    "validate",
-                    question=question.text,
-                    context=target.context or PROMPTS.fill(language, "none_before"),
-                    sentence=target.text,
-                    concept=span.text,
-                ),
+async def _search(own: Scope, query: str, k: int) -> list[Passage] | None:
+    """What a search finds; None where it failed, which is recorded."""
+    try:
+        return await own.search(query, k)
+    except VeriscopeError:
+        return None
+
+
+def _scores(chosen: Reasoned, label: str, count: int, draws: int) -> tuple[Score, ...]:
+    if draws > 1:
+        return (
+            Score(
+                name="verdict_share",
+                value=count / draws,
+                formula="ever.verdict_share",
+                inputs=(float(count), float(draws)),
             ),
-        ),
+        )
+    choice = chosen.choice
+    if choice is None or choice.source != "logprobs":
+        return ()
+    return (_probability(choice, label),)
+
+
+def _probability(choice: Choice, label: str) -> Score:
+    return Score(
+        name="verdict_probability",
+        value=choice.probabilities[label],
+        formula="ever.verdict_probability",
+        inputs=tuple(choice.probabilities.values()),
     )
-    if asks_about(written, span.text):
-        return written, False
-    return PROMPTS.fill(
-        language, "fallback", question=question.text, sentence=target.text, concept=span.text
-    ), True
 
 
-def _record(own: Scope, target: Target, found: ConceptCheck, scores: tuple[Score, ...]) -> None:
-    within = target.concept is None
-    start = target.start + (found.start if within else 0)
-    own.judged(
-        what="concept",
-        text=found.text,
-        start=start,
-        end=start + len(found.text),
-        draft=target.draft,
-        sentence=target.sentence,
-        verdict=found.verdict,
-        scores=scores,
-        detail={
-            "round": target.round,
-            "at": [found.start, found.end],
-            "question": found.question,
-            "fallback": found.fallback,
-            "reason": found.reason,
-            "reasoning": found.reasoning,
-            "evidence": list(found.evidence),
-            "reused": found.reused,
-            "by": found.by,
-        },
+def _recalled(concept: Concept) -> Passage:
+    """What the model recalled, in the place that passages take where they are retrieved."""
+    return Passage(
+        id=f"recalled-{concept.step}",
+        title=concept.text,
+        text=concept.detail.reasoning,
+        source="recalled",
+        rank=1,
     )

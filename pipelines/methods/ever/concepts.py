@@ -4,37 +4,95 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 
 from pipelines.methods.replies.parsing import is_nothing, parse_json, parse_list, visible
 from pipelines.text import Span
 from pipelines.text.languages import has_han
 from pipelines.types import Frozen
 
-__all__ = ["Concepts", "asks_about", "concepts_in", "find_concept", "read_concepts"]
+__all__ = [
+    "AUXILIARIES",
+    "SMALL_WORDS",
+    "Concepts",
+    "chinese_subject",
+    "concepts_in",
+    "find_concept",
+    "leading_name",
+    "main_subject",
+    "read_concepts",
+    "words_of",
+]
 
 # One character for one, so that offsets stay what they are.
 _ALIKE = str.maketrans(
     {"’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "-", "‑": "-", "\u00a0": " "}
 )
 _AROUND = " \t\n.,;:!?\"'`*_()[]。，；：！？、“”‘’《》「」（）"
-_PRONOUN = re.compile(
-    r"\b(?:he|him|his|she|her|hers|they|them|their|theirs|its|this|these|those)\b"
-    # 他 also stands inside words that are no pronouns.
-    r"|(?<![其吉维])他(?![人乡国日])|她|它",
-    re.IGNORECASE,
+_WORD = re.compile(r"[^\W_]+(?:[.,:/'-][^\W_]+)*")
+
+AUXILIARIES = frozenset(
+    (
+        *("is", "are", "was", "were", "am", "do", "does", "did", "has", "have", "had", "can"),
+        *("could", "will", "would", "shall", "should", "may", "might", "must"),
+    )
 )
+_ASKING = frozenset(
+    ("who", "whom", "whose", "what", "which", "when", "where", "why", "how", "in", "on", "at")
+)
+_PREPOSITIONS = frozenset(
+    (
+        *("in", "on", "at", "by", "for", "with", "from", "during", "after", "before", "since"),
+        *("until", "to", "into", "as", "than", "about"),
+    )
+)
+_DETERMINERS = frozenset(("the", "a", "an"))
+_WITHIN_NAMES = frozenset(("of", "and", "the", "de", "la", "le", "von", "van", "der", "del", "di"))
+SMALL_WORDS = (
+    AUXILIARIES
+    | _ASKING
+    | _PREPOSITIONS
+    | _DETERMINERS
+    | frozenset(
+        (
+            *(
+                "of",
+                "and",
+                "or",
+                "that",
+                "it",
+                "its",
+                "be",
+                "been",
+                "being",
+                "there",
+                "not",
+                "also",
+            ),
+            *("he", "she", "they", "him", "his", "her", "their", "them", "this", "these"),
+            *("those", "yes", "no", "true", "correct", "right", "indeed"),
+        )
+    )
+)
+"""English words that name nothing."""
+
+_OPENING_ZH = re.compile(r"^(?:请问|请?告诉我|请?介绍一下|请?介绍|请?简述|关于)+")
+_SUBJECT_ENDS_ZH = re.compile(
+    r"是|在|于|有|由|为|被|何|哪|谁|什么|多少|多[高长大远深]|几|怎|吗|[，。？?！：；]"
+)
+_TITLE_ZH = re.compile(r"《([^》]+)》")
 
 
 class Concepts(Frozen):
     """The concepts of a sentence that are checked, in order of place.
 
-    `dropped` counts listed ones that the sentence does not contain or that are part of a longer
-    one, `left_out` those beyond the limit.
+    `left_out` are those beyond the limit. `dropped` counts listed ones that the sentence does not
+    contain, that are part of a longer one, or that name the main subject.
     """
 
     spans: tuple[Span, ...]
+    left_out: tuple[Span, ...] = ()
     dropped: int = 0
-    left_out: int = 0
 
 
 def read_concepts(reply: str) -> list[str] | None:
@@ -52,11 +110,12 @@ def read_concepts(reply: str) -> list[str] | None:
     return parse_list(text) or None
 
 
-def concepts_in(sentence: str, listed: Sequence[str], limit: int) -> Concepts:
+def concepts_in(sentence: str, listed: Sequence[str], limit: int, question: str = "") -> Concepts:
     """Those of `listed` that `sentence` literally contains, each once, at most `limit`.
 
     A concept that stands only inside a longer one is part of it: of "1995" and "5 June 1995" the
-    date is checked. The sentence as a whole is no detail of itself.
+    date is checked. The sentence as a whole is no detail of itself. What `question` is about is
+    given and no concept; neither is the subject of the sentence where it states anything else.
     """
     whole = sentence.strip(_AROUND)
     places = {
@@ -72,11 +131,15 @@ def concepts_in(sentence: str, listed: Sequence[str], limit: int) -> Concepts:
         free = next((span for span in spans if not _inside(span, taken)), None)
         if free is not None:
             taken.append(free)
-    taken.sort()
+    found = [Span.of(sentence, start, end) for start, end in sorted(taken)]
+    about = main_subject(question)
+    found = [span for span in found if not _part_of(span.text, about)]
+    others = [span for span in found if not _is_subject(sentence, span)]
+    found = others or found
     return Concepts(
-        spans=tuple(Span.of(sentence, start, end) for start, end in taken[:limit]),
-        dropped=len(places) - len(taken),
-        left_out=max(0, len(taken) - limit),
+        spans=tuple(found[:limit]),
+        left_out=tuple(found[limit:]),
+        dropped=len(places) - len(found),
     )
 
 
@@ -85,13 +148,95 @@ def find_concept(text: str, concept: str) -> tuple[int, int] | None:
     return next(iter(_occurrences(text, concept)), None)
 
 
-def asks_about(question: str, concept: str) -> bool:
-    """Whether a validation question can be used: it holds the concept and no pronoun beside it."""
-    found = find_concept(question, concept)
-    if found is None:
+def words_of(text: str) -> list[str]:
+    """The words and numbers of an English text in their order, without a final 's."""
+    found = (word.removesuffix("'s") for word in _WORD.findall(text.translate(_ALIKE)))
+    return [word for word in found if word]
+
+
+def leading_name(words: Sequence[str]) -> list[str]:
+    """The name that `words` begin with, such as "Pride and Prejudice"; [] for none."""
+    length = 0
+    for number, word in enumerate(words):
+        if word[0].isupper() or (number and word[0].isdigit()):
+            length = number + 1
+        elif not length or word.casefold() not in _WITHIN_NAMES:
+            break
+    return list(words[:length])
+
+
+def main_subject(question: str) -> str:
+    """Whom or what a question is about, by its wording; "" where that does not tell.
+
+    English: the name or phrase after the question word and the auxiliary ("When did >Ada Brandt<
+    die?", "What is >the capital of France<?"). Chinese: what stands before the predicate.
+    """
+    if has_han(question):
+        text = _OPENING_ZH.sub("", question.strip())
+        head = chinese_subject(text)
+        title = _TITLE_ZH.search(text)
+        return head or (title[1] if title else "")
+    plain = _WORD.findall(question.translate(_ALIKE))
+    low = [word.casefold().removesuffix("'s") for word in plain]
+    auxiliary = next((place for place, word in enumerate(low) if word in AUXILIARIES), None)
+    asking = next((place for place, word in enumerate(low[:2]) if word in _ASKING), None)
+    if auxiliary is not None and (asking is not None or auxiliary == 0):
+        rest = plain[auxiliary + 1 :]
+    elif asking is not None:
+        rest = plain[asking + 1 :]
+    else:
+        # "Tell me about Ada Brandt."
+        rest = plain[1:]
+        while rest and not rest[0][0].isupper():
+            rest = rest[1:]
+    while rest and rest[0].casefold() in _DETERMINERS:
+        rest = rest[1:]
+    name = leading_name(rest)
+    if name and not name[-1].endswith("'s"):
+        return " ".join(name)
+    if auxiliary == 0:
+        # Of "Can lightning strike twice?" the rest is what is asked: "lightning", "speed of light".
+        return " ".join(rest[: 3 if rest[1:2] == ["of"] else 1])
+    return " ".join(takewhile(lambda word: word.casefold() not in _PREPOSITIONS, rest))
+
+
+def chinese_subject(text: str) -> str:
+    """What stands before the predicate of a Chinese sentence, as far as its words tell."""
+    return _SUBJECT_ENDS_ZH.split(text.strip(), maxsplit=1)[0]
+
+
+def _part_of(concept: str, subject: str) -> bool:
+    """Whether a concept names nothing that `subject` does not name."""
+    if has_han(concept):
+        return bool(subject) and concept.strip(_AROUND) in subject
+    words = {word.casefold() for word in words_of(concept)} - _DETERMINERS
+    return bool(words) and words <= {word.casefold() for word in words_of(subject)}
+
+
+def _is_subject(sentence: str, span: Span) -> bool:
+    """Whether a concept is what the sentence begins with and says something about."""
+    if has_han(sentence):
+        head = chinese_subject(sentence).strip(_AROUND)
+        return span.text.strip(_AROUND) == head != ""
+    words = words_of(sentence)
+    while words and words[0].casefold() in _DETERMINERS:
+        words = words[1:]
+    if not words or words[0].casefold() in SMALL_WORDS:
         return False
-    start, end = found
-    return not _PRONOUN.search(f"{question[:start]} {question[end:]}")
+    subject = list(takewhile(lambda word: word.casefold() not in AUXILIARIES, words))
+    name = leading_name(words)
+    if len(subject) == len(words):
+        # Without an auxiliary, only a name of several words is a subject for certain.
+        subject = name if len(name) > 1 else []
+    concept = words_of(span.text)
+    while concept and concept[0].casefold() in _DETERMINERS:
+        concept = concept[1:]
+    # Of a name its end is enough: "Brandt" is Ada Brandt.
+    return bool(concept) and (concept == subject or (subject == name and _ends(subject, concept)))
+
+
+def _ends(words: Sequence[str], end: Sequence[str]) -> bool:
+    return list(words[-len(end) :]) == list(end)
 
 
 def _occurrences(text: str, concept: str) -> list[tuple[int, int]]:

@@ -1,67 +1,128 @@
-"""EVER's rectification: one call that mends a sentence, whatever was found wrong with it."""
+"""EVER's rectification: one call that corrects a sentence, whatever was found wrong with it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
 
 from pipelines.methods.base import Question
 from pipelines.methods.ever.calls import PROMPTS, ask_line, numbered, turns
-from pipelines.methods.ever.check import Checked, Target
-from pipelines.methods.ever.record import ConceptCheck
+from pipelines.methods.ever.check import Look
+from pipelines.methods.replies.parsing import visible
+from pipelines.run.events import RevisionReason
 from pipelines.run.scope import Scope
-from pipelines.types import Language, Passage
+from pipelines.text import split_sentences
+from pipelines.text.languages import has_han
+from pipelines.types import Language
 
-__all__ = ["evidence_listed", "rectify", "rectify_reason"]
+__all__ = ["evidence_listed", "may_go_on", "read_rectified", "rectify", "rectify_reason"]
+
+_ANNOUNCED = re.compile(
+    r"(?:sure|okay|certainly|of course|here (?:is|'s)|here’s|the (?:corrected|revised|rewritten|"
+    r"new)|corrected|revised|好的|当然|以下是|下面是|(?:改正|修改|修正|改写)后)[^:：\n]{0,60}[:：]\s*",
+    re.IGNORECASE,
+)
+_GIVEN = r"(?:evidence|passages?|sources?|texts?|information|context)"
+_COMMENTARY = re.compile(
+    rf"\b(?:the|this|no|provided|given|available) (?:\w+ )?{_GIVEN}"
+    r" (?:does|do|did|is|are|was|were|only|says?|states?|supports?|mentions?|provides?|shows?|"
+    r"suggests?|contains?|confirms?|contradicts?|for|that|to|about|on)\b|"
+    rf"\b(?:based on|according to|from|by|in) the (?:\w+ )?(?:evidence|passages?)\b|"
+    r"\b(?:the|this|that|original|corrected|revised|rewritten|given|new) sentence"
+    r" (?:is|was|should|does|has|contains?|states?|says|can(?:not)?|remains|in)\b|"
+    r"\b(?:the claim that|not supported|is contradicted|no changes?|"
+    r"cannot be (?:verified|confirmed|corrected)|not enough information|please note|"
+    r"i (?:have|would|corrected|changed|rewrote)|as an ai)\b|"
+    r"证据(?:不|没|未|并|只|表明|显示|支持|中|里)|资料(?:不|没|未|并|只|表明|显示|中|里)|"
+    r"根据(?:证据|资料)|原句|这句话|(?:改正|修正|改写)(?:后|如下|为)|与证据|得不到支持|"
+    r"无法(?:判断|证实|核实|确定)",
+    re.IGNORECASE,
+)
+_FINAL = ".!?。！？"
 
 
-def rectify_reason(doubtful: Sequence[ConceptCheck]) -> str:
-    """What is to be done: "revise" contradicted details, "rewrite" unsettled ones, or both."""
-    verdicts = {concept.verdict for concept in doubtful}
+def may_go_on(look: Look, rounds: int, limit: int) -> bool:
+    """Whether a sentence is rectified once more after `rounds` times.
+
+    Anything doubtful is rectified once; after that only what is still contradicted is, as long as
+    `limit` allows: the evidence would decide no more about what is rewritten again.
+    """
+    if not look.doubtful or rounds >= limit:
+        return False
+    return rounds == 0 or bool(look.of("contradicted"))
+
+
+def rectify_reason(look: Look) -> RevisionReason:
+    """What is to be done: "revise" contradicted details, "rewrite" undecided ones, or both."""
+    verdicts = {concept.verdict for concept in look.doubtful}
     if verdicts == {"contradicted"}:
         return "revise"
     return "rewrite" if verdicts == {"not_enough"} else "revise_and_rewrite"
 
 
-async def rectify(scope: Scope, question: Question, target: Target, checked: Checked) -> str:
-    """What the model makes of the sentence; empty when it declines.
+async def rectify(scope: Scope, question: Question, look: Look) -> str:
+    """What the model makes of the sentence; "" where that is no sentence that could take its place.
 
-    The prompt holds every doubtful concept with its reasoning, contradicted or not settled, and
+    The prompt holds every doubtful concept with its reasoning, contradicted or not decided, and
     the evidence of all of them.
     """
-    doubtful, passages = checked.doubts()
-    language = question.language
+    language, target = question.language, look.target
     short = target.concept is not None
     async with scope.span(
         "rectify", sentence=target.sentence, round=target.round + 1, draft=target.draft
     ) as step:
-        return await ask_line(
+        written = await ask_line(
             step,
             turns(
                 language,
-                "revise_answer" if short else rectify_reason(doubtful),
+                "revise_answer" if short else rectify_reason(look),
                 "rectify_sentence",
                 question=question.text,
                 context=target.context or PROMPTS.fill(language, "none_before"),
                 sentence=target.text,
-                feedback=_feedback(language, doubtful),
-                evidence=evidence_listed(language, passages),
+                feedback=_feedback(language, look),
+                evidence=evidence_listed(language, look),
             ),
             max_tokens=160,
         )
+    return read_rectified(written, target.text, question, short=short)
 
 
-def evidence_listed(language: Language, passages: Sequence[Passage]) -> str:
-    """Passages as prompts show them, or a word for their absence."""
-    return numbered(language, passages) or PROMPTS.fill(language, "none_found")
+def read_rectified(written: str, sentence: str, question: Question, *, short: bool = False) -> str:
+    """The one sentence of a reply that can take the place of `sentence`; "" where there is none.
+
+    Words that announce it are left out. More than one sentence, words about the evidence or the
+    task instead of an answer, a question and a change of language cannot be used. A short answer
+    need be no sentence.
+    """
+    announced = _ANNOUNCED.match(written)
+    text = visible(written[announced.end() :]) if announced else written
+    spans = split_sentences(text)
+    known = f"{sentence} {question.text}".casefold()
+    commentary = any(match.group().casefold() not in known for match in _COMMENTARY.finditer(text))
+    asks = text.endswith(("?", "？")) and not sentence.endswith(("?", "？"))
+    if len(spans) != 1 or commentary or asks:
+        return ""
+    if short:
+        return text
+    if has_han(text) != has_han(sentence):
+        return ""
+    # Without its full stop the sentence would run into the next one.
+    ends = sentence[-1:] in _FINAL and text.rstrip("\"'”’）)")[-1:] not in _FINAL
+    return f"{text}{sentence[-1]}" if ends else text
 
 
-def _feedback(language: Language, doubtful: Sequence[ConceptCheck]) -> str:
+def evidence_listed(language: Language, look: Look) -> str:
+    """The evidence on what is doubtful as prompts show it, or a word for its absence."""
+    return numbered(language, look.evidence) or PROMPTS.fill(language, "none_found")
+
+
+def _feedback(language: Language, look: Look) -> str:
     return "\n".join(
         PROMPTS.fill(
             language,
             f"feedback_{concept.verdict}",
             concept=concept.text,
-            reasoning=" ".join(concept.reasoning.split()),
+            reasoning=" ".join(concept.detail.reasoning.split()),
         ).rstrip()
-        for concept in doubtful
+        for concept in look.doubtful
     )

@@ -9,18 +9,16 @@ from pydantic import Field
 from pipelines.methods.base import Settings
 from pipelines.methods.checkers import CheckedBy
 
-__all__ = ["EVER_DECIDABLE", "EverSettings", "Task", "Variant"]
+__all__ = ["EverSettings", "Task", "Variant"]
 
 Variant = Literal["nrg_er", "nrg_sq", "rag_er"]
 Task = Literal["short", "long", "chain"]
 
-EVER_DECIDABLE = ("max_rounds",)
-"""Fields that a recorded run can be decided again for. A lower limit ends earlier on a sentence
-whose every round was recorded; anything else would change prompts, and with them every call."""
-
 
 class EverSettings(Settings):
     """Settings of EVER: what is written, how it is checked, how often it is rectified."""
+
+    REPLAYABLE = ("max_rounds",)
 
     variant: Variant = Field(
         "nrg_er",
@@ -28,7 +26,7 @@ class EverSettings(Settings):
     )
     task: Task = Field(
         "long",
-        description="What is written (ours: long, the one in which sentences are seen to settle).",
+        description="What is written (ours: long, in which sentences build on each other).",
     )
     max_rounds: int = Field(
         2,
@@ -36,12 +34,20 @@ class EverSettings(Settings):
         le=4,
         description="Rectifications of one sentence (paper: 1 mostly suffices, 1 to 4; ours: 2).",
     )
-    passages: int = Field(5, ge=1, le=20, description="Passages per question (paper: 5).")
+    passages: int = Field(
+        5,
+        ge=1,
+        le=20,
+        description="Passages of each search (paper: 5; on the web 10, from two searches).",
+    )
     max_sentences: int = Field(
-        3, ge=1, le=12, description="Most sentences of an answer (ours; code: 100 to 200 words)."
+        3, ge=1, le=12, description="Maximum sentences of an answer (ours; code: 100 to 200 words)."
     )
     max_concepts: int = Field(
-        6, ge=1, le=16, description="Most concepts checked in a sentence (ours, a bound on cost)."
+        6,
+        ge=1,
+        le=16,
+        description="Maximum concepts checked in a sentence (ours, a bound on cost).",
     )
     candidates: int = Field(
         2,
@@ -66,5 +72,5 @@ class EverSettings(Settings):
         description="Write the next sentence while this one is checked (ours, beyond the paper).",
     )
     max_tokens: int = Field(
-        192, ge=16, le=2048, description="Longest answer, in tokens (ours: three sentences)."
+        192, ge=16, le=2048, description="Maximum tokens of an answer (ours: three sentences)."
     )

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
-from pipelines.methods.ever.calls import PROMPTS, ask_line, ask_list, together
-from pipelines.methods.ever.check import Checked, Target, check
+from pipelines.methods.ever.calls import PROMPTS, ask_line, ask_list
+from pipelines.methods.ever.check import Look, Target
 from pipelines.methods.ever.concepts import find_concept
-from pipelines.methods.ever.record import Attempt, Check, SentenceRecord, Stopped
-from pipelines.methods.ever.rectify import evidence_listed, rectify
-from pipelines.methods.ever.state import EverState, may_go_on
-from pipelines.methods.replies.parsing import is_refusal, parse_list
+from pipelines.methods.ever.rectify import evidence_listed, may_go_on, rectify
+from pipelines.methods.ever.state import EverRun
+from pipelines.methods.replies.parsing import declines, parse_list
+from pipelines.run.concurrency import together
+from pipelines.run.events import RevisionReason
+from pipelines.run.findings import Attempt, Stopped
 from pipelines.run.scope import Scope
-from pipelines.text import Span
+from pipelines.text import Span, text_key
 from pipelines.types import Answer, Generation, Message
 
 __all__ = ["answer_shortly"]
+
+_SEPARATED = re.compile(r"[;；、]|\s\|\s")
 
 
 @dataclass
@@ -26,108 +32,150 @@ class _Item:
     index: int
     glue: str
     text: str
-    checks: list[Check] = field(default_factory=list)
+    looks: list[Look] = field(default_factory=list)
     tried: list[str] = field(default_factory=list)
+    stopped: Stopped = "finished"
     dropped: bool = False
 
     @property
     def rounds(self) -> int:
-        return sum(check.attempt == "rectified" for check in self.checks)
+        return sum(look.target.attempt == "rectified" for look in self.looks)
 
 
-async def answer_shortly(state: EverState) -> Answer:
-    """Answer in a few words; every answer is checked, mended, replaced, or left out on its own.
+async def answer_shortly(run: EverRun) -> Answer:
+    """Answer in a few words; every answer is checked, corrected, replaced, or left out on its own.
 
     With no answer left EVER abstains.
     """
-    return await _Short(state).answer()
+    draft = await run.write_original(await run.opening())
+    if draft.finish_reason == "length":
+        run.flag("truncated")
+    declined = declines(draft.text)
+    items = [] if declined or not draft.text else _items(draft.text)
+    async with AsyncExitStack() as stack:
+        steps = [
+            await stack.enter_async_context(run.scope.span("sentence", sentence=item.index))
+            for item in items
+        ]
+        await _Short(run, items, steps).verify()
+    async with run.scope.span("conclude") as step:
+        left = [item.text for item in items if not item.dropped]
+        if declined or (items and not left):
+            return run.abstain(step)
+        return run.conclude(step, short="\n".join(left) if left else None)
 
 
 class _Short:
-    """The answers of one run; they are checked side by side and share the draft."""
+    """The answers of one run, each with the span of its own, and the draft that they share.
 
-    def __init__(self, state: EverState) -> None:
-        self.state = state
-        self.items: list[_Item] = []
+    They are checked side by side and changed in their order, so that what is asked for one does
+    not depend on how long another takes.
+    """
 
-    async def answer(self) -> Answer:
-        state = self.state
-        draft = await state.write_original(await state.opening())
-        if draft.finish_reason == "length":
-            state.flag("truncated")
-        declined = is_refusal(draft.text)
-        if draft.text and not declined:
-            self.items = _items(draft.text)
-        records = await together(self._settle(item) for item in self.items)
-        async with state.scope.span("conclude") as step:
-            left = [item.text for item in self.items if not item.dropped]
-            abstained = declined or bool(self.items and not left)
-            if abstained:
-                state.revise(step, Generation(text=""), 0, "abstained")
-            short = "\n".join(left) if left else None
-            return state.conclude(step, records, short=short, abstained=abstained)
+    def __init__(self, run: EverRun, items: Sequence[_Item], steps: Sequence[Scope]) -> None:
+        self.run = run
+        self.items = items
+        self.steps = steps
 
-    async def _settle(self, item: _Item) -> SentenceRecord:
-        async with self.state.scope.span("sentence", sentence=item.index) as step:
-            checked, target, stopped = await self._rectified(step, item)
-            if item.checks[-1].verdict == "not_enough" and not item.dropped:
-                # Rewriting cannot settle what nothing settles: another answer, or none.
-                target = await self._another(step, item, checked, target)
-                stopped = "settled"
-            return self.state.settle(
-                step,
-                target,
-                item.checks,
-                stopped=stopped,
-                last=item.index == len(self.items) - 1,
-                dropped=item.dropped,
+    async def verify(self) -> None:
+        """Take every item to its end."""
+        await self._check(self.items, "draft")
+        await self._rectify()
+        await self._try_others()
+        for item, step in zip(self.items, self.steps, strict=True):
+            last = item.index == len(self.items) - 1
+            self.run.verified(step, item.looks, item.stopped, last=last, dropped=item.dropped)
+
+    async def _rectify(self) -> None:
+        limit = self.run.settings.max_rounds
+        checked = list(self.items)
+        while checked:
+            doubtful: list[_Item] = []
+            for item in checked:
+                if may_go_on(item.looks[-1], item.rounds, limit):
+                    doubtful.append(item)
+                elif item.looks[-1].of("contradicted"):
+                    item.stopped = "limit"
+            written = await together(
+                *(
+                    rectify(self.steps[item.index], self.run.question, item.looks[-1])
+                    for item in doubtful
+                )
             )
+            checked = [
+                item
+                for item, text in zip(doubtful, written, strict=True)
+                if self._takes(item, text)
+            ]
+            await self._check(checked, "rectified")
 
-    async def _rectified(self, step: Scope, item: _Item) -> tuple[Checked, Target, Stopped]:
-        limit = self.state.settings.max_rounds
-        attempt: Attempt = "draft"
-        while True:
-            checked, target = await self._check(step, item, attempt)
-            if not may_go_on(checked.check, item.rounds, limit):
-                limited = bool(checked.check.of("contradicted"))
-                return checked, target, "limit" if limited else "settled"
-            written = await rectify(step, self.state.question, target, checked)
-            if not written:
-                return checked, target, "unusable"
-            if _key(written) in {_key(other) for other in self._others(item)}:
-                # What it should have said is in the list already, and need not stand there twice.
-                self._drop(step, item)
-                return checked, target, "settled"
-            if not self._is_new(item, written):
-                return checked, target, "same"
-            verdict = checked.check.verdict
-            self._put(step, item, written, "revise" if verdict == "contradicted" else "rewrite")
-            attempt = "rectified"
+    def _takes(self, item: _Item, written: str) -> bool:
+        """Whether a corrected answer takes the place of the one before, to be checked anew."""
+        contradicted = item.looks[-1].verdict == "contradicted"
+        if not written:
+            item.stopped = "unusable"
+        elif self._is_new(item, written):
+            self._put(item, written, "revise" if contradicted else "rewrite")
+            return True
+        elif contradicted and text_key(written) in map(text_key, self._others(item)):
+            # What it should have said is in the list already, and need not stand there twice.
+            self._drop(item)
+        else:
+            item.stopped = "same"
+        return False
 
-    async def _check(self, step: Scope, item: _Item, attempt: Attempt) -> tuple[Checked, Target]:
-        state, answer = self.state, item.text
-        item.tried.append(answer)
+    async def _try_others(self) -> None:
+        """Other answers for what the evidence does not decide; the first verified one stays.
+
+        Rewriting cannot verify what no evidence decides: it takes another answer, or none.
+        """
+        open_items = [
+            item
+            for item in self.items
+            if item.looks[-1].verdict == "not_enough" and not item.dropped
+        ]
+        lists = await together(*(self._candidates(item) for item in open_items))
+        left = {item.index: iter(found) for item, found in zip(open_items, lists, strict=True)}
+        while open_items:
+            trying: list[_Item] = []
+            for item in open_items:
+                item.stopped = "finished"
+                other = next((o for o in left[item.index] if self._is_new(item, o)), None)
+                if other is None:
+                    self._drop(item)
+                else:
+                    self._put(item, other, "candidate")
+                    trying.append(item)
+            await self._check(trying, "candidate")
+            open_items = [item for item in trying if item.looks[-1].verdict != "supported"]
+
+    async def _check(self, items: Iterable[_Item], attempt: Attempt) -> None:
+        items = list(items)
+        looks = await together(*(self._look(item, attempt) for item in items))
+        for item, look in zip(items, looks, strict=True):
+            item.looks.append(look)
+
+    async def _look(self, item: _Item, attempt: Attempt) -> Look:
+        step = self.steps[item.index]
+        item.tried.append(item.text)
         statement, concept = await self._statement(step, item)
         target = Target(
             sentence=item.index,
-            round=len(item.checks),
-            # An answer beside this one may have changed the draft while the statement was written.
-            draft=state.draft,
+            round=len(item.looks),
+            draft=self.run.draft,
             start=self._place(item),
             text=statement,
             attempt=attempt,
             concept=concept,
-            shown=answer,
+            shown=item.text,
         )
-        checked = await check(step, state.question, state.settings, target, state.known)
-        item.checks.append(checked.check)
-        return checked, target
+        return await self.run.checker.check(step, target)
 
     async def _statement(self, step: Scope, item: _Item) -> tuple[str, Span]:
         """The claim that question and answer make together, and where it holds the answer."""
-        question = self.state.question
+        question = self.run.question
         values = {"question": question.text, "answer": item.text}
-        async with step.span("statement", sentence=item.index, round=len(item.checks)) as own:
+        async with step.span("statement", sentence=item.index, round=len(item.looks)) as own:
             content = PROMPTS.fill(question.language, "statement", **values)
             written = await ask_line(own, (Message(role="user", content=content),))
         found = find_concept(written, item.text)
@@ -137,79 +185,63 @@ class _Short:
             found = start, start + len(item.text)
         return written, Span.of(written, *found)
 
-    async def _another(self, step: Scope, item: _Item, checked: Checked, target: Target) -> Target:
-        """The first other answer that is verified takes the item's place; else it is left out."""
-        for candidate in await self._candidates(step, item, checked):
-            if not self._is_new(item, candidate):
-                continue
-            self._put(step, item, candidate, "candidate")
-            checked, target = await self._check(step, item, "candidate")
-            if checked.check.verdict == "supported":
-                return target
-        self._drop(step, item)
-        return target
-
-    def _drop(self, step: Scope, item: _Item) -> None:
-        item.dropped = True
-        if any(not other.dropped for other in self.items):
-            self._revise(step, item, "dropped")
-
-    async def _candidates(self, step: Scope, item: _Item, checked: Checked) -> list[str]:
-        limit = self.state.settings.candidates
+    async def _candidates(self, item: _Item) -> list[str]:
+        limit = self.run.settings.candidates
         if not limit:
             return []
-        question = self.state.question
-        _, passages = checked.doubts()
-        async with step.span("candidates", sentence=item.index) as own:
+        question = self.run.question
+        async with self.steps[item.index].span("candidates", sentence=item.index) as own:
             content = PROMPTS.fill(
                 question.language,
                 "candidates",
                 question=question.text,
                 count=str(limit),
                 tried="; ".join([*item.tried, *self._others(item)]),
-                evidence=evidence_listed(question.language, passages),
+                evidence=evidence_listed(question.language, item.looks[-1]),
             )
             reply = await ask_list(own, (Message(role="user", content=content),), "answers")
-        return parse_list(reply, limit=limit)
+        return [one for one in parse_list(reply, limit=limit) if not declines(one)]
 
     def _is_new(self, item: _Item, text: str) -> bool:
-        known = {_key(one) for one in (*item.tried, *self._others(item))}
-        return _key(text) not in known
+        known = {text_key(one) for one in (*item.tried, *self._others(item))}
+        return text_key(text) not in known
 
     def _others(self, item: _Item) -> list[str]:
         return [other.text for other in self.items if other is not item and not other.dropped]
 
-    def _put(self, step: Scope, item: _Item, text: str, reason: str) -> None:
+    def _put(self, item: _Item, text: str, reason: RevisionReason) -> None:
         item.text = text
-        self._revise(step, item, reason)
+        self._revise(item, reason)
 
-    def _revise(self, step: Scope, item: _Item, reason: str) -> None:
-        text = self._joined(self.items).strip()
+    def _drop(self, item: _Item) -> None:
+        item.dropped = True
+        if any(not other.dropped for other in self.items):
+            self._revise(item, "dropped")
+
+    def _revise(self, item: _Item, reason: RevisionReason) -> None:
+        text = _joined(self.items).strip()
         start = min(self._place(item), len(text))
-        self.state.revise(step, Generation(text=text), start, reason, sentence=item.index)
+        step = self.steps[item.index]
+        self.run.revise(step, Generation(text=text), start, reason, sentence=item.index)
 
     def _place(self, item: _Item) -> int:
         """Where the item stands in the current draft, or stood before it was left out."""
-        whole = self._joined(self.items)
-        before = self._joined(self.items[: item.index])
+        whole = _joined(self.items)
+        before = _joined(self.items[: item.index])
         glue = "" if item.dropped else item.glue
         return max(0, len(before) + len(glue) - (len(whole) - len(whole.lstrip())))
 
-    @staticmethod
-    def _joined(items: Sequence[_Item]) -> str:
-        return "".join(one.glue + one.text for one in items if not one.dropped)
 
-
-def _key(answer: str) -> str:
-    return "".join(character for character in answer.casefold() if character.isalnum())
+def _joined(items: Sequence[_Item]) -> str:
+    return "".join(one.glue + one.text for one in items if not one.dropped)
 
 
 def _items(text: str) -> list[_Item]:
-    """The answers in `text`: one, or one a line where there are several lines."""
-    listed = parse_list(text) if len(text.strip().splitlines()) > 1 else []
+    """The answers in `text`: one, one a line, or several on a line between semicolons and 、."""
+    several = len(text.strip().splitlines()) > 1 or _SEPARATED.search(text)
     items: list[_Item] = []
     position = 0
-    for answer in listed:
+    for answer in parse_list(text.rstrip(" .。")) if several else []:
         start = text.find(answer, position)
         if start >= 0:
             items.append(_Item(len(items), text[position:start], answer))

@@ -1,45 +1,40 @@
-"""The drafts of one EVER run and how it ends, the same for every task."""
+"""The drafts of one EVER run, what it found out about each sentence, and how it ends."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Question
-from pipelines.methods.drafts import record_original
 from pipelines.methods.ever.calls import PROMPTS, distinct, numbered
-from pipelines.methods.ever.check import Target
-from pipelines.methods.ever.record import (
-    Check,
-    SentenceRecord,
-    Stopped,
-    answer_verdict,
-    headline,
-    remarks,
-)
+from pipelines.methods.ever.check import Checker, Look
 from pipelines.methods.ever.settings import EverSettings
-from pipelines.methods.ever.support import Known, checking_role
 from pipelines.methods.ever.text import cut, said, stripped
 from pipelines.models.base import Watcher
+from pipelines.run.events import Place, RevisionReason, Score, Verdict
+from pipelines.run.findings import SentenceVerified, Stopped
 from pipelines.run.scope import Scope
 from pipelines.text import split_sentences
 from pipelines.types import Answer, Generation, Message
 
-__all__ = ["EverState", "may_go_on"]
+__all__ = ["EverRun", "Sentence"]
+
+Speculation = Literal["", "kept", "discarded"]
 
 
-def may_go_on(check: Check, rounds: int, limit: int) -> bool:
-    """Whether a sentence is rectified once more after `rounds` times.
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence, or one item of a short answer: every look at it and how it ended."""
 
-    Anything doubtful is rectified once; after that only what is still contradicted is, as long as
-    `limit` allows: rewriting again what nothing settles would settle it no better.
-    """
-    if not check.doubtful or rounds >= limit:
-        return False
-    return rounds == 0 or bool(check.of("contradicted"))
+    looks: tuple[Look, ...]
+    stopped: Stopped
+    dropped: bool = False
+    last: bool = False
 
 
-class EverState:
+class EverRun:
     """Question, settings and the drafts of a run. Draft 0 is the model's answer in one go.
 
     That is what the model would have said unchecked: the same prompt, greedy, so that its first
@@ -50,16 +45,17 @@ class EverState:
         self.question = question
         self.scope = scope
         self.settings = settings
+        self.checker = Checker.of(scope, question, settings)
         self.flags: list[str] = []
-        self.known: Known = {}
+        self.sentences: list[Sentence] = []
         self.draft = 0
         self.current = Generation(text="")
         self.original = Generation(text="")
-        if checking_role(scope, question, settings) == "main":
+        if self.checker.role == "main":
             if settings.checked_by == "judge":
-                self.flags.append("no_judge")
+                self.flag("no_judge")
             if not scope.model().capabilities.judges:
-                self.flags.append("weak_judge")
+                self.flag("weak_judge")
 
     async def opening(self) -> tuple[Message, ...]:
         """The prompt that text is written for; with RAG+ER it holds passages for the question."""
@@ -107,8 +103,8 @@ class EverState:
             if sentences is not None and len(spans) > sentences:
                 whole = cut(whole, spans[sentences - 1].end)
             self.original = self.current = whole
-            record_original(step, self.original)
-        return self.original
+            step.revised(whole)
+        return whole
 
     def flag(self, name: str) -> None:
         """Remark on the answer, once."""
@@ -116,80 +112,121 @@ class EverState:
             self.flags.append(name)
 
     def revise(
-        self, step: Scope, after: Generation, start: int, reason: str, **detail: int
+        self,
+        step: Scope,
+        after: Generation,
+        start: int,
+        reason: RevisionReason,
+        *,
+        sentence: int | None = None,
+        round: int | None = None,
     ) -> None:
         """The next draft; text before `start` stays."""
         self.draft += 1
         step.revised(
+            after,
             draft=self.draft,
             before=self.current.text,
-            after=after.text,
             start=start,
             reason=reason,
-            generation=after,
-            detail=detail,
+            at=Place(sentence=sentence, round=round),
         )
         self.current = after
 
-    def settle(
+    def verified(
         self,
         step: Scope,
-        target: Target,
-        checks: Sequence[Check],
-        *,
+        looks: Sequence[Look],
         stopped: Stopped,
+        *,
         last: bool = False,
         dropped: bool = False,
-        speculation: str = "",
-    ) -> SentenceRecord:
-        """Record how a sentence was settled; `target` is what it came to be."""
-        text = "" if dropped else (target.shown or target.text)
-        event = step.judged(
-            what="sentence",
-            text=text,
+        speculation: Speculation = "",
+    ) -> None:
+        """Record how a sentence ended; its last look is at what it came to be."""
+        target = looks[-1].target
+        step.judged(
+            "sentence",
+            "" if dropped else (target.shown or target.text),
             start=target.start,
-            end=target.start + len(text),
             draft=target.draft,
             sentence=target.sentence,
-            verdict=checks[-1].verdict,
-            detail={
-                "stopped": stopped,
-                "dropped": dropped,
-                "last": last,
-                "speculation": speculation,
-            },
+            verdict=looks[-1].verdict,
+            detail=SentenceVerified(
+                stopped=stopped, dropped=dropped, last=last, speculation=speculation
+            ),
         )
-        return SentenceRecord(
-            index=target.sentence,
-            checks=tuple(checks),
-            text=text,
-            verdict=event.verdict,
-            **event.detail,
-        )
+        self.sentences.append(Sentence(tuple(looks), stopped, dropped, last))
 
-    def conclude(
-        self,
-        step: Scope,
-        records: Sequence[SentenceRecord],
-        *,
-        short: str | None = None,
-        abstained: bool = False,
-    ) -> Answer:
+    def abstain(self, step: Scope) -> Answer:
+        """The end of a run that gives no answer."""
+        self.revise(step, Generation(text=""), 0, "abstained")
+        return self.conclude(step, abstained=True)
+
+    def conclude(self, step: Scope, *, short: str | None = None, abstained: bool = False) -> Answer:
         """Record the verdict on the original, which ends the run, and give its answer."""
         step.judged(
-            what="answer",
-            text=self.original.text,
-            start=0,
-            end=len(self.original.text),
-            draft=0,
-            verdict=answer_verdict(records),
-            scores=(headline(records),),
-            detail={"flags": list(self.flags), "short": short, "abstained": abstained},
+            "answer",
+            self.original.text,
+            verdict=self._verdict(),
+            scores=(self._supported_share(),),
         )
         return Answer(
             text=self.current.text,
             original=self.original.text,
             short=short,
             abstained=abstained,
-            flags=(*remarks(records), *self.flags),
+            flags=(*self._remarks(), *self.flags),
         )
+
+    def _verdict(self) -> Verdict:
+        """The worst verdict on the sentences as first written.
+
+        "supported" only where everything in them was checked.
+        """
+        first = [sentence.looks[0] for sentence in self.sentences]
+        for verdict in ("contradicted", "not_enough"):
+            if any(look.of(verdict) for look in first):
+                return verdict
+        checked = [look for look in first if look.listed != "none"]
+        whole = bool(checked) and all(look.verdict == "supported" for look in checked)
+        return "supported" if whole else "unchecked"
+
+    def _supported_share(self) -> Score:
+        """The share of concepts supported as first written; those not decided are left out.
+
+        Any concept short of support puts it below its threshold of 1.
+        """
+        first = [sentence.looks[0] for sentence in self.sentences]
+        supported = sum(len(look.of("supported")) for look in first)
+        decided = supported + sum(len(look.doubtful) for look in first)
+        return Score(
+            name="supported_share",
+            value=supported / decided if decided else None,
+            threshold=1.0,
+            bad="below",
+            flagged=supported < decided,
+            formula="ever.supported_share",
+            inputs=(float(supported), float(decided)),
+            behind=tuple(look.step for look in first),
+        )
+
+    def _remarks(self) -> list[str]:
+        """Flags on the answer from how its sentences ended, always in the same order."""
+        kept = [sentence for sentence in self.sentences if not sentence.dropped]
+        looks = [sentence.looks[-1] for sentence in kept]
+        concepts = [concept for look in looks for concept in look.concepts]
+        reasons = {concept.detail.reason for concept in concepts}
+        unread = any(look.listed == "unreadable" for look in looks)
+        present = {
+            "contradicted": any(look.of("contradicted") for look in looks),
+            "not_sure": any(look.of("not_enough") for look in looks),
+            "rectification_unusable": any(one.stopped == "unusable" for one in kept),
+            "concept_unchecked": unread or any(look.of("unchecked") for look in looks),
+            "concepts_left_out": any(look.left_out for look in looks),
+            "concept_no_evidence": "no_evidence" in reasons,
+            "lookup_failed": "search_failed" in reasons,
+            "search_incomplete": any(concept.detail.incomplete for concept in concepts),
+            "item_dropped": len(kept) < len(self.sentences),
+        }
+        return [flag for flag, applies in present.items() if applies]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from pipelines.methods.base import Question
-from pipelines.methods.drad.sek import units_of
 from pipelines.methods.ever.calls import PROMPTS
-from pipelines.methods.replies.parsing import visible
+from pipelines.methods.replies.parsing import declines, visible
 from pipelines.methods.writing import continue_text
 from pipelines.models.base import Delta, Watcher
 from pipelines.run.scope import Scope
-from pipelines.text import split_sentences
-from pipelines.text.languages import has_han
+from pipelines.text import split_sentences, text_key
+from pipelines.text.languages import HAN, has_han
 from pipelines.types import Generation, Message
 
 __all__ = [
@@ -21,16 +21,16 @@ __all__ = [
     "appended",
     "cut",
     "first_piece",
+    "length_of",
     "next_piece",
-    "next_sentence",
     "replaced",
     "said",
     "stripped",
     "until",
-    "up_to",
 ]
 
 _AROUND = " \t\n.,;:!?\"'`*。，；！？“”"
+_UNIT = re.compile(rf"[{HAN}]|[^\s{HAN}]+")
 
 
 @dataclass(frozen=True)
@@ -109,26 +109,15 @@ def until(limit: int, known: Collection[str] = ()) -> Watcher:
         nonlocal text
         text = "" if delta.restart else text + delta.text
         complete = split_sentences(visible(text))[:-1]
-        return sum(_key(span.text) not in known for span in complete) >= limit
+        return sum(text_key(span.text) not in known for span in complete) >= limit
 
     return watch
 
 
-def up_to(text: str, limit: int) -> str:
-    """A text being written without what `until` had to see beyond its first `limit` sentences."""
-    spans = split_sentences(text)
-    return text[: spans[limit - 1].end] if len(spans) > limit else text
-
-
-def next_sentence(text: str, before: Iterable[str]) -> str:
-    """The sentence that continues `before` in a text being written, as far as it has come.
-
-    "" for none. A writer may repeat the sentences it was given, and goes on until the one after
-    the next has begun.
-    """
-    known = {_key(sentence) for sentence in before}
-    spans = split_sentences(visible(text))
-    return next((span.text for span in spans if _key(span.text) not in known), "")
+def length_of(generation: Generation) -> int:
+    """Its tokens, or its words and Chinese characters where it has none."""
+    tokens = generation.tokens
+    return len(_UNIT.findall(generation.text)) if tokens is None else len(tokens)
 
 
 def first_piece(draft: Generation) -> Piece | None:
@@ -155,11 +144,12 @@ async def next_piece(
 ) -> Piece | None:
     """The sentence that the model writes after `base`; None when the answer ends there.
 
-    It ends when the model writes nothing more, says that it is done, or only repeats itself.
+    It ends when the model writes nothing more, says that it is done or knows nothing more, or only
+    repeats itself.
     """
     handed = step.model().capabilities.prefill
-    before = {_key(span.text) for span in split_sentences(base.text)}
-    left = max_tokens - len(units_of(base))
+    before = {text_key(span.text) for span in split_sentences(base.text)}
+    left = max_tokens - length_of(base)
     if left < 1:
         return None
     written = said(
@@ -177,8 +167,8 @@ async def next_piece(
     spans = split_sentences(written.text)
     if handed:
         spans = spans[:1]
-    fresh = next((span for span in spans if _key(span.text) not in before), None)
-    if fresh is None or _is_done(fresh.text):
+    fresh = next((span for span in spans if text_key(span.text) not in before), None)
+    if fresh is None or _is_done(fresh.text) or declines(fresh.text):
         return None
     following = written.text[fresh.end :].strip()
     ended = not following and written.finish_reason != "watcher"
@@ -205,10 +195,6 @@ def _moved(generation: Generation, by: int) -> Generation:
 
 def _space(before: str, after: str) -> str:
     return "" if not before or has_han(after[:1]) or has_han(before[-2:]) else " "
-
-
-def _key(sentence: str) -> str:
-    return " ".join(sentence.casefold().strip(_AROUND).split())
 
 
 def _is_done(text: str) -> bool:

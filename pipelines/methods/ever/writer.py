@@ -1,161 +1,157 @@
-"""EVER for long answers and reasoning chains: a sentence is settled before the next is written."""
+"""EVER for long answers and reasoning chains: a sentence is verified before the next is written."""
 
 from __future__ import annotations
 
 import asyncio
 
-from pipelines.methods.drad.sek import units_of
 from pipelines.methods.ever.calls import PROMPTS, ask_line
-from pipelines.methods.ever.check import Target, check
-from pipelines.methods.ever.record import Check, SentenceRecord, Stopped
-from pipelines.methods.ever.rectify import rectify, rectify_reason
-from pipelines.methods.ever.state import EverState, may_go_on
+from pipelines.methods.ever.check import Look, Target
+from pipelines.methods.ever.rectify import may_go_on, rectify, rectify_reason
+from pipelines.methods.ever.state import EverRun
 from pipelines.methods.ever.text import (
     Piece,
     appended,
     cut,
     first_piece,
+    length_of,
     next_piece,
     replaced,
     until,
 )
+from pipelines.methods.replies.parsing import declines
+from pipelines.run.findings import Stopped
 from pipelines.run.scope import Scope
 from pipelines.text import split_sentences
 from pipelines.types import Answer, Generation, Message
 
 __all__ = ["write_sentences"]
 
-_Ahead = asyncio.Task[Piece | None]
 
-
-async def write_sentences(state: EverState) -> Answer:
-    """Write, check and settle one sentence after the other; what is settled never changes."""
-    return await _Writer(state, await state.opening()).write()
+async def write_sentences(run: EverRun) -> Answer:
+    """Write and verify one sentence after the other; what is verified never changes."""
+    return await _Writer(run, await run.opening()).write()
 
 
 class _Writer:
-    """The settled text, and the next sentence where it was written ahead."""
+    """The verified text, and the next sentence where it was written ahead."""
 
-    def __init__(self, state: EverState, messages: tuple[Message, ...]) -> None:
-        self.state = state
-        self.settings = state.settings
+    def __init__(self, run: EverRun, messages: tuple[Message, ...]) -> None:
+        self.run = run
+        self.settings = run.settings
         self.messages = messages
-        self.settled = Generation(text="")
-        self.records: list[SentenceRecord] = []
+        self.verified = Generation(text="")
 
     async def write(self) -> Answer:
-        state = self.state
-        piece = first_piece(await self._original())
+        run, limit = self.run, self.settings.max_sentences
+        original = await run.write_original(self.messages, until(limit), sentences=limit)
+        if declines(original.text):
+            async with run.scope.span("conclude") as step:
+                return run.abstain(step)
+        piece = first_piece(original)
         while piece is not None:
             if piece.truncated:
-                state.flag("truncated")
-            index = len(self.records)
-            ahead = await self._settle(index, piece)
-            if len(units_of(self.settled)) >= self.settings.max_tokens:
-                state.flag("truncated")
+                run.flag("truncated")
+            index = len(run.sentences)
+            ahead = await self._verify(index, piece)
+            if length_of(self.verified) >= self.settings.max_tokens:
+                run.flag("truncated")
                 break
-            if self.records[-1].last:
+            if run.sentences[-1].last:
                 break
             piece = ahead or await self._next(index + 1)
-        async with state.scope.span("conclude") as step:
-            if state.current.text != self.settled.text:
-                # The original went on where the settled text came to its end.
-                state.revise(step, self.settled, len(self.settled.text), "ended")
+        async with run.scope.span("conclude") as step:
             short = await self._short(step) if self.settings.task == "chain" else None
-            return state.conclude(step, self.records, short=short)
-
-    async def _original(self) -> Generation:
-        limit = self.settings.max_sentences
-        return await self.state.write_original(self.messages, until(limit), sentences=limit)
+            if short == "" and self.verified.text:
+                # The question asks for the answer at the end of the chain, and there is none.
+                return run.abstain(step)
+            if run.current.text != self.verified.text:
+                # The original went on where the verified text came to its end.
+                run.revise(step, self.verified, len(self.verified.text), "ended")
+            return run.conclude(step, short=short)
 
     async def _next(self, index: int) -> Piece | None:
-        async with self.state.scope.span("next_sentence", sentence=index) as step:
-            piece = await self._continued(step, self.settled)
+        async with self.run.scope.span("next_sentence", sentence=index) as step:
+            piece = await self._continued(step, self.verified)
             if piece is not None:
                 self._take(step, index, piece)
         return piece
 
     async def _continued(self, step: Scope, base: Generation) -> Piece | None:
-        if len(units_of(base)) >= self.settings.max_tokens:
+        if length_of(base) >= self.settings.max_tokens:
             return None
         return await next_piece(
-            step, self.state.question, self.messages, base, max_tokens=self.settings.max_tokens
+            step, self.run.question, self.messages, base, max_tokens=self.settings.max_tokens
         )
 
     def _take(self, step: Scope, index: int, piece: Piece) -> None:
-        after = appended(self.settled, piece.generation)
-        self.state.revise(step, after, len(self.settled.text), "written", sentence=index)
+        after = appended(self.verified, piece.generation)
+        self.run.revise(step, after, len(self.verified.text), "written", sentence=index)
 
-    async def _settle(self, index: int, piece: Piece) -> Piece | None:
-        """Check and rectify the sentence until it is settled; the next one where it is known."""
-        async with self.state.scope.span("sentence", sentence=index) as step:
+    async def _verify(self, index: int, piece: Piece) -> Piece | None:
+        """Check and rectify the sentence until that ends; the next one where it is known."""
+        async with self.run.scope.span("sentence", sentence=index) as step:
             last = piece.last or index + 1 >= self.settings.max_sentences
-            base = appended(self.settled, piece.generation)
+            base = appended(self.verified, piece.generation)
             ahead = self._ahead(step, index + 1, base) if not last else None
             try:
-                target, checks, stopped = await self._rectified(step, index, piece)
-                end = target.start + len(target.text)
-                self.settled = cut(self.state.current, end)
-                kept = ahead is not None and self.settled.text == base.text
+                looks, stopped = await self._rectified(step, index, piece)
+                target = looks[-1].target
+                self.verified = cut(self.run.current, target.start + len(target.text))
+                kept = ahead is not None and self.verified.text == base.text
                 following = await ahead if ahead is not None and kept else None
             finally:
                 if ahead is not None:
-                    await _thrown_away(ahead)
-            speculation = "" if ahead is None else "kept" if kept else "thrown"
-            # Written ahead and kept, an end of the text is as good as one found afterwards.
-            last = last or (kept and following is None)
-            self.records.append(
-                self.state.settle(
-                    step,
-                    target,
-                    checks,
-                    stopped=stopped,
-                    last=last,
-                    speculation=speculation,
-                )
+                    ahead.cancel()
+                    # Gathered, so that being stopped oneself is not taken for the end of `ahead`.
+                    await asyncio.gather(ahead, return_exceptions=True)
+            self.run.verified(
+                step,
+                looks,
+                stopped,
+                # Written ahead and kept, an end of the text is as good as one found afterwards.
+                last=last or (kept and following is None),
+                speculation="" if ahead is None else "kept" if kept else "discarded",
             )
             if following is not None:
                 self._take(step, index + 1, following)
         return following
 
-    async def _rectified(
-        self, step: Scope, index: int, piece: Piece
-    ) -> tuple[Target, list[Check], Stopped]:
-        state = self.state
-        checks: list[Check] = []
+    async def _rectified(self, step: Scope, index: int, piece: Piece) -> tuple[list[Look], Stopped]:
+        run = self.run
+        looks: list[Look] = []
         while True:
             target = Target(
                 sentence=index,
-                round=len(checks),
-                draft=state.draft,
-                start=len(self.settled.text) + piece.start,
+                round=len(looks),
+                draft=run.draft,
+                start=len(self.verified.text) + piece.start,
                 text=piece.sentence,
-                context=self.settled.text,
-                attempt="rectified" if checks else "draft",
+                context=self.verified.text,
+                attempt="rectified" if looks else "draft",
             )
-            checked = await check(step, state.question, self.settings, target, state.known)
-            checks.append(checked.check)
-            rounds = len(checks) - 1
-            if not may_go_on(checked.check, rounds, self.settings.max_rounds):
-                limited = bool(checked.check.of("contradicted"))
-                return target, checks, "limit" if limited else "settled"
-            written = await rectify(step, state.question, target, checked)
+            look = await run.checker.check(step, target)
+            looks.append(look)
+            if not may_go_on(look, target.round, self.settings.max_rounds):
+                return looks, "limit" if look.of("contradicted") else "finished"
+            written = await rectify(step, run.question, look)
             if not written:
-                return target, checks, "unusable"
+                return looks, "unusable"
             if written == piece.sentence:
                 # The same words would be judged the same.
-                return target, checks, "same"
+                return looks, "same"
             piece = replaced(piece, written)
-            state.revise(
+            run.revise(
                 step,
-                appended(self.settled, piece.generation),
+                appended(self.verified, piece.generation),
                 target.start,
-                rectify_reason(checked.check.doubtful),
+                rectify_reason(look),
                 sentence=index,
-                round=rounds + 1,
+                round=len(looks),
             )
 
-    def _ahead(self, step: Scope, index: int, base: Generation) -> _Ahead | None:
+    def _ahead(
+        self, step: Scope, index: int, base: Generation
+    ) -> asyncio.Task[Piece | None] | None:
         if not self.settings.speculative:
             return None
 
@@ -166,20 +162,13 @@ class _Writer:
         return asyncio.create_task(write())
 
     async def _short(self, step: Scope) -> str:
-        """The bare answer that follows from the settled chain."""
-        if not split_sentences(self.settled.text):
+        """The bare answer that follows from the verified chain; "" where none does."""
+        if not split_sentences(self.verified.text):
             return ""
-        language = self.state.question.language
         content = PROMPTS.fill(
-            language,
+            self.run.question.language,
             "conclude",
-            question=self.state.question.text,
-            chain=self.settled.text,
+            question=self.run.question.text,
+            chain=self.verified.text,
         )
         return await ask_line(step, (Message(role="user", content=content),), max_tokens=48)
-
-
-async def _thrown_away(ahead: _Ahead) -> None:
-    ahead.cancel()
-    # Gathered, so that being stopped oneself is not taken for the end of what was thrown away.
-    await asyncio.gather(ahead, return_exceptions=True)

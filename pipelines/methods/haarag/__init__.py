@@ -1,5 +1,6 @@
 """HAARAG: hallucination-aware adaptive retrieval."""
 
-from pipelines.methods.haarag.method import HAARAG_DECIDABLE, Haarag, HaaragDecision, HaaragSettings
+from pipelines.methods.haarag.method import Haarag
+from pipelines.methods.haarag.settings import HaaragSettings
 
-__all__ = ["HAARAG_DECIDABLE", "Haarag", "HaaragDecision", "HaaragSettings"]
+__all__ = ["Haarag", "HaaragSettings"]

@@ -1,44 +1,327 @@
 """HAARAG: hallucination-aware adaptive retrieval-augmented generation.
 
 Retrieval is widened while its confidence C_r is low; the answer, written from the filtered context
-alone, is refined while its alignment C_a with that context is low. One run is carried out in
-`writer.py`; `path.py` decides a recorded one again.
+alone, is refined while its alignment C_a with that context is low.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
+from math import fsum
+
+from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.methods.base import Method, Need, Question
-from pipelines.methods.haarag.path import HaaragDecision, walk
-from pipelines.methods.haarag.record import Record
-from pipelines.methods.haarag.rules import PROMPTS
-from pipelines.methods.haarag.settings import HAARAG_DECIDABLE, HaaragSettings
-from pipelines.methods.haarag.writer import HaaragWriter
+from pipelines.methods.checkers import checker
+from pipelines.methods.haarag.alignment import Alignment, AlignmentRules, Comparison
+from pipelines.methods.haarag.claims import claims_something
+from pipelines.methods.haarag.retrieval import ChunkSearch, Retrieval
+from pipelines.methods.haarag.settings import HaaragSettings
+from pipelines.methods.slm.judging import judge_sentence, probability_of_yes
+from pipelines.methods.writing import grounded_messages, visible_generation
 from pipelines.prompts import load_prompts
+from pipelines.retrieval.passages import indexed_text
+from pipelines.run.concurrency import both, together
+from pipelines.run.events import Verdict
+from pipelines.run.findings import (
+    AlignmentRated,
+    AlignmentStarted,
+    DraftStatus,
+    LoopEnd,
+    LoopEnded,
+    SearchRound,
+    SentenceAligned,
+)
 from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
-from pipelines.run.trace import Trace
-from pipelines.types import Answer
+from pipelines.types import Answer, Generation, Passage
 
-__all__ = ["HAARAG_DECIDABLE", "Haarag", "HaaragDecision", "HaaragSettings"]
+__all__ = ["Haarag"]
 
 
 class Haarag(Method[HaaragSettings]):
     """Retrieval confidence before writing, evidence alignment after it."""
 
     name = "haarag"
+    page = "grounding"
+    grounded = True
     roles = JUDGES
     settings_type = HaaragSettings
-    prompts = (PROMPTS, load_prompts("slm"))
+    prompts = (load_prompts("haarag"), load_prompts("slm"))
 
     def needs(self, settings: HaaragSettings) -> tuple[Need, ...]:
         return (Need(reason="model"), Need(reason="evidence"))
 
     async def run(self, question: Question, scope: Scope, settings: HaaragSettings) -> Answer:
-        return await HaaragWriter(question, scope, settings).write()
+        """Answer the question from its library, in as many iterations as it takes.
 
-    def decide(self, trace: Trace, settings: HaaragSettings) -> HaaragDecision:
-        """Follow the recorded rounds and drafts with other thresholds; see `HaaragDecision`."""
-        values = {spec.name: spec.settings for spec in trace.header.spec.methods}
-        recorded = self.settings(values.get(self.name))
-        record = Record.of_events(trace.of_method(self.name))
-        return walk(record, settings, recorded, trace.header.language)
+        Raises InvalidInputError when the answer to align was to be given, and is not there.
+        """
+        if settings.subject == "given" and not settings.answer.strip():
+            raise InvalidInputError(
+                "There is no answer to align.",
+                remedy="Write it into the method's settings, or let one be written.",
+            )
+        return await _Loop(question, scope, settings).run()
+
+
+class _Loop:
+    """One run: retrieve, widen, filter, write, align, refine, write again."""
+
+    def __init__(self, question: Question, scope: Scope, settings: HaaragSettings) -> None:
+        tau_a = settings.threshold("tau_a", scope.embedder, question.language)
+        self.question = question
+        self.scope = scope
+        self.settings = settings
+        self.tau_r = settings.threshold("tau_r", scope.embedder, question.language)
+        self.rules = AlignmentRules(tau_a, settings.entailment_decides)
+        self.search = ChunkSearch(question, settings, self.tau_r)
+        self.drafts: list[str] = []
+        self.alignments: list[Alignment] = []
+        self.judges = _judges(scope, question, settings)
+        self.weak = any(not scope.model(role).capabilities.judges for role in self.judges)
+
+    async def run(self) -> Answer:
+        """Carry it out, to the answer."""
+        retrieval, depth = await self._retrieve()
+        if not retrieval.context:
+            return await self._nothing()
+        given: set[str] = set()
+        while True:
+            number = len(self.drafts)
+            given |= {indexed_text(passage) for passage in retrieval.context}
+            await self._draft(number, retrieval.context)
+            status = await self._align(number, retrieval)
+            if status in ("supported", "unchecked"):
+                stopped = "aligned" if status == "supported" else "unchecked"
+                return await self._end(stopped, number, retrieval)
+            if number + 1 >= self.settings.max_iterations:
+                return await self._end("iterations", self._best_aligned(), retrieval)
+            depth = max(depth, min(2 * depth, self.settings.k_limit))
+            retrieval = await self._refine(number, depth, status, given)
+            if not retrieval.fresh:
+                return await self._end("nothing_new", self._best_aligned(), retrieval)
+
+    async def _retrieve(self) -> tuple[Retrieval, int]:
+        """The first round, and wider ones for as long as C_r is too low; with the last depth.
+
+        k doubles up to its limit. Where it cannot grow, rewording the question is still worth a
+        second round. Searches that all failed are not made again.
+        """
+        settings, depth, number = self.settings, self.settings.k, 0
+        while True:
+            rephrase = settings.rephrase == ("always" if number == 0 else "widen")
+            rephrase = rephrase and number <= 1
+            async with self.scope.span(
+                "retrieve", round=number, detail=SearchRound(depth=depth, rephrase=rephrase)
+            ) as step:
+                retrieval = await self.search.round(step, depth, draft=0, rephrase=rephrase)
+            deeper = min(2 * depth, settings.k_limit)
+            last = deeper <= depth and not (number == 0 and self.search.can_rephrase)
+            enough = retrieval.confidence is not None and not retrieval.is_low(self.tau_r)
+            if enough or last or self.search.all_failed:
+                return retrieval, depth
+            depth, number = max(depth, deeper), number + 1
+
+    async def _refine(
+        self, number: int, depth: int, status: DraftStatus, given: Set[str]
+    ) -> Retrieval:
+        """Search for what draft `number` lacks, among what no draft was written from.
+
+        A draft that claims nothing has no parts to search for: the question is reworded instead.
+        """
+        alignment = self.alignments[number]
+        parts = alignment.doubted(self.rules) if status == "doubtful" else ()
+        rephrase = not parts and self.search.can_rephrase
+        async with self.scope.span(
+            "refine",
+            draft=number,
+            detail=SearchRound(depth=depth, parts=parts, rephrase=rephrase),
+        ) as step:
+            return await self.search.round(
+                step,
+                depth,
+                draft=number + 1,
+                parts=parts,
+                rephrase=rephrase,
+                given=given,
+                supporting=alignment.supporting(self.rules),
+            )
+
+    async def _draft(self, number: int, context: Sequence[Passage]) -> None:
+        async with self.scope.span("draft", draft=number) as step:
+            if number == 0 and self.settings.subject == "given":
+                generation = Generation(text=self.settings.answer.strip())
+            else:
+                request = step.request(
+                    grounded_messages(Haarag.prompts[0], self.question, context),
+                    max_tokens=self.settings.max_tokens,
+                    logprobs=step.model().capabilities.logprobs,
+                )
+                generation = visible_generation(await step.write(request))
+            step.revised(
+                generation,
+                draft=number,
+                before=self.drafts[-1] if self.drafts else "",
+                reason="refined" if number else "original",
+            )
+        self.drafts.append(generation.text)
+
+    async def _nothing(self) -> Answer:
+        """Say that nothing was found: an answer from memory would not be grounded."""
+        text = Haarag.prompts[0].fill(self.question.language, "nothing")
+        self.drafts.append(text)
+        self.alignments.append(Alignment(text))
+        async with self.scope.span("draft", draft=0) as step:
+            step.revised(Generation(text=text))
+            scores = (self.alignments[0].score(self.rules),)
+            step.judged("answer", text, verdict="unchecked", scores=scores)
+        return await self._end("nothing_found", 0, Retrieval())
+
+    async def _align(self, number: int, retrieval: Retrieval) -> DraftStatus:
+        """C_a of the draft, each sentence's nearest evidence, and the judges' opinion."""
+        text, language = self.drafts[number], self.question.language
+        comparison = Comparison(self.question.text, text, retrieval.context, language)
+        detail = AlignmentStarted(
+            sentences=len(comparison.sentences), chunks=len(retrieval.context), weak=self.weak
+        )
+        async with self.scope.span("align", draft=number, detail=detail) as step:
+            alignment = Alignment(text)
+            status = alignment.status(self.rules)
+            if status not in ("empty", "insufficient"):
+                opinions = (
+                    self._entailment(step, at, span.text, retrieval.context)
+                    for at, span in enumerate(comparison.sentences)
+                )
+                cosines, entailed = await both(
+                    step.similarities(comparison.left, comparison.right), together(*opinions)
+                )
+                alignment = comparison.align(cosines, entailed)
+                status = alignment.status(self.rules)
+            self.alignments.append(alignment)
+            self._record(step, number, retrieval)
+        return status
+
+    async def _entailment(
+        self, step: Scope, at: int, sentence: str, context: Sequence[Passage]
+    ) -> float | None:
+        """The judges' mean P(yes) for one sentence; None where none of them said yes or no.
+
+        Nobody is asked about a sentence that only says that the context does not suffice.
+        """
+        if not self.judges or not claims_something(sentence):
+            return None
+        async with step.span("entail", sentence=at) as asking:
+
+            async def ask(role: str) -> float | None:
+                try:
+                    choice = await judge_sentence(
+                        asking,
+                        role,
+                        self.question.text,
+                        context,
+                        sentence,
+                        self.question.language,
+                    )
+                except VeriscopeError:
+                    # Recorded with the call: the other judges still count.
+                    return None
+                return probability_of_yes(choice)
+
+            said = await together(*(ask(role) for role in self.judges))
+        known = [value for value in said if value is not None]
+        return fsum(known) / len(known) if known else None
+
+    def _record(self, step: Scope, number: int, retrieval: Retrieval) -> None:
+        alignment, rules = self.alignments[number], self.rules
+        status, low = alignment.status(rules), retrieval.is_low(self.tau_r)
+        verdict: Verdict = status if status in ("supported", "doubtful") else "unchecked"
+        deciding = alignment.deciding_score(rules)
+        if verdict == "supported" and low:
+            verdict = "not_enough"
+            confidence = retrieval.scores(self.tau_r)[0]
+            deciding = confidence.model_copy(update={"behind": (self.search.span,)})
+        step.judged(
+            "alignment",
+            alignment.text,
+            draft=number,
+            verdict=verdict,
+            scores=(alignment.score(rules),),
+            detail=AlignmentRated(status=status, low_retrieval=low),
+        )
+        for at, sentence in enumerate(alignment.sentences):
+            evidence, where = sentence.evidence, sentence.evidence_passage
+            step.judged(
+                "sentence",
+                sentence.span.text,
+                start=sentence.span.start,
+                draft=number,
+                sentence=at,
+                verdict=sentence.verdict(rules),
+                scores=sentence.scores(rules),
+                detail=SentenceAligned(
+                    chunk=sentence.passage.id,
+                    evidence=evidence.text if evidence else "",
+                    evidence_chunk=where.id if where else "",
+                    start=evidence.start if evidence else 0,
+                    end=evidence.end if evidence else 0,
+                ),
+            )
+        if number == 0:
+            step.judged("answer", alignment.text, verdict=verdict, scores=(deciding,))
+
+    def _best_aligned(self) -> int:
+        """Which draft is the answer where none aligns (ours): the one with the highest C_a.
+
+        The last one was written from what was left to give, and need not be the best one. An
+        original that says that the context does not suffice is not replaced by a doubtful claim.
+        """
+        if self.alignments[0].status(self.rules) == "insufficient":
+            return 0
+        values = [alignment.value for alignment in self.alignments]
+        return max(
+            range(len(values)), key=lambda at: (values[at] is not None, values[at] or 0.0, at)
+        )
+
+    async def _end(self, stopped: LoopEnd, number: int, retrieval: Retrieval) -> Answer:
+        """Record why the loop ended, and the answer: draft `number` with its remarks."""
+        async with self.scope.span("conclude", draft=number, detail=LoopEnded(stopped=stopped)):
+            pass
+        found = stopped != "nothing_found"
+        status = self.alignments[number].status(self.rules)
+        flags = {
+            "nothing_found": not found,
+            "search_incomplete": self.search.failed,
+            "insufficient_context": found and status == "insufficient",
+            "low_retrieval": found and retrieval.is_low(self.tau_r),
+            "unreliable": found and status == "doubtful",
+            "weak_judge": found and self.rules.judges_decide and self.weak,
+            "not_checked": found and status == "unchecked",
+        }
+        return Answer(
+            text=self.drafts[number],
+            original=self.drafts[0],
+            abstained=not found or status == "insufficient",
+            flags=tuple(name for name, holds in flags.items() if holds),
+        )
+
+
+def _judges(scope: Scope, question: Question, settings: HaaragSettings) -> list[str]:
+    """The roles that judge, one for each model; the main model stands in for all judges.
+
+    A judge made for it is not replaced: where there is none, nobody is asked.
+    """
+    match settings.entailment:
+        case "off":
+            return []
+        case "main":
+            return ["main"]
+        case "judge":
+            role = checker(scope, {question.language}, "judge")
+            return [] if role == "main" else [role]
+        case "judges":
+            roles: list[str] = []
+            for role in JUDGES:
+                twice = any(scope.same_model(role, other) for other in roles)
+                if scope.has_model(role) and not twice:
+                    roles.append(role)
+            return roles or ["main"]

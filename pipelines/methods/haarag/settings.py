@@ -10,15 +10,7 @@ from pipelines.calibration import calibration
 from pipelines.methods.base import Settings
 from pipelines.types import Language
 
-__all__ = ["HAARAG_DECIDABLE", "HaaragSettings", "default_threshold"]
-
-HAARAG_DECIDABLE: tuple[str, ...] = (
-    "tau_r",
-    "tau_a",
-    "min_similarity",
-    "duplicate_similarity",
-)
-"""The settings for which a recorded run can be decided again without a call."""
+__all__ = ["HaaragSettings"]
 
 
 class HaaragSettings(Settings):
@@ -26,6 +18,14 @@ class HaaragSettings(Settings):
 
     The paper gives no thresholds and no k: all defaults are ours.
     """
+
+    REPLAYABLE = (
+        "tau_r",
+        "tau_a",
+        "min_similarity",
+        "duplicate_similarity",
+        "entailment_decides",
+    )
 
     tau_r: float | None = Field(
         None,
@@ -41,10 +41,10 @@ class HaaragSettings(Settings):
     )
     k: int = Field(4, ge=1, le=20, description="Chunks in the context, and in C_r (ours: 4).")
     k_limit: int = Field(
-        16, ge=1, le=64, description="Most chunks a search asks for when widened (ours: 16)."
+        16, ge=1, le=64, description="Maximum of chunks a search asks for when widened (ours: 16)."
     )
     max_iterations: int = Field(
-        3, ge=1, le=6, description="Most answers written, the first included (ours: 3)."
+        3, ge=1, le=6, description="Maximum of answers written, the first included (ours: 3)."
     )
     key_terms: bool = Field(
         False, description="Search for the question's key terms as well from the start (ours: off)."
@@ -68,8 +68,13 @@ class HaaragSettings(Settings):
     )
     entailment: Literal["off", "judge", "judges", "main"] = Field(
         "judge",
-        description="Who says whether the context bears out each sentence (ours: a judge made for"
-        " it, where one was chosen; all judges; or the main model).",
+        description="Who gives an opinion on each sentence, beside its alignment (ours: a judge"
+        " made for it, where one was chosen; all judges; or the main model).",
+    )
+    entailment_decides: bool = Field(
+        False,
+        description="A sentence that the judges do not find supported makes the answer doubtful,"
+        " whatever its alignment (ours: off, their opinion is only shown).",
     )
     max_tokens: int = Field(
         128, ge=8, le=1024, description="Longest answer, in tokens (ours: two short sentences)."
@@ -80,25 +85,15 @@ class HaaragSettings(Settings):
     )
     answer: str = Field("", max_length=8000, description="The draft to align, where one is given.")
 
-    def depths(self) -> tuple[int, ...]:
-        """How many chunks each search asks for, round by round: k doubles up to the limit.
+    def threshold(
+        self, name: Literal["tau_r", "tau_a"], embedder: str | None, language: Language
+    ) -> float | None:
+        """The threshold in force: the one that was set, else the calibrated one of `embedder`.
 
-        Where k cannot grow, rewording the question is still worth a second round.
+        None for an embedder that was not measured in `language`.
         """
-        found = [self.k]
-        while found[-1] < self.k_limit:
-            found.append(min(2 * found[-1], self.k_limit))
-        if len(found) == 1 and self.rephrase == "widen":
-            found.append(self.k)
-        return tuple(found)
-
-
-def default_threshold(
-    embedder: str | None, language: Language, name: Literal["tau_r", "tau_a"]
-) -> float | None:
-    """The calibrated threshold for an embedder's cosines of texts in `language`.
-
-    None for an embedder, or a language, that was not measured.
-    """
-    entry = calibration("haarag").get(embedder or "", {}).get(language, {}).get(name)
-    return None if entry is None else float(entry["value"])
+        chosen: float | None = getattr(self, name)
+        if chosen is not None:
+            return chosen
+        entry = calibration("haarag").get(embedder or "", {}).get(language, {}).get(name)
+        return None if entry is None else float(entry["value"])

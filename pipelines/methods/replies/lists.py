@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from pipelines.methods.replies.text import (
     load_json,
     visible,
 )
-from pipelines.text import split_sentences
+from pipelines.text import split_sentences, text_key
 
 __all__ = ["parse_list"]
 
@@ -37,21 +36,13 @@ def parse_list(text: str, *, limit: int | None = None) -> list[str]:
     items: dict[str, str] = {}
     for one in found:
         item = visible(_STRONG.sub(r"\2", one).strip().rstrip(",;，；、").rstrip())
-        key = _key(item)
+        key = text_key(item)
         if key and not is_nothing(item) and not is_refusal(item):
             items.setdefault(key, item)
     return list(items.values())[:limit]
 
 
 _STRONG = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
-# Inside numbers such as 3.14 a mark tells items apart.
-_UNSAID = re.compile(r"(?!(?<=\d)[.:/-](?=\d))[^\w+#%$€£¥°]|_")
-
-
-def _key(item: str) -> str:
-    return _UNSAID.sub("", unicodedata.normalize("NFKC", item).casefold())
-
-
 _BEFORE_JSON = re.compile(r"(?:\A|[\n:：]|```|```json)\s*\Z")
 _CUT_OFF = re.compile(
     r"\A(?:[^\[{]{0,200}[:：\n])?\s*(?:\{\s*\"[^\"]*\"\s*:\s*)?\[\s*(?=[\"\[{])(.*)\Z", re.S

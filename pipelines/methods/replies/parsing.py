@@ -14,7 +14,15 @@ from typing import Any
 from pipelines.methods.replies.lists import parse_list
 from pipelines.methods.replies.text import is_nothing, is_refusal, parse_json, visible
 
-__all__ = ["is_nothing", "is_refusal", "parse_fields", "parse_json", "parse_list", "visible"]
+__all__ = [
+    "declines",
+    "is_nothing",
+    "is_refusal",
+    "parse_fields",
+    "parse_json",
+    "parse_list",
+    "visible",
+]
 
 
 def parse_fields(text: str, names: Mapping[str, Sequence[str]]) -> dict[str, str]:
@@ -82,3 +90,22 @@ def _loose(part: str) -> str:
         if part.count(mark) % 2:
             part = part.removeprefix(mark).removesuffix(mark).strip()
     return part
+
+
+_DECLINES = re.compile(
+    r"(?:(?:i['’]m |i am )?sorry[,. ]+(?:but )?)?"
+    r"(?:i (?:really |honestly )?(?:do not|don['’]?t) "
+    r"(?:know|have (?:an|any|enough|sufficient|that|the)\b)|"
+    r"i(?:['’]m| am) (?:not |un)(?:sure|certain|aware)|"
+    r"i have no (?:idea|comment|information|knowledge)|no (?:idea|comment)\b|"
+    r"ich wei(?:ß|ss) (?:es |das )?(?:leider )?nicht|je ne (?:le )?sais pas|no (?:lo )?s[eé]\b)|"
+    r"(?:(?:抱歉|对不起|很遗憾)[，,]?)?我?(?:也|并|真的)?"
+    r"(?:不知道|不清楚|不确定|不了解|没有答案|无可奉告)|"
+    r"(?:すみません、?)?(?:わかりません|分かりません|知りません)",
+    re.I,
+)
+
+
+def declines(answer: str) -> bool:
+    """Whether an answer gives none: a refusal, or "I don't know"."""
+    return is_refusal(answer) or _DECLINES.match(answer.strip()) is not None

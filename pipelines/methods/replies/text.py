@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
-from pipelines.text.thinking import without_thinking
+from pipelines.text.wording import without_thinking
 
 __all__ = [
     "embedded_json",

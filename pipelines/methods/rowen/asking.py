@@ -7,8 +7,8 @@ from typing import Any
 
 from pipelines.methods.base import Question
 from pipelines.methods.replies.parsing import visible
-from pipelines.methods.rowen.settings import Side, TargetLanguage
 from pipelines.prompts import load_prompts
+from pipelines.run.findings import Side, TargetLanguage
 from pipelines.run.scope import Scope
 from pipelines.types import Language, Message, Passage
 

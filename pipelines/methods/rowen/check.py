@@ -7,25 +7,34 @@ at the same time, and a pair is compared as soon as both of its answers exist.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Awaitable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Question
 from pipelines.methods.replies.claims import claim_of_answers
-from pipelines.methods.replies.parsing import visible
+from pipelines.methods.replies.parsing import declines, visible
 from pipelines.methods.replies.verdicts import TRUE_FALSE, decide_between, truth
-from pipelines.methods.rowen import asking as asking
-from pipelines.methods.rowen import reading as reading
-from pipelines.methods.rowen.decision import RowenPair, is_settled
-from pipelines.methods.rowen.settings import RowenPlan, RowenSettings, Side, TargetLanguage
+from pipelines.methods.rowen import asking, reading
+from pipelines.methods.rowen.decision import Pair, is_certain
+from pipelines.methods.rowen.settings import RowenSettings
+from pipelines.retrieval.bm25 import LexicalEmbedder
+from pipelines.run.concurrency import together
 from pipelines.run.events import Score
+from pipelines.run.findings import (
+    PairCompared,
+    ParaphraseDiscarded,
+    ParaphraseTaken,
+    RowenPlan,
+    Side,
+)
 from pipelines.run.scope import Scope
 from pipelines.types import Message
 
-__all__ = ["RowenCheck", "together"]
+__all__ = ["RowenCheck"]
+
+_AnswerSide = Literal["source", "target", "verifier"]
 
 _STAND_IN_TEMPERATURE = 1.0
 """A stand-in is the main model once more: only a draw at random can disagree with it."""
@@ -36,12 +45,12 @@ class _Given:
     """An answer, and the spans its calls were made in. `lost` says why there can be none."""
 
     text: str
-    spans: tuple[str, ...]
+    spans: tuple[str, ...] = ()
     lost: str = ""
 
 
 class RowenCheck:
-    """One run of the check; `pairs` grow while it goes on."""
+    """One run of the check; `paraphrases` and `pairs` grow while it goes on."""
 
     def __init__(self, question: Question, scope: Scope, settings: RowenSettings, plan: RowenPlan):
         self.question = question
@@ -49,104 +58,142 @@ class RowenCheck:
         self.settings = settings
         self.plan = plan
         self.paraphrases: list[str] = []
-        self.pairs: list[RowenPair] = []
-        self._settled = asyncio.Event()
+        self.pairs: list[Pair] = []
         self._yes_no = reading.asks_yes_or_no(question)
 
     async def run(self) -> None:
-        """Make every comparison of the plan, or as many as it takes to be certain."""
-        async with self.scope.span("check", **self.plan.model_dump(mode="json")) as step:
-            self.paraphrases = await self._paraphrase(step)
+        """Make every comparison of the plan; with early stop, as many as the decision needs.
+
+        With early stop the paraphrases count in their order, whichever is compared first. So the
+        same pairs decide when the run is re-evaluated from its record.
+        """
+        async with self.scope.span("check", detail=self.plan) as step:
+            taken = await self._paraphrase(step)
+            self.paraphrases = [paraphrase.text for paraphrase in taken]
+            if not self.settings.early_stop:
+                await together(*(self._pair(step, n, one) for n, one in enumerate(taken)))
+                return
+            turns = [asyncio.Event() for _ in taken]
             tasks = [
-                asyncio.ensure_future(self._pair(step, *each))
-                for each in enumerate(self.paraphrases)
+                asyncio.ensure_future(self._pair(step, n, one, turns[n]))
+                for n, one in enumerate(taken)
             ]
-            pairs = asyncio.ensure_future(together(*tasks))
-            settled = asyncio.ensure_future(self._settled.wait())
             try:
-                await asyncio.wait({pairs, settled}, return_when=asyncio.FIRST_COMPLETED)
-                # What has been compared already only has its spans to close.
-                await asyncio.gather(*(tasks[index] for index in self._complete()))
-                if pairs.done():
-                    pairs.result()
+                for turn, task in zip(turns, tasks, strict=True):
+                    turn.set()
+                    await task
+                    if is_certain(self.settings, self.plan.variant, self.pairs, len(taken)):
+                        break
             finally:
-                await _dropped(pairs, settled)
+                await _dropped(*tasks)
 
-    def _complete(self) -> list[int]:
-        """The paraphrases whose every comparison has been made."""
-        counts = Counter(pair.index for pair in self.pairs)
-        return [index for index, count in counts.items() if count == len(self.plan.sides)]
-
-    async def _paraphrase(self, scope: Scope) -> list[str]:
+    async def _paraphrase(self, scope: Scope) -> list[ParaphraseTaken]:
         """At most k paraphrases; asked for once more where there are fewer."""
         settings = self.settings
-        found: list[str] = []
-        async with scope.span("paraphrase", k=settings.k) as step:
+        found: list[ParaphraseTaken] = []
+        async with scope.span("paraphrase") as step:
             for attempt in range(2):
                 missing = settings.k - len(found)
                 if not missing:
                     break
+                known = [one.text for one in found]
                 # Of 48 paraphrases asked of the embedded model (4 sample questions, 2 draws of 6)
                 # 12 were questions with a schema and 1 without.
                 structured = step.model().capabilities.structured_output
                 reply = await self._say(
                     step,
-                    asking.paraphrase_messages(self.question, missing, found),
+                    asking.paraphrase_messages(self.question, missing, known),
                     max_tokens=asking.SHORT_TOKENS * (missing + 1),
                     temperature=settings.temperature,
                     sample=attempt,
                     json_schema=asking.paraphrase_schema(missing) if structured else None,
                 )
-                found = reading.paraphrases_in(reply, self.question.text, found, settings.k)
-        return found
+                found += await self._usable(step, reply, known)
+        return found[: settings.k]
 
-    async def _pair(self, scope: Scope, index: int, text: str) -> None:
-        async with scope.span("pair", index=index, text=text) as step:
+    async def _usable(self, step: Scope, reply: str, known: Sequence[str]) -> list[ParaphraseTaken]:
+        """The paraphrases of a reply that are near to the question; records what is discarded."""
+        taken, discarded = reading.paraphrases_in(reply, self.question, known)
+        for text, reason in discarded:
+            _discard(step, text, ParaphraseDiscarded(reason=reason))
+        cosines = await self._similarities(step, taken)
+        usable = []
+        for text, cosine in zip(taken, cosines, strict=True):
+            if cosine is not None:
+                near = cosine >= self.settings.min_similarity
+            else:
+                near = not self.settings.min_similarity or reading.shares_words(
+                    text, self.question.text
+                )
+            if near:
+                usable.append(ParaphraseTaken(text=text, similarity=cosine))
+            else:
+                _discard(step, text, ParaphraseDiscarded(reason="meaning", similarity=cosine))
+        return usable
+
+    async def _similarities(self, step: Scope, texts: Sequence[str]) -> Iterable[float | None]:
+        """The cosine of each text with the question; None where nothing compares meanings."""
+        by_words = step.embedder in (None, LexicalEmbedder.name)
+        if texts and self.settings.min_similarity and not by_words:
+            try:
+                (row,) = await step.similarities([self.question.text], texts)
+            except VeriscopeError:
+                # Recorded with its call. Shared words have to do.
+                return [None] * len(texts)
+            return row
+        return [None] * len(texts)
+
+    async def _pair(
+        self, scope: Scope, index: int, taken: ParaphraseTaken, turn: asyncio.Event | None = None
+    ) -> None:
+        async with scope.span("pair", index=index, detail=taken) as step:
             source = asyncio.ensure_future(
-                self._answer(step, index, "source", text, self.plan.source)
+                self._tried(self._answer(step, index, "source", taken.text))
             )
             try:
-                sides = self.plan.sides
-                await together(*(self._side(step, index, text, side, source) for side in sides))
+                await together(
+                    *(self._side(step, index, taken.text, s, source, turn) for s in self.plan.sides)
+                )
             finally:
                 await _dropped(source)
 
     async def _side(
-        self, scope: Scope, index: int, text: str, side: Side, source: asyncio.Future[_Given]
+        self,
+        scope: Scope,
+        index: int,
+        text: str,
+        side: Side,
+        source: asyncio.Future[_Given],
+        turn: asyncio.Event | None,
     ) -> None:
         other = self._translated if side == "cl" else self._verified
-        # Shielded: one side that is given up must not take the other side's answer with it.
-        given = await asyncio.gather(
-            asyncio.shield(source), other(scope, index, text), return_exceptions=True
-        )
+        answers = await together(_shared(source), self._tried(other(scope, index, text)))
         async with scope.span("judge", index=index, side=side) as step:
-            failed = [one for one in given if isinstance(one, BaseException)]
-            for one in failed:
-                if not isinstance(one, VeriscopeError):
-                    raise one
-            answers = [one for one in given if isinstance(one, _Given)]
-            if failed:
-                self._record(step, index, side, answers, "failed")
-                return
-            await self._compare(step, index, side, text, answers)
+            compared, masses = await self._compared(step, index, side, text, answers)
+            if turn is not None:
+                await turn.wait()
+            self._record(step, compared, masses, answers)
 
-    async def _compare(
+    async def _compared(
         self, step: Scope, index: int, side: Side, text: str, answers: Sequence[_Given]
-    ) -> None:
-        """The equivalence operator C on two answers."""
+    ) -> tuple[PairCompared, tuple[float, ...]]:
+        """The equivalence operator C on two answers, and P(True) and P(False) where it has them."""
+
+        def found(
+            source: str, hard: float | None = None, soft: float | None = None
+        ) -> PairCompared:
+            return PairCompared(side=side, index=index, hard=hard, soft=soft, source=source)
+
         lost = next((one.lost for one in answers if one.lost), "")
         first, second = (one.text for one in answers)
         if lost or not first or not second:
-            self._record(step, index, side, answers, lost or "empty")
-            return
-        if reading.declines(first) or reading.declines(second):
-            self._record(step, index, side, answers, "refusal", hard=0.0)
-            return
+            return found(lost or "empty"), ()
+        if declines(first) or declines(second):
+            return found("refusal", 0.0), ()
         if self._yes_no:
             said = reading.says_yes(first), reading.says_yes(second)
             if None not in said:
-                self._record(step, index, side, answers, "yes_no", hard=float(said[0] == said[1]))
-                return
+                return found("yes_no", float(said[0] == said[1])), ()
         language = self.plan.source
         try:
             choice = await decide_between(
@@ -158,27 +205,19 @@ class RowenCheck:
                 claim=claim_of_answers(text, first, second),
             )
         except VeriscopeError:
-            self._record(step, index, side, answers, "failed")
-            return
-        soft = truth(choice)
+            return found("failed"), ()
         hard = None if choice.best is None else float(choice.best == "true")
         masses = tuple(choice.probabilities.get(label, 0.0) for label in ("true", "false"))
-        source = "judge" if self.plan.judge else "model"
-        self._record(step, index, side, answers, source, hard=hard, soft=soft, masses=masses)
+        return found("judge" if self.plan.judge else "model", hard, truth(choice)), masses
 
     def _record(
         self,
         step: Scope,
-        index: int,
-        side: Side,
+        compared: PairCompared,
+        masses: tuple[float, ...],
         answers: Sequence[_Given],
-        source: str,
-        *,
-        hard: float | None = None,
-        soft: float | None = None,
-        masses: tuple[float, ...] = (),
     ) -> None:
-        text = " | ".join(one.text for one in answers)
+        hard, soft = compared.hard, compared.soft
         behind = (step.id, *dict.fromkeys(span for one in answers for span in one.spans))
         score = Score(
             name="rowen_same",
@@ -188,22 +227,14 @@ class RowenCheck:
             behind=behind,
         )
         step.judged(
-            what="pair",
-            text=text,
-            start=0,
-            end=len(text),
-            label=side,
+            "pair",
+            " | ".join(one.text for one in answers),
+            label=compared.side,
             verdict="unchecked" if hard is None else "supported" if hard else "contradicted",
             scores=(score,),
-            detail={"side": side, "index": index, "hard": hard, "soft": soft, "source": source},
+            detail=compared,
         )
-        self.pairs.append(
-            RowenPair(side=side, index=index, hard=hard, soft=soft, source=source, span=step.id)
-        )
-        if self.settings.early_stop and is_settled(
-            self.settings, self.plan, self.pairs, len(self.paraphrases)
-        ):
-            self._settled.set()
+        self.pairs.append(Pair(compared, step.id))
 
     async def _translated(self, scope: Scope, index: int, text: str) -> _Given:
         """What the model answers in the target language."""
@@ -216,50 +247,52 @@ class RowenCheck:
             )
         if not reading.is_translation(translation, text, target):
             return _Given("", (step.id,), "untranslated")
-        given = await self._answer(scope, index, "target", translation, target)
+        given = await self._answer(scope, index, "target", translation)
         return _Given(given.text, (step.id, *given.spans))
 
     async def _verified(self, scope: Scope, index: int, text: str) -> _Given:
-        return await self._answer(scope, index, "verifier", text, self.plan.source)
+        return await self._answer(scope, index, "verifier", text)
 
-    async def _answer(
-        self, scope: Scope, index: int, side: str, text: str, code: TargetLanguage
-    ) -> _Given:
+    async def _answer(self, scope: Scope, index: int, side: _AnswerSide, text: str) -> _Given:
         options: dict[str, Any] = {}
-        if side == "verifier":
-            own = self.plan.verifier == "model"
-            options = (
-                {"role": "verifier"}
-                if own
-                else {"temperature": _STAND_IN_TEMPERATURE, "sample": index}
-            )
+        if side == "verifier" and self.plan.verifier == "model":
+            options = {"role": "verifier"}
+        elif side == "verifier":
+            options = {"temperature": _STAND_IN_TEMPERATURE, "sample": index}
         async with scope.span("answer", index=index, side=side) as step:
             answer = await asking.answer_question(
                 step,
                 text,
-                code,
+                self.plan.target if side == "target" else self.plan.source,
                 reasoned=self.settings.answers == "reasoned",
                 max_tokens=self.settings.max_tokens,
                 **options,
             )
         return _Given(answer, (step.id,))
 
+    async def _tried(self, answer: Coroutine[Any, Any, _Given]) -> _Given:
+        """The answer, or that the calls for it failed."""
+        try:
+            return await answer
+        except VeriscopeError:
+            return _Given("", lost="failed")
+
     async def _say(self, step: Scope, messages: Sequence[Message], **options: Any) -> str:
         (written,) = await step.model().generate(step.request(messages, **options))
         return visible(written.text)
 
 
-async def together(*work: Awaitable[Any]) -> list[Any]:
-    """All at once; the first to fail ends the others, and its error is raised as it is."""
-    tasks = [asyncio.ensure_future(one) for one in work]
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        await _dropped(*tasks)
+def _discard(step: Scope, text: str, why: ParaphraseDiscarded) -> None:
+    step.judged("paraphrase", text, verdict="unchecked", detail=why)
+
+
+async def _shared(answer: asyncio.Future[_Given]) -> _Given:
+    """The answer that both sides wait for; a side that is cancelled does not cancel it."""
+    return await asyncio.shield(answer)
 
 
 async def _dropped(*tasks: asyncio.Future[Any]) -> None:
-    """Give up what is still under way, and wait until it has ended."""
+    """Cancel what is still running, and wait until it has ended."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

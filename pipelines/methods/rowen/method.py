@@ -2,43 +2,41 @@
 
 The question is put in other words; the model answers each version in two languages and a second
 model answers it too. Where the answers do not agree, evidence is retrieved and the first answer
-repaired from it. `check.py` makes the comparisons, `decision.py` decides from them,
-`repair.py` searches and repairs.
+repaired from it. `check.py` makes the comparisons, `decision.py` decides from them; searching and
+repairing are here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain
+
+from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Method, Need, Question
 from pipelines.methods.checkers import checker
-from pipelines.methods.drafts import record_original
-from pipelines.methods.replies.parsing import visible
-from pipelines.methods.rowen.asking import (
-    PROMPTS,
-    SHORT_TOKENS,
-    reason_messages,
-    short_messages,
-)
-from pipelines.methods.rowen.check import RowenCheck, together
-from pipelines.methods.rowen.decision import RowenDecision, conclude, with_answer
-from pipelines.methods.rowen.path import decide_again
-from pipelines.methods.rowen.reading import cleaned
-from pipelines.methods.rowen.repair import repair, retrieve
-from pipelines.methods.rowen.settings import RowenPlan, RowenSettings, VerifierKind
+from pipelines.methods.replies.parsing import is_refusal, visible
+from pipelines.methods.rowen import asking
+from pipelines.methods.rowen.check import RowenCheck
+from pipelines.methods.rowen.decision import Conclusion, conclude
+from pipelines.methods.rowen.settings import RowenSettings, plan_for
+from pipelines.retrieval.base import reciprocal_rank_fusion
+from pipelines.run.concurrency import both, together
+from pipelines.run.findings import RepairStarted, RowenPlan, RowenVerdict, VerifierKind
 from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
-from pipelines.run.trace import Trace
-from pipelines.types import Answer, Generation, Language
+from pipelines.types import Answer, Generation, Language, Passage
 
-__all__ = ["Rowen", "RowenSettings"]
+__all__ = ["Rowen"]
 
 
 class Rowen(Method[RowenSettings]):
     """Adaptive retrieval by consistency across languages and models."""
 
     name = "rowen"
+    page = "rowen"
     roles = ("verifier", *JUDGES)
     settings_type = RowenSettings
-    prompts = (PROMPTS,)
+    prompts = (asking.PROMPTS,)
 
     def needs(self, settings: RowenSettings) -> tuple[Need, ...]:
         needs = [Need(reason="model"), Need(reason="evidence")]
@@ -49,83 +47,178 @@ class Rowen(Method[RowenSettings]):
         return tuple(needs)
 
     async def run(self, question: Question, scope: Scope, settings: RowenSettings) -> Answer:
-        can = scope.model().capabilities
-        if question.language not in can.languages:
+        if question.language not in scope.model().capabilities.languages:
+            # What a model writes in a language it does not speak is noise: nothing is compared.
             _, original = await _first_answer(question, scope, settings)
-            return await _unchecked(scope, original)
-        plan = RowenPlan.of(
-            settings,
-            question.language,
-            can.languages,
-            _verifier(scope, question),
-            weak=not can.judges,
-        )
-        role = checker(scope, plan.languages, settings.checked_by)
-        if role != "main":
-            plan = plan.compared_by(role, scope.model(role).name)
+            async with scope.span("decide") as step:
+                step.judged("answer", original.text, verdict="unchecked", detail=RowenVerdict())
+            return _answer(original.text, original.text)
+        plan = _plan(question, scope, settings)
         check = RowenCheck(question, scope, settings, plan)
-        (reasoning, original), _ = await together(
-            _first_answer(question, scope, settings), check.run()
-        )
-        decision = conclude(settings, plan, check.pairs, len(check.paraphrases))
-        await _record(scope, decision, original)
-        repaired, outcomes = None, []
-        if decision.retrieve:
-            passages, outcomes = await retrieve(scope, question, settings, check.paraphrases)
-            if passages:
-                repaired = await repair(scope, question, reasoning, original, passages)
-        decided = with_answer(decision, plan, settings, original.text, repaired, outcomes)
-        assert decided.answer is not None
-        return decided.answer
+        (reasoning, original), _ = await both(_first_answer(question, scope, settings), check.run())
+        concluded = conclude(settings, plan.variant, check.pairs)
+        async with scope.span("decide") as step:
+            step.judged(
+                "answer",
+                original.text,
+                verdict=concluded.verdict,
+                scores=concluded.scores,
+                detail=RowenVerdict(variant=concluded.variant, retrieve=concluded.retrieve),
+            )
+        flags = _check_flags(check, concluded)
+        if not concluded.retrieve:
+            return _answer(original.text, original.text, *flags)
+        passages, remarks = await _retrieve(scope, question, settings, check.paraphrases)
+        flags += remarks
+        repaired = ""
+        if passages:
+            repaired = await _repair(scope, question, reasoning, original, passages)
+            flags += [] if repaired else ["repair_empty"]
+        return _answer(original.text, repaired or original.text, *flags)
 
-    def decide(self, trace: Trace, settings: RowenSettings) -> RowenDecision:
-        """Decide again with other thresholds, weights or variants; see `RowenDecision`."""
-        values = {spec.name: spec.settings for spec in trace.header.spec.methods}
-        return decide_again(trace, self.name, self.settings(values.get(self.name)), settings)
+
+def _answer(original: str, text: str, *flags: str) -> Answer:
+    return Answer(text=text, original=original, short=text, flags=flags)
+
+
+def _plan(question: Question, scope: Scope, settings: RowenSettings) -> RowenPlan:
+    """What is compared and by whom, with the models that were chosen."""
+    can = scope.model().capabilities
+    verifier: VerifierKind
+    if not scope.has_model("verifier"):
+        verifier = "stand_in"
+    elif scope.same_model("verifier"):
+        verifier = "same_model"
+    else:
+        speaks = question.language in scope.model("verifier").capabilities.languages
+        verifier = "model" if speaks else "language"
+    plan = plan_for(settings, question.language, can.languages, verifier, weak=not can.judges)
+    role = checker(scope, plan.languages, settings.checked_by)
+    if role == "main":
+        return plan
+    # A judge compares, whatever the main model's verdicts are worth.
+    return plan.model_copy(update={"by": role, "judge": scope.model(role).name, "weak": False})
 
 
 async def _first_answer(
     question: Question, scope: Scope, settings: RowenSettings
 ) -> tuple[str, Generation]:
     """The reasoning t0, and the short answer r0 as draft 0."""
-    messages = reason_messages(question.text, question.language)
+    messages = asking.reason_messages(question.text, question.language)
     async with scope.span("reason") as step:
         written = await step.write(step.request(messages, max_tokens=settings.max_tokens))
         reasoning = visible(written.text)
     async with scope.span("draft") as step:
         request = step.request(
-            short_messages(messages, reasoning, question.language),
-            max_tokens=SHORT_TOKENS,
+            asking.short_messages(messages, reasoning, question.language),
+            max_tokens=asking.SHORT_TOKENS,
             logprobs=step.model().capabilities.logprobs,
         )
-        original = cleaned(await step.write(request))
-        record_original(step, original)
+        original = _cleaned(await step.write(request))
+        step.revised(original)
     return reasoning, original
 
 
-async def _unchecked(scope: Scope, original: Generation) -> Answer:
-    """What a model writes in a language it does not speak is noise: nothing is compared."""
-    await _record(scope, RowenDecision(flagged=False), original)
-    return Answer(text=original.text, original=original.text, short=original.text)
+def _cleaned(generation: Generation) -> Generation:
+    """The generation as people see it; tokens are kept only where their offsets still hold."""
+    text = visible(generation.text)
+    if text == generation.text:
+        return generation
+    return generation.model_copy(update={"text": text, "tokens": None})
 
 
-async def _record(scope: Scope, decision: RowenDecision, original: Generation) -> None:
-    async with scope.span("decide") as step:
-        step.judged(
-            what="answer",
-            text=original.text,
-            start=0,
-            end=len(original.text),
-            verdict=decision.verdict,
-            scores=decision.scores,
-            detail={"variant": decision.variant, "retrieve": decision.retrieve},
+def _check_flags(check: RowenCheck, concluded: Conclusion) -> list[str]:
+    """Remarks on what the decision rests on."""
+    settings, plan = check.settings, check.plan
+    sources = {pair.compared.source for pair in check.pairs}
+    verified = bool(check.paraphrases) and "cm" in plan.sides
+    remarks = {
+        f"verifier_{plan.verifier}": verified and plan.verifier != "model",
+        "no_paraphrases": not check.paraphrases,
+        "fewer_paraphrases": 0 < len(check.paraphrases) < settings.k,
+        "pairs_failed": "failed" in sources,
+        "no_judge": "model" in sources and settings.checked_by == "judge",
+        "weak_judge": "model" in sources and plan.weak,
+        f"rowen_only_{concluded.variant}": concluded.variant != plan.variant,
+        "not_checked": concluded.verdict == "unchecked",
+    }
+    return [flag for flag, holds in remarks.items() if holds]
+
+
+async def _retrieve(
+    scope: Scope, question: Question, settings: RowenSettings, paraphrases: Sequence[str]
+) -> tuple[list[Passage], list[str]]:
+    """The best passages over all queries, and remarks on the searches.
+
+    The question itself is always searched. The paraphrases add a query each, written for them or
+    their own words. Failed searches are recorded as such.
+    """
+    async with scope.span("retrieve") as step:
+        queries: Sequence[str] = paraphrases
+        if settings.queries == "rewritten":
+            queries = await together(
+                *(_query(step, n, text, question) for n, text in enumerate(paraphrases))
+            )
+        distinct: dict[str, str] = {}
+        for text in (question.text, *queries):
+            distinct.setdefault(text.casefold(), text)
+        found = await together(
+            *(
+                _search(step, number, text, settings.passages)
+                for number, text in enumerate(distinct.values())
+            )
         )
+    rankings = [ranking for ranking in found if ranking is not None]
+    failed = len(rankings) < len(found)
+    passages: dict[str, Passage] = {}
+    for passage in chain.from_iterable(rankings):
+        passages.setdefault(passage.id, passage)
+    if not passages:
+        return [], ["search_failed" if failed else "no_evidence", "unverified"]
+    ids = reciprocal_rank_fusion([[passage.id for passage in one] for one in rankings])
+    best = [passages[id] for id, _ in ids[: settings.passages]]
+    return best, ["search_incomplete"] if failed else []
 
 
-def _verifier(scope: Scope, question: Question) -> VerifierKind:
-    if not scope.has_model("verifier"):
-        return "stand_in"
-    if scope.same_model("verifier"):
-        return "same_model"
-    speaks = question.language in scope.model("verifier").capabilities.languages
-    return "model" if speaks else "language"
+async def _query(scope: Scope, index: int, text: str, question: Question) -> str:
+    """A query for a paraphrase; its own words where none was written."""
+    async with scope.span("query", index=index) as step:
+        request = step.request(
+            asking.query_messages(text, question.language), max_tokens=asking.SHORT_TOKENS
+        )
+        try:
+            (written,) = await step.model().generate(request)
+        except VeriscopeError:
+            return text
+        query = " ".join(visible(written.text).split())
+        return text if is_refusal(query) else query or text
+
+
+async def _search(scope: Scope, index: int, query: str, k: int) -> list[Passage] | None:
+    """What is found, None where the search fails."""
+    async with scope.span("search", index=index) as step:
+        try:
+            return await step.search(query, k)
+        except VeriscopeError:
+            return None
+
+
+async def _repair(
+    scope: Scope,
+    question: Question,
+    reasoning: str,
+    original: Generation,
+    passages: Sequence[Passage],
+) -> str:
+    """The answer corrected from the passages, recorded as draft 1; "" where nothing was written."""
+    used = RepairStarted(passages=tuple(passage.id for passage in passages))
+    async with scope.span("repair", detail=used) as step:
+        request = step.request(
+            asking.repair_messages(question, reasoning, original.text, passages),
+            max_tokens=asking.SHORT_TOKENS,
+            logprobs=step.model().capabilities.logprobs,
+        )
+        written = _cleaned(await step.write(request))
+        if written.text:
+            step.revised(written, draft=1, before=original.text, reason="repaired")
+    return written.text

@@ -1,26 +1,27 @@
-"""How Rowen reads what a model wrote: paraphrases, translations, answers that give none."""
+"""How Rowen reads what a model wrote: paraphrases, translations, answers of yes or no."""
 
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from pipelines.methods.base import Question
-from pipelines.methods.replies.parsing import is_refusal, parse_list, visible
-from pipelines.methods.rowen.settings import TargetLanguage
+from pipelines.methods.replies.parsing import is_refusal, parse_list
 from pipelines.models.base import Option
 from pipelines.models.choice import parse_choice
-from pipelines.text.languages import HAN, has_han
-from pipelines.types import Generation, Language
+from pipelines.retrieval.bm25 import content_terms
+from pipelines.run.findings import DiscardReason, TargetLanguage
+from pipelines.text import detect_language, text_key
+from pipelines.text.languages import HAN
+from pipelines.types import Language
 
 __all__ = [
     "asks_yes_or_no",
-    "cleaned",
-    "declines",
     "is_translation",
     "paraphrases_in",
     "says_yes",
+    "shares_words",
+    "written_in",
 ]
 
 _LONGEST_PARAPHRASE = 600
@@ -36,18 +37,45 @@ _NO_WORD = re.compile(
     re.I,
 )
 
-_DECLINES = re.compile(
-    r"(?:(?:i['’]m |i am )?sorry[,. ]+(?:but )?)?"
-    r"(?:i (?:really |honestly )?(?:do not|don['’]?t) "
-    r"(?:know|have (?:an|any|enough|sufficient|that|the)\b)|"
-    r"i(?:['’]m| am) (?:not |un)(?:sure|certain|aware)|"
-    r"i have no (?:idea|comment|information|knowledge)|no (?:idea|comment)\b|"
-    r"ich wei(?:ß|ss) (?:es |das )?(?:leider )?nicht|je ne (?:le )?sais pas|no (?:lo )?s[eé]\b)|"
-    r"(?:(?:抱歉|对不起|很遗憾)[，,]?)?我?(?:也|并|真的)?"
-    r"(?:不知道|不清楚|不确定|不了解|没有答案|无可奉告)|"
-    r"(?:すみません、?)?(?:わかりません|分かりません|知りません)",
-    re.I,
-)
+_ENDS_WITH_A_QUESTION = re.compile(r"[?？][^\w?？]*\Z")
+_QUESTION_FORM: dict[Language, re.Pattern[str]] = {
+    "en": re.compile(
+        r"(?:(?:and|so|in|on|at|to|from|for|by|with|of|about|during|under|after|before) ){0,2}"
+        r"(?:what|which|who|whom|whose|where|when|why|how)\b|"
+        r"(?:is|are|was|were|do|does|did|can|could|will|would|should|has|have|had|must|may)"
+        r"(?:n['’]t)?\s+\w|(?:please )?(?:tell|name|state|give|identify|describe|explain|list)\b",
+        re.I,
+    ),
+    "zh": re.compile(
+        r".*(?:谁|什么|哪|何|几[个年月日时种位次名座]|多[少大长远高久重深宽]|怎|吗|呢|是否|能否|可否|会否|"
+        r"为啥|有没有|([^\s\W])不\1|请(?:问|说出|告诉|列出|指出))"
+    ),
+}
+
+_KANA = re.compile(r"[\u3041-\u3096\u30a1-\u30fa]")
+_LISTED: dict[TargetLanguage, str] = {
+    "en": """
+        the of is are were did does do has have had and to for which what who whom whose where when
+        why how that this with from by his their its she they it been be would could become became
+    """,
+    "de": """
+        der das dem den ein eine einen einem einer eines und ist sind wurde wurden wird wann wo wer
+        wie warum wieso welche welcher welches welchem welchen woran wodurch von vom zu zum zur mit
+        für auf im nicht sich hatte haben er sie aus bei durch nach gibt viele
+    """,
+    "fr": """
+        le les une et est sont où quand qui quel quelle quels quelles comment pourquoi combien dans
+        pour avec sur au aux il elle ne pas cette ce été quoi lequel laquelle
+    """,
+    "es": """
+        el los las una y fue dónde donde cuándo cuando quién quiénes qué cuál cuáles cómo cuántos
+        cuántas por para con del al su está están era hay muere murió nació
+    """,
+}
+_FUNCTION_WORDS = {code: frozenset(listed.split()) for code, listed in _LISTED.items()}
+"""Words by which these four languages differ; those that two of them share ("die", "was", "la") are
+left out."""
+
 _YES_NO_QUESTION: dict[Language, re.Pattern[str]] = {
     "en": re.compile(
         r"(?:^|[.,;:!?]\s+)(?:(?:is|are|was|were|do|does|did|can|could|will|would|should|has|have|"
@@ -56,68 +84,85 @@ _YES_NO_QUESTION: dict[Language, re.Pattern[str]] = {
     ),
     "zh": re.compile(r"吗|是否|能否|可否|会否|有没有|(.)不\1"),
 }
-_YES = (
-    "Yes",
-    "是",
-    "是的",
-    "对",
-    "对的",
-    "会",
-    "能",
-    "可以",
-    "有",
-    "Ja",
-    "Oui",
-    "Sí",
-    "Si",
-    "はい",
-)
+_YES = ("Yes", "是", "是的", "对", "对的", "会", "能", "可以", "有", "Ja", "Oui", "Sí", "Si",
+        "はい")  # fmt: skip
 _NO = ("No", "否", "不", "不是", "不是的", "不对", "不会", "不能", "不可以", "没有", "没", "Nein",
        "Non", "いいえ")  # fmt: skip
 _YES_NO = (Option(label="yes", spellings=_YES), Option(label="no", spellings=_NO))
 
 
-def paraphrases_in(reply: str, question: str, had: Sequence[str], limit: int) -> list[str]:
-    """`had` and the new paraphrases of a reply, at most `limit`.
+def paraphrases_in(
+    reply: str, question: Question, known: Iterable[str] = ()
+) -> tuple[list[str], list[tuple[str, DiscardReason]]]:
+    """The usable new paraphrases of a reply, and what was discarded, each with its reason.
 
-    The question itself, repetitions, refusals, single words and whole essays are left out, and so
-    is what asks nothing for certain: numbers and dates without a word beside them.
+    A paraphrase asks something in the question's language. Discarded are the question itself,
+    repetitions of it or of what is `known`, single words, whole essays, and what asks nothing for
+    certain: numbers and dates without a word beside them, statements, a question with its answer.
     """
-    known = {_key(one) for one in (question, *had)}
-    found = list(had)
+    keys = {text_key(one) for one in (question.text, *known)}
+    taken: list[str] = []
+    discarded: list[tuple[str, DiscardReason]] = []
     for item in parse_list(reply):
         # In JSON, too, models number what they list.
-        one = _NUMBER.sub("", " ".join(item.split()))
-        whole = len(_WORD.findall(one)) >= _FEWEST_WORDS and len(one) <= _LONGEST_PARAPHRASE
-        if whole and _says_something(one) and _key(one) not in known:
-            known.add(_key(one))
-            found.append(one)
-    return found[:limit]
+        text = _NUMBER.sub("", " ".join(item.split()))
+        reason = _why_not(text, question.language, keys)
+        if reason is None:
+            keys.add(text_key(text))
+            taken.append(text)
+        else:
+            discarded.append((text, reason))
+    return taken, discarded
 
 
-def _says_something(text: str) -> bool:
-    """Whether any word is left beside numbers, dates and what joins them."""
-    return any(_NO_WORD.fullmatch(word) is None for word in _WORD.findall(text))
+def _why_not(text: str, language: Language, known: set[str]) -> DiscardReason | None:
+    words = _WORD.findall(text)
+    said = any(_NO_WORD.fullmatch(word) is None for word in words)
+    if not said or len(words) < _FEWEST_WORDS or len(text) > _LONGEST_PARAPHRASE:
+        return "unusable"
+    if text_key(text) in known:
+        return "repeated"
+    if not written_in(text, language):
+        return "language"
+    # After a question mark nothing may follow: it would be an answer.
+    asks = _ENDS_WITH_A_QUESTION.search(text) or (
+        not re.search("[?？]", text) and _QUESTION_FORM[language].match(text)
+    )
+    return None if asks else "statement"
+
+
+def shares_words(text: str, question: str) -> bool:
+    """Whether a content word of the question stands in `text`; true where it has none."""
+    wanted = set(content_terms(question))
+    return not wanted or bool(wanted & set(content_terms(text)))
 
 
 def is_translation(text: str, original: str, code: TargetLanguage) -> bool:
-    """Whether `text` can be what was asked for; Chinese is told by its script."""
-    if not text or is_refusal(text) or _key(text) == _key(original):
+    """Whether `text` can be the translation of `original` into the language `code`."""
+    return (
+        bool(text)
+        and not is_refusal(text)
+        and text_key(text) != text_key(original)
+        and written_in(text, code)
+    )
+
+
+def written_in(text: str, code: TargetLanguage) -> bool:
+    """Whether `text` can be of that language: by its script, then by its function words.
+
+    Japanese has kana, which Chinese has not. Of the others, a text without any function word may be
+    of each of them.
+    """
+    kana = _KANA.search(text) is not None
+    if code == "ja":
+        return kana
+    if kana or detect_language(text) != ("zh" if code == "zh" else "en"):
         return False
-    return has_han(text) if code in ("zh", "ja") else not has_han(text)
-
-
-def cleaned(generation: Generation) -> Generation:
-    """The generation as people see it; tokens are kept only where their offsets still hold."""
-    text = visible(generation.text)
-    if text == generation.text:
-        return generation
-    return generation.model_copy(update={"text": text, "tokens": None})
-
-
-def declines(answer: str) -> bool:
-    """Whether an answer gives none: a refusal, or "I don't know"."""
-    return is_refusal(answer) or _DECLINES.match(answer.strip()) is not None
+    if code == "zh":
+        return True
+    words = re.findall(r"[^\W\d_]+", text.casefold())
+    hits = {one: sum(word in listed for word in words) for one, listed in _FUNCTION_WORDS.items()}
+    return hits[code] == max(hits.values())
 
 
 def asks_yes_or_no(question: Question) -> bool:
@@ -129,9 +174,3 @@ def says_yes(answer: str) -> bool | None:
     """Yes or no as an answer says it in any of the languages; None where it says neither."""
     label = parse_choice(answer, _YES_NO)
     return None if label is None else label == "yes"
-
-
-def _key(text: str) -> str:
-    """What tells two wordings apart: letters and digits, not case, width or punctuation."""
-    plain = unicodedata.normalize("NFKC", text).casefold()
-    return "".join(character for character in plain if character.isalnum())

@@ -1,38 +1,43 @@
 """SLM check: several small models judge an answer sentence by sentence; it is scored, not changed.
 
-Every judge is asked about every sentence at the same time (`judging.py`); `reading.py`
-records what they say and `decision.py` makes scores and a verdict of it, live and again.
+Every judge is asked about every sentence at the same time (`judging.py`); `scores.py` holds the
+arithmetic, `scoring.py` makes scores with thresholds and verdicts of it.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.methods.base import Method, Need, Question
 from pipelines.methods.direct import direct_messages
-from pipelines.methods.drafts import record_original
 from pipelines.methods.replies.parsing import visible
-from pipelines.methods.slm.decision import SlmDecision, weigh
-from pipelines.methods.slm.judging import judge_sentence
-from pipelines.methods.slm.reading import (
-    Cell,
-    Judge,
-    Panel,
-    Reading,
-    Statement,
-    cell_of,
-    read_back,
-    record_cell,
-)
+from pipelines.methods.slm.judging import judge_sentence, probability_of_yes
 from pipelines.methods.slm.scale import shipped_scale, shipped_thresholds
+from pipelines.methods.slm.scores import average, z_score
+from pipelines.methods.slm.scoring import (
+    response_scores,
+    scale_in_use,
+    sentence_score,
+    threshold_in_use,
+    verdict_of,
+)
 from pipelines.methods.slm.settings import SlmSettings
 from pipelines.prompts import load_prompts
-from pipelines.run.events import Judged, SpanEnded, SpanStarted
+from pipelines.run.concurrency import both, together
+from pipelines.run.events import Score
+from pipelines.run.findings import (
+    CellJudged,
+    JudgePanel,
+    JudgeScale,
+    PanelJudge,
+    SlmVerdict,
+    Statement,
+    ThresholdSource,
+)
 from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
-from pipelines.run.trace import Trace
 from pipelines.text import split_sentences
 from pipelines.types import Answer, Generation, Passage
 
@@ -46,6 +51,9 @@ class Slm(Method[SlmSettings]):
     """Hallucination detection by small language models (the SLM framework)."""
 
     name = "slm"
+    page = "grounding"
+    rewrites = False
+    grounded = True
     roles = JUDGES
     settings_type = SlmSettings
     prompts = (load_prompts("slm"), load_prompts("direct"))
@@ -58,31 +66,12 @@ class Slm(Method[SlmSettings]):
 
     async def run(self, question: Question, scope: Scope, settings: SlmSettings) -> Answer:
         _check_given(settings)
-        text, (context, remarks) = await _prepare(question, scope, settings)
-        panel = _panel(scope, question, text, remarks)
-        async with scope.span("ask_judges", **panel.detail()) as asking:
-            cells = await _ask_all(asking, panel, question, context, settings)
-            decision = weigh(Reading(panel=panel, cells=cells), settings, complete=True)
-            _record(asking, decision)
-        assert decision.answer is not None
-        return decision.answer
-
-    def decide(self, trace: Trace, settings: SlmSettings) -> SlmDecision:
-        """Weigh the recorded words of the judges again; see `SlmDecision`."""
-        events = trace.of_method(self.name)
-        asking = next(
-            (e for e in events if isinstance(e, SpanStarted) and e.step == "ask_judges"), None
+        text, (context, remarks) = await both(
+            _subject(question, scope, settings), _context(question, scope, settings)
         )
-        if asking is None:
-            return SlmDecision(flagged=False)
-        done = any(
-            isinstance(e, SpanEnded) and e.span == asking.span and e.outcome == "ok" for e in events
-        )
-        reading = read_back(asking.detail, (e for e in events if isinstance(e, Judged)))
-        recorded = {spec.name: spec.settings for spec in trace.header.spec.methods}
-        reason = _divergence(self.settings(recorded.get(self.name)), settings)
-        decision = weigh(reading, settings, complete=done and not reason)
-        return decision.model_copy(update={"diverges_at": 0, "reason": reason} if reason else {})
+        panel = _panel(scope, question, text, remarks, settings)
+        async with scope.span("ask_judges", detail=panel) as asking:
+            return await _Check(question, context, settings, panel, asking).run()
 
 
 def _check_given(settings: SlmSettings) -> None:
@@ -98,25 +87,14 @@ def _check_given(settings: SlmSettings) -> None:
         )
 
 
-async def _prepare(question: Question, scope: Scope, settings: SlmSettings) -> tuple[str, Context]:
-    """The answer and the context, found at the same time."""
-    finding = asyncio.create_task(_context(question, scope, settings))
-    try:
-        text = await _subject(question, scope, settings)
-        return text, await finding
-    finally:
-        finding.cancel()
-        await asyncio.wait({finding})
-
-
 async def _subject(question: Question, scope: Scope, settings: SlmSettings) -> str:
     if settings.subject == "given":
         async with scope.span("take_answer") as step:
             draft = Generation(text=settings.answer.strip())
-            record_original(step, draft)
+            step.revised(draft)
         return draft.text
     async with scope.span("draft") as step:
-        # The very request of Direct: whichever method asks first answers for both.
+        # The same request as Direct's: the method that asks first answers for both.
         can = step.model().capabilities
         request = step.request(
             direct_messages(question), max_tokens=settings.max_tokens, logprobs=can.logprobs
@@ -126,7 +104,7 @@ async def _subject(question: Question, scope: Scope, settings: SlmSettings) -> s
         if text != draft.text.strip():
             # Without its thoughts, the tokens no longer stand where they say.
             draft = draft.model_copy(update={"text": text, "tokens": None})
-        record_original(step, draft)
+        step.revised(draft)
     return draft.text
 
 
@@ -144,116 +122,190 @@ async def _context(question: Question, scope: Scope, settings: SlmSettings) -> C
     return tuple(found), () if found else ("judges_no_evidence",)
 
 
-def _panel(scope: Scope, question: Question, text: str, remarks: Sequence[str]) -> Panel:
+def _panel(
+    scope: Scope, question: Question, text: str, remarks: Sequence[str], settings: SlmSettings
+) -> JudgePanel:
     chosen = [role for role in JUDGES if scope.has_model(role)]
     flags = [*remarks]
     if not chosen:
         chosen = ["main"]
         flags.append("judge_is_main")
-    judges: list[Judge] = []
+    judges: list[PanelJudge] = []
     left_out: list[str] = []
     for role in chosen:
         same = next((n for n, j in enumerate(judges) if scope.same_model(role, j.role)), None)
         model = scope.model(role)
+        can = model.capabilities
         if same is not None:
             judges[same] = judges[same].model_copy(update={"also": (*judges[same].also, role)})
-        elif question.language not in model.capabilities.languages:
+        elif question.language not in can.languages:
             left_out.append(model.name)
         else:
-            shipped = shipped_scale(model.name, question.language)
-            judges.append(Judge(role=role, name=model.name, shipped=shipped))
-            if not model.capabilities.judges:
+            # A text counts 0 or 1: what probabilities were measured to be says nothing about that.
+            by_text = can.writes and not can.logprobs
+            shipped = JudgeScale() if by_text else shipped_scale(model.name, question.language)
+            scale = shipped if by_text else scale_in_use(shipped, model.name, settings)
+            judges.append(PanelJudge(role=role, name=model.name, scale=scale))
+            if not can.judges:
                 flags.append("weak_judge")
     if any(judge.also for judge in judges):
         flags.append("same_judge_twice")
     if left_out:
         flags.append("judge_language")
     spans = split_sentences(text)
-    return Panel(
+    return JudgePanel(
         text=text,
         sentences=tuple(Statement(text=s.text, start=s.start, end=s.end) for s in spans),
         judges=tuple(judges),
-        thresholds=shipped_thresholds(judge.name for judge in judges),
         flags=tuple(dict.fromkeys(flags)),
         left_out=tuple(dict.fromkeys(left_out)),
     )
 
 
-async def _ask_all(
-    asking: Scope,
-    panel: Panel,
-    question: Question,
-    context: Sequence[Passage],
-    settings: SlmSettings,
-) -> tuple[Cell, ...]:
-    """Every judge on every sentence, and on the whole response if wanted, all at the same time.
+@dataclass(frozen=True)
+class _Cell:
+    """What one judge said about one statement, and the number that is averaged over judges."""
 
-    Raises the first error when every single call failed: then nobody can be asked at all.
-    """
-    statements: list[tuple[int | None, Statement]] = [*enumerate(panel.sentences)]
-    if settings.whole_response and statements:
-        whole = Statement(text=panel.text.strip(), start=0, end=len(panel.text))
-        statements.append((None, whole))
-
-    async def ask(judge: Judge, number: int | None, statement: Statement) -> Cell:
-        step_name = "judge_sentence" if number is not None else "judge_response"
-        async with asking.span(step_name, role=judge.role, sentence=number) as step:
-            try:
-                choice = await judge_sentence(
-                    step, judge.role, question.text, context, statement.text, question.language
-                )
-                cell = cell_of(choice, judge.role, number, step.id)
-            except VeriscopeError as error:
-                failures.append(error)
-                cell = Cell(role=judge.role, sentence=number, span=step.id, error=error.info())
-            record_cell(step, cell, judge, statement)
-        return cell
-
-    failures: list[VeriscopeError] = []
-    async with asyncio.TaskGroup() as group:
-        tasks = [
-            group.create_task(ask(judge, number, statement))
-            for number, statement in statements
-            for judge in panel.judges
-        ]
-    if tasks and len(failures) == len(tasks):
-        raise failures[0]
-    return tuple(task.result() for task in tasks)
+    value: float | None
+    p_yes: float | None
+    said: CellJudged
+    span: str
 
 
-def _record(step: Scope, decision: SlmDecision) -> None:
-    judged = zip(decision.sentences, decision.sentence_scores, decision.verdicts, strict=True)
-    for number, (sentence, score, verdict) in enumerate(judged):
-        step.judged(
-            what="sentence",
-            text=sentence.text,
+class _Check:
+    """The judges are asked, and what they say is scored."""
+
+    def __init__(
+        self,
+        question: Question,
+        context: Sequence[Passage],
+        settings: SlmSettings,
+        panel: JudgePanel,
+        asking: Scope,
+    ) -> None:
+        self.question = question
+        self.context = context
+        self.settings = settings
+        self.panel = panel
+        self.asking = asking
+        names = [judge.name for judge in panel.judges]
+        self.threshold: float | None
+        self.threshold_source: ThresholdSource
+        self.threshold, self.threshold_source = threshold_in_use(
+            settings, shipped_thresholds(names), panel.judges
+        )
+        self.failures: list[VeriscopeError] = []
+
+    async def run(self) -> Answer:
+        """Every judge on every sentence, and on the whole response if wanted, at the same time.
+
+        Raises the first error when every single call failed: then no judge can be asked at all.
+        """
+        panel = self.panel
+        work = [self._sentence(n, sentence) for n, sentence in enumerate(panel.sentences)]
+        if self.settings.whole_response and panel.sentences:
+            work.append(self._whole())
+        rows = await together(*work)
+        cells = [cell for row in rows for cell in row]
+        if cells and len(self.failures) == len(cells):
+            raise self.failures[0]
+        sentences = rows[: len(panel.sentences)]
+        wholes = [cell for row in rows[len(panel.sentences) :] for cell in row]
+        scores = response_scores(
+            [average([cell.value for cell in row]) for row in sentences],
+            [cell.p_yes for cell in wholes],
+            self.settings,
+            self.threshold,
+            [cell.span for row in sentences for cell in row],
+            [cell.span for cell in wholes],
+        )
+        self.asking.judged(
+            "answer",
+            panel.text,
+            verdict=verdict_of(scores[0]),
+            scores=scores,
+            detail=SlmVerdict(threshold_source=self.threshold_source),
+        )
+        return Answer(text=panel.text, original=panel.text, flags=self._flags(cells, scores[0]))
+
+    async def _sentence(self, number: int, sentence: Statement) -> list[_Cell]:
+        """What all judges say about a sentence, and the verdict on it."""
+        cells = await together(*(self._ask(j, number, sentence) for j in self.panel.judges))
+        score = sentence_score(
+            [cell.value for cell in cells],
+            self.settings,
+            self.threshold,
+            [cell.span for cell in cells],
+        )
+        self.asking.judged(
+            "sentence",
+            sentence.text,
             start=sentence.start,
             end=sentence.end,
             sentence=number,
-            verdict=verdict,
+            verdict=verdict_of(score),
             scores=(score,),
         )
-    scales = {judge.role: judge.scale.model_dump(mode="json") for judge in decision.judges}
-    step.judged(
-        what="answer",
-        text=decision.text,
-        start=0,
-        end=len(decision.text),
-        verdict=decision.verdict,
-        scores=decision.response,
-        detail={"scales": scales, "threshold_source": decision.threshold_source},
-    )
+        return cells
 
+    async def _whole(self) -> list[_Cell]:
+        text = self.panel.text
+        whole = Statement(text=text.strip(), start=0, end=len(text))
+        return await together(*(self._ask(judge, None, whole) for judge in self.panel.judges))
 
-def _divergence(recorded: SlmSettings, settings: SlmSettings) -> str:
-    """Why the judges would be asked something else with these settings; empty if they would not."""
+    async def _ask(self, judge: PanelJudge, number: int | None, statement: Statement) -> _Cell:
+        name = "judge_sentence" if number is not None else "judge_response"
+        p_yes = z = None
+        async with self.asking.span(name, role=judge.role, sentence=number) as step:
+            try:
+                choice = await judge_sentence(
+                    step,
+                    judge.role,
+                    self.question.text,
+                    self.context,
+                    statement.text,
+                    self.question.language,
+                )
+            except VeriscopeError as error:
+                self.failures.append(error)
+                said = CellJudged(role=judge.role, error=error.info())
+            else:
+                p_yes = probability_of_yes(choice)
+                scale = JudgeScale() if choice.source == "text" else judge.scale
+                z = None if p_yes is None else z_score(p_yes, scale)
+                said = CellJudged(
+                    role=judge.role,
+                    p_no=choice.probabilities["no"],
+                    other_mass=choice.other_mass,
+                    z=z,
+                    source=choice.source,
+                )
+            # No verdict of its own: only averages are compared with a threshold.
+            step.judged(
+                "cell" if number is not None else "whole",
+                statement.text,
+                start=statement.start,
+                end=statement.end,
+                label=judge.name,
+                sentence=number,
+                verdict="unchecked",
+                scores=(
+                    Score(
+                        name="slm_p_yes",
+                        value=p_yes,
+                        formula="slm.text" if said.source == "text" else "slm.p_yes",
+                    ),
+                ),
+                detail=said,
+            )
+        return _Cell(z if self.settings.normalise else p_yes, p_yes, said, step.id)
 
-    def differ(*fields: str) -> bool:
-        return any(getattr(recorded, field) != getattr(settings, field) for field in fields)
-
-    if differ("subject") or differ("max_tokens" if settings.subject == "direct" else "answer"):
-        return "slm_answer"
-    of_context = {"retrieved": "passages", "given": "passage"}.get(settings.context)
-    if differ("context") or (of_context and differ(of_context)):
-        return "slm_context"
-    return "slm_whole" if differ("whole_response") and settings.whole_response else ""
+    def _flags(self, cells: Sequence[_Cell], headline: Score) -> tuple[str, ...]:
+        flags = list(self.panel.flags)
+        if any(cell.said.source == "text" for cell in cells):
+            flags.append("judge_by_text")
+        if any(cell.said.error is not None for cell in cells):
+            flags.append("judge_failed")
+        if headline.value is None and self.panel.sentences:
+            flags.append("not_checked")
+        return tuple(flags)

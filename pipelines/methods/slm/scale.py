@@ -17,6 +17,7 @@ from pipelines.calibration import calibration
 from pipelines.methods.slm.scores import JudgeScale, scale_of_scores
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Judged
+from pipelines.run.findings import CellJudged
 from pipelines.run.trace import Trace
 from pipelines.types import Language
 
@@ -76,8 +77,8 @@ def history_of(traces: Iterable[Trace], language: Language) -> dict[str, JudgeSc
             continue
         for event in trace.of_method("slm"):
             if isinstance(event, Judged) and event.what == "cell" and event.scores:
-                value = event.scores[0].value
-                if value is not None and event.detail.get("source") in ("logprobs", "judge"):
+                value, said = event.scores[0].value, event.detail
+                if value is not None and isinstance(said, CellJudged) and said.source != "text":
                     scores[event.label][header.spec.question, event.text] = value
     return {
         judge: scale_of_scores(list(found.values()), "history") for judge, found in scores.items()

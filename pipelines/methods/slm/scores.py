@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from math import erfc, exp, fsum, log, sqrt
 from typing import Literal, get_args
 
+from pipelines.run.findings import JudgeScale
 from pipelines.types import Frozen
 
 __all__ = [
@@ -35,19 +36,6 @@ MEANS: tuple[Mean, ...] = get_args(Mean)
 """Every way sentence scores become a response score, the paper's first."""
 
 _NEED_POSITIVE = ("harmonic", "geometric")
-
-
-class JudgeScale(Frozen):
-    """Mean and standard deviation of a judge's earlier scores, `n` of them, and what they are.
-
-    "calibrated" ships with the project, "history" comes from the visitor's earlier runs; "neutral"
-    stands in where nothing is known: a judge whose scores are spread evenly over [0, 1].
-    """
-
-    mu: float = 0.5
-    sigma: float = sqrt(1 / 12)
-    n: int = 0
-    source: Literal["calibrated", "history", "neutral"] = "neutral"
 
 
 class Scaling(Frozen):

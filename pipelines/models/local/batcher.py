@@ -6,7 +6,10 @@ and cancelled rows leave it. A reproducible sequence waits for the batch to empt
 by itself, on float32 weights.
 """
 
+from __future__ import annotations
+
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, InvalidStateError
@@ -17,20 +20,20 @@ from pipelines.errors import RefusedRequestError, ServerFailedError, VeriscopeEr
 from pipelines.models.local.work import Job, Probe, Scoring, Sequence
 
 if TYPE_CHECKING:
-    from pipelines.models.local.cache import Rows
-    from pipelines.models.local.engine import Engine
+    from pipelines.models.local.engine import Engine, Rows
 
-__all__ = ["Batcher", "closed_error", "fail", "settle"]
+__all__ = ["Batcher", "JobThread", "closed_error", "fail", "settle"]
 
 
-class Batcher:
-    """Owns the decoding thread. `load(exact)` is called there; `exact` asks for float32 weights.
+class JobThread(ABC):
+    """A thread that computes what callers of one model submit. `load(exact)` is called there.
 
-    `ready` holds the engine once it is loaded, or the error with which loading failed.
+    `exact` asks for float32 weights; `max_rows` is the most sequences decoded together. `ready`
+    holds the engine once it is loaded, or the error with which loading failed.
     """
 
     def __init__(
-        self, load: Callable[[bool], "Engine"], *, name: str, max_rows: int | None = None
+        self, load: Callable[[bool], Engine], *, name: str, max_rows: int | None = None
     ) -> None:
         self.ready: Future[Engine] = Future()
         # Running futures cannot be cancelled, so a caller that gives up does not stop the others.
@@ -38,10 +41,7 @@ class Batcher:
         self._load = load
         self._name = name
         self._max_rows = max_rows
-        self._engines: dict[bool, Engine] = {}
-        self._queue: deque[Job] = deque()
-        self._active: list[Sequence] = []
-        self._rows: Rows | None = None
+        self._queue: deque[Any] = deque()
         self._changed = threading.Condition()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name=f"decode {name}", daemon=True)
@@ -49,7 +49,7 @@ class Batcher:
 
     @property
     def finished(self) -> bool:
-        """Whether this batcher takes no more work: closed, or the model could not be loaded."""
+        """Whether it takes no more work: closed, or the model could not be loaded."""
         return self._closed or (self.ready.done() and self.ready.exception() is not None)
 
     def submit(self, jobs: Iterable[Job]) -> None:
@@ -58,15 +58,34 @@ class Batcher:
             if self._closed:
                 fail(jobs, closed_error(self._name))
                 return
-            self._queue.extend(jobs)
+            self._enqueue(jobs)
             self._changed.notify()
 
     def close(self) -> None:
-        """End the thread after the step under way and free the weights; waiting jobs fail."""
+        """End the thread after the work under way and free the weights; waiting jobs fail."""
         with self._changed:
             self._closed = True
             self._changed.notify()
         self._thread.join()
+
+    def _enqueue(self, jobs: Iterable[Job]) -> None:
+        self._queue.extend(jobs)
+
+    @abstractmethod
+    def _run(self) -> None:
+        """Load the model, then compute jobs until closed."""
+
+
+class Batcher(JobThread):
+    """Decodes on this machine, in one batch of all callers."""
+
+    def __init__(
+        self, load: Callable[[bool], Engine], *, name: str, max_rows: int | None = None
+    ) -> None:
+        self._engines: dict[bool, Engine] = {}
+        self._active: list[Sequence] = []
+        self._rows: Rows | None = None
+        super().__init__(load, name=name, max_rows=max_rows)
 
     def _run(self) -> None:
         try:
@@ -82,7 +101,7 @@ class Batcher:
             engine.release()
         self._engines.clear()
 
-    def _engine(self, *, exact: bool) -> "Engine":
+    def _engine(self, *, exact: bool) -> Engine:
         main = self._engines.get(False)
         if exact and main is not None and main.exact:
             return main
@@ -171,7 +190,7 @@ class Batcher:
         logits = engine.step(self._rows, [sequence.written[-1] for sequence in self._active])
         self._retain(engine, self._advance(engine, self._active, logits))
 
-    def _advance(self, engine: "Engine", sequences: list[Sequence], logits: Any) -> list[int]:
+    def _advance(self, engine: Engine, sequences: list[Sequence], logits: Any) -> list[int]:
         """Give each sequence its next token; the indices of those that go on."""
         temperatures = [sequence.temperature for sequence in sequences]
         tokens = engine.draw(logits, temperatures, [sequence.uniform() for sequence in sequences])
@@ -193,7 +212,7 @@ class Batcher:
                 going_on.append(index)
         return going_on
 
-    def _retain(self, engine: "Engine", indices: list[int]) -> None:
+    def _retain(self, engine: Engine, indices: list[int]) -> None:
         self._active = [self._active[index] for index in indices]
         if not self._active:
             self._rows = None

@@ -1,27 +1,35 @@
-"""A loaded model: forward passes over rows of tokens, one step at a time."""
+"""A loaded model: forward passes over rows of tokens, one step at a time.
+
+Rows of a batch have different lengths. They are kept aligned on the right, so that the next token
+of every row goes to the same column; the columns left of a shorter row are padding, which the
+attention mask hides and which positions do not count. Rows come and go while the others are
+decoded.
+"""
+
+from __future__ import annotations
 
 import gc
 import inspect
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
-
-from pipelines.models.local.cache import (
-    Rows,
-    join,
-    keep,
-    new_cache,
-    supports_joining,
-    supports_padding,
+from torch.nn.functional import pad
+from transformers import DynamicCache
+from transformers.cache_utils import (
+    DynamicLayer,
+    DynamicSlidingWindowLayer,
+    LinearAttentionLayer,
 )
-from pipelines.models.local.sampling import Outcome, draw, measure
-from pipelines.models.local.vocabulary import Vocabulary
+
+from pipelines.models.local.prompting import Vocabulary
+from pipelines.models.local.work import Outcome
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "Rows", "draw", "measure"]
 
 _PREFILL_TOKENS = 8192
 """Most tokens, padding included, read in one pass: bounds the memory of activations."""
@@ -39,7 +47,7 @@ class Engine:
     """
 
     def __init__(
-        self, model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", vocabulary: Vocabulary
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, vocabulary: Vocabulary
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
@@ -99,7 +107,7 @@ class Engine:
 
     @torch.inference_mode()
     def keep(self, rows: Rows, indices: list[int]) -> None:
-        """Keep only these rows, in this order; see `cache.keep`."""
+        """Keep only these rows, in this order; see the function `keep`."""
         if indices != list(range(len(rows.lengths))):
             keep(rows, indices)
 
@@ -112,12 +120,12 @@ class Engine:
     def draw(
         self, logits: torch.Tensor, temperatures: Sequence[float], uniforms: Sequence[float]
     ) -> list[int]:
-        """The next token of every row; see `sampling.draw`."""
+        """The next token of every row; see the function `draw`."""
         return draw(logits, temperatures, uniforms).tolist()
 
     @torch.inference_mode()
     def measure(self, logits: torch.Tensor, tokens: Sequence[int], top_k: int) -> list[Outcome]:
-        """What the model thought of these tokens; see `sampling.measure`."""
+        """What the model thought of these tokens; see the function `measure`."""
         return measure(logits, torch.tensor(tokens, device=logits.device), top_k)
 
     @torch.inference_mode()
@@ -186,10 +194,145 @@ class Engine:
         return output.logits[:, -count:].float()
 
 
-def _stop_ids(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase") -> frozenset[int]:
+def _stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
     """Every token that model, generation settings or tokenizer call an end of sequence."""
     found: set[int] = set()
     for source in (model.config, model.generation_config, tokenizer):
         value = getattr(source, "eos_token_id", None)
         found.update(value if isinstance(value, list) else [] if value is None else [value])
     return frozenset(found)
+
+
+def new_cache(config: PreTrainedConfig) -> DynamicCache:
+    """An empty cache for one batch of a model.
+
+    Sliding-window layers keep every column here: cut to their window, rows of different lengths
+    could not be joined. The attention mask still applies the window.
+    """
+    cache = DynamicCache(config=config)
+    if all(type(layer) in _JOINABLE for layer in cache.layers):
+        cache.layers = [
+            DynamicLayer() if type(layer) is DynamicSlidingWindowLayer else layer
+            for layer in cache.layers
+        ]
+    return cache
+
+
+_JOINABLE = (DynamicLayer, DynamicSlidingWindowLayer, LinearAttentionLayer)
+
+
+def supports_joining(cache: DynamicCache) -> bool:
+    """Whether rows of this kind of cache can be put together, taken out and put elsewhere."""
+    return all(type(layer) in _JOINABLE for layer in cache.layers)
+
+
+def supports_padding(cache: DynamicCache) -> bool:
+    """Whether prompts of different lengths can be read in one pass.
+
+    Recurrent layers would carry the padding on in their state, so there only prompts of equal
+    length are read together.
+    """
+    return supports_joining(cache) and not any(
+        isinstance(layer, LinearAttentionLayer) for layer in cache.layers
+    )
+
+
+@dataclass
+class Rows:
+    """A batch under way: its cache and how many tokens of each row are in it."""
+
+    cache: DynamicCache
+    lengths: list[int]
+
+    @property
+    def width(self) -> int:
+        """Columns of the cache: the length of the longest row."""
+        return max(self.lengths)
+
+
+def _state_tables(layer: LinearAttentionLayer) -> tuple[dict[int, torch.Tensor | None], ...]:
+    return layer.conv_states, layer.recurrent_states
+
+
+def keep(rows: Rows, indices: list[int]) -> None:
+    """Keep the rows at `indices`, in that order; an index may occur more than once.
+
+    Columns that are padding in every row left are cut away.
+    """
+    surplus = rows.width - max(rows.lengths[index] for index in indices)
+    rows.lengths = [rows.lengths[index] for index in indices]
+    for layer in rows.cache.layers:
+        if isinstance(layer, LinearAttentionLayer):
+            for table in _state_tables(layer):
+                for name, state in table.items():
+                    if state is not None:
+                        table[name] = state[indices]
+        elif isinstance(layer, DynamicLayer) and layer.keys is not None:
+            assert layer.values is not None
+            layer.keys = layer.keys[indices, :, surplus:]
+            layer.values = layer.values[indices, :, surplus:]
+
+
+def join(first: Rows, second: Rows) -> Rows:
+    """One batch of the rows of `first`, then those of `second`; both are used up."""
+    width = max(first.width, second.width)
+
+    def together(one: torch.Tensor | None, two: torch.Tensor | None) -> torch.Tensor:
+        assert one is not None
+        assert two is not None
+        return torch.cat([pad(t, (0, 0, width - t.shape[-2], 0)) for t in (one, two)])
+
+    for layer, other in zip(first.cache.layers, second.cache.layers, strict=True):
+        if isinstance(layer, LinearAttentionLayer) and isinstance(other, LinearAttentionLayer):
+            for table, added in zip(_state_tables(layer), _state_tables(other), strict=True):
+                for name, state in table.items():
+                    extra = added[name]
+                    if state is not None and extra is not None:
+                        table[name] = torch.cat([state, extra])
+        elif isinstance(layer, DynamicLayer) and isinstance(other, DynamicLayer):
+            layer.keys = together(layer.keys, other.keys)
+            layer.values = together(layer.values, other.values)
+    return Rows(first.cache, first.lengths + second.lengths)
+
+
+def draw(
+    logits: torch.Tensor, temperatures: Sequence[float], uniforms: Sequence[float]
+) -> torch.Tensor:
+    """The next token of each row of `logits` [rows, vocabulary]: int64 [rows].
+
+    Temperature 0 takes the most probable token, the first of equals. Above it, the token is drawn
+    from softmax(logits / temperature) over the whole vocabulary by inverting its cumulative
+    distribution at the row's own uniform number in [0, 1), so that a draw does not depend on the
+    other rows.
+    """
+    tokens = logits.argmax(dim=-1)
+    rows = [row for row, temperature in enumerate(temperatures) if temperature > 0]
+    if rows:
+        index = torch.tensor(rows, device=logits.device)
+        # Cumulative sums over 150 000 float32 probabilities would be off by more than rare tokens.
+        wide = {"dtype": torch.float64, "device": logits.device}
+        temperature = torch.tensor([temperatures[row] for row in rows], **wide)
+        uniform = torch.tensor([uniforms[row] for row in rows], **wide)
+        scaled = logits[index].double() / temperature[:, None]
+        cumulative = scaled.softmax(dim=-1).cumsum(dim=-1)
+        place = uniform[:, None] * cumulative[:, -1:]
+        drawn = torch.searchsorted(cumulative, place, right=True)[:, 0]
+        tokens[index] = drawn.clamp(max=logits.shape[-1] - 1)
+    return tokens
+
+
+def measure(logits: torch.Tensor, tokens: torch.Tensor, top_k: int) -> list[Outcome]:
+    """What the model thought of `tokens` [rows] at `logits` float32 [rows, vocabulary].
+
+    Everything comes from log_softmax of the logits as the model gave them, before temperature:
+    the token's log-probability, H = -sum p ln p over the whole vocabulary, the `top_k` best.
+    """
+    logprobs = logits.log_softmax(dim=-1)
+    chosen = logprobs.gather(1, tokens[:, None])[:, 0].clamp(max=0).tolist()
+    entropies = torch.special.entr(logprobs.exp()).sum(dim=-1).clamp(min=0).tolist()
+    best = logprobs.topk(min(top_k, logits.shape[-1]), dim=-1)
+    values, indices = best.values.clamp(max=0).tolist(), best.indices.tolist()
+    return [
+        Outcome(chosen[row], entropies[row], tuple(zip(indices[row], values[row], strict=True)))
+        for row in range(len(chosen))
+    ]

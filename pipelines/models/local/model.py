@@ -3,28 +3,27 @@
 import asyncio
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from pipelines.errors import RefusedRequestError
 from pipelines.models.base import (
+    TRANSFORMERS,
     Capabilities,
     ChoiceRequest,
     GenerationRequest,
     Model,
+    Progress,
     ScoreRequest,
     Watcher,
 )
-from pipelines.models.local.batcher import Batcher
-from pipelines.models.local.lent import LentBatcher, is_lent
+from pipelines.models.local.batcher import Batcher, JobThread
+from pipelines.models.local.loading import Source, find_source
 from pipelines.models.local.prompting import Prompt, encode_prompt, encode_reply, first_tokens
-from pipelines.models.local.sampling import Outcome
-from pipelines.models.local.sources import Progress, Source, find_source
-from pipelines.models.local.transcript import make_token
-from pipelines.models.local.watching import Pieces
-from pipelines.models.local.work import Job, Probe, Scoring, Sequence
+from pipelines.models.local.work import Job, Outcome, Pieces, Probe, Scoring, Sequence, make_token
+from pipelines.models.local.zerogpu import ZeroGpuBatcher, is_zerogpu
 from pipelines.types import Choice, Generation, Language, Message, Usage
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ class LocalModel(Model):
         device: str | None = None,
         dtype: str | None = None,
         max_batch: int | None = None,
-        languages: Iterable[Language] | None = None,
+        languages: Collection[Language] | None = None,
         judges: bool = True,
         thinking: bool = False,
         progress: Progress | None = None,
@@ -75,18 +74,9 @@ class LocalModel(Model):
         self._max_batch = max_batch
         self._thinking = thinking
         self._progress = progress
-        self._capabilities = Capabilities(
-            languages=frozenset(languages or ("en", "zh")),
-            logprobs=True,
-            top_logprobs=None,
-            structured_output=False,
-            streaming=True,
-            prefill=True,
-            scores=True,
-            full_entropy=True,
-            judges=judges,
-        )
-        self._batcher: Batcher | LentBatcher | None = None
+        known = TRANSFORMERS.overridden(languages=languages)
+        self._capabilities = known.model_copy(update={"judges": judges})
+        self._batcher: JobThread | None = None
         self._starting = threading.Lock()
         # A fast tokenizer may not be borrowed by two threads at once.
         self._encoding = threading.Lock()
@@ -213,17 +203,17 @@ class LocalModel(Model):
         if batcher is not None:
             await asyncio.to_thread(batcher.close)
 
-    def _start(self) -> Batcher | LentBatcher:
+    def _start(self) -> JobThread:
         with self._starting:
             if self._batcher is None or self._batcher.finished:
                 source = find_source(self._given, self._gguf_file)
                 load = partial(_load, source, self._device, self._dtype, self._progress)
-                lent = is_lent() and self._device in (None, "cuda")
-                kind = LentBatcher if lent else Batcher
+                elsewhere = is_zerogpu() and self._device in (None, "cuda")
+                kind = ZeroGpuBatcher if elsewhere else Batcher
                 self._batcher = kind(load, name=self.name, max_rows=self._max_batch)
             return self._batcher
 
-    async def _ready(self) -> tuple[Batcher | LentBatcher, "Engine"]:
+    async def _ready(self) -> tuple[JobThread, "Engine"]:
         batcher = self._start()
         return batcher, await asyncio.wrap_future(batcher.ready)
 
@@ -260,6 +250,6 @@ async def _result(job: Job[T]) -> T:
     return await asyncio.wrap_future(job.future)
 
 
-async def _submitted(batcher: Batcher | LentBatcher, job: Job[T]) -> T:
+async def _submitted(batcher: JobThread, job: Job[T]) -> T:
     batcher.submit([job])
     return await _result(job)

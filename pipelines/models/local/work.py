@@ -1,26 +1,165 @@
-"""What callers hand to the decoding thread: texts to write, places to look at, texts to score."""
+"""What callers give to the decoding thread, and the texts that grow there.
+
+Texts to write, prompts whose next token is looked at, texts to score; what the model thought of
+each token; and the pieces of a text on their way back to the caller's event loop.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import random
 from abc import ABC, abstractmethod
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable
+from collections.abc import Sequence as ListOf
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from pipelines.models.base import Delta, GenerationRequest
-from pipelines.models.local.prompting import Prompt
-from pipelines.models.local.sampling import Outcome
-from pipelines.models.local.transcript import Transcript
-from pipelines.models.local.vocabulary import Vocabulary
-from pipelines.types import FinishReason, Generation, Token, Usage
+from pipelines.models.base import Delta, GenerationRequest, Watcher
+from pipelines.models.local.prompting import Prompt, Vocabulary
+from pipelines.text.alignment import token_spans
+from pipelines.types import Alternative, FinishReason, Generation, Token, Usage
 
-__all__ = ["Job", "Order", "Probe", "Scoring", "Sequence", "sampling_key"]
-
+__all__ = [
+    "Job",
+    "Order",
+    "Outcome",
+    "Pieces",
+    "Probe",
+    "Scoring",
+    "Sequence",
+    "Transcript",
+    "make_token",
+    "sampling_key",
+]
 
 T = TypeVar("T")
+
+
+class Outcome(NamedTuple):
+    """A token's log-probability, the entropy (nats) of its position, the best tokens there.
+
+    `alternatives` are (token id, log-probability), the most probable first; the token itself is
+    among them when it is probable enough.
+    """
+
+    logprob: float
+    entropy: float
+    alternatives: tuple[tuple[int, float], ...] = ()
+
+
+def make_token(text: str, start: int, end: int, outcome: Outcome, vocabulary: Vocabulary) -> Token:
+    """A token of a generation whose entropy was computed over the full vocabulary."""
+    alternatives = tuple(
+        Alternative(text=vocabulary.text(index), logprob=logprob)
+        for index, logprob in outcome.alternatives
+    )
+    return Token(
+        text=text[start:end],
+        start=start,
+        end=end,
+        logprob=outcome.logprob,
+        entropy=outcome.entropy,
+        alternatives=alternatives,
+    )
+
+
+class Transcript:
+    """Joins the pieces of tokens to text, finds stop strings, and says what may be shown.
+
+    A piece may end inside a character. Its token waits until the character is whole, and so does
+    text that may turn out to be the beginning of a stop string, so that nothing shown is ever
+    taken back. `text` ends before the stop string.
+    """
+
+    def __init__(
+        self, vocabulary: Vocabulary, stop: ListOf[str], *, drops_space: bool = False
+    ) -> None:
+        self.text = ""
+        self.tokens: list[Token] = []
+        self.stopped = False
+        self._vocabulary = vocabulary
+        self._stop = tuple(filter(None, stop))
+        self._reach = max(map(len, self._stop), default=0)
+        self._drops_space = drops_space
+        self._decoder = getincrementaldecoder("utf-8")("replace")
+        self._waiting: list[tuple[bytes, Outcome | None]] = []
+        self._settled = 0
+        self._shown = 0
+        self._shown_tokens = 0
+
+    def add(self, piece: bytes, outcome: Outcome | None = None) -> None:
+        """Append a token's bytes; `stopped` is True once a stop string is complete."""
+        if self._drops_space and piece:
+            piece, self._drops_space = piece.removeprefix(b" "), False
+        before = len(self.text)
+        self.text += self._decoder.decode(piece)
+        self._waiting.append((piece, outcome))
+        if not self._decoder.getstate()[0]:
+            self._settle()
+        if self._stop:
+            since = max(0, before - self._reach + 1)
+            places = [self.text.find(string, since) for string in self._stop]
+            if found := [place for place in places if place >= 0]:
+                self._cut(min(found))
+
+    def finish(self) -> None:
+        """No more tokens will come: bytes of an unfinished character become U+FFFD."""
+        self.text += self._decoder.decode(b"", final=True)
+        self._settle()
+
+    def take(self, *, everything: bool = False) -> Delta | None:
+        """The text that can be shown and was not yet, None when there is none.
+
+        With `everything`, after the end, nothing is held back.
+        """
+        safe = self._settled - (0 if everything else self._possible_stop())
+        fresh = []
+        for token in self.tokens[self._shown_tokens :]:
+            if token.end > safe:
+                safe = fresh[-1].end if fresh else self._shown
+                break
+            fresh.append(token)
+        safe = max(safe, self._shown)
+        delta = Delta(text=self.text[self._shown : safe], tokens=tuple(fresh))
+        self._shown, self._shown_tokens = safe, self._shown_tokens + len(fresh)
+        return delta if delta.text or delta.tokens else None
+
+    def _settle(self) -> None:
+        """Give the waiting tokens their places; the text must end with a whole character."""
+        spans = token_spans([piece for piece, _ in self._waiting])
+        for (_, outcome), (start, end) in zip(self._waiting, spans, strict=True):
+            if outcome is not None:
+                start, end = start + self._settled, end + self._settled
+                self.tokens.append(make_token(self.text, start, end, outcome, self._vocabulary))
+        self._waiting.clear()
+        self._settled = len(self.text)
+
+    def _possible_stop(self) -> int:
+        """Length of the longest end of the settled text with which a stop string begins."""
+        tail = self.text[max(0, self._settled - self._reach) : self._settled]
+        lengths = (
+            size
+            for stop in self._stop
+            for size in range(1, len(stop))
+            if tail.endswith(stop[:size])
+        )
+        return max(lengths, default=0)
+
+    def _cut(self, end: int) -> None:
+        self.finish()
+        self.stopped = True
+        self.text, self._settled = self.text[:end], end
+        self.tokens = [
+            token
+            if token.end <= end
+            else token.model_copy(update={"end": end, "text": self.text[token.start :]})
+            for token in self.tokens
+            if token.start < end
+        ]
 
 
 class Order(NamedTuple):
@@ -135,7 +274,7 @@ class Sequence(Job[Generation]):
         watched = self._on_delta is not None
         return Order(self._order, self._limit, writes=True, watched=watched)
 
-    def hand_on(self, delta: Delta, written: int) -> None:
+    def forward(self, delta: Delta, written: int) -> None:
         """Show a piece that was written elsewhere."""
         if self._on_delta is not None:
             self._on_delta(delta, written)
@@ -194,3 +333,32 @@ class Sequence(Job[Generation]):
             delta = self._transcript.take(everything=everything)
             if delta is not None:
                 self._on_delta(delta, len(self.written))
+
+
+class Pieces:
+    """Shows a watcher each piece, on the event loop this was made on."""
+
+    def __init__(self, watch: Watcher) -> None:
+        self._watch = watch
+        self._loop = asyncio.get_running_loop()
+        self._queue: asyncio.Queue[tuple[Delta, int] | None] = asyncio.Queue()
+
+    def put(self, delta: Delta, written: int) -> None:
+        """Called in the decoding thread: `delta` ends after `written` tokens."""
+        self._post((delta, written))
+
+    def _post(self, item: tuple[Delta, int] | None) -> None:
+        with suppress(RuntimeError):  # the loop is closed and nobody is left to see it
+            self._loop.call_soon_threadsafe(self._queue.put_nowait, item)
+
+    async def follow(self, sequence: Sequence) -> Generation:
+        """Wait for the sequence, or end it where the watcher returns True."""
+        sequence.future.add_done_callback(lambda _: self._post(None))
+        seen: list[Delta] = []
+        while (item := await self._queue.get()) is not None:
+            delta, written = item
+            seen.append(delta)
+            if self._watch(delta):
+                sequence.future.cancel()
+                return sequence.result_until(seen, written, "watcher")
+        return sequence.future.result()

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pipelines.errors import NotFoundError
 from pipelines.retrieval.web.base import WebSearch
-from pipelines.retrieval.web.duckduckgo import DuckDuckGoSearch
-from pipelines.retrieval.web.serper import SerperSearch
-from pipelines.retrieval.web.wikipedia import WikipediaSearch
+from pipelines.retrieval.web.providers import DuckDuckGoSearch, SerperSearch, WikipediaSearch
 
 __all__ = ["WEB_SEARCHES", "WebSearch", "build_web_search", "needs_key"]
 
@@ -28,7 +26,7 @@ def build_web_search(
 
 
 def needs_key(name: str) -> bool:
-    """Whether the search called `name` wants a key; raises NotFoundError for an unknown one."""
+    """Whether the search called `name` needs a key; raises NotFoundError for an unknown one."""
     return _kind(name).needs_key
 
 

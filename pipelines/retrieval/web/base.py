@@ -1,27 +1,61 @@
-"""What all web searches share: queries are trimmed, finds become ranked passages."""
+"""What all web searches share: bounded requests, typed errors, and finds as ranked passages."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
-from typing import ClassVar, NamedTuple
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
 
+import httpx2
+
+from pipelines.errors import (
+    AuthenticationError,
+    InvalidReplyError,
+    MissingKeyError,
+    ModelTimeoutError,
+    RateLimitError,
+    RefusedRequestError,
+    ServerFailedError,
+    UnreachableError,
+    VeriscopeError,
+)
+from pipelines.remote.address import read_address, usable_key
+from pipelines.remote.failures import retry_after, server_words, showable
+from pipelines.remote.retry import RetryPolicy, Sleep
 from pipelines.retrieval.base import Retriever
-from pipelines.retrieval.web.errors import required_key
-from pipelines.retrieval.web.http import Sleep, WebClient
 from pipelines.types import Passage
 
-__all__ = ["USER_AGENT", "Find", "WebSearch", "one_line", "web_address"]
+__all__ = [
+    "LONGEST_REPLY",
+    "USER_AGENT",
+    "Find",
+    "Reply",
+    "WebSearch",
+    "one_line",
+    "web_address",
+]
 
 USER_AGENT = "Veriscope/0.1 (open-source workbench on language-model hallucinations)"
-"""How the searches introduce themselves, as services ask of programs."""
+"""The User-Agent of the searches: services ask programs to name themselves."""
+
+LONGEST_REPLY = 2**20
+"""Bytes of an answer, decompressed, that are read before it is given up."""
+
+_AT_ONCE = 4
+_CONNECT_SECONDS = 10.0
+_MAX_REDIRECTS = 3
+
+T = TypeVar("T")
 
 
 class Find(NamedTuple):
-    """Something a service found. `kind` tells its finds apart, such as "organic"."""
+    """Something a service found. `kind` is the service's own, such as "organic"."""
 
     kind: str
     title: str
@@ -29,14 +63,28 @@ class Find(NamedTuple):
     url: str | None
 
 
+class Reply(NamedTuple):
+    """An answer with a status of success."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
 class WebSearch(Retriever):
-    """A search service on the web.
+    """A search service on the web, asked at most four times at once.
 
     Services report no scores, so a passage's `score` is the reciprocal of its rank. Its `source` is
     the service and the kind of find ("serper:organic"), its `id` a hash of address and text: the
     same find has the same id in every search. `base_url` replaces the service's own address.
     Raises InvalidInputError for a `base_url` that is none, and for a service that needs a key
     MissingKeyError, or AuthenticationError for one that cannot be a key.
+
+    Cancelling a search ends its request. A retryable failure is tried again up to twice, after
+    about 1 and then 2 seconds or as long as the service asks for, if that is no more than 30;
+    `sleep` does the waiting. `timeout` is in seconds and bounds one attempt as a whole. No cookies
+    are kept. With a key redirects are not followed, as the key would be sent along; without, at
+    most three are. The environment's proxy is used except for an address on this machine.
     """
 
     id: ClassVar[str]
@@ -56,15 +104,21 @@ class WebSearch(Retriever):
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self.name = self.title
-        self._key = required_key(key, self.title) if self.needs_key else None
-        self._base_url = (base_url or self.default_url).strip().rstrip("/")
-        self._client = WebClient(
-            self.title,
-            self._base_url,
-            key=self._key,
-            user_agent=self.user_agent,
-            timeout=timeout,
-            sleep=sleep,
+        self._key = usable_key(key, self.title) if self.needs_key else None
+        self._address = read_address(
+            base_url or self.default_url,
+            what="search service",
+            example="https://example.com",
+            placeholder="{language}",
+        )
+        self.failures = Failures(self.title, self._address.host, self._key)
+        if self.needs_key and self._key is None:
+            raise self.failures.error("no_key")
+        self._timeout = timeout
+        self._retry = RetryPolicy(attempts=3, pause=1.0, sleep=sleep)
+        # A connection belongs to the event loop it was opened in, and so does a semaphore.
+        self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, _Connections] = (
+            WeakKeyDictionary()
         )
 
     async def search(self, query: str, k: int) -> list[Passage]:
@@ -79,8 +133,79 @@ class WebSearch(Retriever):
         """What the service finds for a trimmed `query`, best first; `k` is at least 1."""
 
     async def aclose(self) -> None:
-        """Close the connections opened in the running event loop."""
-        await self._client.aclose()
+        """Close the connections opened in the running event loop; another search opens new ones."""
+        opened = self._opened.pop(asyncio.get_running_loop(), None)
+        if opened is not None:
+            await opened.client.aclose()
+
+    async def ask(
+        self,
+        method: Literal["GET", "POST"],
+        path: str,
+        read: Callable[[Reply], T],
+        *,
+        language: str = "",
+        **content: Any,
+    ) -> T:
+        """What `read` makes of the answer; a ValueError it raises means a malformed one.
+
+        `path` follows the service's address, in which `language` fills the place of "{language}".
+        `content` is what httpx2 takes: `params`, `data`, `json`, `headers`. Raises the typed errors
+        of `Failures` and whatever typed error `read` raises.
+        """
+        url = self._address.url.replace("{language}", language) + path
+
+        async def attempt(_: int) -> T:
+            reply = await self._send(method, url, content)
+            try:
+                return read(reply)
+            except ValueError as error:
+                raise self.failures.error("invalid", "its answer could not be read") from error
+
+        return await self._retry.run(attempt)
+
+    async def _send(self, method: str, url: str, content: Mapping[str, Any]) -> Reply:
+        client, slots = self._connections()
+        async with slots:
+            try:
+                async with (
+                    asyncio.timeout(self._timeout),
+                    client.stream(method, url, **content) as response,
+                ):
+                    body = await self._body(response)
+            except TimeoutError as error:
+                raise self.failures.error("timeout") from error
+            except httpx2.HTTPError as error:
+                raise self.failures.unsent(error) from error
+        if not 200 <= response.status_code < 300:
+            raise self.failures.status(response.status_code, response.headers, body)
+        return Reply(response.status_code, response.headers, body)
+
+    async def _body(self, response: httpx2.Response) -> bytes:
+        body = bytearray()
+        async for piece in response.aiter_bytes():
+            body += piece
+            if len(body) > LONGEST_REPLY:
+                detail = f"its answer is longer than {LONGEST_REPLY // 1024} KiB"
+                raise self.failures.error("invalid", detail)
+        return bytes(body)
+
+    def _connections(self) -> _Connections:
+        loop = asyncio.get_running_loop()
+        opened = self._opened.get(loop)
+        if opened is None:
+            client = httpx2.AsyncClient(
+                headers={"user-agent": self.user_agent},
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+                timeout=httpx2.Timeout(self._timeout, connect=_CONNECT_SECONDS),
+                follow_redirects=self._key is None,
+                max_redirects=_MAX_REDIRECTS,
+                trust_env=not self._address.on_this_machine,
+                # Without TLS there is nothing to verify, and certificates take long to load.
+                verify=self._address.url.startswith("https:"),
+            )
+            opened = self._opened[loop] = _Connections(client, asyncio.Semaphore(_AT_ONCE))
+        return opened
 
     def _ranked(self, finds: Iterable[Find]) -> list[Passage]:
         passages: dict[str, Passage] = {}
@@ -101,6 +226,11 @@ class WebSearch(Retriever):
                 ),
             )
         return list(passages.values())
+
+
+class _Connections(NamedTuple):
+    client: httpx2.AsyncClient
+    slots: asyncio.Semaphore
 
 
 def one_line(text: str | None) -> str:
@@ -125,3 +255,139 @@ def _trimmed(query: str, longest: int) -> str:
     # Chinese has no spaces to cut at.
     head, space, _ = query[: longest + 1].rpartition(" ")
     return head if space else query[:longest]
+
+
+_OTHER = "choose another source under Evidence"
+_ADDRESS = "Check the address of the search service."
+
+Failure = Literal[
+    "no_key",
+    "unreachable",
+    "unsent",
+    "redirected",
+    "timeout",
+    "invalid",
+    "slow_down",
+    "failed",
+    "refused",
+    "not_served",
+    "denied",
+]
+
+_WORDING: dict[Failure, tuple[type[VeriscopeError], str, str]] = {
+    "no_key": (
+        MissingKeyError,
+        "{service} wants a key.",
+        f"Enter a key for {{service}} in the settings, or {_OTHER}.",
+    ),
+    "unreachable": (
+        UnreachableError,
+        "No connection to {host} could be made.",
+        f"Check that this machine is online, or {_OTHER}.",
+    ),
+    "unsent": (RefusedRequestError, "The request to {host} could not be sent.", _ADDRESS),
+    "redirected": (
+        RefusedRequestError,
+        "{host} sends the search on to another address.",
+        _ADDRESS,
+    ),
+    "timeout": (
+        ModelTimeoutError,
+        "{service} did not answer in time.",
+        f"Try again, or {_OTHER}.",
+    ),
+    "invalid": (
+        InvalidReplyError,
+        "{service} did not answer as expected{detail}.",
+        f"Try again; if it stays so, check the address or {_OTHER}.",
+    ),
+    "slow_down": (
+        RateLimitError,
+        "{service} asks to slow down{detail}.",
+        f"Try again {{when}}, or {_OTHER}.",
+    ),
+    "failed": (
+        ServerFailedError,
+        "{service} failed{detail}.",
+        f"Try again in a moment, or {_OTHER}.",
+    ),
+    "refused": (
+        RefusedRequestError,
+        "{service} refused the search{detail}.",
+        f"Change what its message names, or {_OTHER}.",
+    ),
+    "not_served": (
+        RefusedRequestError,
+        "{service} takes no searches from this machine{detail}.",
+        f"Wait a while, or {_OTHER}.",
+    ),
+    "denied": (
+        AuthenticationError,
+        "{service} refused the key{detail}.",
+        "Check the key and what it is allowed to use.",
+    ),
+}
+"""The error of each failure, with its message and its remedy."""
+
+
+class Failures:
+    """Words failures for one service. The key never appears in an error, even if it is echoed."""
+
+    def __init__(self, service: str, host: str, key: str | None) -> None:
+        self._service = service
+        self._host = host
+        self._key = key
+
+    def error(
+        self, failure: Failure, detail: str = "", headers: Mapping[str, str] | None = None
+    ) -> VeriscopeError:
+        """The typed error of `failure`; `detail` is what the service said about it.
+
+        `headers` of the answer may say how long to wait before the next search.
+        """
+        kind, message, remedy = _WORDING[failure]
+        wait = retry_after(headers or {}) if kind is RateLimitError else None
+        detail = showable(detail, self._key)
+        words = {
+            "service": self._service,
+            "host": self._host,
+            "detail": f" ({detail})" if detail else "",
+            "when": f"in {wait:.0f} s" if wait is not None else "later",
+        }
+        error = kind(
+            message.format_map(words), remedy=remedy.format_map(words), provider=self._service
+        )
+        if isinstance(error, RateLimitError):
+            error.retry_after = wait
+        return error
+
+    def unsent(self, error: httpx2.HTTPError) -> VeriscopeError:
+        """The typed error for a request that brought no whole answer."""
+        if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError):
+            return self.error("unreachable")
+        if isinstance(error, httpx2.TimeoutException):
+            return self.error("timeout")
+        if isinstance(error, httpx2.TooManyRedirects):
+            return self.error("redirected")
+        if isinstance(error, httpx2.UnsupportedProtocol | httpx2.LocalProtocolError):
+            return self.error("unsent")
+        return self.error("invalid", "the connection was cut before the answer was complete")
+
+    def status(self, status: int, headers: Mapping[str, str], body: bytes) -> VeriscopeError:
+        """The typed error for an answer whose status is not a success."""
+        # A service that refuses a key may quote it, in part or in another form.
+        if status in (401, 403):
+            return self.error("not_served" if self._key is None else "denied", f"status {status}")
+        text = body.decode("utf-8", "replace")
+        try:
+            said = server_words(json.loads(text))
+        except (ValueError, RecursionError):
+            said = server_words(text)
+        if status == 429:
+            return self.error("slow_down", said, headers)
+        if status == 408:
+            return self.error("timeout")
+        if status < 400:
+            return self.error("redirected")
+        detail = f"status {status}: {said}" if said else f"status {status}"
+        return self.error("failed" if status >= 500 else "refused", detail)

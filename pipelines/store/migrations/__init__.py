@@ -1,7 +1,7 @@
 """Brings a database to the newest schema.
 
 Revisions live in `versions/`, one file each, numbered. A new one is begun with
-`python -m pipelines.store.revise "what changed"` and then read and corrected by hand.
+`python -m pipelines.store.migrations "what changed"` and then read and corrected by hand.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from alembic.config import Config
 from alembic.util import CommandError
 from sqlalchemy import Connection, Engine, text
 
-from pipelines.store.engine import WRITING, StorageError, open_engine
+from pipelines.store.database import WRITING, StorageError
 
 FOLDER = Path(__file__).parent
 
@@ -26,21 +26,11 @@ _UPGRADE_LOCK_KEY = 0x76657269_73636F70  # any number, as long as it never chang
 _alembic_turn = Lock()
 
 
-def upgrade(url: str) -> None:
-    """Create or upgrade the schema of the database at `url`; does nothing if it is up to date.
+def upgrade(engine: Engine) -> None:
+    """Create the schema or bring it up to date. All of it happens, or none; processes take turns.
 
-    Raises InvalidInputError for an unusable URL, StorageError if the database was written by a
-    newer release.
+    Raises StorageError if the database was written by a newer release.
     """
-    engine = open_engine(url)
-    try:
-        upgrade_engine(engine)
-    finally:
-        engine.dispose()
-
-
-def upgrade_engine(engine: Engine) -> None:
-    """`upgrade` for an open engine. All of it happens, or none; processes take turns."""
     with _alembic_turn, migrating(engine) as connection:
         try:
             command.upgrade(alembic_config(connection), "head")

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from app.public.allowed import Allowed
 from app.public.serving import Space
-from pipelines.libraries import Libraries
-from pipelines.models.build import build_model
-from pipelines.run.pool import ModelPool
+from app.public.session import VisitorLimits
+from pipelines.engine.libraries import Libraries
+from pipelines.engine.pool import ModelPool
+from pipelines.models.providers import build_model
 from pipelines.run.spec import ModelSpec
 from tests.pipelines.run.fakes import FakeModel
 
@@ -59,20 +59,20 @@ class Served:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """One place for runs, two in the queue."""
+    """One slot for runs, two in the queue."""
     folder = Path(tmp_path_factory.mktemp("space"))
     model = FakeModel("In Hope, Arkansas.")
 
     def build(spec: ModelSpec, key: str | None, progress: Callable[[str, float], None]):
         if spec.kind == "embedded":
             return model
-        return build_model(spec.kind, name=spec.name, model=spec.model, progress=progress)
+        return build_model(spec, None, progress)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("VERISCOPE_STRICT_MESSAGES", "1")
         space = Space(
             folder,
-            Allowed(places=1, waiting=2, unwatched=5.0),
+            VisitorLimits(max_runs=1, max_queue=2, idle_timeout=5.0),
             pool=ModelPool(build),
             libraries=Libraries(folder / "index", find_embedder=lambda: None),
         )

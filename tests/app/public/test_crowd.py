@@ -1,6 +1,6 @@
 """Twenty visitors at once, on the embedded model: everyone is answered, in order, or told why not.
 
-What it measures goes to the README; run it with `-s` to see it.
+What it measures goes to docs/space.md; run it with `-s` to see it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def visit(space: Started, number: int) -> dict[str, Any]:
 
 @pytest.mark.verify
 def test_twenty_visitors_at_once(tmp_path: Path) -> None:
-    with started(tmp_path, VERISCOPE_WAITING=str(WAITING), VERISCOPE_PLACES="2") as space:
+    with started(tmp_path, VERISCOPE_MAX_QUEUE=str(WAITING), VERISCOPE_MAX_RUNS="2") as space:
         visit(space, 99)
         before = space.memory
         with ThreadPoolExecutor(VISITORS) as pool:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from components.examples import examples
+from components.ask import examples
 from tests.app.public.conftest import Served
 from tests.app.public.test_api import another
 

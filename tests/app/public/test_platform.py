@@ -12,7 +12,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from app.public.offer import HUB_ON_CPU, HUB_ON_GPU, hub_models
+from app.public.models import HUB_ON_CPU, HUB_ON_GPU, hub_models
 from components.messages import LANGUAGES
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -90,10 +90,10 @@ def test_an_unknown_front_end_is_told():
     assert "Say workbench or space." in done.stderr
 
 
-def test_the_readme_says_how_small_the_gradio_part_is():
+def test_the_document_says_how_small_the_gradio_part_is():
     files = [ROOT / "app" / "space.py", *sorted((ROOT / "app" / "public").glob("*.py"))]
     lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
-    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    told = re.search(r"the Gradio part is ([\d,]+) lines", readme)
+    words = " ".join((ROOT / "docs" / "space.md").read_text(encoding="utf-8").split())
+    told = re.search(r"the Gradio part is ([\d,]+) lines", words)
     assert told
     assert abs(int(told[1].replace(",", "")) - lines) < 50

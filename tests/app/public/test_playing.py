@@ -7,15 +7,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from app.public.allowed import Allowed
-from app.public.offer import Offer
-from app.public.page import _Page
-from app.public.runs import Runs
-from app.public.visit import Visit
-from app.watching import Watched
-from pipelines.admission import Admission
-from pipelines.engine import Engine
-from pipelines.recordings import recordings
+from app.engine import Watched
+from app.public.models import ModelCatalog
+from app.public.page import SpacePage
+from app.public.session import Runs, VisitorLimits, VisitorSession
+from pipelines.engine.admission import Admission
+from pipelines.engine.thread import Engine
+from pipelines.store.recordings import recordings
 
 
 class Playing:
@@ -35,11 +33,11 @@ class Playing:
 
 
 @asynccontextmanager
-async def playing(folder: Path) -> AsyncIterator[tuple[_Page, Playing]]:
+async def playing(folder: Path) -> AsyncIterator[tuple[SpacePage, Playing]]:
     engine = Engine(folder)
     try:
         runs = Playing(engine)
-        yield _Page(cast("Runs", runs), Offer(), Allowed()), runs
+        yield SpacePage(cast("Runs", runs), ModelCatalog(), VisitorLimits()), runs
     finally:
         engine.close()
 
@@ -50,12 +48,12 @@ def changes(frame: list[Any]) -> list[Any]:
 
 async def test_who_asked_while_the_page_was_loaded_sees_nothing_play(tmp_path: Path):
     async with playing(tmp_path) as (page, _):
-        assert [frame async for frame in page.play(Visit(owner="me", began=True))] == []
+        assert [frame async for frame in page.play(VisitorSession(owner="me", began=True))] == []
 
 
 async def test_who_asks_while_something_plays_ends_it_and_keeps_what_they_see(tmp_path: Path):
     async with playing(tmp_path) as (page, runs):
-        visit = Visit(owner="me")
+        visit = VisitorSession(owner="me")
         frames = page.play(visit)
         assert changes(await anext(frames))
         visit.began, visit.watched = True, None
@@ -68,7 +66,7 @@ async def test_who_asks_while_something_plays_ends_it_and_keeps_what_they_see(tm
 
 async def test_who_asks_before_they_are_known_is_somebody(tmp_path: Path):
     async with playing(tmp_path) as (page, _):
-        first, second = Visit(), Visit()
+        first, second = VisitorSession(), VisitorSession()
         for visit in (first, second):
             # There is no question, which is said; what matters is who asked.
             assert [frame async for frame in page.answer(visit, "", ["direct"])]

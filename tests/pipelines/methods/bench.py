@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from math import log
 from typing import Any
 
+from pipelines.engine.executor import Plan, execute, start_event
 from pipelines.errors import VeriscopeError
-from pipelines.executor import Plan, execute, start_event
-from pipelines.methods import Method, Question
+from pipelines.methods.base import Method, Question
 from pipelines.models.base import (
     Capabilities,
     Claim,
@@ -19,16 +19,14 @@ from pipelines.models.base import (
     ScoreRequest,
     Watcher,
 )
-from pipelines.models.judges.base import JudgeModel, Reading
-from pipelines.retrieval.base import Retriever
-from pipelines.retrieval.similarity import Similarity
+from pipelines.models.judges.base import ClaimVerdict, JudgeModel
+from pipelines.remote.retry import RetryPolicy
+from pipelines.retrieval.base import Retriever, Similarity
 from pipelines.run.events import Event, Judged, ModelCalled, Retrieved, Revised, SpanStarted
 from pipelines.run.live import LiveRun
-from pipelines.run.materials import Materials
-from pipelines.run.pool import Slot
-from pipelines.run.spec import MethodSpec, RunSpec
+from pipelines.run.materials import LocalRecognizer, Materials, Slot
+from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.run.trace import Trace
-from pipelines.run.wrappers import RetryPolicy
 from pipelines.text import Entity, detect_language
 from pipelines.types import Answer, FinishReason, Generation, Language, Passage, Token
 
@@ -117,13 +115,13 @@ class ClaimReader(JudgeModel):
     name = "reader"
 
     def __init__(
-        self, says: Callable[[Claim], Reading], languages: Sequence[Language] = ("en",)
+        self, says: Callable[[Claim], ClaimVerdict], languages: Sequence[Language] = ("en",)
     ) -> None:
         self.languages = frozenset(languages)
         self.seen: list[Claim] = []
         self._says = says
 
-    def read(self, claims: Sequence[Claim]) -> list[Reading]:
+    def read(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
         self.seen += claims
         return [self._says(claim) for claim in claims]
 
@@ -150,6 +148,9 @@ class FixedRecognizer:
 
     def __init__(self, *names: str) -> None:
         self._names = names
+
+    def source_for(self, language: str) -> str:
+        return "fixed"
 
     def recognize(self, text: str, language: str | None = None) -> list[Entity]:
         found = []
@@ -184,7 +185,7 @@ class Outcome:
 
     @property
     def steps(self) -> list[str]:
-        return [event.step for event in self.events if isinstance(event, SpanStarted)]
+        return [event.name for event in self.events if isinstance(event, SpanStarted)]
 
     @property
     def calls(self) -> list[ModelCalled]:
@@ -206,25 +207,36 @@ async def run_method(
     shelf: Shelf | None = None,
     proxy: Model | None = None,
     models: Mapping[str, Model] | None = None,
-    by_meaning: Retriever | None = None,
+    dense: Retriever | None = None,
     similarity: Similarity | None = None,
     retry: RetryPolicy | None = None,
+    recognizer: FixedRecognizer | None = None,
+    evidence: EvidenceSpec | None = None,
     **settings: Any,
 ) -> Outcome:
     """Run `method` alone, to its end. `models` are those beside "main", by role."""
     chosen = MethodSpec(name=method.name, settings=settings)
-    spec = RunSpec(question=question, methods=(chosen,))
+    by_role = {"main": model, **(models or {})} | ({"proxy": proxy} if proxy else {})
+    # Roles that one model was given have one spec, as in the pool.
+    ids = {id(one): str(place) for place, one in enumerate(by_role.values())}
+    specs = {
+        role: ModelSpec(kind="openai", name=one.name, model=ids[id(one)])
+        for role, one in by_role.items()
+    }
+    spec = RunSpec(
+        question=question, methods=(chosen,), models=specs, evidence=evidence or EvidenceSpec()
+    )
     asked = Question(text=question, language=detect_language(question))
     plan = Plan(spec, asked, ((method, method.settings(settings)),))
     live = LiveRun("run", "owner", lambda _: None)
     start_event(live, plan, 0.0)
-    by_role = {"main": model, **(models or {})} | ({"proxy": proxy} if proxy else {})
     # As in the pool, one model has one slot whatever its roles.
     slots = {id(one): Slot(one) for one in by_role.values()}
     of_role = {role: slots[id(one)] for role, one in by_role.items()}
 
     async def materials() -> Materials:
-        return Materials(of_role, shelf, by_meaning, similarity)
+        found = LocalRecognizer(recognizer)  # pyright: ignore[reportArgumentType]
+        return Materials(of_role, shelf, dense, similarity, found)
 
     await execute(live, plan, materials, retry or RetryPolicy(pause=0.0))
     return Outcome(live.trace(), method)

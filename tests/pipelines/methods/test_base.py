@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from pipelines.methods import METHODS, Decision, Need
+from pipelines.methods.base import Need
+from pipelines.methods.registry import METHODS
 from pipelines.models.base import Capabilities
 from pipelines.run.spec import ROLES
 from pipelines.types import Language
@@ -66,12 +67,6 @@ def test_evidence_is_wanted_of_no_model():
 def test_there_is_no_other_reason():
     with pytest.raises(ValidationError):
         Need.model_validate({"reason": "luck"})
-
-
-def test_a_decision_that_diverges_says_where_and_why():
-    decision = Decision(flagged=True, diverges_at=2, reason="evidence")
-    assert Decision.model_validate_json(decision.model_dump_json()) == decision
-    assert (Decision(flagged=False).reason, Decision(flagged=False).diverges_at) == ("", None)
 
 
 def test_every_method_uses_roles_that_can_be_given():

@@ -1,8 +1,11 @@
 """Direct and RAG: what they ask, and what they say when nothing is found."""
 
-from pipelines.methods import METHODS
+import pytest
+
+from pipelines.engine.reevaluate import reevaluate
+from pipelines.methods.registry import METHODS
 from pipelines.models.base import GenerationRequest
-from pipelines.run.events import ModelCalled
+from pipelines.run.events import ModelCalled, Revised
 from tests.pipelines.methods.bench import Outcome, PieceModel, Shelf, run_method
 
 QUESTION = "Where was Bill Clinton born?"
@@ -55,6 +58,20 @@ async def test_a_chinese_question_is_asked_in_chinese():
     system, user = only_request(outcome).messages
     assert "资料" in system.content
     assert user.content == "[1] A title：他出生在霍普。\n\n问题：克林顿出生在哪里？"
+
+
+@pytest.mark.parametrize("name", ["direct", "rag"])
+async def test_inline_thinking_is_no_part_of_an_answer(name: str):
+    reply = [("<think>Hope?</think>", 0.9), ("\n", 0.9), ("In", 0.8), (" Hope.", 0.7)]
+    outcome = await run_method(
+        METHODS[name], QUESTION, PieceModel(lambda _: reply), shelf=Shelf(lambda _: ["It is."])
+    )
+    assert outcome.answer.text == outcome.answer.original == "In Hope."
+    (draft,) = (event.generation for event in outcome.events if isinstance(event, Revised))
+    tokens = draft.tokens or ()
+    assert [draft.text[token.start : token.end] for token in tokens] == ["In", " Hope."]
+    assert [token.probability for token in tokens] == pytest.approx([0.8, 0.7])
+    assert reevaluate(outcome.trace, METHODS[name], METHODS[name].settings()).diverges_at is None
 
 
 async def test_dollar_signs_and_markup_in_a_question_are_only_text():

@@ -8,13 +8,18 @@ from typing import Any
 
 from tests.pipelines.models.wire import Handler, Respond, says
 
+Content = str | Sequence[dict[str, str]] | None
+
 REQUEST_ID = "5b441aa7-0b9c-9fbc-ae0a-e2b212b71eac"
 
 
 def choice(
-    content: str | None, entries: Sequence[dict] | None = None, finish: str = "stop", **message: Any
+    content: Content, entries: Sequence[dict] | None = None, finish: str = "stop", **message: Any
 ) -> dict[str, Any]:
-    """A choice of `output.choices`; `finish` is the word "null" while a stream goes on."""
+    """A choice of `output.choices`; `finish` is the word "null" while a stream goes on.
+
+    The text call answers with a string as content, the multimodal call with a list of parts.
+    """
     made: dict[str, Any] = {
         "finish_reason": finish,
         "message": {"role": "assistant", "content": content, **message},
@@ -38,7 +43,7 @@ def answer(*choices: dict[str, Any], used: tuple[int, int] = (7, 3)) -> dict[str
 
 
 def part(
-    content: str, entries: Sequence[dict] | None = None, finish: str = "null", **message: Any
+    content: Content, entries: Sequence[dict] | None = None, finish: str = "null", **message: Any
 ) -> dict[str, Any]:
     """A part of a streamed answer with a single choice."""
     return answer(choice(content, entries, finish, **message))

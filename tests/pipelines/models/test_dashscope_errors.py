@@ -63,7 +63,6 @@ FAULTS: list[tuple[int, str, str, type[VeriscopeError]]] = [
     (403, "AllocationQuota.FreeTierOnly", "The free tier is used up.", RefusedRequestError),
     (400, "DataInspectionFailed", "Input data may be inappropriate.", RefusedRequestError),
     (400, "InvalidParameter", "Range of input length should be [1, 6000]", RefusedRequestError),
-    (400, "InvalidParameter", "url error, please check url!", RefusedRequestError),
     (400, "BadRequest.EmptyInput", "Required input missing.", RefusedRequestError),
     (408, "RequestTimeOut", "Request timed out.", ModelTimeoutError),
     (500, "InternalError.Timeout", "An internal timeout error.", ModelTimeoutError),
@@ -169,10 +168,7 @@ async def test_a_text_stopped_by_the_inspection_is_kept_as_far_as_it_went(wire: 
         says({"output": {}}),
         says({"output": {"choices": []}}),
         says({"output": {"choices": [{"finish_reason": "stop"}]}}),
-        says({"output": {"choices": [{"message": {"content": "Hi"}}]}}),
-        says(answer(choice(["Hi"]))),  # pyright: ignore[reportArgumentType]
         says("<html>Welcome</html>", content_type="text/html"),
-        says("{not json", 400),
         breaks_off,
     ],
 )
@@ -244,11 +240,6 @@ async def test_a_key_that_is_missing(wire: Wire, monkeypatch: pytest.MonkeyPatch
             await model(wire, api_key=key).generate(asks())
     assert wire.seen == []
     await model(wire, api_key=None).aclose()
-
-
-async def test_a_name_that_the_client_refuses(wire: Wire):
-    with pytest.raises(RefusedRequestError, match="customized_model_id"):
-        await model(wire, model="bailian-v1").generate(asks())
 
 
 def test_an_address_that_is_none():

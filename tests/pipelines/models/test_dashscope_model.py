@@ -5,28 +5,43 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import dashscope
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestServer
 
-from pipelines.errors import CapabilityError
+from pipelines.errors import CapabilityError, RefusedRequestError
 from pipelines.models.base import ChoiceRequest, Delta, Option
-from pipelines.models.dashscope_model import DashScopeModel
+from pipelines.models.dashscope_model import _STREAM_ONLY, DashScopeModel
+from pipelines.models.hosted import objections
 from pipelines.types import Message, Usage
 from tests.pipelines.models.dashscope_wire import (
     answer,
     choice,
     part,
+    problem,
+    refuses,
+    refuses_to_stream,
     streams,
     streams_then_waits,
 )
-from tests.pipelines.models.wire import Wire, asks, entry, raw_entry, says, waits
+from tests.pipelines.models.wire import (
+    Handler,
+    Respond,
+    Seen,
+    Wire,
+    asks,
+    entry,
+    raw_entry,
+    says,
+    serve,
+    waits,
+)
 
 KEY = "sk-0123456789abcdef"
+HELLO = says(answer(choice("Hi")))
 PATH = "/v1/services/aigc/text-generation/generation"
+MULTIMODAL_PATH = "/v1/services/aigc/multimodal-generation/generation"
 
 
 def model(wire: Wire, **options: Any) -> DashScopeModel:
@@ -213,25 +228,27 @@ async def test_the_environment_changes_nothing(wire: Wire, monkeypatch: pytest.M
     assert "sk-env" not in str(wire.seen)
 
 
+class KeepingHandler(Handler):
+    """Keeps a connection open for the next request, and notes which one each came over."""
+
+    protocol_version = "HTTP/1.1"
+    peers: ClassVar[list[object]] = []
+
+    def answer(self, seen: Seen) -> None:
+        self.peers.append(self.client_address)
+        super().answer(seen)
+
+
 async def test_a_connection_serves_one_call_after_another(caplog: pytest.LogCaptureFixture):
-    peers: list[object] = []
-
-    async def reply(request: web.Request) -> web.Response:
-        assert request.transport is not None
-        peers.append(request.transport.get_extra_info("peername"))
-        return web.json_response(answer(choice("Hi")))
-
-    app = web.Application()
-    app.router.add_post("/api/v1/services/aigc/text-generation/generation", reply)
     caplog.set_level(logging.DEBUG)
-    async with TestServer(app) as server:
-        url = str(server.make_url("/compatible-mode/v1"))
-        used = DashScopeModel(name="M", model="m", base_url=url, api_key=KEY)
+    with serve(KeepingHandler, "/compatible-mode/v1") as wire:
+        wire.answers(HELLO)
+        used = model(wire)
         for _ in range(3):
             await used.generate(asks())
         await used.aclose()
-    assert len(peers) == 3
-    assert len(set(peers)) == 1
+    assert len(KeepingHandler.peers) == 3
+    assert len(set(KeepingHandler.peers)) == 1
     assert KEY not in caplog.text
 
 
@@ -265,3 +282,268 @@ async def test_what_is_known_replaces_what_is_assumed(wire: Wire):
 
 def test_the_address_without_one_is_that_of_mainland_china():
     assert DashScopeModel(name="M", model="m").provider == "dashscope.aliyuncs.com"
+
+
+SCHEMA = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+NO_FALSE = "The value of the enable_thinking parameter is restricted to True."
+NO_WHOLE = "parameter.enable_thinking must be set to false for non-streaming calls"
+
+
+def sent(wire: Wire) -> list[dict[str, Any]]:
+    return [seen.body["parameters"] for seen in wire.seen]
+
+
+def fields_of(refused: tuple[str, ...] = (), prefix: str = "", **request: Any) -> dict[str, Any]:
+    used = DashScopeModel(name="M", model="m")
+    return used._fields(asks(prefix=prefix, **request), request.get("n", 1), 0, refused)
+
+
+def test_a_greedy_request_has_no_seed_and_a_draw_has():
+    assert "seed" not in fields_of()
+    assert 0 <= fields_of(temperature=1.0)["seed"] < 2**31
+
+
+def test_no_more_alternatives_are_asked_for_than_there_are():
+    assert fields_of(logprobs=True, top_k=20)["top_logprobs"] == 5
+    assert fields_of(logprobs=True, top_k=0)["top_logprobs"] == 1
+
+
+def test_a_begun_answer_is_marked_as_one_to_go_on_from():
+    assert fields_of(prefix="In ")["messages"][-1] == {
+        "role": "assistant",
+        "content": "In ",
+        "partial": True,
+    }
+    assert all("partial" not in turn for turn in fields_of()["messages"])
+    assert "partial" not in fields_of(("partial",), prefix="In ")["messages"][-1]
+
+
+def test_a_schema_constrains_the_output():
+    form = fields_of(json_schema=SCHEMA)["response_format"]
+    assert form["type"] == "json_schema"
+    assert form["json_schema"] == {"name": "reply", "schema": SCHEMA, "strict": True}
+
+
+@pytest.mark.parametrize(
+    ("words", "dropped"),
+    [
+        (NO_FALSE, {"enable_thinking"}),
+        ("parameter.n must be 1 when tools are set", {"n"}),
+        ("'n' is out of range", {"n"}),
+        ("not n times", set()),
+        ("seed is not supported", {"seed"}),
+        ("response_format is not supported for this model", {"response_format"}),
+        ("partial mode is not supported", {"partial"}),
+        ("logprobs is not supported", set()),
+        ("max_tokens is out of range", set()),
+        ("", set()),
+    ],
+)
+def test_what_a_refusal_names(words: str, dropped: set[str]):
+    fields = fields_of(n=2, temperature=1.0, json_schema=SCHEMA, prefix="In ")
+    assert objections(words, fields) == dropped
+
+
+def test_a_refusal_of_what_was_not_sent_names_nothing():
+    assert objections("partial and seed are not supported", fields_of()) == set()
+
+
+@pytest.mark.parametrize(
+    ("words", "wants"),
+    [
+        (NO_WHOLE, True),
+        ("This model only support stream mode, please enable the stream parameter.", True),
+        ("current user api does not support http call", True),
+        ("the stream broke", False),
+    ],
+)
+def test_which_refusals_want_a_stream(words: str, wants: bool):
+    assert bool(_STREAM_ONLY.search(words)) is wants
+
+
+async def test_a_begun_answer_is_continued(wire: Wire):
+    wire.answers(says(answer(choice(" Arkansas"))))
+    (reply,) = await model(wire).generate(asks("Where?", "In Hope,"))
+    assert reply.text == " Arkansas"
+    assert wire.seen[0].body["input"]["messages"][-1]["partial"] is True
+
+
+async def test_a_model_that_always_thinks_and_streams(wire: Wire):
+    wire.answers(
+        refuses("InvalidParameter", NO_FALSE),
+        refuses("InvalidParameter", NO_WHOLE),
+        streams(part("", reasoning_content="Hm"), part("Yes", finish="stop")),
+    )
+    used = model(wire)
+    (reply,) = await used.generate(asks())
+    assert reply.text == "Yes"
+    assert [one.get("enable_thinking") for one in sent(wire)] == [False, None, None]
+    streamed = ["X-DashScope-SSE" in seen.headers for seen in wire.seen]
+    assert streamed == [False, False, True]
+    # It is known from then on.
+    await used.generate(asks())
+    assert len(wire.seen) == 4
+
+
+async def test_a_stream_is_asked_for_again_too(wire: Wire):
+    wire.answers(
+        refuses_to_stream("InvalidParameter", NO_FALSE, 400),
+        streams(part("Yes", finish="stop")),
+    )
+    seen: list[str] = []
+    await model(wire).generate(asks(), lambda delta: seen.append(delta.text))
+    assert seen == ["Yes"]
+
+
+async def test_where_n_is_refused_each_text_is_asked_for_by_itself(wire: Wire):
+    wire.answers(refuses("InvalidParameter", "parameter.n must be 1"), HELLO)
+    replies = await model(wire).generate(asks(n=3, temperature=1.0))
+    assert len(replies) == 3
+    assert [one.get("n") for one in sent(wire)] == [3, None, None, None]
+    assert len({one["seed"] for one in sent(wire)}) == 3
+
+
+async def test_a_refused_schema_is_tried_again_next_time(wire: Wire):
+    refused = refuses("InvalidParameter", "response_format: unsupported schema")
+    wire.answers(refused, HELLO, HELLO)
+    used = model(wire)
+    await used.generate(asks(json_schema=SCHEMA))
+    await used.generate(asks(json_schema=SCHEMA))
+    assert ["response_format" in one for one in sent(wire)] == [True, False, True]
+
+
+async def test_a_refusal_that_names_nothing_sent_is_final(wire: Wire):
+    wire.answers(refuses("InvalidParameter", "seed is not supported"))
+    with pytest.raises(RefusedRequestError, match="seed is not supported"):
+        await model(wire).generate(asks())
+    assert len(wire.seen) == 1
+
+
+async def test_what_is_not_about_the_request_is_not_asked_again(wire: Wire):
+    wire.answers(refuses("DataInspectionFailed", "enable_thinking"))
+    with pytest.raises(RefusedRequestError):
+        await model(wire).generate(asks())
+    assert len(wire.seen) == 1
+
+
+async def test_the_older_form_of_an_answer(wire: Wire):
+    wire.answers(says({"output": {"text": "Hi", "finish_reason": "length"}, "usage": None}))
+    (reply,) = await model(wire).generate(asks())
+    assert (reply.text, reply.finish_reason) == ("Hi", "length")
+
+
+@pytest.mark.parametrize("rest", ["", "/", "/services/aigc/text-generation/generation"])
+async def test_a_pasted_endpoint_is_cut_to_its_base(wire: Wire, rest: str):
+    wire.answers(HELLO)
+    await model(wire, base_url=f" {wire.url}{rest} ").generate(asks())
+    assert wire.seen[0].path == "/v1/services/aigc/text-generation/generation"
+
+
+async def test_the_address_of_the_services_other_protocol_is_understood(wire: Wire):
+    wire.answers(HELLO)
+    other = wire.url.removesuffix("/v1") + "/compatible-mode/v1"
+    await model(wire, base_url=other).generate(asks())
+    assert wire.seen[0].path == "/api/v1/services/aigc/text-generation/generation"
+
+
+# The service answers each model in one place only, and the other with these words.
+WRONG_PLACE = problem(
+    "InvalidParameter",
+    "url error, please check url! For details, see: https://help.aliyun.com/error-code#error-url",
+)
+
+
+def only_at(path: str, *replies: Respond) -> Respond:
+    """The replies in order for requests to `path`, the service's refusal for all others."""
+    left = list(replies)
+
+    def respond(handler: Handler) -> None:
+        if handler.path != path:
+            says(WRONG_PLACE, 400)(handler)
+        else:
+            (left.pop(0) if len(left) > 1 else left[0])(handler)
+
+    return respond
+
+
+def places(wire: Wire) -> list[str]:
+    return [seen.path.split("/")[-2] for seen in wire.seen]
+
+
+@pytest.mark.parametrize("name", ["qwen3.5-plus", "qwen3-vl-plus", "qwen4-max", "qwen3-omni"])
+async def test_a_model_that_sees_is_asked_through_the_multimodal_call(wire: Wire, name: str):
+    parts = [{"text": "Hi"}, {"text": " you"}]
+    entries = [entry("Hi", 0.5), entry(" you", 0.25)]
+    wire.answers(only_at(MULTIMODAL_PATH, says(answer(choice(parts, entries)))))
+    (reply,) = await model(wire, model=name).generate(asks(logprobs=True, prefix="Oh."))
+    assert reply.text == "Hi you"
+    assert reply.tokens is not None
+    assert [token.probability for token in reply.tokens] == pytest.approx([0.5, 0.25])
+    assert reply.usage == Usage(prompt_tokens=7, completion_tokens=3)
+    (seen,) = wire.seen
+    assert seen.headers["Authorization"] == f"Bearer {KEY}"
+    assert seen.body["input"]["messages"] == [
+        {"role": "user", "content": [{"text": "Hello?"}]},
+        {"role": "assistant", "content": [{"text": "Oh."}], "partial": True},
+    ]
+    assert seen.body["parameters"]["enable_thinking"] is False
+
+
+async def test_a_watched_reply_of_the_multimodal_call_is_streamed(wire: Wire):
+    wire.answers(
+        only_at(
+            MULTIMODAL_PATH,
+            streams(
+                part([], reasoning_content="Hm"),
+                part([{"text": "Hi"}], [entry("Hi", 0.5)]),
+                part([{"text": " you"}], [entry(" you", 0.25)]),
+                answer(choice([], finish="stop"), used=(4, 2)),
+            ),
+        )
+    )
+    deltas: list[Delta] = []
+    (reply,) = await model(wire, model="qwen3.6-plus").generate(asks(logprobs=True), deltas.append)
+    assert [delta.text for delta in deltas] == ["Hi", " you"]
+    assert reply.usage == Usage(prompt_tokens=4, completion_tokens=2)
+    assert wire.seen[0].headers["X-DashScope-SSE"] == "enable"
+
+
+@pytest.mark.parametrize("watched", [False, True])
+@pytest.mark.parametrize(
+    ("name", "path", "first", "then"),
+    [
+        ("new-model", MULTIMODAL_PATH, "text-generation", "multimodal-generation"),
+        ("qwen3.5-text", PATH, "multimodal-generation", "text-generation"),
+    ],
+)
+async def test_a_wrong_guess_is_corrected_by_the_service_and_remembered(
+    wire: Wire, watched: bool, name: str, path: str, first: str, then: str
+):
+    reply = streams(part("Hi"), part("", finish="stop")) if watched else HELLO
+    wire.answers(only_at(path, reply))
+    used = model(wire, model=name)
+    watch = (lambda delta: None) if watched else None
+    for _ in range(2):
+        (written,) = await used.generate(asks(), watch)
+        assert written.text == "Hi"
+    assert places(wire) == [first, then, then]
+
+
+async def test_a_model_that_is_in_neither_place_is_told(wire: Wire):
+    wire.answers(says(WRONG_PLACE, 400))
+    with pytest.raises(RefusedRequestError, match="does not write texts"):
+        await model(wire).generate(asks())
+    assert places(wire) == ["text-generation", "multimodal-generation"]
+
+
+async def test_a_seeing_model_that_always_thinks_and_streams(wire: Wire):
+    wire.answers(
+        only_at(
+            MULTIMODAL_PATH,
+            refuses("InvalidParameter", NO_FALSE),
+            refuses("InvalidParameter", NO_WHOLE),
+            streams(part([], reasoning_content="Hm"), part([{"text": "Yes"}], finish="stop")),
+        )
+    )
+    (reply,) = await model(wire, model="qwen3.8-max").generate(asks())
+    assert reply.text == "Yes"

@@ -53,7 +53,7 @@ def without_streaming(model: EmbeddedModel) -> OpenAIModel:
         prefill=True,
         prefill_style="native",
         reproducible_body={"cache_prompt": False},
-        gate=model.server.gate,
+        limiter=model.server.limiter,
     )
 
 
@@ -256,5 +256,5 @@ def test_the_embedded_model_says_what_it_can_do(embedded_model: EmbeddedModel):
     assert able.structured_output
     assert able.prefill
     assert able.streaming
-    assert not able.full_entropy
+    assert able.top_logprobs is not None
     assert not able.scores

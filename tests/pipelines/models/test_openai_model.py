@@ -107,6 +107,16 @@ async def test_a_repeated_prefix_is_cut_off(wire: Wire):
     assert reply.text == " Arkansas"
 
 
+@pytest.mark.parametrize(("style", "told"), [("vllm", True), ("native", False)])
+async def test_only_vllm_is_told_to_continue(wire: Wire, style: str, told: bool):
+    wire.answers(says(completion(" Hope")))
+    used = model(wire, prefill_style=style)
+    await used.generate(asks("Where?", "In "))
+    await used.generate(asks("Where?"))
+    assert ["continue_final_message" in seen.body for seen in wire.seen] == [told, False]
+    assert ["add_generation_prompt" in seen.body for seen in wire.seen] == [told, False]
+
+
 async def test_a_model_known_not_to_continue_says_so(wire: Wire):
     assert not model(wire).capabilities.prefill
     assert model(wire, prefill=True).capabilities.prefill

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.errors import InvalidInputError, MissingReplyError
+from pipelines.errors import InvalidInputError, MissingReply
 from pipelines.models.base import (
     Capabilities,
     ChoiceRequest,
@@ -45,7 +45,7 @@ async def text_of(model: ScriptedModel, request: GenerationRequest) -> str:
 async def test_plain_replies_are_given_in_order_once_each():
     model = ScriptedModel.from_replies(["one", "two"])
     assert [await text_of(model, asks()), await text_of(model, asks())] == ["one", "two"]
-    with pytest.raises(MissingReplyError):
+    with pytest.raises(MissingReply):
         await model.generate(asks())
 
 
@@ -67,10 +67,10 @@ async def test_replies_are_found_by_the_hash_of_the_conversation():
     model = ScriptedModel.from_replies(
         [{"hash": messages_hash(request.messages), "text": "found", "times": 1}]
     )
-    with pytest.raises(MissingReplyError):
+    with pytest.raises(MissingReply):
         await model.generate(asks("Exactly that"))
     assert await text_of(model, request) == "found"
-    with pytest.raises(MissingReplyError):
+    with pytest.raises(MissingReply):
         await model.generate(request)
 
 
@@ -111,7 +111,7 @@ async def test_draws():
     assert [reply.text for reply in drawn] == ["a", "b"]
     drawn = await model.generate(asks(n=2, temperature=1.0, sample=1))
     assert [reply.text for reply in drawn] == ["c", "d"]
-    with pytest.raises(MissingReplyError, match="4 draws"):
+    with pytest.raises(MissingReply, match="4 draws"):
         await model.generate(asks(n=5))
 
 
@@ -222,13 +222,13 @@ async def test_a_given_text_is_scored():
     scored = await model.score(request)
     assert scored.tokens is not None
     assert [token.text for token in scored.tokens] == ["Hope", ",", " AR"]
-    with pytest.raises(MissingReplyError):
+    with pytest.raises(MissingReply):
         await model.score(request)
 
 
 async def test_a_missing_reply_shows_the_request():
     model = ScriptedModel([])
-    with pytest.raises(MissingReplyError) as caught:
+    with pytest.raises(MissingReply) as caught:
         await model.generate(asks("x" * 150 + "y" * 150))
     assert "y" * 50 in caught.value.message
     assert "y" * 51 not in caught.value.message

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from pipelines.libraries import Libraries
+from pipelines.engine.libraries import Libraries
+from pipelines.engine.service import Service
 from pipelines.models.probe import probe
+from pipelines.remote.retry import RetryPolicy
 from pipelines.run.events import Judged, ModelCalled, RunFailed, RunFinished, TokenWritten
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
-from pipelines.run.wrappers import RetryPolicy
-from pipelines.service import Service
 from tests.pipelines.models.conftest import TransformersServer
 from tests.pipelines.models.local import tiny
 from tests.pipelines.models.wire import Wire, refusal, says, streams

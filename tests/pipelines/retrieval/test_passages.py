@@ -1,11 +1,18 @@
-"""Cutting documents at sentence boundaries."""
+"""Cutting documents into passages, a given text, and the best sentence of a passage."""
 
 from __future__ import annotations
 
 import pytest
 
-from pipelines.retrieval.passages import PASSAGE_WORDS, cut_document, indexed_text
-from pipelines.retrieval.tokens import word_spans
+from pipelines.errors import InvalidInputError
+from pipelines.retrieval.bm25 import word_spans
+from pipelines.retrieval.passages import (
+    PASSAGE_WORDS,
+    GivenText,
+    best_sentence,
+    cut_document,
+    indexed_text,
+)
 from pipelines.text.sentences import split_sentences
 from tests.pipelines.retrieval.examples import document
 
@@ -82,3 +89,102 @@ def test_paragraphs_headings_and_lists_lose_no_sentence():
 
 def test_a_document_without_words_is_one_passage():
     assert [passage.text for passage in cut_document(document("d", "?! ?!"))] == ["?! ?!"]
+
+
+FILLER = "Nothing of interest is said in this sentence about anything at all. " * 12
+TEXT = f"{FILLER}\n\nBill Clinton was born in Hope, Arkansas.\n\n{FILLER}"
+
+
+async def test_what_shares_most_with_the_query_comes_first():
+    found = await GivenText(TEXT).search("Where was Clinton born?", 2)
+    assert len(found) == 2
+    assert "Hope, Arkansas" in found[0].text
+    assert [one.rank for one in found] == [1, 2]
+    assert found[0].scores == {"bm25": found[0].score}
+    assert (found[0].score or 0) > (found[1].score or 0)
+
+
+async def test_what_shares_nothing_with_the_query_is_evidence_all_the_same():
+    found = await GivenText("It rains in Spain.").search("Who wrote Hamlet?", 3)
+    assert [(one.text, one.score) for one in found] == [("It rains in Spain.", 0.0)]
+
+
+async def test_chinese_texts_are_searched():
+    found = await GivenText("北京是中国的首都。").search("中国的首都是哪里？", 1)
+    assert found[0].text == "北京是中国的首都。"
+    assert (found[0].score or 0) > 0
+
+
+async def test_no_more_is_found_than_asked_for():
+    assert await GivenText(TEXT).search("Clinton", 0) == []
+    assert len(await GivenText(TEXT).search("Clinton", 1)) == 1
+
+
+@pytest.mark.parametrize("text", ["", "  ", "?!"])
+def test_a_text_without_a_word_is_no_evidence(text: str):
+    with pytest.raises(InvalidInputError, match="no text to search in"):
+        GivenText(text)
+
+
+CLINTON = (
+    "Bill Clinton is an American politician. Clinton was born in Hope, Arkansas, in 1946. "
+    "Clinton served as governor of Arkansas. Clinton was president from 1993 to 2001."
+)
+PANDA = "大熊猫是中国特有的动物。大熊猫主要吃竹子。大熊猫的数量约为1864只。"
+
+
+@pytest.mark.parametrize(
+    ("target", "beginning"),
+    [
+        ("Bill Clinton was born in 1946.", "Clinton was born"),
+        ("Clinton became president in 1993", "Clinton was president"),
+        ("He was the governor.", "Clinton served"),
+        # "Arkansas" is in two sentences, "Hope" in one: what is rarer decides.
+        ("Arkansas? Hope!", "Clinton was born"),
+        # Both hold it once; the shorter is the more to the point.
+        ("Arkansas", "Clinton served"),
+        # In every sentence: the shortest again.
+        ("Clinton", "Bill Clinton is"),
+    ],
+)
+def test_english(target: str, beginning: str):
+    found = best_sentence(CLINTON, target)
+    assert found is not None
+    assert found.text.startswith(beginning)
+    assert CLINTON[found.start : found.end] == found.text
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("大熊猫吃什么？主要是竹子。", "大熊猫主要吃竹子。"),
+        ("大熊猫有1864只", "大熊猫的数量约为1864只。"),
+        ("这种动物在中国", "大熊猫是中国特有的动物。"),
+    ],
+)
+def test_chinese(target: str, expected: str):
+    found = best_sentence(PANDA, target)
+    assert found is not None
+    assert found.text == expected == PANDA[found.start : found.end]
+
+
+def test_one_rare_term_outweighs_a_common_one():
+    # n = 3: "river" in 2 sentences weighs ln 2.5 = 0.92, "salmon" in 1 ln 4 = 1.39.
+    passage = "The river is wide. The river is cold. Salmon spawn upstream."
+    found = best_sentence(passage, "river salmon")
+    assert found is not None
+    assert found.text == "Salmon spawn upstream."
+
+
+@pytest.mark.parametrize(
+    ("passage", "target"),
+    [
+        (CLINTON, "Whales swim."),
+        (CLINTON, "the of and"),
+        (CLINTON, ""),
+        ("", "Clinton"),
+        ("?!", "?!"),
+    ],
+)
+def test_nothing_in_common(passage: str, target: str):
+    assert best_sentence(passage, target) is None

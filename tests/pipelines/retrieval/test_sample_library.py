@@ -7,8 +7,7 @@ import csv
 import pytest
 
 from pipelines.retrieval.documents import load_library
-from pipelines.retrieval.index import RetrievalMode, library_retriever
-from pipelines.retrieval.library import LibraryIndex
+from pipelines.retrieval.library import LibraryIndex, RetrievalMode, library_retriever
 from pipelines.retrieval.passages import cut_document
 from tests.pipelines.retrieval.conftest import SAMPLE_LIBRARY
 

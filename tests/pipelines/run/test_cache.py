@@ -1,4 +1,4 @@
-"""Places at a model, and answers that are given again."""
+"""Answers that are given again."""
 
 import asyncio
 
@@ -6,75 +6,13 @@ import pytest
 
 from pipelines.errors import ServerFailedError
 from pipelines.models.base import Delta
-from pipelines.run.cache import Cache, Gate
+from pipelines.run.cache import Cache
 from tests.pipelines.run.fakes import FakeModel, request
 
 
 async def settle() -> None:
     for _ in range(20):
         await asyncio.sleep(0)
-
-
-async def test_gate_admits_as_many_as_it_has_places_first_come_first_served():
-    gate = Gate(2)
-    order: list[int] = []
-    leave = asyncio.Event()
-
-    async def visit(number: int) -> None:
-        async with gate.place():
-            order.append(number)
-            await leave.wait()
-
-    visits = [asyncio.create_task(visit(number)) for number in range(4)]
-    await settle()
-    assert order == [0, 1]
-    assert gate.busy == 2
-    leave.set()
-    await asyncio.gather(*visits)
-    assert order == [0, 1, 2, 3]
-    assert gate.busy == 0
-
-
-async def test_a_caller_that_must_be_alone_waits_for_all_places_and_is_not_overtaken():
-    gate = Gate(2)
-    seen: list[tuple[str, int]] = []
-    leave = asyncio.Event()
-
-    async def visit(name: str, alone: bool) -> None:
-        async with gate.place(alone=alone):
-            seen.append((name, gate.busy))
-            if name == "first":
-                await leave.wait()
-
-    first = asyncio.create_task(visit("first", False))
-    await settle()
-    rest = [asyncio.create_task(visit(*who)) for who in (("alone", True), ("last", False))]
-    await settle()
-    assert seen == [("first", 1)]
-    leave.set()
-    await asyncio.gather(first, *rest)
-    assert seen == [("first", 1), ("alone", 1), ("last", 1)]
-
-
-async def test_a_cancelled_waiter_gives_its_turn_away():
-    gate = Gate(1)
-    leave = asyncio.Event()
-    done: list[str] = []
-
-    async def visit(name: str) -> None:
-        async with gate.place():
-            await leave.wait()
-            done.append(name)
-
-    holder, waiter, next_one = (asyncio.create_task(visit(name)) for name in "abc")
-    await settle()
-    waiter.cancel()
-    leave.set()
-    await asyncio.gather(holder, next_one)
-    with pytest.raises(asyncio.CancelledError):
-        await waiter
-    assert done == ["a", "c"]
-    assert gate.busy == 0
 
 
 async def test_a_repeated_request_is_answered_once():

@@ -46,7 +46,7 @@ def events() -> list[Event]:
 def _extended(event: Event) -> Event:
     changes: dict[str, Any] = {}
     if isinstance(event, Retrieved):
-        changes = {"by_meaning": True}
+        changes = {"dense": True}
     elif isinstance(event, Judged):
         changes = {"scores": (SCORE,)}
     elif isinstance(event, ModelCalled) and event.seq == 2:
@@ -62,7 +62,7 @@ def _extended(event: Event) -> Event:
 def before(event: dict[str, Any]) -> dict[str, Any]:
     """The JSON of `event` as the first version, which had none of these fields, wrote it."""
     old = json.loads(json.dumps(event))
-    for name in ("by_meaning", "similarities"):
+    for name in ("dense", "similarities"):
         old.pop(name, None)
     for score in old.get("scores", ()):
         score.pop("behind")
@@ -98,7 +98,18 @@ def test_a_run_that_was_carried_elsewhere_is_the_same_run():
     assert parse_lines(lines) == tuple(events())
     by_kind = {json.loads(line).get("kind"): line for line in lines}
     assert '"behind": ["s1", "s2"]' in by_kind["judged"]
-    assert '"by_meaning": true' in by_kind["retrieved"]
+    assert '"dense": true' in by_kind["retrieved"]
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_a_search_of_an_older_recording_is_read(dense: bool):
+    (search,) = [event for event in events() if isinstance(event, Retrieved)]
+    search = search.model_copy(update={"dense": dense})
+    written = json.loads(search.model_dump_json())
+    old = {("by_meaning" if name == "dense" else name): value for name, value in written.items()}
+    assert (old["by_meaning"], "dense" in old) == (dense, False)
+    assert event_adapter.validate_json(json.dumps(old)) == search
+    assert event_adapter.validate_json(json.dumps(written)) == search
 
 
 def test_what_an_embedder_was_asked_is_told_from_what_a_model_was_asked():

@@ -4,11 +4,12 @@ import asyncio
 import threading
 from typing import Any
 
+import pytest
+
 from pipelines.errors import ErrorInfo
 from pipelines.models.base import GenerationRequest
 from pipelines.run.events import ModelCalled, RunFailed, SpanStarted, TokenWritten
-from pipelines.run.limits import Limits
-from pipelines.run.live import LiveRun, Subscription
+from pipelines.run.live import Limits, LiveRun, Subscription
 from pipelines.types import Generation, Message, Token, Usage
 
 
@@ -22,7 +23,7 @@ def write(live: LiveRun, text: str, span: str = "s", **fields: Any) -> None:
 
 
 def step(live: LiveRun, span: str) -> None:
-    live.recorder.emit(SpanStarted, span=span, parent=None, method="m", step="draft")
+    live.recorder.emit(SpanStarted, span=span, parent=None, method="m", name="draft")
 
 
 def fail(live: LiveRun) -> None:
@@ -161,3 +162,18 @@ def test_what_a_run_has_taken_counts_what_is_being_written():
     now = 11.0
     assert live.spent(limits) == "time_limit"
     assert live.spent(Limits()) is None
+
+
+@pytest.mark.parametrize(
+    ("limits", "spent"),
+    [
+        (Limits(), None),
+        (Limits(seconds=60), None),
+        (Limits(seconds=59), "time_limit"),
+        (Limits(tokens=500), None),
+        (Limits(tokens=499), "token_limit"),
+        (Limits(seconds=1, tokens=1), "time_limit"),
+    ],
+)
+def test_a_limit_is_passed_when_more_was_taken(limits: Limits, spent: str | None):
+    assert limits.spent(seconds=60, tokens=500) == spent

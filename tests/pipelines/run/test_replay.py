@@ -6,20 +6,24 @@ from typing import Any
 
 import pytest
 
-from pipelines.errors import MissingReplyError, ServerFailedError
+from pipelines.errors import MissingReply, ServerFailedError
 from pipelines.models.base import (
     Capabilities,
     ChoiceRequest,
+    Delta,
     Option,
     ScoreRequest,
     SimilarityRequest,
 )
 from pipelines.run.events import ModelCalled, Retrieved, RunStarted, SpanStarted
-from pipelines.run.recorder import Recorder
+from pipelines.run.findings import MethodStarted
+from pipelines.run.live import Recorder
 from pipelines.run.replay import replay_materials
 from pipelines.run.spec import MethodSpec, ModelSpec, RunSpec
 from pipelines.run.trace import Trace
+from pipelines.run.wrappers import CANCELLED
 from pipelines.types import Choice, Generation, Passage
+from tests.pipelines.methods.bench import tokens_of
 from tests.pipelines.run.fakes import request
 
 BROKEN = ServerFailedError("It broke.", remedy="Wait.").info()
@@ -39,9 +43,8 @@ class Tape:
         spec = RunSpec(question="Who?", methods=(MethodSpec(name="direct"),), models=models)
         self._add(RunStarted, None, spec=spec, language="en", created=0.0, versions={}, prompts={})
         can = {role: SCORES if role == "proxy" else WRITES for role in models}
-        described = {role: one.model_dump(mode="json") for role, one in can.items()}
-        detail = {"models": described, "embedder": embedder}
-        self._add(SpanStarted, "run", method="direct", step="method", detail=detail)
+        detail = MethodStarted(models=can, embedder=embedder)
+        self._add(SpanStarted, "run", method="direct", name="method", detail=detail)
 
     def _add(self, event_type: type[Any], parent: str | None, **fields: Any) -> None:
         span = "m" if parent else "run"
@@ -54,14 +57,14 @@ class Tape:
     def wrote(self, text: str, asked: Any = None, **outcome: Any) -> None:
         self.called(asked, generations=(Generation(text=text),), **outcome)
 
-    def searched(self, query: str, *texts: str, by_meaning: bool = False, **fields: Any) -> None:
+    def searched(self, query: str, *texts: str, dense: bool = False, **fields: Any) -> None:
         passages = tuple(
             Passage(id=text, title="t", text=text, source="s", rank=rank)
             for rank, text in enumerate(texts, start=1)
         )
         fields = {"k": 2, "started": 0.0, "passages": passages, **fields}
-        name = "vectors" if by_meaning else "words"
-        self._add(Retrieved, "run", retriever=name, query=query, by_meaning=by_meaning, **fields)
+        name = "vectors" if dense else "words"
+        self._add(Retrieved, "run", retriever=name, query=query, dense=dense, **fields)
 
     @property
     def materials(self):
@@ -78,7 +81,7 @@ async def test_a_model_says_again_what_it_said():
     tape.wrote("one", request("a"))
     tape.wrote("two", request("b"))
     assert await texts(tape, request("b"), request("a")) == ["two", "one"]
-    with pytest.raises(MissingReplyError, match="server") as caught:
+    with pytest.raises(MissingReply, match="server") as caught:
         await texts(tape, request("c"))
     assert caught.value.remedy
 
@@ -91,12 +94,61 @@ async def test_what_was_asked_several_times_is_answered_in_order_and_the_last_st
     assert await texts(tape, draw, draw, draw) == ["one", "two", "two"]
 
 
-async def test_failures_and_cache_hits_are_no_replies():
+async def test_a_call_that_was_tried_again_ends_as_its_last_attempt():
     tape = Tape()
     tape.called(error=BROKEN)
-    tape.wrote("one")
+    tape.wrote("one", attempt=2)
     tape.wrote("hit", cached=True)
     assert await texts(tape, request(), request()) == ["one", "one"]
+
+
+async def test_a_call_that_failed_fails_again_as_it_did():
+    tape = Tape()
+    for attempt in (1, 2):
+        tape.called(error=BROKEN, attempt=attempt)
+    with pytest.raises(ServerFailedError, match="It broke") as caught:
+        await texts(tape, request())
+    assert caught.value.info() == BROKEN
+
+
+async def test_a_call_that_was_stopped_was_never_answered():
+    tape = Tape()
+    tape.called(error=CANCELLED)
+    with pytest.raises(MissingReply):
+        await texts(tape, request())
+
+
+def watched(until: str):
+    """A watcher that stops once `until` was written, and what it saw."""
+    seen: list[str] = []
+
+    def watch(delta: Delta) -> bool:
+        seen.append(delta.text)
+        return until in delta.text
+
+    return watch, seen
+
+
+async def test_a_watcher_cuts_a_recorded_text_where_it_would_have_cut_it_live():
+    tape = Tape()
+    tokens = tokens_of([("one", 0.5), (" two", 0.5), (" three", 0.5)])
+    tape.called(generations=(Generation(text="one two three", tokens=tokens),))
+    watch, seen = watched("two")
+    model = tape.materials.slots["main"].model
+    [cut] = await model.generate(request(), watch)
+    assert (cut.text, cut.finish_reason, seen) == ("one two", "watcher", ["one", " two"])
+    assert cut.tokens == tokens[:2]
+
+
+async def test_what_a_watcher_cut_is_not_what_another_would_have_seen():
+    tape = Tape()
+    tokens = tokens_of([("one", 0.5), (" two", 0.5)])
+    stopped = Generation(text="one two", tokens=tokens, finish_reason="watcher")
+    tape.called(generations=(stopped,))
+    model = tape.materials.slots["main"].model
+    assert (await model.generate(request(), watched("two")[0]))[0] == stopped
+    with pytest.raises(MissingReply):
+        await model.generate(request(), watched("three")[0])
 
 
 async def test_choices_and_scores_are_replayed_too():
@@ -132,7 +184,7 @@ async def test_roles_that_share_a_model_share_its_replies():
     assert slots["main"] is not slots["proxy"]
     assert await texts(tape, request("b"), role="main") == ["two"]
     assert await texts(tape, request("a"), role="verifier") == ["one"]
-    with pytest.raises(MissingReplyError, match="other"):
+    with pytest.raises(MissingReply, match="other"):
         await texts(tape, request("a"), role="proxy")
 
 
@@ -159,16 +211,18 @@ def test_an_illustration_is_replayed_without_a_cache_as_it_was_played():
 async def test_searches_are_found_again_each_where_it_was_made():
     tape = Tape()
     tape.searched("who?", "a", "b")
-    tape.searched("who?", "c", by_meaning=True)
+    tape.searched("who?", "c", dense=True)
     tape.searched("failed", error=BROKEN)
     found = tape.materials
     assert found.retriever is not None
-    assert found.by_meaning is not None
-    assert (found.retriever.name, found.by_meaning.name) == ("words", "vectors")
+    assert found.dense is not None
+    assert (found.retriever.name, found.dense.name) == ("words", "vectors")
     assert [one.text for one in await found.retriever.search("who?", 2)] == ["a", "b"]
-    assert [one.text for one in await found.by_meaning.search("who?", 2)] == ["c"]
-    for query, k in (("who?", 3), ("failed", 2), ("else", 2)):
-        with pytest.raises(MissingReplyError):
+    assert [one.text for one in await found.dense.search("who?", 2)] == ["c"]
+    with pytest.raises(ServerFailedError):
+        await found.retriever.search("failed", 2)
+    for query, k in (("who?", 3), ("else", 2)):
+        with pytest.raises(MissingReply):
             await found.retriever.search(query, k)
 
 
@@ -188,8 +242,10 @@ async def test_cosines_are_given_back():
     assert similarity is not None
     assert similarity.name == "words"
     assert await similarity.compare(["a", "b"], ["c"]) == ((0.5,), (-0.25,))
-    for left, right in ((["a"], ["c"]), (["c"], ["a", "b"]), (["x"], ["y"])):
-        with pytest.raises(MissingReplyError):
+    with pytest.raises(ServerFailedError):
+        await similarity.compare(["x"], ["y"])
+    for left, right in ((["a"], ["c"]), (["c"], ["a", "b"])):
+        with pytest.raises(MissingReply):
             await similarity.compare(left, right)
 
 

@@ -10,12 +10,10 @@ import pytest
 
 from pipelines.errors import CapabilityError, ServerFailedError, VeriscopeError
 from pipelines.models.base import SimilarityRequest
-from pipelines.retrieval.base import Retriever
-from pipelines.retrieval.similarity import Matrix, Similarity
+from pipelines.retrieval.base import Matrix, Retriever, Similarity
 from pipelines.run.events import ModelCalled, Retrieved, SpanStarted
-from pipelines.run.materials import Materials
-from pipelines.run.pool import Slot
-from pipelines.run.recorder import Recorder
+from pipelines.run.live import Recorder
+from pipelines.run.materials import Materials, Slot
 from pipelines.run.scope import Scope
 from pipelines.types import Passage
 from tests.pipelines.run.fakes import FakeModel, request
@@ -84,7 +82,7 @@ class Bench:
 async def test_a_scope_is_called_as_its_span():
     bench = Bench()
     assert bench.scope.id == "run"
-    async with bench.scope.span("outer") as outer, outer.span("inner") as inner:
+    async with bench.scope.span("check") as outer, outer.span("pair") as inner:
         pass
     begun = [(e.span, e.parent) for e in bench.events if isinstance(e, SpanStarted)]
     assert begun == [(outer.id, "run"), (inner.id, outer.id)]
@@ -117,38 +115,38 @@ async def test_a_slot_without_a_cache_makes_every_call():
 
 
 @pytest.mark.parametrize(
-    ("by_meaning", "vectors", "found"),
+    ("dense", "vectors", "found"),
     [
         (False, Named("vectors"), "chosen"),
         (True, Named("vectors"), "vectors"),
         (True, None, "chosen"),
     ],
 )
-async def test_a_search_by_meaning_uses_vectors_where_there_are_any(
-    by_meaning: bool, vectors: Named | None, found: str
+async def test_a_dense_search_uses_vectors_where_there_are_any(
+    dense: bool, vectors: Named | None, found: str
 ):
-    bench = Bench(retriever=Named("chosen"), by_meaning=vectors)
-    passages = await bench.scope.search("who?", 2, by_meaning=by_meaning)
+    bench = Bench(retriever=Named("chosen"), dense=vectors)
+    passages = await bench.scope.search("who?", 2, dense=dense)
     assert [passage.text for passage in passages] == [found]
     assert (bench.search.retriever, bench.search.query, bench.search.k) == (found, "who?", 2)
-    assert bench.search.by_meaning is by_meaning
+    assert bench.search.dense is dense
     assert bench.search.passages == tuple(passages)
 
 
-async def test_a_failed_search_by_meaning_is_recorded_and_raised():
-    bench = Bench(retriever=Named("chosen"), by_meaning=Named("vectors", BROKEN))
+async def test_a_failed_dense_search_is_recorded_and_raised():
+    bench = Bench(retriever=Named("chosen"), dense=Named("vectors", BROKEN))
     with pytest.raises(ServerFailedError):
-        await bench.scope.search("who?", 2, by_meaning=True)
+        await bench.scope.search("who?", 2, dense=True)
     assert bench.search.error == BROKEN.info()
-    assert (bench.search.retriever, bench.search.by_meaning) == ("vectors", True)
+    assert (bench.search.retriever, bench.search.dense) == ("vectors", True)
     assert bench.search.passages == ()
 
 
-@pytest.mark.parametrize("by_meaning", [False, True])
-async def test_nothing_can_be_searched_without_evidence(by_meaning: bool):
+@pytest.mark.parametrize("dense", [False, True])
+async def test_nothing_can_be_searched_without_evidence(dense: bool):
     bench = Bench()
     with pytest.raises(CapabilityError, match="evidence"):
-        await bench.scope.search("who?", 2, by_meaning=by_meaning)
+        await bench.scope.search("who?", 2, dense=dense)
     assert bench.events == []
 
 

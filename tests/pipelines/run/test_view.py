@@ -12,7 +12,7 @@ from pipelines.run.events import (
     SpanStarted,
     TokenWritten,
 )
-from pipelines.run.recorder import Recorder
+from pipelines.run.live import Recorder
 from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.run.view import RunView, fold, reduce
 from pipelines.types import Answer, Generation, Token, Usage
@@ -39,8 +39,8 @@ def started() -> Events:
     events = Events()
     spec = RunSpec(question="Who?", methods=(MethodSpec(name="direct"),))
     events.add(RunStarted, "run", spec=spec, language="en", created=0.0, versions={}, prompts={})
-    events.add(SpanStarted, "m", "run", method="direct", step="method", detail={"models": {}})
-    events.add(SpanStarted, "d", "m", method="direct", step="draft")
+    events.add(SpanStarted, "m", "run", method="direct", name="method")
+    events.add(SpanStarted, "d", "m", method="direct", name="draft")
     return events
 
 
@@ -112,7 +112,7 @@ def test_an_embedders_calls_are_shown_but_not_counted_as_a_language_models():
 
 def test_a_step_knows_the_step_it_is_part_of():
     events = started()
-    events.add(SpanStarted, "e", "d", method="direct", step="entity")
+    events.add(SpanStarted, "e", "d", method="direct", name="detect")
     steps = {step.span: step for step in fold(events.list).methods["direct"].steps}
     assert {span: step.parent for span, step in steps.items()} == {"d": "m", "e": "d"}
     events.add(SpanEnded, "e", "d", outcome="ok")

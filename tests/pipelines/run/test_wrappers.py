@@ -13,22 +13,24 @@ from pipelines.errors import (
     VeriscopeError,
 )
 from pipelines.models.base import Delta
-from pipelines.run.cache import Cache, Gate
-from pipelines.run.wrappers import Cached, Recorded, Retried, RetryPolicy, Streamed
+from pipelines.models.limiter import Limiter
+from pipelines.remote.retry import RetryPolicy
+from pipelines.run.cache import Cache
+from pipelines.run.wrappers import Cached, Recorded, Retried, Streamed
 from tests.pipelines.run.fakes import FakeModel, request
 
 
 class Harness:
     """A model in all its wrappers, with a clock that stands still and a log of everything."""
 
-    def __init__(self, model: FakeModel, *, places: int = 4, **policy: Any) -> None:
+    def __init__(self, model: FakeModel, *, slots: int = 4, **policy: Any) -> None:
         self.model = model
         self.events: list[dict[str, Any]] = []
         self.pauses: list[float] = []
         self.shown: list[Delta] = []
         self.hits: list[dict[str, Any]] = []
-        self.gate = Gate(places)
-        recorded = Recorded(model, self.gate, "main", self._emit, lambda: 1.0)
+        self.limiter = Limiter(slots)
+        recorded = Recorded(model, self.limiter, "main", self._emit, lambda: 1.0)
         retried = Retried(recorded, RetryPolicy(sleep=self._sleep, **policy))
         cached = Cached(retried, Cache(), lambda request, **reply: self.hits.append(reply))
         self.wrapped = Streamed(cached, self.shown.append)
@@ -54,6 +56,15 @@ async def test_every_attempt_is_recorded_with_its_number_and_its_failure():
     assert [event["attempt"] for event in harness.events] == [1, 2, 3]
     assert [event["error"].code for event in harness.events[:2]] == ["server_failed"] * 2
     assert harness.events[2]["generations"] == (reply,)
+
+
+async def test_calls_that_overlap_keep_their_own_numbers():
+    harness = Harness(FakeModel(BUSY, BUSY, "fine", "fine"))
+    await asyncio.gather(*(harness.wrapped.generate(request(text)) for text in "ab"))
+    attempts = [
+        (event["request"].messages[-1].content, event["attempt"]) for event in harness.events
+    ]
+    assert sorted(attempts) == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
 
 
 async def test_pauses_double_within_their_jitter():
@@ -128,8 +139,8 @@ async def test_a_draw_without_a_sample_index_is_always_made_anew():
     assert len(harness.hits) == 1
 
 
-async def test_calls_overlap_up_to_the_places_and_say_how_many_were_in_flight():
-    harness = Harness(FakeModel("x", held=True), places=2)
+async def test_calls_overlap_up_to_the_slots_and_say_how_many_were_in_flight():
+    harness = Harness(FakeModel("x", held=True), slots=2)
     calls = [asyncio.create_task(harness.wrapped.generate(request(text))) for text in "abc"]
     for _ in range(20):
         await asyncio.sleep(0)
@@ -150,4 +161,4 @@ async def test_a_cancelled_call_ends_at_the_model_and_is_recorded():
         await call
     assert harness.model.cancelled == 1
     assert harness.events[0]["error"].code == "cancelled"
-    assert harness.gate.busy == 0
+    assert harness.limiter.busy == 0

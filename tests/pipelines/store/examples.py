@@ -14,6 +14,7 @@ from pipelines.models.base import (
     ScoreRequest,
 )
 from pipelines.run.events import (
+    EntitiesFound,
     Event,
     Judged,
     ModelCalled,
@@ -30,6 +31,7 @@ from pipelines.run.events import (
     TokenWritten,
 )
 from pipelines.run.spec import MethodSpec, ModelSpec, RunSpec
+from pipelines.text import Entity
 from pipelines.types import Alternative, Answer, Choice, Generation, Message, Passage, Token, Usage
 
 QUESTION = "Who wrote 《红楼梦》? 📚"
@@ -140,7 +142,7 @@ def steps(run: str) -> list[Event]:
     )
     score = Score(name="entropy", value=1.5, threshold=1.0, bad="above", flagged=True, inputs=(1,))
     return [
-        SpanStarted(run=run, span="s1", parent="s0", seq=1, time=1.0, method="drad", step="method"),
+        SpanStarted(run=run, span="s1", parent="s0", seq=1, time=1.0, method="drad", name="method"),
         called(run, 2),
         called(run, 3, request=request, generations=(), choice=choice, cached=True),
         called(
@@ -170,7 +172,7 @@ def steps(run: str) -> list[Event]:
             end=6,
             verdict="doubtful",
             scores=(score,),
-            detail={"tokens": [0, 1], "note": "a\u2028b\x00"},
+            label="a\u2028b\x00",
         ),
         Revised(
             run=run,
@@ -182,10 +184,19 @@ def steps(run: str) -> list[Event]:
             before="Lu Xun",
             after="曹雪芹",
             start=0,
-            reason="evidence",
+            reason="corrected",
             generation=Generation(text="曹雪芹"),
         ),
-        SpanStarted(run=run, span="s2", parent="s1", seq=8, time=8.0, method="drad", step="check"),
+        EntitiesFound(
+            run=run,
+            span="s1",
+            parent="s0",
+            seq=8,
+            time=8.0,
+            recognizer="rules",
+            text="Lu Xun",
+            entities=(Entity(text="Lu Xun", start=0, end=6, label="PERSON"),),
+        ),
         SpanEnded(run=run, span="s1", parent="s0", seq=9, time=9.0, outcome="ok", answer=ANSWER),
     ]
 

@@ -17,9 +17,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Column, Engine, Integer, String, Table, create_engine, inspect, text
 
 from pipelines.store import RunStore, StorageError
-from pipelines.store.engine import open_engine
+from pipelines.store.database import open_engine
 from pipelines.store.migrations import FOLDER, alembic_config, migrating, upgrade
-from pipelines.store.revise import main, revise
+from pipelines.store.migrations.__main__ import main, revise
 from pipelines.store.tables import Base, UtcDateTime
 from tests.pipelines.store import examples
 
@@ -43,7 +43,7 @@ def newest(engine: Engine) -> str | None:
 
 def test_an_empty_database_gets_the_newest_schema(engine: Engine, url: str):
     assert revision(engine) is None
-    upgrade(url)
+    upgrade(engine)
     assert revision(engine) == newest(engine)
     assert set(inspect(engine).get_table_names()) == {
         "alembic_version",
@@ -54,7 +54,7 @@ def test_an_empty_database_gets_the_newest_schema(engine: Engine, url: str):
 
 
 def test_the_migrated_schema_is_that_of_the_tables(engine: Engine, url: str):
-    upgrade(url)
+    upgrade(engine)
     with engine.connect() as connection:
         context = MigrationContext.configure(
             connection, opts={"compare_type": True, "compare_server_default": True}
@@ -68,16 +68,16 @@ def test_the_migrated_schema_is_that_of_the_tables(engine: Engine, url: str):
             assert key.get("options") == {"ondelete": "CASCADE"}
 
 
-def test_an_up_to_date_database_is_left_as_it_is(url: str):
+def test_an_up_to_date_database_is_left_as_it_is(engine: Engine, url: str):
     for number in range(3):
-        upgrade(url)
+        upgrade(engine)
         with closing(RunStore(url)) as store:
             store.create(f"r{number}", "me", examples.started(f"r{number}"))
             assert len(store.list("me")) == number + 1
 
 
 def test_a_database_of_a_newer_release_is_not_touched(engine: Engine, url: str):
-    upgrade(url)
+    upgrade(engine)
     with engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(StorageError, match="newer release"):
@@ -127,7 +127,7 @@ def test_rebuilding_a_table_keeps_what_refers_to_it(engine: Engine, url: str):
 
 
 def test_a_migration_that_fails_leaves_nothing(engine: Engine, url: str):
-    upgrade(url)
+    upgrade(engine)
 
     def stumble() -> None:
         with migrating(engine) as connection:
@@ -140,11 +140,11 @@ def test_a_migration_that_fails_leaves_nothing(engine: Engine, url: str):
 
 
 def test_every_revision_can_be_undone(engine: Engine, url: str):
-    upgrade(url)
+    upgrade(engine)
     with migrating(engine) as connection:
         command.downgrade(alembic_config(connection), "base")
     assert inspect(engine).get_table_names() == ["alembic_version"]
-    upgrade(url)
+    upgrade(engine)
     assert revision(engine) == newest(engine)
 
 

@@ -7,7 +7,7 @@ import pytest
 from pipelines.errors import InvalidInputError, NotFoundError
 from pipelines.run.spec import ModelSpec
 from pipelines.store import RunStore
-from pipelines.store.keys import refuse_keys
+from pipelines.store.tables import refuse_keys
 
 QWEN = ModelSpec(
     kind="openai",
@@ -45,13 +45,6 @@ def test_only_the_owner_deletes(store: RunStore):
     assert store.models.list("me") == []
     with pytest.raises(NotFoundError):
         store.models.delete("me", LOCAL.name)
-
-
-def test_old_configurations_go(store: RunStore):
-    store.models.save("me", LOCAL)
-    assert store.models.delete_older_than(3600) == 0
-    assert store.models.delete_older_than(-1) == 1
-    assert store.models.list("me") == []
 
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 201])

@@ -15,7 +15,7 @@ import spacy
 from spacy.pipeline import EntityRuler
 
 from pipelines.text import Entity, EntityRecognizer, entities
-from pipelines.text.entity_types import Candidate, longest_first
+from pipelines.text.entity_rules import Candidate, longest_first
 
 SENTENCE = "Bill Clinton was born on August 19, 1946, in Hope, Arkansas."
 

@@ -8,14 +8,17 @@ from pipelines.methods.base import Question
 from pipelines.methods.drad.rhd import (
     EntityReading,
     Thresholds,
+    agreement,
+    entropies_over,
     first_doubtful,
+    headline,
     judge,
     pool_entropies,
     pool_probabilities,
     read_entities,
     scores_of,
 )
-from pipelines.models.distributions import truncated_entropy
+from pipelines.models.replies import truncated_entropy
 from pipelines.types import Token
 from tests.pipelines.methods.bench import FixedRecognizer
 
@@ -30,6 +33,8 @@ NEW_YORK_CITY = (0.17, 0.93, 0.96)
         ("min", 0.17),
         ("first", 0.17),
         ("product", 0.151776),
+        ("max", 0.96),
+        ("sum", 2.06),  # 0.17 + 0.93 + 0.96
     ],
 )
 def test_probability_poolings(how, expected):
@@ -109,6 +114,55 @@ def test_scores_carry_their_threshold_side_and_inputs():
     assert entropy.value == 3.1
 
 
+def test_a_sum_has_no_upper_end():
+    thresholds = Thresholds(theta_1=0.7, theta_2=None, pooling="sum")
+    subject = reading(NEW_YORK_CITY)
+    probability, _ = scores_of(subject, judge(subject, thresholds), thresholds, ("a", "b"))
+    assert (probability.value, probability.high) == (pytest.approx(2.06), None)
+    assert (probability.formula, probability.behind) == ("drad.probability.sum", ("a", "b"))
+
+
+def test_the_first_doubtful_entity_decides_else_the_least_probable():
+    readings = [
+        reading((0.9,), start=0, repeats=True),
+        reading((0.7,), start=5),
+        reading((0.4,), start=10),
+        reading((0.3,), start=15),
+        reading((), start=20),
+    ]
+
+    def decides(theta_1: float, *, skip_repeats: bool = False) -> int | None:
+        verdicts = [judge(each, Thresholds(theta_1=theta_1, theta_2=None)) for each in readings]
+        return headline(readings, verdicts, skip_repeats=skip_repeats)
+
+    assert decides(0.6) == 2
+    assert decides(0.2) == 3
+    assert (decides(1.0), decides(1.0, skip_repeats=True)) == (0, 1)
+    assert headline([], [], skip_repeats=False) is None
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"), [([], ""), ([5, 5], "5"), ([10, 11], "11"), ([None], "full")]
+)
+def test_what_entropies_are_computed_over(counts: list[int | None], words: str):
+    assert entropies_over(counts) == words
+
+
+@pytest.mark.parametrize(
+    ("entity", "texts", "share"),
+    [
+        ("Hope", ["Born in Hope.", "hope, Arkansas", "Hopeful people", "Little Rock"], 0.5),
+        ("New  York", ["new york", "New York City", "York"], 2 / 3),
+        ("1946", ["in 1946", "in 19461", "in 1946."], 2 / 3),
+        ("霍普", ["他出生在霍普。", "出生在纽约"], 0.5),
+        ("\uff11\uff19\uff14\uff16", ["in 1946"], 1.0),  # full-width digits
+        ("a.b", ["a.b", "axb"], 0.5),
+    ],
+)
+def test_agreement_is_the_share_of_samples_with_the_whole_entity(entity, texts, share):
+    assert agreement(entity, texts) == pytest.approx(share)
+
+
 def test_the_first_doubtful_entity_skips_settled_sentences_and_repeats():
     readings = [
         reading((0.1,), sentence_start=0),
@@ -146,7 +200,9 @@ def test_entities_read_the_tokens_they_cover_in_english():
     )  # fmt: skip
     text = "".join(token.text for token in tokens)
     question = Question(text="Is York big?", language="en")
-    first, second = read_entities(text, tokens, question, FixedRecognizer("New York"))  # pyright: ignore[reportArgumentType]
+    first, second = read_entities(
+        text, tokens, question, FixedRecognizer("New York").recognize(text)
+    )
     assert (first.first, first.stop) == (3, 5)
     assert first.probabilities == pytest.approx((0.17, 0.93))
     assert first.entropies == pytest.approx((1.1, 1.5))
@@ -164,7 +220,8 @@ def test_entities_read_every_token_of_a_chinese_character():
         for (text, start, end), p in zip(spans, probabilities, strict=True)
     ]
     question = Question(text="克林顿出生在哪里？", language="zh")
-    (entity,) = read_entities("克林顿生于霍普。", tokens, question, FixedRecognizer("霍普"))  # pyright: ignore[reportArgumentType]
+    text = "克林顿生于霍普。"
+    (entity,) = read_entities(text, tokens, question, FixedRecognizer("霍普").recognize(text))
     assert (entity.first, entity.stop) == (2, 5)
     assert entity.probabilities == pytest.approx((0.2, 0.9, 0.7))
     assert pool_probabilities(entity.probabilities, "mean") == pytest.approx(0.6)

@@ -115,10 +115,9 @@ def test_a_character_shared_with_the_token_before_stays_whole():
 
 
 def test_a_splice_keeps_the_beginning_and_moves_the_rest():
-    draft = Generation(text=TEXT, tokens=TOKENS)
-    end = TOKENS[5].start
+    head = Generation(text=TEXT[: TOKENS[5].start], tokens=TOKENS[:5])
     more = Generation(text=" Hope.", tokens=tokens_of(" Hope", "."))
-    result = spliced(draft, end, 5, more)
+    result = spliced(head, more)
     assert result.text == "Bill Clinton was born in Hope."
     assert result.tokens is not None
     assert [token.text for token in result.tokens] == [*PIECES[:5], " Hope", "."]
@@ -129,4 +128,4 @@ def test_without_tokens_words_and_chinese_characters_are_the_units():
     units = units_of(Generation(text="He was 出生 in 1946."))
     assert [unit.text for unit in units] == ["He", "was", "出", "生", "in", "1946."]
     assert all(unit.logprob is None for unit in units)
-    assert spliced(Generation(text="a b"), 1, 1, Generation(text=" c")).tokens is None
+    assert spliced(Generation(text="a"), Generation(text=" c")).tokens is None

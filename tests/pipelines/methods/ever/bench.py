@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pipelines.engine.reevaluate import Reevaluation, reevaluate
 from pipelines.errors import VeriscopeError
-from pipelines.methods.base import Decision
-from pipelines.methods.ever import Ever, EverDecision
+from pipelines.methods.ever import Ever
 from pipelines.methods.ever.calls import PROMPTS
 from pipelines.models.base import Capabilities, GenerationRequest, Watcher
-from pipelines.run.events import Judged, Revised, SpanStarted
+from pipelines.run.events import Event, Judged, Revised, SpanStarted
+from pipelines.run.spec import EvidenceSpec
 from pipelines.types import Generation, Passage
 from tests.pipelines.methods.bench import FULL, Outcome, PieceModel, Reply, Shelf, run_method
 
@@ -25,13 +26,22 @@ UNHANDED = FULL.model_copy(update={"prefill": False})
 
 _VALUES = dict.fromkeys(
     (
-        *("question", "context", "sentence", "concept", "answer", "passages", "feedback"),
-        *("evidence", "tried", "count", "chain", "limit", "prefix"),
+        *(
+            "question",
+            "subject",
+            "context",
+            "sentence",
+            "concept",
+            "answer",
+            "passages",
+            "feedback",
+        ),
+        *("feedback", "evidence", "tried", "count", "chain", "limit", "prefix"),
     ),
     "§",
 )
-_SYSTEMS = ("extract", "revise", "rewrite", "revise_and_rewrite", "revise_answer")
-_USERS = ("validate", "verify", "recall", "statement", "candidates", "conclude", "continue")
+_SYSTEMS = ("extract", "validate", "revise", "rewrite", "revise_and_rewrite", "revise_answer")
+_USERS = ("verify", "recall", "statement", "candidates", "conclude", "continue")
 
 
 def kind_of(request: GenerationRequest) -> str:
@@ -158,37 +168,51 @@ async def ever_run(
     shelf: Shelf | None = FOUND,
     capabilities: Capabilities = HANDED,
     model: PieceModel | None = None,
+    evidence: EvidenceSpec | None = None,
     **settings: Any,
 ) -> Outcome:
-    """EVER on `part`. Whatever the run was, its own settings decide it as it was decided live."""
+    """EVER on `part`. Whatever the run was, its own settings lead the same way again."""
     outcome = await run_method(
-        Ever(), question, model or EverModel(part, capabilities), shelf=shelf, **settings
+        Ever(),
+        question,
+        model or EverModel(part, capabilities),
+        shelf=shelf,
+        evidence=evidence,
+        **settings,
     )
-    decision = decided(outcome)
-    (ended,) = judged_of(outcome, "answer")
-    assert decision.diverges_at is None
-    assert decision.answer is not None
-    # "empty" is the executor's remark, not the method's.
-    flags = tuple(flag for flag in outcome.answer.flags if flag != "empty")
-    assert decision.answer == outcome.answer.model_copy(update={"flags": flags})
+    again = reevaluated(outcome)
+    assert again.diverges_at is None
+    assert again.answer == outcome.answer
+    assert found_of(again.trace.of_method("ever")) == found_of(outcome.events)
     for event in outcome.events:
         if isinstance(event, Revised):
             assert event.generation.text == event.after
             tokens = event.generation.tokens or ()
             # White space around a text goes, and with it that of its first token.
             assert all(event.after[t.start : t.end] == t.text[t.start - t.end :] for t in tokens)
-    assert decision.score == ended.scores[0]
-    assert decision.flagged == ended.scores[0].flagged
     return outcome
 
 
-def decided(outcome: Outcome, **changes: Any) -> EverDecision:
-    """Decided again with the recorded settings but for `changes`."""
+def reevaluated(outcome: Outcome, **changes: Any) -> Reevaluation:
+    """The recorded run with its settings but for `changes`."""
     (spec,) = outcome.trace.header.spec.methods
     settings = outcome.method.settings({**spec.settings, **changes})
-    decision: Decision = outcome.method.decide(outcome.trace, settings)
-    assert isinstance(decision, EverDecision)
-    return decision
+    return reevaluate(outcome.trace, outcome.method, settings)
+
+
+def found_of(events: Iterable[Event]) -> list[str]:
+    """What a run found: its verdicts with their numbers; spans and the order of time left out."""
+    return sorted(
+        repr((e.what, e.draft, e.start, e.text, e.verdict, [(s.name, s.inputs) for s in e.scores]))
+        for e in events
+        if isinstance(e, Judged)
+    )
+
+
+def detail_of(event: Judged) -> Any:
+    """What a verdict carries, of whatever kind."""
+    assert event.detail is not None
+    return event.detail
 
 
 def judged_of(outcome: Outcome, what: str) -> list[Judged]:
@@ -200,9 +224,9 @@ def verdicts_of(outcome: Outcome, sentence: int, number: int = 0) -> list[tuple[
     found = [
         event
         for event in judged_of(outcome, "concept")
-        if event.sentence == sentence and event.detail["round"] == number
+        if event.sentence == sentence and detail_of(event).round == number
     ]
-    return [(e.text, e.verdict) for e in sorted(found, key=lambda e: e.detail["at"])]
+    return [(e.text, e.verdict) for e in sorted(found, key=lambda e: detail_of(e).at)]
 
 
 def asked_of(outcome: Outcome, kind: str = "") -> list[GenerationRequest]:
@@ -221,7 +245,7 @@ def reasons(outcome: Outcome) -> list[str]:
 
 
 def steps(outcome: Outcome, name: str) -> list[SpanStarted]:
-    return [e for e in outcome.events if isinstance(e, SpanStarted) and e.step == name]
+    return [e for e in outcome.events if isinstance(e, SpanStarted) and e.name == name]
 
 
 def draft_texts_hold(outcome: Outcome) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.methods.ever.concepts import asks_about, concepts_in, find_concept, read_concepts
+from pipelines.methods.ever.concepts import concepts_in, find_concept, read_concepts
 from tests.pipelines.methods.ever.bench import (
     FIRST,
     UNHANDED,
     Part,
     asked_of,
+    detail_of,
     ever_run,
     judged_of,
     kinds,
@@ -31,7 +32,7 @@ def test_a_whole_date_is_kept_and_the_year_inside_it_is_part_of_it():
 def test_what_the_sentence_does_not_hold_is_dropped_and_counted():
     found = concepts_in("She was a chemist.", ["chemist", "pianist", "Vienna"], 5)
     assert [span.text for span in found.spans] == ["chemist"]
-    assert (found.dropped, found.left_out) == (2, 0)
+    assert (found.dropped, found.left_out) == (2, ())
 
 
 def test_the_sentence_as_a_whole_is_no_detail_of_itself():
@@ -43,7 +44,7 @@ def test_the_sentence_as_a_whole_is_no_detail_of_itself():
 def test_a_bound_leaves_the_last_ones_out():
     found = concepts_in("One two three four.", ["four", "three", "two", "one"], 2)
     assert [span.text for span in found.spans] == ["One", "two"]
-    assert (found.dropped, found.left_out) == (0, 2)
+    assert (found.dropped, [span.text for span in found.left_out]) == (0, ["three", "four"])
 
 
 @pytest.mark.parametrize(
@@ -87,37 +88,6 @@ def test_lists_are_read_or_said_to_be_unreadable(reply, listed):
     assert read_concepts(reply) == listed
 
 
-@pytest.mark.parametrize(
-    ("question", "concept", "usable"),
-    [
-        ("Was Ada Brandt a chemist?", "chemist", True),
-        ("Was Ada Brandt a pianist?", "chemist", False),
-        ("Was she a chemist?", "chemist", False),
-        ("Is it true that Ada was a chemist?", "chemist", True),
-        ("Did Ada write “Their Salt”?", "Their Salt", True),
-        ("他是化学家吗？", "化学家", False),
-        ("鲁明会弹吉他，其他人也会吗？", "吉他", True),
-        ("", "chemist", False),
-    ],
-)
-def test_a_question_holds_the_concept_and_no_pronoun(question, concept, usable):
-    assert asks_about(question, concept) is usable
-
-
-async def test_a_question_that_cannot_be_used_is_made_from_the_sentence():
-    part = Part(
-        texts={"": FIRST}, concepts={FIRST: ["chemist"]}, questions={"chemist": "Was she one?"}
-    )
-    outcome = await ever_run(part)
-    (concept,) = judged_of(outcome, "concept")
-    assert concept.detail["fallback"]
-    assert concept.detail["question"] == (
-        f"Concerning the question “Who was Ada Brandt?”: is it true that “{FIRST}”, "
-        "in particular “chemist”?"
-    )
-    assert outcome.queries == [concept.detail["question"]]
-
-
 async def test_a_model_held_to_a_schema_lists_and_judges_in_json():
     part = Part(
         texts={"": FIRST},
@@ -129,7 +99,7 @@ async def test_a_model_held_to_a_schema_lists_and_judges_in_json():
     )
     held = UNHANDED.model_copy(update={"structured_output": True})
     outcome = await ever_run(part, capabilities=held)
-    found = {e.text: (e.verdict, e.detail["reasoning"]) for e in judged_of(outcome, "concept")}
+    found = {e.text: (e.verdict, detail_of(e).reasoning) for e in judged_of(outcome, "concept")}
     assert found["chemist"] == ("supported", "It says so.")
     assert found["1931"] == ("not_enough", "Nothing on it.")
     (asked,) = asked_of(outcome, "extract")
@@ -157,5 +127,5 @@ async def test_several_verdicts_are_drawn_and_the_majority_counts(draws, verdict
     # Draws carry their number, so that a recorded run can be played again.
     assert sorted(request.sample or 0 for request in drawn) == list(range(len(draws)))
     assert {request.temperature for request in drawn} == {0.3}
-    assert concept.detail["reason"] == reason
+    assert detail_of(concept).reason == reason
     assert ("revise" in kinds(outcome)) == (verdict == "contradicted")

@@ -7,6 +7,8 @@ import pytest
 from pipelines.errors import UnreachableError
 from pipelines.methods.ever import Ever
 from pipelines.run.events import Retrieved
+from pipelines.run.spec import EvidenceSpec
+from pipelines.types import Passage
 from tests.pipelines.methods.ever.bench import (
     FIRST,
     SECOND,
@@ -15,7 +17,7 @@ from tests.pipelines.methods.ever.bench import (
     Archive,
     Part,
     asked_of,
-    decided,
+    detail_of,
     draft_texts_hold,
     ever_run,
     judged_of,
@@ -125,7 +127,7 @@ async def test_what_stays_unsettled_is_kept_and_flagged_after_one_rewriting(task
     assert outcome.answer.flags == ("not_sure",)
     assert kinds(outcome).count("rewrite") == 1
     (settled,) = judged_of(outcome, "sentence")
-    assert (settled.verdict, settled.detail["stopped"]) == ("not_enough", "settled")
+    assert (settled.verdict, detail_of(settled).stopped) == ("not_enough", "finished")
 
 
 async def test_contradicted_and_unsettled_are_mended_in_one_pass_and_neither_is_forgotten():
@@ -142,7 +144,7 @@ async def test_contradicted_and_unsettled_are_mended_in_one_pass_and_neither_is_
     asked = asked_of(outcome, "revise_and_rewrite")[0]
     said = asked.messages[-1].content
     assert "“chemist” is contradicted." in said
-    assert "“1931” is not borne out." in said
+    assert "“1931” is not supported." in said
     # Contradicted counts for more than unsettled.
     assert judged_of(outcome, "answer")[0].verdict == "contradicted"
 
@@ -160,7 +162,7 @@ async def test_a_false_that_survives_the_last_round_is_flagged(rounds, texts):
     assert outcome.drafts == [said[name] for name in ["A", *texts]]
     assert outcome.answer.flags == ("contradicted",)
     (settled,) = judged_of(outcome, "sentence")
-    assert settled.detail["stopped"] == "limit"
+    assert detail_of(settled).stopped == "limit"
     # A look at the draft and one after each rectification.
     assert len(judged_of(outcome, "concept")) == rounds + 1
 
@@ -193,8 +195,9 @@ async def test_a_rectification_that_changes_nothing_ends_the_rounds(written, sto
     part = Part(texts=ONE, concepts=BOTH, verdicts={"chemist": "False"}, rectified={FIRST: written})
     outcome = await ever_run(part, max_rounds=4)
     assert outcome.answer.text == FIRST
-    assert outcome.answer.flags == ("contradicted",)
-    assert judged_of(outcome, "sentence")[0].detail["stopped"] == stopped
+    unusable = ("rectification_unusable",) if stopped == "unusable" else ()
+    assert outcome.answer.flags == ("contradicted", *unusable)
+    assert detail_of(judged_of(outcome, "sentence")[0]).stopped == stopped
     assert kinds(outcome).count("revise") == 1
 
 
@@ -219,7 +222,7 @@ async def test_a_list_that_cannot_be_read_never_passes_for_clean(reply):
     assert kinds(outcome) == ["write", "extract", "extract"]
     (settled,) = judged_of(outcome, "sentence")
     assert settled.verdict == "unchecked"
-    assert judged_of(outcome, "concepts")[0].detail["listed"] == "unreadable"
+    assert detail_of(judged_of(outcome, "concepts")[0]).listed == "unreadable"
     assert judged_of(outcome, "answer")[0].verdict == "unchecked"
 
 
@@ -254,7 +257,7 @@ async def test_without_evidence_nothing_is_asked_and_nothing_is_settled():
     outcome = await ever_run(part, shelf=found)
     assert verdicts_of(outcome, 0) == [("chemist", "not_enough"), ("1931", "supported")]
     (first,) = [e for e in judged_of(outcome, "concept") if e.text == "chemist"]
-    assert (first.detail["reason"], first.detail["evidence"]) == ("no_evidence", [])
+    assert (detail_of(first).reason, detail_of(first).evidence) == ("no_evidence", ())
     asked = asked_of(outcome, "verify")
     assert all("1931" in request.messages[-1].content for request in asked)
     rewriting = asked_of(outcome, "rewrite")[0]
@@ -266,7 +269,7 @@ async def test_without_evidence_nothing_is_asked_and_nothing_is_settled():
 async def test_no_evidence_that_lasts_is_said():
     outcome = await ever_run(Part(texts=ONE, concepts=BOTH), shelf=Archive(lambda _: []))
     assert outcome.answer.text == FIRST
-    assert outcome.answer.flags == ("not_sure", "concept_no_evidence")
+    assert outcome.answer.flags == ("not_sure", "rectification_unusable", "concept_no_evidence")
 
 
 async def test_a_failed_search_leaves_the_concept_unchecked_and_the_sentence_alone():
@@ -288,10 +291,10 @@ async def test_evidence_is_given_in_one_order_and_each_passage_once():
     )
     part = Part(texts=ONE, concepts=BOTH, verdicts={"chemist": "False", "1931": "False"})
     outcome = await ever_run(part, shelf=found)
-    evidence = {e.text: e.detail["evidence"] for e in judged_of(outcome, "concept")}
+    evidence = {e.text: detail_of(e).evidence for e in judged_of(outcome, "concept")}
     assert evidence == {
-        "chemist": ["p:Shared.", "p:Of the trade."],
-        "1931": ["p:Of the year.", "p:Shared."],
+        "chemist": ("p:Shared.", "p:Of the trade."),
+        "1931": ("p:Of the year.", "p:Shared."),
     }
     asked = asked_of(outcome, "revise")[0]
     listed = asked.messages[-1].content.split("Evidence:\n")[1].splitlines()
@@ -343,7 +346,7 @@ async def test_an_empty_answer_is_an_answer_of_nothing(task):
     assert outcome.answer.text == ""
     assert outcome.answer.flags == ("empty",)
     assert kinds(outcome) == ["write"]
-    assert decided(outcome).sentences == ()
+    assert judged_of(outcome, "sentence") == []
 
 
 async def test_a_model_whose_verdicts_are_chance_is_marked():
@@ -356,3 +359,151 @@ def test_what_is_needed_depends_on_the_variant():
     ever = Ever()
     assert [n.reason for n in ever.needs(ever.settings())] == ["model", "evidence"]
     assert [n.reason for n in ever.needs(ever.settings({"variant": "nrg_sq"}))] == ["model"]
+
+
+COMMENTS = [
+    "The evidence does not support the claim that Ada Brandt was a chemist.",
+    "Based on the evidence, Ada Brandt was a botanist.",
+    "The sentence should be: Ada Brandt was a botanist.",
+    "Ada Brandt was a botanist. The passages do not say when she was born.",
+    "Was Ada Brandt a botanist?",
+    "I don't know.",
+    "她是植物学家。",
+]
+
+
+@pytest.mark.parametrize("written", COMMENTS)
+@pytest.mark.parametrize("verdict", ["False", "NEI"])
+async def test_what_is_no_sentence_of_the_answer_takes_no_sentence_s_place(written, verdict):
+    part = Part(texts=ONE, concepts=BOTH, verdicts={"chemist": verdict}, rectified={FIRST: written})
+    outcome = await ever_run(part)
+    assert outcome.answer.text == FIRST
+    doubt = "contradicted" if verdict == "False" else "not_sure"
+    assert outcome.answer.flags == (doubt, "rectification_unusable")
+    assert detail_of(judged_of(outcome, "sentence")[0]).stopped == "unusable"
+    assert reasons(outcome) == ["original"]
+
+
+@pytest.mark.parametrize(
+    ("written", "sentence"),
+    [
+        ("Here is the corrected sentence: {}", "Ada Brandt was a botanist."),
+        ("Here is the corrected sentence:\n\n{}\n\nThe evidence says so.", "Ada was a botanist."),
+        ("{}\nNote that the evidence says nothing about 1931.", "Ada was a botanist."),
+        # Words that the sentence or the question has are no comment.
+        ("{}", "Ada Brandt crossed the Northwest Passage in 1931."),
+    ],
+)
+async def test_words_around_a_rectified_sentence_are_left_out(written, sentence):
+    part = Part(
+        texts=ONE,
+        concepts=BOTH,
+        verdicts={"chemist": "False"},
+        rectified={FIRST: written.format(sentence)},
+    )
+    outcome = await ever_run(part)
+    assert outcome.answer.text == sentence
+    assert outcome.answer.flags == ()
+
+
+async def test_a_rectified_sentence_keeps_its_full_stop():
+    part = Part(
+        texts={"": WHOLE, "Ada Brandt was a botanist.": f" {SECOND}"},
+        concepts=BOTH,
+        verdicts={"chemist": "False"},
+        rectified={FIRST: "Ada Brandt was a botanist"},
+    )
+    outcome = await ever_run(part)
+    assert outcome.answer.text == f"Ada Brandt was a botanist. {SECOND}"
+
+
+async def test_facts_over_the_limit_leave_a_sentence_unchecked_in_part():
+    outcome = await ever_run(Part(texts=ONE, concepts=BOTH), max_concepts=1)
+    assert verdicts_of(outcome, 0) == [("chemist", "supported")]
+    assert judged_of(outcome, "sentence")[0].verdict == "unchecked"
+    assert judged_of(outcome, "answer")[0].verdict == "unchecked"
+    assert outcome.answer.flags == ("concepts_left_out",)
+    # With all of them checked there is nothing to remark.
+    assert (await ever_run(Part(texts=ONE, concepts=BOTH))).answer.flags == ()
+
+
+async def test_what_the_question_is_about_is_no_fact_to_check():
+    part = Part(texts=ONE, concepts={FIRST: ["Ada Brandt", "chemist", "Brandt", "1931"]})
+    outcome = await ever_run(part)
+    assert verdicts_of(outcome, 0) == [("chemist", "supported"), ("1931", "supported")]
+
+
+async def test_a_list_of_nothing_but_the_subject_is_asked_for_again():
+    outcome = await ever_run(Part(texts=ONE, concepts={FIRST: ["Ada Brandt"]}))
+    assert kinds(outcome) == ["write", "extract", "extract"]
+    assert outcome.answer.flags == ("concept_unchecked",)
+
+
+WEB = EvidenceSpec(source="wikipedia")
+
+
+async def test_on_the_web_the_question_is_searched_for_alone_and_with_the_sentence():
+    found = Archive(
+        lambda query: (
+            ["Both say so.", "Alone."] if FIRST not in query else ["both  say so.", "More."]
+        )
+    )
+    outcome = await ever_run(
+        Part(texts=ONE, concepts={FIRST: ["chemist"]}), shelf=found, evidence=WEB, passages=2
+    )
+    asked = "Does chemist fit Ada Brandt?"
+    assert outcome.queries == [asked, f"{asked} {FIRST}"]
+    assert {event.k for event in outcome.events if isinstance(event, Retrieved)} == {2}
+    (concept,) = judged_of(outcome, "concept")
+    # Two passages for each query; the one that both find is given once.
+    assert detail_of(concept).evidence == ("p:Both say so.", "p:Alone.", "p:More.")
+    verify = asked_of(outcome, "verify")[0].messages[-1].content
+    assert verify.casefold().count("both ") == 1
+
+
+async def test_a_library_is_searched_once_for_a_question():
+    outcome = await ever_run(Part(texts=ONE, concepts={FIRST: ["chemist"]}))
+    assert outcome.queries == ["Does chemist fit Ada Brandt?"]
+
+
+class Halting(Archive):
+    """Fails for queries that hold `text`."""
+
+    def __init__(self, text: str, found: list[str]) -> None:
+        super().__init__(lambda _: found)
+        self._text = text
+
+    async def search(self, query: str, k: int) -> list[Passage]:
+        if self._text in query:
+            raise UnreachableError("Gone.", remedy="Wait.")
+        return await super().search(query, k)
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "verdict", "flags"),
+    [
+        (FIRST, ["It is so."], "supported", ("search_incomplete",)),
+        # What one search does not find, the other might have found.
+        (FIRST, [], "unchecked", ("concept_unchecked", "lookup_failed")),
+        ("Does", ["It is so."], "unchecked", ("concept_unchecked", "lookup_failed")),
+    ],
+)
+async def test_of_two_searches_one_may_fail(text, found, verdict, flags):
+    part = Part(texts=ONE, concepts={FIRST: ["chemist"]})
+    outcome = await ever_run(part, shelf=Halting(text, found), evidence=WEB)
+    assert verdicts_of(outcome, 0) == [("chemist", verdict)]
+    assert outcome.answer.flags == flags
+
+
+async def test_a_chain_without_an_answer_is_an_abstention():
+    part = Part(texts=ONE, concepts=BOTH, short="I don't know.")
+    outcome = await ever_run(part, task="chain")
+    assert outcome.answer.abstained
+    assert (outcome.answer.text, outcome.answer.short) == ("", None)
+    assert outcome.drafts == [FIRST, ""]
+
+
+async def test_to_know_nothing_more_ends_the_text():
+    part = Part(texts={"": WHOLE, FIRST: " I don't know any more about her."})
+    outcome = await ever_run(part)
+    assert outcome.answer.text == FIRST

@@ -13,6 +13,7 @@ from tests.pipelines.methods.ever.bench import (
     EverModel,
     Part,
     asked_of,
+    detail_of,
     draft_texts_hold,
     ever_run,
     judged_of,
@@ -35,15 +36,15 @@ async def test_an_answer_is_checked_as_the_statement_it_makes_with_the_question(
     (concept,) = judged_of(outcome, "concept")
     assert (concept.text, concept.start, concept.end) == ("chemist", 0, 7)
     # In the statement it stands behind "Ada Brandt was ".
-    assert concept.detail["at"] == [15, 22]
-    assert judged_of(outcome, "concepts")[0].detail["text"] == CHEMIST
+    assert detail_of(concept).at == (15, 22)
+    assert detail_of(judged_of(outcome, "concepts")[0]).text == CHEMIST
 
 
 async def test_a_statement_without_the_answer_is_made_by_rule():
     part = Part(texts={"": "chemist"}, statements={"chemist": "Ada Brandt had a trade."})
     outcome = await ever_run(part, task="short")
     (look,) = judged_of(outcome, "concepts")
-    assert look.detail["text"] == ("The answer to the question “Who was Ada Brandt?” is: chemist")
+    assert detail_of(look).text == ("The answer to the question “Who was Ada Brandt?” is: chemist")
 
 
 async def test_a_contradicted_answer_is_replaced_by_what_the_evidence_says():
@@ -221,7 +222,97 @@ async def test_an_item_corrected_to_another_of_the_list_is_left_out():
     assert outcome.answer.flags == ("item_dropped",)
     assert reasons(outcome) == ["original", "dropped"]
     assert draft_texts_hold(outcome)
-    settings = outcome.method.settings({"task": "short"})
-    decided = outcome.method.decide(outcome.trace, settings)
-    assert decided.answer is not None
-    assert decided.answer.text == outcome.answer.text
+
+
+@pytest.mark.parametrize(
+    "text", ["Paris; London; Rome", "Paris;London; Rome.", "Paris、London、Rome"]
+)
+async def test_answers_on_one_line_are_checked_one_by_one(text):
+    outcome = await ever_run(Part(texts={"": text}), task="short", question="Which cities?")
+    assert outcome.answer.short == "Paris\nLondon\nRome"
+    assert [e.text for e in judged_of(outcome, "concept")] == ["Paris", "London", "Rome"]
+    assert outcome.answer.text == text
+    assert draft_texts_hold(outcome)
+
+
+async def test_of_answers_on_one_line_one_can_be_left_out():
+    part = Part(texts={"": "Paris; London; Rome"}, verdicts={"London": "NEI"})
+    outcome = await ever_run(part, task="short", question="Which cities?", candidates=0)
+    assert (outcome.answer.text, outcome.answer.short) == ("Paris; Rome", "Paris\nRome")
+
+
+@pytest.mark.parametrize("text", ["Portland, Oregon", "It is Paris.", "Paris"])
+async def test_one_answer_is_one_answer(text):
+    outcome = await ever_run(Part(texts={"": text}), task="short")
+    assert outcome.answer.short == text
+
+
+DECLINED = ["Sorry, I don't know.", "I don't know", "I do not know who she was.", "我不知道。"]
+
+
+@pytest.mark.parametrize("task", ["short", "long", "chain"])
+@pytest.mark.parametrize("text", DECLINED)
+async def test_an_answer_that_gives_none_is_an_abstention(task, text):
+    outcome = await ever_run(Part(texts={"": text}), task=task)
+    assert outcome.answer.abstained
+    assert (outcome.answer.text, outcome.answer.original) == ("", text)
+    assert kinds(outcome) == ["write"]
+    assert reasons(outcome) == ["original", "abstained"]
+    assert judged_of(outcome, "answer")[0].verdict == "unchecked"
+
+
+async def test_no_other_answer_that_gives_none_is_checked():
+    part = Part(
+        texts={"": "chemist"},
+        verdicts={"chemist": "NEI"},
+        rectified={CHEMIST: "I don't know."},
+        candidates="- I don't know\n- 不知道",
+    )
+    outcome = await ever_run(part, task="short")
+    assert outcome.answer.abstained
+    assert len(judged_of(outcome, "concept")) == 1
+
+
+async def test_a_comment_instead_of_an_answer_is_no_answer():
+    part = Part(
+        texts={"": "chemist"},
+        verdicts={"chemist": "False"},
+        rectified={CHEMIST: "The evidence does not support this answer."},
+    )
+    outcome = await ever_run(part, task="short")
+    assert outcome.answer.text == "chemist"
+    assert outcome.answer.flags == ("contradicted", "rectification_unusable")
+
+
+async def test_items_of_a_list_are_changed_in_their_order():
+    part = Part(
+        texts={"": LISTED},
+        verdicts=dict.fromkeys(("chemist", "potter", "baker"), "NEI"),
+        candidates="- smith\n- baker\n- miller",
+    )
+    part.verdicts = {**part.verdicts, "smith": "True", "miller": "True"}
+
+    async def hold(request: GenerationRequest) -> None:
+        # The first item takes longest at everything.
+        if "chemist" in request.messages[-1].content:
+            for _ in range(20):
+                await asyncio.sleep(0)
+
+    outcome = await ever_run(part, model=EverModel(part, hold=hold), task="short", candidates=3)
+    # Each takes the first candidate that no other has taken; for the third there is none left.
+    assert outcome.answer.short == "smith\nmiller"
+    assert outcome.answer.flags == ("item_dropped",)
+
+
+async def test_for_an_undecided_item_another_answer_is_tried_before_it_is_left_out():
+    part = Part(
+        texts={"": "1. chemist\n2. botanist"},
+        verdicts={"chemist": "NEI", "potter": "NEI"},
+        rectified={CHEMIST: "Botanist."},
+        candidates="- potter",
+    )
+    outcome = await ever_run(part, task="short")
+    # What the rewriting gives is in the list already; no evidence decides the other answer either.
+    assert reasons(outcome) == ["original", "candidate", "dropped"]
+    assert outcome.answer.short == "botanist"
+    assert outcome.answer.flags == ("item_dropped",)

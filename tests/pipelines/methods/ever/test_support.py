@@ -17,7 +17,7 @@ from tests.pipelines.methods.ever.bench import (
     Archive,
     Part,
     asked_of,
-    decided,
+    detail_of,
     ever_run,
     judged_of,
 )
@@ -83,17 +83,15 @@ async def test_what_was_answered_is_not_asked_again(variant: str, kind: str, sam
     # chemist, 1931 and botanist; 1931 stands in both sentences.
     assert len(asked_of(outcome, kind)) == 3 * samples
     first, again = concept_of(outcome, "1931")
-    assert (first.detail["reused"], again.detail["reused"]) == ("", first.span)
+    assert (detail_of(first).reused, detail_of(again).reused) == ("", first.span)
     assert again.verdict == first.verdict == "supported"
-    assert again.detail["question"] == first.detail["question"]
-    assert again.detail["reasoning"] == first.detail["reasoning"] != ""
-    assert again.detail["evidence"] == first.detail["evidence"]
+    assert detail_of(again).question == detail_of(first).question
+    assert detail_of(again).reasoning == detail_of(first).reasoning != ""
+    assert detail_of(again).evidence == detail_of(first).evidence
     assert all(score.behind == (first.span,) for score in again.scores)
     assert [s.value for s in again.scores] == [s.value for s in first.scores]
     if variant == "nrg_er":
         assert sorted(set(outcome.queries)) == sorted(outcome.queries)
-    looks = decided(outcome).sentences[0].checks
-    assert [c.reused for look in looks for c in look.concepts] == ["", "", "", first.span]
 
 
 async def test_a_contradiction_taken_over_is_mended_from_the_same_evidence():
@@ -102,7 +100,7 @@ async def test_a_contradiction_taken_over_is_mended_from_the_same_evidence():
     found = concept_of(outcome, "chemist")
     assert [event.verdict for event in found] == ["contradicted"] * 3
     # However often it is taken over, it is the first verdict.
-    assert [event.detail["reused"] for event in found] == ["", found[0].span, found[0].span]
+    assert [detail_of(event).reused for event in found] == ["", found[0].span, found[0].span]
     prompts = [one.messages[-1].content for one in asked_of(outcome, "revise")]
     assert len(prompts) == 2
     assert all("a botanist born in 1931." in prompt for prompt in prompts)
@@ -113,7 +111,7 @@ async def test_what_found_no_evidence_is_not_searched_for_again():
     part = Part(texts={"": SAID[0]}, concepts=STUBBORN.concepts, rectified={SAID[0]: SAID[1]})
     outcome = await ever_run(part, shelf=Archive(lambda _: []))
     assert len(outcome.queries) == 1
-    reasons = [event.detail["reason"] for event in concept_of(outcome, "chemist")]
+    reasons = [detail_of(event).reason for event in concept_of(outcome, "chemist")]
     assert reasons == ["no_evidence"] * 2
 
 
@@ -127,12 +125,4 @@ async def test_what_was_left_unchecked_is_tried_again():
     # The two requests are alike: without memory of its own, the model is asked twice.
     outcome = await ever_run(part, samples=2)
     first, again = concept_of(outcome, "1931")
-    assert (first.verdict, again.detail["reused"]) == ("unchecked", "")
-
-
-async def test_a_run_recorded_before_verdicts_were_taken_over_can_be_read():
-    outcome = await ever_run(PART)
-    for event in judged_of(outcome, "concept"):
-        del event.detail["reused"]
-    looks = decided(outcome).sentences[0].checks
-    assert [c.reused for look in looks for c in look.concepts] == [""] * 4
+    assert (first.verdict, detail_of(again).reused) == ("unchecked", "")

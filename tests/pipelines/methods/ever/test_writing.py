@@ -8,7 +8,6 @@ import pytest
 
 from pipelines.errors import CapabilityError
 from pipelines.methods.ever import Ever
-from pipelines.methods.ever.text import next_sentence, up_to
 from pipelines.models.base import GenerationRequest
 from pipelines.run.events import Judged, Revised, RunFailed, SpanEnded
 from tests.pipelines.methods.bench import run_method
@@ -23,6 +22,7 @@ from tests.pipelines.methods.ever.bench import (
     EverModel,
     Part,
     asked_of,
+    detail_of,
     draft_texts_hold,
     ever_run,
     judged_of,
@@ -66,24 +66,6 @@ async def test_stops_inside_names_and_numbers_end_no_sentence():
     outcome = await ever_run(part, max_sentences=2)
     assert [e.text for e in judged_of(outcome, "sentence")] == [THIRD, SECOND]
     assert outcome.answer.text == f"{THIRD} {SECOND}"
-
-
-def test_what_the_writer_saw_beyond_its_sentences_is_left_out():
-    assert up_to(f"{WHOLE} The", 2) == WHOLE
-    assert up_to(WHOLE, 2) == WHOLE
-    assert up_to(f"{FIRST} She led", 2) == f"{FIRST} She led"
-    assert up_to("", 2) == ""
-    # A title ends no sentence, however the text goes on.
-    assert up_to("She met Dr. Br", 1) == "She met Dr. Br"
-
-
-def test_the_next_sentence_is_seen_as_far_as_it_has_come():
-    assert next_sentence(" She led", [FIRST]) == "She led"
-    assert next_sentence(f" {SECOND} The", [FIRST]) == SECOND
-    assert next_sentence(f"{FIRST} She led", [FIRST]) == "She led"
-    assert next_sentence(f"{FIRST}", [FIRST]) == ""
-    assert next_sentence("<think>He? She.</think> She", [FIRST]) == "She"
-    assert next_sentence("", []) == ""
 
 
 async def test_the_limit_on_sentences_holds_for_the_original_too():
@@ -182,7 +164,7 @@ async def test_the_next_sentence_written_ahead_is_kept_while_nothing_changes():
     assert outcome.answer.text == WHOLE
     assert len(steps(outcome, "speculate")) == 1
     assert steps(outcome, "next_sentence") == []
-    kept = [event.detail["speculation"] for event in judged_of(outcome, "sentence")]
+    kept = [detail_of(event).speculation for event in judged_of(outcome, "sentence")]
     # The second sentence ended the text when it was written: nothing is written ahead of it.
     assert kept == ["kept", ""]
     assert kinds(outcome).count("write") == 2
@@ -198,7 +180,7 @@ async def test_the_next_sentence_written_ahead_is_thrown_away_when_this_one_chan
     outcome = await ever_run(part, speculative=True)
     assert outcome.answer.text == f"{MENDED} She liked salt."
     first, second = judged_of(outcome, "sentence")
-    assert (first.detail["speculation"], second.detail["speculation"]) == ("thrown", "")
+    assert (detail_of(first).speculation, detail_of(second).speculation) == ("discarded", "")
     # Its cost is on record: the original, the sentence in vain, and the one that stayed.
     assert kinds(outcome).count("write") == 3
     assert SECOND not in outcome.answer.text
@@ -271,6 +253,4 @@ async def test_a_failing_call_stops_what_runs_beside_it():
     errors = [call.error.code for call in outcome.calls if call.error]
     assert sorted(errors) == ["cancelled", "capability"]
     # What there was stays; nothing is concluded from it.
-    decision = outcome.method.decide(outcome.trace, outcome.method.settings())
-    assert decision.answer is None
-    assert not decision.flagged
+    assert judged_of(outcome, "answer") == []

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pipelines.engine.reevaluate import Reevaluation, reevaluate
 from pipelines.errors import VeriscopeError
 from pipelines.methods.haarag import Haarag
-from pipelines.methods.haarag.path import HaaragDecision
 from pipelines.models.base import Capabilities, Model
 from pipelines.models.scripted import ScriptedModel
-from pipelines.retrieval.base import Retriever
-from pipelines.retrieval.similarity import Matrix, Similarity
-from pipelines.run.events import Judged, Score
+from pipelines.retrieval.base import Matrix, Retriever, Similarity
+from pipelines.run.events import Judged, Score, SpanStarted
+from pipelines.run.findings import ChunkRated, LoopEnded, RetrievalRated, SentenceAligned
 from pipelines.types import Passage
 from tests.pipelines.methods.bench import Outcome, Shelf, run_method
 
 QUESTION = "Where was Clinton born?"
 
-# Every cosine that is not written down: unrelated, but not at right angles.
+# Every cosine that is not in the table: unrelated, but not at right angles.
 ELSE = 0.1
 
 WRITES = Capabilities(languages=frozenset({"en", "zh"}), structured_output=True)
@@ -28,19 +28,27 @@ Found = Mapping[str, Sequence[str] | VeriscopeError]
 
 
 class TableSimilarity(Similarity):
-    """Cosines from a table of pairs of texts in either order; a text with itself has 1."""
+    """Cosines from a table of pairs of texts in either order; a text with itself has 1.
+
+    A text with the question before it has the cosines of the text alone, unless it has its own.
+    """
 
     languages = frozenset({"en", "zh"})
 
-    def __init__(self, table: Table, name: str = "table") -> None:
+    def __init__(self, table: Table, name: str = "table", question: str = QUESTION) -> None:
         self.name = name
+        self.question = question
         self.table = {frozenset(pair): value for pair, value in table.items()}
+        self.seen: list[str] = []
 
     async def compare(self, left: Sequence[str], right: Sequence[str]) -> Matrix:
+        self.seen += left
         return tuple(tuple(self._cosine(one, two) for two in right) for one in left)
 
     def _cosine(self, one: str, two: str) -> float:
         one, two = one.removeprefix("\n"), two.removeprefix("\n")
+        if frozenset((one, two)) not in self.table and one.startswith(self.question):
+            one = one.removeprefix(self.question).lstrip() or one
         return 1.0 if one == two else self.table.get(frozenset((one, two)), ELSE)
 
 
@@ -67,7 +75,7 @@ class Chunks(Retriever):
 async def haarag(
     replies: Sequence[Any] | Model,
     found: Found | Retriever,
-    table: Table,
+    table: Table | Similarity,
     *,
     question: str = QUESTION,
     embedder: str = "table",
@@ -81,42 +89,52 @@ async def haarag(
         else ScriptedModel.from_replies(replies, capabilities=WRITES)
     )
     shelf = found if isinstance(found, Retriever) else Chunks(found)
+    compared = (
+        table if isinstance(table, Similarity) else TableSimilarity(table, embedder, question)
+    )
     return await run_method(
         Haarag(),
         question,
         model,
         # The chosen search finds nothing: what is found comes from the search by meaning.
         shelf=Shelf(lambda _: []),
-        by_meaning=shelf,
-        similarity=TableSimilarity(table, embedder),
+        dense=shelf,
+        similarity=compared,
         models=models,
         **settings,
     )
 
 
-def decided(outcome: Outcome, **settings: Any) -> HaaragDecision:
-    """The recorded run decided again with exactly these settings."""
-    decision = outcome.method.decide(outcome.trace, outcome.method.settings(settings))
-    assert isinstance(decision, HaaragDecision)
-    return decision
+def again(outcome: Outcome, **settings: Any) -> Reevaluation:
+    """The recorded run with exactly these settings."""
+    return reevaluate(outcome.trace, outcome.method, outcome.method.settings(settings))
 
 
-def agrees(outcome: Outcome, **settings: Any) -> HaaragDecision:
-    """The decision under the run's own settings, after checking that it is the live one."""
-    decision = decided(outcome, **settings)
-    assert decision.diverges_at is None, decision.reason
-    assert decision.answer is not None
-    # The remark on an empty text is the engine's own.
-    flags = tuple(flag for flag in outcome.answer.flags if flag != "empty")
-    assert decision.answer == outcome.answer.model_copy(update={"flags": flags})
-    (headline,) = judged(outcome, "answer")
-    assert decision.score == headline.scores[0]
-    assert decision.flagged == (headline.verdict == "doubtful") == headline.scores[0].flagged
-    assert list(decision.path) == list(range(len(outcome.drafts)))
-    live = [event.scores[0].value for event in judged(outcome, "retrieval")]
-    assert [each.retrieval.confidence for each in decision.rounds] == live
-    assert all(each.used for each in (*decision.rounds, *decision.drafts))
-    return decision
+def replays(outcome: Outcome, **settings: Any) -> None:
+    """Check that the record holds all that the run rests on: it goes the same way again."""
+    replayed = again(outcome, **settings)
+    assert replayed.diverges_at is None
+    assert replayed.answer == outcome.answer
+    assert told(replayed) == told(outcome)
+
+
+def told(outcome: Outcome | Reevaluation) -> list[Any]:
+    """The verdicts, with their scores, and why the run ended."""
+    events = outcome.trace.of_method("haarag")
+    verdicts = [
+        (e.what, e.draft, e.text, e.verdict, e.detail, [(s.value, s.threshold) for s in e.scores])
+        for e in events
+        if isinstance(e, Judged)
+    ]
+    return [*verdicts, *(e.detail for e in events if isinstance(e, SpanStarted) and e.detail)][1:]
+
+
+def stopped(outcome: Outcome) -> tuple[str, int]:
+    """Why the loop ended, and which draft is the answer."""
+    (end,) = [e for e in outcome.events if isinstance(e, SpanStarted) and e.name == "conclude"]
+    assert isinstance(end.detail, LoopEnded)
+    assert end.at.draft is not None
+    return end.detail.stopped, end.at.draft
 
 
 def judged(outcome: Outcome, what: str) -> list[Judged]:
@@ -127,14 +145,35 @@ def score(event: Judged, name: str) -> Score:
     return next(score for score in event.scores if score.name == name)
 
 
+def chunks_of(event: Judged) -> tuple[ChunkRated, ...]:
+    assert isinstance(event.detail, RetrievalRated)
+    return event.detail.chunks
+
+
+def queries_of(event: Judged) -> tuple[str, ...]:
+    assert isinstance(event.detail, RetrievalRated)
+    return event.detail.queries
+
+
+def aligned(event: Judged) -> SentenceAligned:
+    assert isinstance(event.detail, SentenceAligned)
+    return event.detail
+
+
 __all__ = [
     "ELSE",
     "QUESTION",
+    "WRITES",
     "Chunks",
     "TableSimilarity",
-    "agrees",
-    "decided",
+    "again",
+    "aligned",
+    "chunks_of",
     "haarag",
     "judged",
+    "queries_of",
+    "replays",
     "score",
+    "stopped",
+    "told",
 ]

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from pipelines.errors import UnreachableError
+from pipelines.methods.haarag import Haarag
 from pipelines.models.base import GenerationRequest, Watcher
 from pipelines.models.scripted import ScriptedModel
 from pipelines.run.events import ModelCalled, RunFailed, SpanStarted
@@ -14,11 +15,13 @@ from tests.pipelines.methods.haarag.bench import (
     QUESTION,
     WRITES,
     Chunks,
-    agrees,
-    decided,
+    chunks_of,
     haarag,
     judged,
+    queries_of,
+    replays,
     score,
+    stopped,
 )
 
 HOPE = "A: Clinton was born in Hope."
@@ -27,7 +30,7 @@ RAIN = "C: It rains in Spain."
 ANSWER = "He was born in Hope."
 GONE = UnreachableError("The index is gone.", remedy="Build it.")
 
-# C_r = (0.8 + 0.6) / 2 = 0.7: RAIN is below half of the best similarity, 0.4.
+# C_r = (0.8 + 0.6 + 0.3) / 3 = 0.567. RAIN, below half of the best similarity, is no context.
 # mean_i(r . c_i) = (0.9 + 0.5) / 2 = 0.7, mean_ij(c_i . c_j) = (1 + 0.2 + 0.2 + 1) / 4 = 0.6.
 GOOD = {
     (QUESTION, HOPE): 0.8,
@@ -38,23 +41,24 @@ GOOD = {
     (ANSWER, LAW): 0.5,
 }
 FOUND = {QUESTION: [HOPE, LAW, RAIN]}
-TAUS: dict[str, Any] = {"tau_r": 0.6, "tau_a": 0.6}
+TAUS: dict[str, Any] = {"tau_r": 0.5, "tau_a": 0.6}
 
 
 async def test_good_retrieval_and_an_aligned_answer_end_the_run():
     outcome = await haarag([ANSWER], FOUND, GOOD, **TAUS)
-    assert outcome.steps == ["method", "retrieve", "draft", "align"]
+    assert outcome.steps == ["method", "retrieve", "draft", "align", "conclude"]
     assert outcome.answer.text == outcome.answer.original == ANSWER
     assert (outcome.answer.flags, outcome.answer.abstained) == ((), False)
 
     (retrieval,) = judged(outcome, "retrieval")
     assert retrieval.verdict == "supported"
-    assert score(retrieval, "retrieval_confidence").value == pytest.approx(0.7)
-    assert score(retrieval, "retrieval_confidence").inputs == (0.8, 0.6)
-    # Standard deviation of 0.8 and 0.6; 1 - cos(HOPE, LAW).
-    assert score(retrieval, "similarity_spread").value == pytest.approx(0.1)
-    assert score(retrieval, "chunk_diversity").value == pytest.approx(0.8)
-    assert [(chunk["id"], chunk["outcome"]) for chunk in retrieval.detail["chunks"]] == [
+    assert score(retrieval, "retrieval_confidence").value == pytest.approx(1.7 / 3)
+    assert score(retrieval, "retrieval_confidence").inputs == (0.8, 0.6, 0.3)
+    # Deviations of 0.7 / 3, 0.1 / 3 and -0.8 / 3 from the mean; 1 - (0.2 + 0.1 + 0.1) / 3.
+    spread = ((0.49 + 0.01 + 0.64) / 9 / 3) ** 0.5
+    assert score(retrieval, "similarity_spread").value == pytest.approx(spread)
+    assert score(retrieval, "chunk_diversity").value == pytest.approx(1 - 0.4 / 3)
+    assert [(chunk.id, chunk.outcome) for chunk in chunks_of(retrieval)] == [
         ("A", "kept"),
         ("B", "kept"),
         ("C", "low"),
@@ -66,7 +70,8 @@ async def test_good_retrieval_and_an_aligned_answer_end_the_run():
     assert c_a.inputs == pytest.approx((0.7, 0.6))
     (answer,) = judged(outcome, "answer")
     assert (answer.verdict, answer.draft, answer.scores[0]) == ("supported", 0, c_a)
-    assert agrees(outcome, **TAUS).stopped == "holds"
+    replays(outcome, **TAUS)
+    assert stopped(outcome) == ("aligned", 0)
 
 
 async def test_an_answer_that_is_given_is_aligned_and_not_written():
@@ -76,7 +81,8 @@ async def test_an_answer_that_is_given_is_aligned_and_not_written():
     assert not [call for call in outcome.calls if call.role == "main"]
     (alignment,) = judged(outcome, "alignment")
     assert score(alignment, "evidence_alignment").value == pytest.approx(0.7 / 0.6**0.5)
-    assert agrees(outcome, **TAUS, **given).stopped == "holds"
+    replays(outcome, **TAUS, **given)
+    assert stopped(outcome) == ("aligned", 0)
 
 
 async def test_where_no_answer_is_given_nothing_is_aligned():
@@ -108,30 +114,30 @@ async def test_widening_doubles_k_rewords_the_question_and_raises_the_confidence
     replies = [f'{{"questions": ["{hope_reworded}", "{birth}"]}}', ANSWER]
     settings: dict[str, Any] = {"tau_r": 0.6, "tau_a": 0.6, "k": 2}
     outcome = await haarag(replies, shelf, table, **settings)
-    assert outcome.steps == ["method", "retrieve", "retrieve", "rephrase", "draft", "align"]
+    assert outcome.steps[:5] == ["method", "retrieve", "retrieve", "rephrase", "draft"]
     assert shelf.asked == [(QUESTION, 2), (QUESTION, 4), (hope_reworded, 4), (birth, 4)]
     narrow, wide = judged(outcome, "retrieval")
     # (0.5 + 0.4) / 2, then the best two of HOPE 0.9, the town 0.7, LAW 0.4 and RAIN 0.3.
     assert score(narrow, "retrieval_confidence").value == pytest.approx(0.45)
     assert (narrow.verdict, wide.verdict) == ("doubtful", "supported")
     assert score(wide, "retrieval_confidence").value == pytest.approx(0.8)
-    assert [(c["id"], c["query"], c["outcome"]) for c in wide.detail["chunks"]] == [
+    assert [(c.id, c.query, c.outcome) for c in chunks_of(wide)] == [
         ("A", 1, "kept"),
         ("D", 2, "kept"),
         ("B", 0, "low"),
         ("C", 0, "low"),
     ]
-    agrees(outcome, **settings)
+    replays(outcome, **settings)
 
 
 async def test_a_confidence_on_the_threshold_is_not_widened():
-    table = GOOD | {(QUESTION, HOPE): 0.75, (QUESTION, LAW): 0.5}
-    settings: dict[str, Any] = {"tau_r": 0.625, "tau_a": 0.6}
+    table = GOOD | {(QUESTION, HOPE): 0.75, (QUESTION, LAW): 0.5, (QUESTION, RAIN): 0.25}
+    settings: dict[str, Any] = {"tau_r": 0.5, "tau_a": 0.6}
     outcome = await haarag([ANSWER], FOUND, table, **settings)
     (retrieval,) = judged(outcome, "retrieval")
-    assert score(retrieval, "retrieval_confidence").value == 0.625
+    assert score(retrieval, "retrieval_confidence").value == 0.5
     assert retrieval.verdict == "supported"
-    agrees(outcome, **settings)
+    replays(outcome, **settings)
 
 
 async def test_k_doubles_up_to_its_limit_and_no_further():
@@ -141,7 +147,7 @@ async def test_k_doubles_up_to_its_limit_and_no_further():
     assert shelf.asked == [(QUESTION, 3), (QUESTION, 6), (QUESTION, 10)]
     # Still low, but an answer is written and checked all the same.
     assert outcome.answer.text == ANSWER
-    agrees(outcome, rephrase="off", **settings)
+    replays(outcome, rephrase="off", **settings)
 
 
 async def test_where_k_cannot_grow_the_question_is_still_reworded_once():
@@ -149,7 +155,7 @@ async def test_where_k_cannot_grow_the_question_is_still_reworded_once():
     settings: dict[str, Any] = {"tau_r": 1.0, "tau_a": 0.6, "k": 4, "k_limit": 1}
     outcome = await haarag(["1. Clinton's home?", ANSWER], shelf, GOOD, **settings)
     assert shelf.asked == [(QUESTION, 4), ("Clinton's home?", 4)]
-    agrees(outcome, **settings)
+    replays(outcome, **settings)
 
 
 async def test_rewordings_and_key_terms_can_be_searched_for_from_the_start():
@@ -157,12 +163,12 @@ async def test_rewordings_and_key_terms_can_be_searched_for_from_the_start():
     settings: dict[str, Any] = {**TAUS, "rephrase": "always", "key_terms": True, "forms": 1}
     outcome = await haarag([f"His birthplace?\n{QUESTION}", ANSWER], shelf, GOOD, **settings)
     assert sorted(shelf.asked) == [("His birthplace?", 4), (QUESTION, 4), ("clinton born", 4)]
-    assert judged(outcome, "retrieval")[0].detail["queries"] == [
+    assert queries_of(judged(outcome, "retrieval")[0]) == (
         QUESTION,
         "clinton born",
         "His birthplace?",
-    ]
-    agrees(outcome, **settings)
+    )
+    replays(outcome, **settings)
 
 
 async def test_a_useless_rewording_leaves_the_question_alone():
@@ -170,7 +176,7 @@ async def test_a_useless_rewording_leaves_the_question_alone():
     settings: dict[str, Any] = {"tau_r": 0.9, "tau_a": 0.6}
     outcome = await haarag(["I cannot help with that.", ANSWER], shelf, GOOD, **settings)
     assert {query for query, _ in shelf.asked} == {QUESTION}
-    agrees(outcome, **settings)
+    replays(outcome, **settings)
 
 
 async def test_near_duplicates_and_what_is_over_k_are_dropped_complements_kept():
@@ -183,13 +189,13 @@ async def test_near_duplicates_and_what_is_over_k_are_dropped_complements_kept()
     retrieval = judged(outcome, "retrieval")[-1]
     # C_r = (0.8 + 0.79) / 2: it counts before repeated chunks are dropped.
     assert score(retrieval, "retrieval_confidence").value == pytest.approx(0.795)
-    assert [(c["id"], c["outcome"], c["like"]) for c in retrieval.detail["chunks"]] == [
+    assert [(c.id, c.outcome, c.like) for c in chunks_of(retrieval)] == [
         ("A", "kept", ""),
         ("D", "duplicate", "A"),
         ("B", "kept", ""),
         ("E", "surplus", ""),
     ]
-    agrees(outcome, **settings)
+    replays(outcome, **settings)
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -205,7 +211,8 @@ async def test_nothing_found_is_said_and_nothing_written_from_memory(language: s
     assert (answer.verdict, answer.scores[0].value) == ("unchecked", None)
     # Four, eight, sixteen: all that could be asked for.
     assert outcome.steps.count("retrieve") == 3
-    assert agrees(outcome, **settings).stopped == "nothing"
+    replays(outcome, **settings)
+    assert stopped(outcome) == ("nothing_found", 0)
 
 
 async def test_a_failed_search_is_said_and_not_repeated():
@@ -213,7 +220,7 @@ async def test_a_failed_search_is_said_and_not_repeated():
     outcome = await haarag([], shelf, {}, **TAUS)
     assert len(shelf.asked) == 1
     assert outcome.answer.flags == ("nothing_found", "search_incomplete")
-    agrees(outcome, **TAUS)
+    replays(outcome, **TAUS)
 
 
 async def test_one_failed_search_of_several_leaves_the_others_result():
@@ -222,30 +229,31 @@ async def test_one_failed_search_of_several_leaves_the_others_result():
     outcome = await haarag([ANSWER], shelf, GOOD, **settings)
     assert outcome.answer.text == ANSWER
     assert outcome.answer.flags == ("search_incomplete",)
-    agrees(outcome, **settings)
+    replays(outcome, **settings)
 
 
 async def test_without_a_calibrated_threshold_nothing_is_decided_and_that_is_said():
     outcome = await haarag([ANSWER], FOUND, GOOD, embedder="nobody measured this one")
-    assert outcome.steps == ["method", "retrieve", "draft", "align"]
+    assert outcome.steps == ["method", "retrieve", "draft", "align", "conclude"]
     assert outcome.answer.flags == ("not_checked",)
     verdicts = {event.what: event.verdict for event in outcome.events if event.kind == "judged"}
     assert set(verdicts) == {"retrieval", "alignment", "sentence", "answer"}
     assert set(verdicts.values()) == {"unchecked"}
     assert judged(outcome, "retrieval")[0].scores[0].threshold is None
-    assert agrees(outcome).stopped == "unchecked"
+    replays(outcome)
+    assert stopped(outcome) == ("unchecked", 0)
 
 
 async def test_the_threshold_of_the_embedder_in_use_is_the_default():
     outcome = await haarag([ANSWER] * 3, FOUND, GOOD, embedder="words", rephrase="off")
-    english = decided(outcome, rephrase="off").thresholds
-    assert english.tau_r is not None
-    assert judged(outcome, "retrieval")[0].scores[0].threshold == english.tau_r
+    english = judged(outcome, "retrieval")[0].scores[0].threshold
+    assert english == Haarag().settings().threshold("tau_r", "words", "en")
     question = "克林顿出生在哪里？"
     table = {(question, HOPE): 0.8, (ANSWER, HOPE): 0.9}
     outcome = await haarag([ANSWER], {question: [HOPE]}, table, question=question, embedder="words")
-    chinese = agrees(outcome).thresholds
-    assert chinese.tau_r is not None
+    replays(outcome)
+    chinese = judged(outcome, "retrieval")[0].scores[0].threshold
+    assert chinese == Haarag().settings().threshold("tau_r", "words", "zh")
     # Chinese characters and English words repeat themselves differently.
     assert chinese != english
 
@@ -288,8 +296,34 @@ async def test_the_question_is_reworded_while_the_wider_search_is_under_way():
 
     model = Telling.from_replies(["His birthplace?", ANSWER], capabilities=WRITES)
     outcome = await haarag(model, Waiting(FOUND), GOOD, tau_r=0.9, tau_a=0.6)
-    assert outcome.answer.flags == ()
-    rounds = [e for e in outcome.events if isinstance(e, SpanStarted) and e.step == "retrieve"]
+    assert outcome.answer.flags == ("low_retrieval",)
+    rounds = [e for e in outcome.events if isinstance(e, SpanStarted) and e.name == "retrieve"]
     compared = [e for e in outcome.events if isinstance(e, ModelCalled) and e.role == "embedder"]
     # One comparison a round and one for the draft: vectors are never recorded.
     assert len(compared) == len(rounds) + 1
+
+
+async def test_the_confidence_is_the_mean_over_k_chunks_of_which_none_is_dropped_before():
+    moon, sea, tide = "D: The moon.", "E: The sea.", "F: The tide."
+    table = {(QUESTION, HOPE): 0.75}
+    outcome = await haarag([ANSWER], {QUESTION: [HOPE, moon, sea, tide]}, table, rephrase="off")
+    retrieval = judged(outcome, "retrieval")[0]
+    # One good chunk of four: 0.75, and 0.1 for each that the filter leaves out of the context.
+    assert score(retrieval, "retrieval_confidence").inputs == (0.75, 0.1, 0.1, 0.1)
+    assert score(retrieval, "retrieval_confidence").value == pytest.approx(0.2625)
+    assert [one.outcome for one in chunks_of(retrieval)] == ["kept", "low", "low", "low"]
+
+
+async def test_an_answer_from_passages_far_from_the_question_is_never_plainly_supported():
+    settings: dict[str, Any] = {"tau_r": 0.6, "tau_a": 0.6, "rephrase": "off"}
+    outcome = await haarag([ANSWER], FOUND, GOOD, **settings)
+    (answer,) = judged(outcome, "answer")
+    # C_a = 0.904, but C_r = 0.567 after all that could be searched for.
+    assert judged(outcome, "alignment")[0].scores[0].value == pytest.approx(0.7 / 0.6**0.5)
+    assert answer.verdict == "not_enough"
+    assert (answer.scores[0].name, answer.scores[0].flagged) == ("retrieval_confidence", True)
+    last = [e for e in outcome.events if isinstance(e, SpanStarted) and e.name == "retrieve"][-1]
+    assert answer.scores[0].behind == (last.span,)
+    assert outcome.answer.flags == ("low_retrieval",)
+    assert (outcome.answer.text, outcome.answer.abstained) == (ANSWER, False)
+    replays(outcome, **settings)

@@ -7,11 +7,11 @@ import pytest
 
 from pipelines.errors import UnreachableError
 from pipelines.methods.haarag import Haarag
-from pipelines.models.base import Capabilities, ChoiceRequest
-from pipelines.models.judges.base import Reading
+from pipelines.models.base import Capabilities, ChoiceRequest, GenerationRequest
+from pipelines.models.judges.base import ClaimVerdict
 from pipelines.models.scripted import ScriptedModel
-from pipelines.retrieval.lexical import LexicalEmbedder
-from pipelines.retrieval.similarity import EmbedderSimilarity
+from pipelines.retrieval.bm25 import LexicalEmbedder
+from pipelines.retrieval.dense import EmbedderSimilarity
 from pipelines.run.events import Revised, SpanStarted
 from pipelines.types import Choice
 from tests.pipelines.methods.bench import ClaimReader, Shelf, run_method
@@ -19,10 +19,16 @@ from tests.pipelines.methods.haarag.bench import (
     QUESTION,
     WRITES,
     Chunks,
-    agrees,
+    TableSimilarity,
+    again,
+    aligned,
+    chunks_of,
     haarag,
     judged,
+    queries_of,
+    replays,
     score,
+    stopped,
 )
 
 LAW = "B: Clinton studied law."
@@ -51,9 +57,12 @@ TABLE = {
 
 async def test_an_answer_that_does_not_align_is_refined_by_its_unsupported_sentence():
     outcome = await haarag([DRAFT, ANSWER], FOUND, TABLE, **SETTINGS)
-    assert outcome.steps == ["method", "retrieve", "draft", "align", "refine", "draft", "align"]
+    assert outcome.steps == [
+        *("method", "retrieve", "draft", "align"),
+        *("refine", "draft", "align", "conclude"),
+    ]
     # The sentence on law is supported and not searched for.
-    assert outcome.queries == [QUESTION, YORK]
+    assert list(dict.fromkeys(outcome.queries)) == [QUESTION, YORK]
     assert (outcome.answer.text, outcome.answer.original) == (ANSWER, DRAFT)
     assert outcome.answer.flags == ()
 
@@ -65,15 +74,18 @@ async def test_an_answer_that_does_not_align_is_refined_by_its_unsupported_sente
     assert (answer.text, answer.verdict) == (DRAFT, "doubtful")
 
     refined = judged(outcome, "retrieval")[1]
-    # HOPE is as near as its nearest query, the sentence: 0.7. No threshold for such a mixture.
-    assert [(c["id"], c["similarity"]) for c in refined.detail["chunks"]] == [
-        ("A", 0.7),
-        ("B", 0.6),
+    # HOPE is as near as its nearest query, the sentence: 0.7. LAW stays: a sentence rests on it.
+    assert [(c.id, c.similarity, c.outcome) for c in chunks_of(refined)] == [
+        ("A", 0.7, "kept"),
+        ("B", 0.6, "kept"),
     ]
-    assert score(refined, "retrieval_confidence").threshold is None
+    # The confidence is about the question alone: (0.6 + 0.4) / 2.
+    assert score(refined, "retrieval_confidence").value == pytest.approx(0.5)
+    assert queries_of(refined) == (QUESTION, YORK)
     last = [event for event in outcome.events if isinstance(event, Revised)][-1]
     assert (last.draft, last.before, last.after) == (1, DRAFT, ANSWER)
-    assert agrees(outcome, **SETTINGS).stopped == "holds"
+    replays(outcome, **SETTINGS)
+    assert stopped(outcome) == ("aligned", len(outcome.drafts) - 1)
 
 
 async def test_every_sentence_has_its_nearest_chunk_and_evidence_sentence():
@@ -96,25 +108,32 @@ async def test_every_sentence_has_its_nearest_chunk_and_evidence_sentence():
     assert score(studied, "sentence_alignment").value == 0.6
     assert not score(studied, "sentence_alignment").flagged
     assert score(studied, "sentence_evidence").value == 0.8
-    assert studied.detail["evidence"] == parts[0]
-    assert york.detail["evidence"] == parts[1]
-    assert chunk[york.detail["start"] : york.detail["end"]] == parts[1]
-    agrees(outcome, **SETTINGS)
+    assert aligned(studied).evidence == parts[0]
+    assert aligned(york).evidence == parts[1]
+    assert chunk[aligned(york).start : aligned(york).end] == parts[1]
+    replays(outcome, **SETTINGS)
 
 
-async def test_when_the_iterations_are_used_up_the_last_answer_is_returned_as_unreliable():
+async def test_when_the_iterations_are_used_up_the_best_aligned_answer_is_returned_as_unreliable():
+    # The second answer: C_a = 0.3 / sqrt(0.6) = 0.387, less than the first one's 0.5.
     table = TABLE | {(ANSWER, HOPE): 0.3, (ANSWER, LAW): 0.3}
     outcome = await haarag([DRAFT, ANSWER], FOUND, table, max_iterations=2, **SETTINGS)
-    assert outcome.answer.text == ANSWER
+    assert (outcome.answer.text, outcome.answer.flags) == (DRAFT, ("unreliable",))
+    assert stopped(outcome) == ("iterations", 0)
+    replays(outcome, max_iterations=2, **SETTINGS)
+    # 0.45 / sqrt(0.6) = 0.581: still below tau_a, but nearer than the first.
+    table |= {(ANSWER, HOPE): 0.45, (ANSWER, LAW): 0.45}
+    outcome = await haarag([DRAFT, ANSWER], FOUND, table, max_iterations=2, **SETTINGS)
+    assert (outcome.answer.text, outcome.answer.original) == (ANSWER, DRAFT)
     assert outcome.answer.flags == ("unreliable",)
-    assert agrees(outcome, max_iterations=2, **SETTINGS).stopped == "iterations"
+    assert stopped(outcome) == ("iterations", 1)
 
 
 async def test_one_iteration_only_checks():
     outcome = await haarag([DRAFT], FOUND, TABLE, max_iterations=1, **SETTINGS)
     assert outcome.drafts == [DRAFT]
     assert outcome.answer.flags == ("unreliable",)
-    agrees(outcome, max_iterations=1, **SETTINGS)
+    replays(outcome, max_iterations=1, **SETTINGS)
 
 
 async def test_a_third_iteration_looks_for_what_the_second_answer_lacks():
@@ -124,16 +143,54 @@ async def test_a_third_iteration_looks_for_what_the_second_answer_lacks():
     table = TABLE | {(ANSWER, HOPE): 0.4, (ANSWER, LAW): 0.3, (ANSWER, town): 0.8}
     table |= {("In Hope.", town): 0.9, ("In Hope.", HOPE): 0.9}
     outcome = await haarag([DRAFT, ANSWER, "In Hope."], found, table, **SETTINGS)
-    assert outcome.queries == [QUESTION, YORK, ANSWER]
+    assert list(dict.fromkeys(outcome.queries)) == [QUESTION, YORK, ANSWER]
     assert outcome.drafts == [DRAFT, ANSWER, "In Hope."]
-    agrees(outcome, **SETTINGS)
+    replays(outcome, **SETTINGS)
 
 
-async def test_a_context_that_stays_the_same_is_not_written_from_again():
+async def test_refining_searches_deeper_and_gives_what_was_not_given():
+    """k = 1: one chunk after the other, each found by the next depth of the question's search."""
+    more, rain = "D: Clinton studied.", "E: It rains."
+    found = {QUESTION: [LAW, rain, more, HOPE]}
+    table = {(QUESTION, LAW): 0.6, (QUESTION, more): 0.4, (QUESTION, rain): 0.5}
+    shelf = Chunks(found)
+    settings: dict[str, Any] = {**SETTINGS, "k": 1, "k_limit": 4}
+    outcome = await haarag([YORK, STUDIED, ANSWER], shelf, table | {(YORK, rain): 0.2}, **settings)
+    assert [pair for pair in shelf.asked if pair[0] == QUESTION] == [
+        (QUESTION, 1),
+        (QUESTION, 2),
+        (QUESTION, 4),
+    ]
+    requests = [call.request for call in outcome.calls]
+    written = [one for one in requests if isinstance(one, GenerationRequest)]
+    prompts = [one.messages[-1].content for one in written]
+    given = [[one for one in (LAW, rain, more, HOPE) if one in prompt] for prompt in prompts]
+    assert given == [[LAW], [rain], [more]]
+    outcomes = [[(c.id, c.outcome) for c in chunks_of(e)] for e in judged(outcome, "retrieval")]
+    assert outcomes[-1] == [("B", "given"), ("E", "given"), ("D", "kept"), ("A", "low")]
+    assert outcome.drafts == [YORK, STUDIED, ANSWER]
+    replays(outcome, **settings)
+
+
+async def test_where_no_new_passage_is_left_it_ends_and_says_so():
     outcome = await haarag([DRAFT], FOUND | {YORK: [LAW]}, TABLE, **SETTINGS)
+    assert outcome.queries == [QUESTION, QUESTION, YORK]
     assert outcome.drafts == [DRAFT]
     assert outcome.answer.flags == ("unreliable",)
-    assert agrees(outcome, **SETTINGS).stopped == "unchanged"
+    assert stopped(outcome) == ("nothing_new", 0)
+    replays(outcome, **SETTINGS)
+
+
+async def test_a_near_duplicate_of_what_was_given_is_nothing_new():
+    twin = "D: Clinton studied law, he said."
+    table = TABLE | {(LAW, twin): 0.96, (YORK, twin): 0.7}
+    outcome = await haarag([DRAFT], FOUND | {YORK: [twin]}, table, **SETTINGS)
+    last = judged(outcome, "retrieval")[-1]
+    assert [(c.id, c.outcome, c.like) for c in chunks_of(last)] == [
+        ("D", "duplicate", "B"),
+        ("B", "kept", ""),
+    ]
+    assert stopped(outcome) == ("nothing_new", 0)
 
 
 async def test_a_failed_refinement_keeps_the_answer_and_says_so():
@@ -141,63 +198,108 @@ async def test_a_failed_refinement_keeps_the_answer_and_says_so():
     outcome = await haarag([DRAFT], {QUESTION: [LAW], YORK: broken}, TABLE, **SETTINGS)
     assert outcome.answer.text == DRAFT
     assert outcome.answer.flags == ("search_incomplete", "unreliable")
-    agrees(outcome, **SETTINGS)
+    replays(outcome, **SETTINGS)
 
 
 async def test_what_was_searched_for_already_is_not_searched_for_again():
-    settings: dict[str, Any] = SETTINGS | {"tau_a": 0.7}
+    settings: dict[str, Any] = SETTINGS | {"tau_a": 0.7, "k_limit": 4}
     outcome = await haarag([QUESTION], FOUND, TABLE, **settings)
     assert outcome.queries == [QUESTION]
     assert outcome.answer.flags == ("unreliable",)
-    assert agrees(outcome, **settings).stopped == "exhausted"
+    replays(outcome, **settings)
+    assert stopped(outcome) == ("nothing_new", 0)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The context does not answer this question.",
-        '"The context does not answer this question!" It only mentions law.',
-        "The provided passages do not mention where Clinton was born.",
-        "There is not enough information in the context.",
-        "资料没有回答这个问题。",
-        "所给资料中并未提到他的出生地。",
-    ],
-)
-async def test_an_answer_that_claims_nothing_is_an_abstention(text: str):
-    outcome = await haarag([text], FOUND, TABLE, **SETTINGS)
+async def test_question_and_answer_are_aligned_as_one_text():
+    """A right answer of one word has nothing in common with a passage, but is no doubtful one."""
+    short = "Hope."
+    similarity = TableSimilarity(TABLE | {(f"{QUESTION} {short}", HOPE): 0.8, (short, HOPE): 0.1})
+    found = {QUESTION: [HOPE]}
+    settings: dict[str, Any] = SETTINGS | {"tau_r": 0.4}
+    outcome = await haarag([short], found, similarity, **settings)
+    assert f"{QUESTION} {short}" in similarity.seen
+    (alignment,) = judged(outcome, "alignment")
+    assert (alignment.verdict, alignment.scores[0].value) == ("supported", 0.8)
+    (sentence,) = judged(outcome, "sentence")
+    assert (sentence.verdict, score(sentence, "sentence_alignment").value) == ("supported", 0.8)
+    # The nearest evidence is that of the sentence alone.
+    assert score(sentence, "sentence_evidence").value == 0.1
+    assert (outcome.answer.text, outcome.answer.flags) == (short, ())
+
+
+NOTHING = "The context does not answer this question."
+
+
+async def test_an_answer_that_claims_nothing_is_an_abstention():
+    outcome = await haarag([NOTHING], FOUND, TABLE, **SETTINGS)
     assert outcome.answer.abstained
     assert outcome.answer.flags == ("insufficient_context",)
     assert judged(outcome, "sentence") == []
     (answer,) = judged(outcome, "answer")
     assert answer.verdict == "unchecked"
-    # Far from the passages as such a text is, it is held against no threshold.
-    assert (answer.scores[0].threshold, answer.scores[0].flagged) == (None, False)
-    assert agrees(outcome, **SETTINGS).stopped == "exhausted"
+    # It is compared with nothing, and measured against no threshold.
+    assert (answer.scores[0].value, answer.scores[0].threshold) == (None, None)
+    replays(outcome, **SETTINGS)
+    assert stopped(outcome) == ("nothing_new", 0)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The context does not mention York, but says that he studied law.",
-        "Information theory does not concern him.",
-        "He did not say where he was born.",
-    ],
-)
-async def test_an_answer_that_claims_something_is_none(text: str):
-    outcome = await haarag([text], FOUND, TABLE, max_iterations=1, **SETTINGS)
+async def test_a_claim_after_it_is_checked():
+    text = f"{NOTHING} However, he was born in York."
+    table = TABLE | {(text, LAW): 0.3, ("However, he was born in York.", LAW): 0.3}
+    judge = {"judge_2": reads()}
+    settings: dict[str, Any] = SETTINGS | {"max_iterations": 1}
+    outcome = await haarag([text], FOUND, table, models=judge, **settings)
     assert not outcome.answer.abstained
+    assert outcome.answer.flags == ("unreliable",)
+    nothing, claim = judged(outcome, "sentence")
+    assert [nothing.verdict, claim.verdict] == ["unchecked", "doubtful"]
+    # The sentence that claims nothing is measured against nothing, and no judge is asked about it.
+    assert nothing.scores[0].threshold is None
+    assert len([call for call in outcome.calls if call.choice is not None]) == 1
+    replays(outcome, **settings)
+
+
+async def test_a_passage_on_the_question_is_not_given_up_for_one_that_is_not():
+    """The model finds no answer in good passages: they stay, and the nearest new one comes in."""
+    near, sea, rain = "D: Clinton grew up in Hope.", "E: The sea.", "F: It rains."
+    found = {QUESTION: [HOPE, near, LAW, sea, rain]}
+    table = {(QUESTION, HOPE): 0.8, (QUESTION, near): 0.7, (QUESTION, LAW): 0.3}
+    table |= {(QUESTION, sea): 0.2, (QUESTION, rain): 0.15}
+    settings: dict[str, Any] = {**SETTINGS, "k": 3, "k_limit": 6, "min_similarity": 0.2}
+    table |= {(ANSWER, HOPE): 0.9, (ANSWER, near): 0.8}
+    outcome = await haarag([NOTHING, ANSWER], found, table, **settings)
+    second = judged(outcome, "retrieval")[1]
+    assert [(c.id, c.outcome) for c in chunks_of(second)] == [
+        ("A", "kept"),
+        ("D", "kept"),
+        # Nearer than any new one as well, but one place is for a new one.
+        ("B", "given"),
+        ("E", "kept"),
+        ("F", "surplus"),
+    ]
+    replays(outcome, **settings)
+
+
+async def test_an_honest_original_is_not_replaced_by_a_doubtful_claim():
+    settings: dict[str, Any] = SETTINGS | {"max_iterations": 2, "tau_r": 0.1}
+    found = {QUESTION: [LAW, HOPE, "F: It rains.", "G: It snows.", "H: It is hot."]}
+    outcome = await haarag([NOTHING, YORK], found, {(QUESTION, LAW): 0.6}, **settings)
+    assert outcome.drafts == [NOTHING, YORK]
+    assert judged(outcome, "alignment")[1].verdict == "doubtful"
+    assert (outcome.answer.text, outcome.answer.abstained) == (NOTHING, True)
+    assert outcome.answer.flags == ("insufficient_context",)
+    assert stopped(outcome) == ("iterations", 0)
 
 
 async def test_where_the_context_does_not_suffice_the_question_is_put_in_other_words():
     settings: dict[str, Any] = SETTINGS | {"rephrase": "widen"}
     found = {QUESTION: [LAW], "His birthplace?": [HOPE]}
     table = TABLE | {("His birthplace?", HOPE): 0.9}
-    nothing = "The context does not answer this question."
-    outcome = await haarag([nothing, "1. His birthplace?", ANSWER], found, table, **settings)
-    assert outcome.queries == [QUESTION, "His birthplace?"]
+    outcome = await haarag([NOTHING, "1. His birthplace?", ANSWER], found, table, **settings)
+    assert outcome.queries == [QUESTION, QUESTION, "His birthplace?"]
     assert outcome.answer.text == ANSWER
-    assert (outcome.answer.original, outcome.answer.abstained) == (nothing, False)
-    agrees(outcome, **settings)
+    assert (outcome.answer.original, outcome.answer.abstained) == (NOTHING, False)
+    replays(outcome, **settings)
 
 
 async def test_an_empty_answer_is_unchecked_and_tried_once_more():
@@ -208,7 +310,7 @@ async def test_an_empty_answer_is_unchecked_and_tried_once_more():
     assert outcome.drafts == ["", ""]
     assert judged(outcome, "answer")[0].verdict == "unchecked"
     assert "empty" in outcome.answer.flags
-    agrees(outcome, **settings)
+    replays(outcome, **settings)
 
 
 async def test_thinking_is_no_part_of_the_answer():
@@ -229,12 +331,11 @@ async def test_a_chinese_question_is_compared_by_its_words():
     )
     assert outcome.answer.text == draft
     (sentence,) = judged(outcome, "sentence")
-    assert sentence.detail["evidence"] == "克林顿出生在阿肯色州的希望镇。"
-    chunks = judged(outcome, "retrieval")[0].detail["chunks"]
-    assert [each["outcome"] for each in chunks] == ["kept", "low"]
-    decision = agrees(outcome)
-    assert decision.embedder == "words"
-    assert decision.thresholds.tau_a is not None
+    assert aligned(sentence).evidence == "克林顿出生在阿肯色州的希望镇。"
+    chunks = chunks_of(judged(outcome, "retrieval")[0])
+    assert [each.outcome for each in chunks] == ["kept", "low"]
+    replays(outcome)
+    assert judged(outcome, "alignment")[0].scores[0].threshold is not None
 
 
 class Judge(ScriptedModel):
@@ -257,14 +358,40 @@ class Judge(ScriptedModel):
         )
 
 
-async def test_judges_see_a_wrong_detail_that_the_cosine_does_not():
-    table = TABLE | {(DRAFT, LAW): 0.9, (YORK, LAW): 0.8}
+# A wrong detail that the cosines do not see: C_a = 0.9, the sentence 0.8.
+UNSEEN = TABLE | {(DRAFT, LAW): 0.9, (YORK, LAW): 0.8}
+
+
+async def test_the_judges_opinion_is_shown_and_decides_nothing():
+    judge = {"judge_1": Judge({YORK: 0.2, STUDIED: 0.9}, 2, judges=False)}
+    settings: dict[str, Any] = SETTINGS | {"entailment": "judges"}
+    outcome = await haarag([DRAFT], FOUND, UNSEEN, models=judge, **settings)
+    york, _ = judged(outcome, "sentence")
+    assert score(york, "entailment").value == pytest.approx(0.2)
+    assert score(york, "entailment").flagged
+    assert york.verdict == "supported"
+    (answer,) = judged(outcome, "answer")
+    assert (answer.verdict, answer.scores[0].name) == ("supported", "evidence_alignment")
+    assert outcome.answer.flags == ()
+    assert stopped(outcome) == ("aligned", 0)
+    replays(outcome, **settings)
+    # With other settings they decide, and the run would have gone on.
+    decided = again(outcome, **settings, entailment_decides=True)
+    assert decided.diverges_at == 1
+    assert [e.verdict for e in decided.method.judged if e.what == "answer"] == ["doubtful"]
+
+
+async def test_judges_that_decide_see_a_wrong_detail_that_the_cosine_does_not():
     judges = {
         "judge_1": Judge({YORK: 0.2, STUDIED: 0.9}, 2, "one"),
         "judge_3": Judge({YORK: 0.4, STUDIED: 0.7}, 2, "three", judges=False),
     }
-    settings: dict[str, Any] = SETTINGS | {"entailment": "judges", "max_iterations": 1}
-    outcome = await haarag([DRAFT], FOUND, table, models=judges, **settings)
+    settings: dict[str, Any] = SETTINGS | {
+        "entailment": "judges",
+        "entailment_decides": True,
+        "max_iterations": 1,
+    }
+    outcome = await haarag([DRAFT], FOUND, UNSEEN, models=judges, **settings)
     york, studied = judged(outcome, "sentence")
     # (0.2 + 0.4) / 2 and (0.9 + 0.7) / 2.
     assert score(york, "entailment").value == pytest.approx(0.3)
@@ -274,7 +401,7 @@ async def test_judges_see_a_wrong_detail_that_the_cosine_does_not():
     assert answer.verdict == "doubtful"
     assert (answer.scores[0].name, answer.scores[0].value) == ("entailment", york.scores[2].value)
     assert outcome.answer.flags == ("unreliable", "weak_judge")
-    agrees(outcome, **settings)
+    replays(outcome, **settings)
 
 
 async def test_one_model_judges_once_and_the_main_model_where_there_is_no_judge():
@@ -288,13 +415,13 @@ async def test_one_model_judges_once_and_the_main_model_where_there_is_no_judge(
     outcome = await haarag(replies, FOUND, TABLE, **settings)
     entailed = [score(event, "entailment").value for event in judged(outcome, "sentence")]
     assert entailed == [0.6, 0.6]
-    agrees(outcome, **settings)
+    replays(outcome, **settings)
 
 
 def reads() -> ClaimReader:
-    """Bears out what is about York, and nothing else."""
-    borne_out, lacking = Reading(0.9, 0.05, 0.05), Reading(0.2, 0.1, 0.7)
-    return ClaimReader(lambda claim: borne_out if claim.statement == YORK else lacking)
+    """Supports what is about York, and nothing else."""
+    supported, lacking = ClaimVerdict(0.9, 0.05, 0.05), ClaimVerdict(0.2, 0.1, 0.7)
+    return ClaimReader(lambda claim: supported if claim.statement == YORK else lacking)
 
 
 async def test_by_default_a_judge_made_for_it_is_asked_about_every_sentence():
@@ -303,11 +430,11 @@ async def test_by_default_a_judge_made_for_it_is_asked_about_every_sentence():
     outcome = await haarag([DRAFT], FOUND, TABLE, models=models, **settings)
     york, studied = judged(outcome, "sentence")
     assert score(york, "entailment").value == 0.9
-    # What the evidence lacks is not borne out either.
+    # What the evidence lacks is not supported either.
     assert score(studied, "entailment").value == 0.2
     assert {call.role for call in outcome.calls if call.choice is not None} == {"judge_2"}
     assert "weak_judge" not in outcome.answer.flags
-    agrees(outcome, **settings)
+    replays(outcome, **settings)
 
 
 async def test_the_main_model_can_be_asked_about_every_sentence():
@@ -315,7 +442,7 @@ async def test_the_main_model_can_be_asked_about_every_sentence():
     replies = [DRAFT, {"choice": {"yes": 0.6, "no": 0.4}, "times": 2}]
     outcome = await haarag(replies, FOUND, TABLE, models={"judge_2": reads()}, **settings)
     assert {call.role for call in outcome.calls if call.choice is not None} == {"main"}
-    agrees(outcome, **settings)
+    replays(outcome, **settings)
 
 
 async def test_a_judge_that_fails_leaves_the_others_their_say():
@@ -327,15 +454,14 @@ async def test_a_judge_that_fails_leaves_the_others_their_say():
     outcome = await haarag([DRAFT], FOUND, TABLE, models=judges, **settings)
     entailed = [score(event, "entailment").value for event in judged(outcome, "sentence")]
     assert entailed == [0.8, 0.9]
-    steps = [e for e in outcome.events if isinstance(e, SpanStarted) and e.step == "entail"]
-    assert [step.detail["sentence"] for step in steps] == [0, 1]
-    agrees(outcome, **settings)
+    steps = [e for e in outcome.events if isinstance(e, SpanStarted) and e.name == "entail"]
+    assert [step.at.sentence for step in steps] == [0, 1]
+    replays(outcome, **settings)
 
 
 async def test_no_judge_is_asked_about_an_answer_that_claims_nothing():
-    nothing = "The context does not answer this question."
     shelf = Chunks(FOUND)
     settings: dict[str, Any] = SETTINGS | {"entailment": "judges"}
-    outcome = await haarag([nothing], shelf, TABLE, **settings)
+    outcome = await haarag([NOTHING], shelf, TABLE, **settings)
     assert [call for call in outcome.calls if call.choice is not None] == []
-    agrees(outcome, **settings)
+    replays(outcome, **settings)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.methods.base import Decision, Method, Question, Settings
+from pipelines.methods.base import Method, Question, Settings
 from pipelines.methods.replies.verdicts import (
     TRUE_FALSE,
     TRUE_FALSE_NEI,
@@ -22,7 +22,6 @@ from pipelines.models.base import Capabilities, ChoiceRequest, GenerationRequest
 from pipelines.models.choice import option_of_token, parse_choice
 from pipelines.models.scripted import ScriptedModel
 from pipelines.run.scope import Scope
-from pipelines.run.trace import Trace
 from pipelines.types import Answer, Choice, Language, Message
 from tests.pipelines.methods.bench import FULL, PieceModel, run_method
 
@@ -45,12 +44,9 @@ class Asking(Method[Settings]):
         self.result: Any = None
 
     async def run(self, question: Question, scope: Scope, settings: Settings) -> Answer:
-        async with scope.span("verdict") as step:
+        async with scope.span("judge") as step:
             self.result = await self._ask(step)
         return Answer(text="", original="")
-
-    def decide(self, trace: Trace, settings: Settings) -> Decision:
-        return Decision(flagged=False)
 
 
 async def decided(

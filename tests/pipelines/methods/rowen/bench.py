@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from pipelines.engine.reevaluate import Reevaluation, reevaluate
 from pipelines.errors import VeriscopeError
 from pipelines.methods.rowen import Rowen
-from pipelines.methods.rowen.decision import RowenDecision
 from pipelines.models.base import (
     Capabilities,
     ChoiceRequest,
@@ -18,7 +18,9 @@ from pipelines.models.base import (
     Model,
     Watcher,
 )
+from pipelines.retrieval.base import Matrix, Similarity
 from pipelines.run.events import Judged
+from pipelines.run.findings import PairCompared
 from pipelines.types import Choice, Generation, Message
 from tests.pipelines.methods.bench import Outcome, Shelf, run_method
 
@@ -27,6 +29,7 @@ CHINESE = "比尔·克林顿出生在哪里？"
 BOTH = Capabilities(languages=frozenset({"en", "zh"}))
 ENGLISH = Capabilities(languages=frozenset({"en"}))
 EVIDENCE = Shelf(lambda query: [f"About {query}", "He was born in Hope."])
+TOWN = "Which Clinton town q{}?"
 NOTHING = Shelf(lambda _: [])
 
 _KINDS: tuple[tuple[str, str], ...] = (
@@ -142,9 +145,12 @@ class Speaker(Model):
             case "paraphrase":
                 asked = _COUNT.search(said[-1])
                 count = int((asked and (asked[1] or asked[2])) or 0)
-                return "\n".join(f"{n + 1}. Which town q{n}?" for n in range(count))
+                form = (
+                    "克林顿的出生地q{}是哪里？" if "问题" in said[-1] else "Which Clinton town q{}?"
+                )
+                return "\n".join(f"{n + 1}. {form.format(n)}" for n in range(count))
             case "translate":
-                return f"译文q{index}？"
+                return f"What of q{index}?" if "翻译" in said[-1] else f"译文q{index}？"
             case "short" | "single":
                 if index is None:
                     return "In York."
@@ -160,48 +166,78 @@ class Speaker(Model):
                 return f"Thinking about {question}"
 
 
+class Cosines(Similarity):
+    """The cosine of a text with the question by the paraphrase it is; 0.9 unless it is given."""
+
+    name = "cosines"
+    languages = frozenset({"en", "zh"})
+
+    def __init__(self, of: Mapping[int, float] | None = None) -> None:
+        self._of = of or {}
+        self.asked: list[tuple[str, ...]] = []
+
+    async def compare(self, left: Sequence[str], right: Sequence[str]) -> Matrix:
+        self.asked.append(tuple(right))
+        numbers = [re.search(r"q(\d+)", text) for text in right]
+        row = tuple(self._of.get(int(found[1]) if found else -1, 0.9) for found in numbers)
+        return tuple(row for _ in left)
+
+
 async def rowen(
     model: Speaker,
     *,
     question: str = QUESTION,
     verifier: Model | None = None,
     shelf: Shelf = EVIDENCE,
+    similarity: Similarity | None = None,
     **settings: Any,
 ) -> Outcome:
-    """Rowen, run to its end, and decided again with its own settings as it was decided live."""
+    """Rowen, run to its end; re-evaluated with its own settings it comes to the same."""
     models = {"verifier": verifier} if verifier is not None else {}
-    outcome = await run_method(Rowen(), question, model, shelf=shelf, models=models, **settings)
-    decision = decided(outcome, **settings)
+    asked = " ".join(question.split())
+    outcome = await run_method(
+        Rowen(), asked, model, shelf=shelf, models=models, similarity=similarity, **settings
+    )
     if getattr(outcome.trace.terminal, "answers", None):
-        live = outcome.answer
-        said = tuple(flag for flag in live.flags if flag not in ("language_unsupported", "empty"))
-        assert decision.answer == live.model_copy(update={"flags": said})
-        assert decision.diverges_at is None
-        verdict = answer_verdict(outcome)
-        assert (verdict.verdict, verdict.scores) == (decision.verdict, decision.scores)
+        again = reevaluated(outcome, **settings)
+        assert (again.answer, again.diverges_at) == (outcome.answer, None)
+        verdict, live = answer_verdict(again), answer_verdict(outcome)
+        assert (verdict.verdict, verdict.detail) == (live.verdict, live.detail)
+        assert numbers(again) == numbers(outcome)
+        assert pairs(again) == pairs(outcome)
     return outcome
 
 
-def decided(outcome: Outcome, **settings: Any) -> RowenDecision:
-    """The recorded run decided again."""
-    decision = outcome.method.decide(outcome.trace, outcome.method.settings(settings))
-    assert isinstance(decision, RowenDecision)
-    return decision
+def reevaluated(outcome: Outcome, **settings: Any) -> Reevaluation:
+    """The recorded run with these settings."""
+    return reevaluate(outcome.trace, Rowen(), Rowen().settings(settings))
 
 
-def answer_verdict(outcome: Outcome) -> Judged:
+def judged_in(outcome: Outcome | Reevaluation, what: str) -> list[Judged]:
+    events = outcome.trace.of_method("rowen")
+    return [event for event in events if isinstance(event, Judged) and event.what == what]
+
+
+def answer_verdict(outcome: Outcome | Reevaluation) -> Judged:
     """The verdict on the original answer."""
-    (verdict,) = [e for e in outcome.events if isinstance(e, Judged) and e.what == "answer"]
+    (verdict,) = judged_in(outcome, "answer")
     return verdict
 
 
-def pairs(outcome: Outcome) -> dict[tuple[str, int], tuple[float | None, str]]:
+def numbers(outcome: Outcome | Reevaluation) -> list[tuple[str, float | None, float | None]]:
+    """Name, value and threshold of every score of the verdict; the first one decided."""
+    return [(one.name, one.value, one.threshold) for one in answer_verdict(outcome).scores]
+
+
+def z_of(outcome: Outcome | Reevaluation) -> float | None:
+    return numbers(outcome)[0][1]
+
+
+def pairs(outcome: Outcome | Reevaluation) -> dict[tuple[str, int], tuple[float | None, str]]:
     """How each pair came out: (side, index) -> (hard, source)."""
+    found = [event.detail for event in judged_in(outcome, "pair")]
     return {
-        (event.detail["side"], event.detail["index"]): (
-            event.detail["hard"],
-            event.detail["source"],
-        )
-        for event in outcome.events
-        if isinstance(event, Judged) and event.what == "pair"
+        (one.side, one.index): (one.hard, one.source)
+        for one in found
+        if isinstance(one, PairCompared)
     }

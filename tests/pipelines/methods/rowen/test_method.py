@@ -7,6 +7,7 @@ import pytest
 from pipelines.errors import AuthenticationError, UnreachableError
 from pipelines.models.base import GenerationRequest
 from pipelines.run.events import Retrieved, Revised, RunFailed, SpanStarted
+from pipelines.run.findings import RowenPlan
 from tests.pipelines.methods.bench import Shelf
 from tests.pipelines.methods.rowen.bench import (
     CHINESE,
@@ -48,7 +49,7 @@ async def test_no_agreement_is_repaired_from_evidence():
     model = Speaker()
     outcome = await rowen(model, verifier=verifier())
     assert answer_verdict(outcome).verdict == "doubtful"
-    assert outcome.queries == [f"query {n}" for n in ALL]
+    assert outcome.queries == [QUESTION, *(f"query {n}" for n in ALL)]
     assert outcome.drafts == ["In York.", "In Hope."]
     assert (outcome.answer.text, outcome.answer.original) == ("In Hope.", "In York.")
     assert outcome.answer.short == "In Hope."
@@ -157,8 +158,9 @@ async def test_asking_for_languages_the_model_lacks_is_refused(variant):
 async def test_a_chinese_question_is_compared_with_english():
     model = Speaker(cl=ALL, cm=(), replies={"translate": lambda _: "What of q0?"})
     outcome = await rowen(model, question=CHINESE, verifier=verifier())
-    (check,) = [e for e in outcome.events if isinstance(e, SpanStarted) and e.step == "check"]
-    assert (check.detail["source"], check.detail["target"]) == ("zh", "en")
+    (check,) = [e for e in outcome.events if isinstance(e, SpanStarted) and e.name == "check"]
+    assert isinstance(check.detail, RowenPlan)
+    assert (check.detail.source, check.detail.target) == ("zh", "en")
     assert "翻译成英语" in model.asked["translate"][0].messages[0].content
     # The judge is asked in the question's own language.
     assert model.asked["cl"][0].messages[0].content.startswith("下面是一个问题和两个回答")
@@ -184,8 +186,9 @@ async def test_any_other_language_is_asked_for_in_words():
 
 async def test_the_question_s_own_language_as_target_counts_as_automatic():
     outcome = await rowen(Speaker(cl=ALL), variant="cl", target="en")
-    (check,) = [e for e in outcome.events if isinstance(e, SpanStarted) and e.step == "check"]
-    assert check.detail["target"] == "zh"
+    (check,) = [e for e in outcome.events if isinstance(e, SpanStarted) and e.name == "check"]
+    assert isinstance(check.detail, RowenPlan)
+    assert check.detail.target == "zh"
 
 
 async def test_reasoned_answers_take_two_calls_and_single_ones_one():
@@ -204,7 +207,7 @@ async def test_reasoned_answers_take_two_calls_and_single_ones_one():
 async def test_paraphrases_can_be_searched_as_they_are():
     model = Speaker()
     outcome = await rowen(model, queries="paraphrases", k=3)
-    assert outcome.queries == [f"Which town q{n}?" for n in range(3)]
+    assert outcome.queries == [QUESTION, *(f"Which Clinton town q{n}?" for n in range(3))]
     assert "query" not in model.asked
 
 
@@ -213,13 +216,13 @@ async def test_the_same_query_is_searched_once_and_none_is_replaced_by_the_parap
         return "" if "q1" in text else "Bill Clinton" if "q0" in text else "bill clinton"
 
     outcome = await rowen(Speaker(replies={"query": query}), k=3)
-    assert sorted(outcome.queries) == ["Bill Clinton", "Which town q1?"]
+    assert outcome.queries == [QUESTION, "Bill Clinton", "Which Clinton town q1?"]
 
 
 async def test_a_query_that_could_not_be_written_is_replaced_by_the_paraphrase():
     gone = AuthenticationError("No.", remedy="Check.")
     outcome = await rowen(Speaker(replies={"query": gone}), k=2)
-    assert outcome.queries == ["Which town q0?", "Which town q1?"]
+    assert outcome.queries == [QUESTION, "Which Clinton town q0?", "Which Clinton town q1?"]
     assert outcome.answer.text == "In Hope."
 
 
@@ -227,7 +230,7 @@ async def test_passages_of_all_searches_are_fused_and_cut():
     model = Speaker()
     found = Shelf(lambda query: ["Everywhere.", f"Only {query}."])
     outcome = await rowen(model, shelf=found, k=2, passages=1)
-    assert [e.k for e in outcome.events if isinstance(e, Retrieved)] == [1, 1]
+    assert [e.k for e in outcome.events if isinstance(e, Retrieved)] == [1, 1, 1]
     words = model.asked["repair"][0].messages[1].content
     assert "Everywhere." in words
     assert "Only" not in words

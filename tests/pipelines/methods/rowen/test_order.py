@@ -17,7 +17,8 @@ from tests.pipelines.methods.rowen.bench import (
     EVIDENCE,
     Speaker,
     answer_verdict,
-    decided,
+    pairs,
+    reevaluated,
     rowen,
 )
 
@@ -79,12 +80,16 @@ async def in_rounds(
 
 def needed(span: SpanStarted, spans: Iterable[SpanStarted]) -> list[SpanStarted]:
     """The steps whose results a step uses."""
-    index = span.detail.get("index")
+    index = span.at.index
 
-    def of(step: str, **detail: object) -> list[SpanStarted]:
-        return [one for one in spans if one.step == step and detail.items() <= one.detail.items()]
+    def of(step: str, **at: object) -> list[SpanStarted]:
+        return [
+            one
+            for one in spans
+            if one.name == step and all(getattr(one.at, k) == v for k, v in at.items())
+        ]
 
-    match span.step, span.detail.get("side"):
+    match span.name, span.at.side:
         case "draft", _:
             return of("reason")
         case "translate", _:
@@ -104,7 +109,7 @@ def needed(span: SpanStarted, spans: Iterable[SpanStarted]) -> list[SpanStarted]
         case "query", _:
             return of("decide")
         case "search", _:
-            return of("query", index=index) or of("decide")
+            return of("query") or of("decide")
         case "repair", _:
             return of("search")
         case _:
@@ -142,12 +147,12 @@ async def test_the_longest_chain_is_seven_calls_and_one_search():
         {"search"},
         {"repair"},
     ]
-    assert [len(one) for one in rounds.rounds] == [2, 19, 18, 12, 6, 6, 6, 1]
+    assert [len(one) for one in rounds.rounds] == [2, 19, 18, 12, 6, 6, 7, 1]
     assert len(outcome.calls) == 64
 
 
 async def test_noise_among_enough_paraphrases_makes_no_chain_longer():
-    asked = [f"{n + 1}. Which town q{n}?" for n in ALL]
+    asked = [f"{n + 1}. Which Clinton town q{n}?" for n in ALL]
     listed = json.dumps({"questions": ["2020-06-05T00:00", *asked, "5 June 1995"]})
     rounds, outcome = await in_rounds(replies={"paraphrase": listed})
     assert longest_chain(outcome) == (7, 1)
@@ -156,7 +161,9 @@ async def test_noise_among_enough_paraphrases_makes_no_chain_longer():
 
 
 async def test_too_few_paraphrases_are_asked_for_once_more_and_no_oftener():
-    rounds, outcome = await in_rounds(replies={"paraphrase": '{"questions": ["Which town q0?"]}'})
+    rounds, outcome = await in_rounds(
+        replies={"paraphrase": '{"questions": ["Which Clinton town q0?"]}'}
+    )
     assert longest_chain(outcome) == (8, 1)
     assert [("paraphrase", None) in one or ("paraphrase", 0) in one for one in rounds.rounds] == [
         *(True, True),
@@ -220,10 +227,9 @@ async def test_an_early_stop_gives_up_what_cannot_change_the_decision(agree, ver
     outcome = await rowen(model, variant="cl", early_stop=True)
     assert answer_verdict(outcome).verdict == verdict
     assert answer_verdict(outcome).scores[0].value == float(agree)
-    decision = decided(outcome, variant="cl", early_stop=True)
-    assert decision.unjudged == {"cl": 6 - needed_pairs}
+    assert set(pairs(outcome)) == {("cl", n) for n in range(needed_pairs)}
 
-    steps = {e.span: e.step for e in outcome.events if isinstance(e, SpanStarted)}
+    steps = {e.span: e.name for e in outcome.events if isinstance(e, SpanStarted)}
     ended = [e for e in outcome.events if isinstance(e, SpanEnded)]
     assert len(ended) == len(steps)
     cancelled = [steps[e.span] for e in ended if e.outcome == "cancelled"]
@@ -232,9 +238,31 @@ async def test_an_early_stop_gives_up_what_cannot_change_the_decision(agree, ver
     stopped = [c for c in outcome.calls if c.error is not None]
     assert {c.error.code for c in stopped if c.error} == {"cancelled"}
     # Another threshold may need the pairs that were given up: 0.7 of 4 of 6, of 0 of 3.
-    other = decided(outcome, variant="cl", early_stop=True, threshold=0.7)
-    assert (other.reason == "rowen_stopped") is agree
+    other = reevaluated(outcome, variant="cl", early_stop=True, threshold=0.7)
+    assert (other.diverges_at is not None) is agree
     assert (other.answer is None) is agree
+
+
+async def test_with_an_early_stop_paraphrases_count_in_their_order():
+    """Which pair is compared first is chance; the record must not depend on it."""
+    late = asyncio.Event()
+
+    async def before(kind: str, index: int | None) -> None:
+        # The last pairs are compared first; the first one comes when they are done.
+        if kind == "cl" and index == 0:
+            await late.wait()
+        if kind == "cl" and index == 5:
+            late.set()
+
+    model = Speaker(cl=(0, 1, 2, 3), before=before)
+    outcome = await rowen(model, variant="cl", early_stop=True)
+    # 4 of 4 that agree settle it, although 5 and 4, which do not, were compared before.
+    assert sorted(pairs(outcome)) == [("cl", n) for n in range(4)]
+    assert answer_verdict(outcome).scores[0].inputs == (1.0,) * 4
+    full = await rowen(Speaker(cl=(0, 1, 2, 3)), variant="cl")
+    again = reevaluated(full, variant="cl", early_stop=True)
+    assert pairs(again) == pairs(outcome)
+    assert again.answer == outcome.answer
 
 
 async def test_an_early_stop_leaves_the_first_answer_alone():

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from pipelines.errors import AuthenticationError, UnreachableError
-from pipelines.methods.base import Question
-from pipelines.methods.rowen.reading import (
-    asks_yes_or_no,
-    declines,
-    is_translation,
-    paraphrases_in,
-    says_yes,
+from pipelines.run.events import Judged, RunFailed, SpanEnded, SpanStarted
+from pipelines.run.findings import ParaphraseDiscarded, ParaphraseTaken, RowenVerdict
+from tests.pipelines.methods.bench import FULL, Outcome
+from tests.pipelines.methods.rowen.bench import (
+    QUESTION,
+    Cosines,
+    Speaker,
+    answer_verdict,
+    judged_in,
+    numbers,
+    pairs,
+    reevaluated,
+    rowen,
+    z_of,
 )
-from pipelines.run.events import Judged, RunFailed, SpanEnded
-from pipelines.text import detect_language
-from tests.pipelines.methods.bench import FULL
-from tests.pipelines.methods.rowen.bench import Speaker, answer_verdict, decided, pairs, rowen
 
 ALL = range(6)
 GONE = UnreachableError("Nobody there.", remedy="Wait.")
@@ -33,12 +34,6 @@ async def test_an_undecided_pair_is_asked_once_more_and_left_out_of_the_mean():
     # 3 of the 4 decided ones.
     (score,) = answer_verdict(outcome).scores
     assert (score.value, score.inputs) == (0.75, (1.0, 1.0, 1.0, 0.0))
-    decision = decided(outcome, variant="cl")
-    assert (decision.agree, decision.decided, decision.undecided) == (
-        {"cl": 3},
-        {"cl": 4},
-        {"cl": 2},
-    )
     verdicts = [e.verdict for e in outcome.events if isinstance(e, Judged) and e.what == "pair"]
     assert sorted(verdicts) == ["contradicted", *["supported"] * 3, *["unchecked"] * 2]
 
@@ -59,16 +54,36 @@ async def test_without_any_decided_pair_evidence_is_looked_up_and_the_answer_mar
     assert (verdict.verdict, verdict.scores[0].value) == ("unchecked", None)
     assert outcome.answer.text == "In Hope."
     assert outcome.answer.flags == ("not_checked",)
-    assert not decided(outcome, variant="cl").flagged
+    assert not verdict.scores[0].flagged
 
 
-async def test_a_comparison_that_decided_nothing_adds_nothing_to_the_hybrid():
-    model = Speaker(cl=(0, 1, 2), undecided=[("cm", n) for n in ALL])
+@pytest.mark.parametrize(
+    ("cl", "undecided", "name", "z", "threshold", "verdict"),
+    [
+        # 3/6 across languages is below 0.6; as half of a hybrid it would not have been below 0.5.
+        ((0, 1, 2), "cm", "rowen_cl", 0.5, 0.6, "doubtful"),
+        ((0, 1, 2, 3), "cm", "rowen_cl", 0.666666667, 0.6, "confident"),
+        # With the verifier 0 of 6 agree.
+        ((), "cl", "rowen_cm", 0.0, 0.8, "doubtful"),
+    ],
+)
+async def test_a_hybrid_with_one_side_undecided_is_the_variant_that_is_left(
+    cl, undecided, name, z, threshold, verdict
+):
+    model = Speaker(cl=cl, undecided=[(undecided, n) for n in ALL])
     outcome = await rowen(model, verifier=Speaker(prefix="w"))
-    # 3/6 + nothing
-    assert answer_verdict(outcome).scores[0].value == 0.5
-    assert answer_verdict(outcome).scores[0].inputs == (0.5, 1.0)
-    assert answer_verdict(outcome).verdict == "confident"
+    assert numbers(outcome)[0] == (name, pytest.approx(z), threshold)
+    found = answer_verdict(outcome)
+    variant = name.removeprefix("rowen_")
+    assert found.verdict == verdict
+    assert found.detail == RowenVerdict(variant=variant, retrieve=verdict == "doubtful")
+    assert f"rowen_only_{variant}" in outcome.answer.flags
+
+
+async def test_a_threshold_that_is_set_holds_for_the_variant_that_is_left():
+    model = Speaker(cl=(0, 1, 2), undecided=[("cm", n) for n in ALL])
+    outcome = await rowen(model, verifier=Speaker(prefix="w"), threshold=0.4)
+    assert numbers(outcome)[0] == ("rowen_cl", 0.5, 0.4)
 
 
 @pytest.mark.parametrize("refusal", ["I don't know.", "I'm sorry, but I cannot answer that."])
@@ -139,7 +154,7 @@ async def test_the_soft_operator_takes_the_probability_of_true():
     # 0.65005 + 0.15
     assert scores["rowen_hybrid"].value == pytest.approx(0.80005)
     # The hard operator on the same run: 2/2 + 0/2.
-    assert decided(outcome, k=2).z == 1.0
+    assert z_of(reevaluated(outcome, k=2)) == 1.0
     first = next(e for e in outcome.events if isinstance(e, Judged) and e.what == "pair")
     assert first.scores[0].inputs[0] + first.scores[0].inputs[1] == pytest.approx(1)
 
@@ -153,9 +168,9 @@ async def test_probabilities_are_read_from_first_tokens_where_there_are_any():
 async def test_fewer_paraphrases_are_asked_for_once_more():
     def few(text: str) -> str:
         return (
-            "1. Which town q1?\n2. Which town q2?"
+            "1. Which Clinton town q1?\n2. Which Clinton town q2?"
             if "Do not repeat" in text
-            else "1. Which town q0?"
+            else "1. Which Clinton town q0?"
         )
 
     model = Speaker(cl=ALL, replies={"paraphrase": few})
@@ -163,7 +178,7 @@ async def test_fewer_paraphrases_are_asked_for_once_more():
     first, second = model.asked["paraphrase"]
     assert "in 6 other ways" in first.messages[0].content
     assert "in 5 other ways" in second.messages[0].content
-    assert "- Which town q0?" in second.messages[0].content
+    assert "- Which Clinton town q0?" in second.messages[0].content
     assert [r.temperature for r in (first, second)] == [1.0, 1.0]  # pyright: ignore[reportAttributeAccessIssue]
     assert sorted(pairs(outcome)) == [("cl", 0), ("cl", 1), ("cl", 2)]
     assert outcome.answer.flags == ("fewer_paraphrases",)
@@ -172,14 +187,82 @@ async def test_fewer_paraphrases_are_asked_for_once_more():
 async def test_without_a_paraphrase_the_question_itself_is_looked_up():
     outcome = await rowen(Speaker(replies={"paraphrase": "None", "query": "Clinton"}))
     assert pairs(outcome) == {}
-    assert outcome.queries == ["Clinton"]
+    assert outcome.queries == [QUESTION]
+    assert answer_verdict(outcome).scores == ()
     assert outcome.answer.text == "In Hope."
-    assert outcome.answer.flags == ("verifier_stand_in", "no_paraphrases", "not_checked")
+    assert outcome.answer.flags == ("no_paraphrases", "not_checked")
+
+
+class WordCounts(Cosines):
+    """What stands in for an embedder where none reads the language: it compares wordings."""
+
+    name = "words"
+
+
+@pytest.mark.parametrize("similarity", [None, WordCounts({0: 0.1, 1: 0.1})])
+async def test_without_an_embedder_paraphrases_share_a_word_with_the_question(similarity):
+    listed = "1. Which Clinton town q0?\n2. Which other town q1?"
+    model = Speaker(cl=ALL, replies={"paraphrase": listed})
+    outcome = await rowen(model, variant="cl", k=2, similarity=similarity)
+    assert sorted(pairs(outcome)) == [("cl", 0)]
+    assert similarity is None or similarity.asked == []
+    # Asked again, the model wrote both again.
+    assert discarded(outcome) == [
+        ("Which other town q1?", "meaning", None),
+        ("Which Clinton town q0?", "repeated", None),
+        ("Which other town q1?", "meaning", None),
+    ]
+
+
+async def test_paraphrases_far_from_the_question_are_discarded():
+    cosines = Cosines({0: 0.5, 1: 0.49, 2: 0.92})
+    outcome = await rowen(Speaker(cl=ALL), variant="cl", k=3, similarity=cosines)
+    # The second time one more is asked for, and it is the first one again.
+    assert sorted(pairs(outcome)) == [("cl", 0), ("cl", 1)]
+    taken = [
+        (event.detail.text, event.detail.similarity)
+        for event in outcome.events
+        if isinstance(event, SpanStarted) and isinstance(event.detail, ParaphraseTaken)
+    ]
+    assert taken == [("Which Clinton town q0?", 0.5), ("Which Clinton town q2?", 0.92)]
+    assert discarded(outcome) == [
+        ("Which Clinton town q1?", "meaning", 0.49),
+        ("Which Clinton town q0?", "repeated", None),
+    ]
+    assert outcome.answer.flags == ("fewer_paraphrases",)
+    # A lower minimum takes them all; other paraphrases would have been asked about less.
+    again = reevaluated(outcome, variant="cl", k=3, min_similarity=0.3)
+    assert (again.answer, again.diverges_at) == (None, 1)
+
+
+async def test_an_embedder_that_fails_leaves_the_words():
+    class Broken(Cosines):
+        async def compare(self, left, right):
+            raise GONE
+
+    outcome = await rowen(Speaker(cl=ALL), variant="cl", k=2, similarity=Broken())
+    assert sorted(pairs(outcome)) == [("cl", 0), ("cl", 1)]
+
+
+async def test_without_a_minimum_nothing_is_compared_with_the_question():
+    cosines = Cosines()
+    listed = "1. Which other town q0?\n2. Which other town q1?"
+    model = Speaker(cl=ALL, replies={"paraphrase": listed})
+    outcome = await rowen(model, variant="cl", k=2, similarity=cosines, min_similarity=0)
+    assert (sorted(pairs(outcome)), cosines.asked) == ([("cl", 0), ("cl", 1)], [])
+
+
+def discarded(outcome: Outcome) -> list[tuple[str, str, float | None]]:
+    return [
+        (event.text, event.detail.reason, event.detail.similarity)
+        for event in judged_in(outcome, "paraphrase")
+        if isinstance(event.detail, ParaphraseDiscarded)
+    ]
 
 
 async def test_structured_output_is_asked_for_where_the_model_keeps_to_it():
     can = Speaker().capabilities.model_copy(update={"structured_output": True})
-    listed = '{"questions": ["Which town q0?", "Which town q1?"]}'
+    listed = '{"questions": ["Which Clinton town q0?", "Which Clinton town q1?"]}'
     model = Speaker(cl=ALL, capabilities=can, replies={"paraphrase": listed})
     outcome = await rowen(model, variant="cl", k=2)
     (asked,) = model.asked["paraphrase"]
@@ -191,8 +274,9 @@ async def test_a_verifier_that_fails_leaves_its_pairs_undecided():
     broken = Speaker(prefix="w", replies={"reason": REFUSED})
     outcome = await rowen(Speaker(cl=(0, 1, 2)), verifier=broken)
     assert {pairs(outcome)["cm", n] for n in ALL} == {(None, "failed")}
-    assert answer_verdict(outcome).scores[0].value == 0.5
-    assert outcome.answer.flags == ("pairs_failed",)
+    # 3/6 across languages alone.
+    assert numbers(outcome)[0] == ("rowen_cl", 0.5, 0.6)
+    assert outcome.answer.flags == ("pairs_failed", "rowen_only_cl")
 
 
 async def test_a_verdict_that_fails_leaves_its_pair_undecided():
@@ -207,103 +291,3 @@ async def test_without_a_first_answer_the_method_fails_and_ends_all_spans():
     assert outcome.trace.terminal.error.code == "unreachable"
     started = {e.span for e in outcome.events if e.kind == "span_started"}
     assert started == {e.span for e in outcome.events if isinstance(e, SpanEnded)}
-
-
-@pytest.mark.parametrize(
-    "answer",
-    ["I don't know.", "I do not know who did.", "I have no comment.", "I'm not sure.", "不知道。",
-     "我不清楚", "对不起，我不知道", "Ich weiß es nicht.", "Je ne sais pas.", "No sé.",
-     "わかりません。", "Sorry, I don't know."],
-)  # fmt: skip
-def test_no_answer_is_recognised(answer):
-    assert declines(answer)
-
-
-@pytest.mark.parametrize(
-    "answer",
-    ["Nobody knows.", "None", "No", "It is unknown.", "不知火", "是", "Nobel", "I think Hope.",
-     "No one won.", "我认为是霍普"],
-)  # fmt: skip
-def test_an_answer_is_an_answer(answer):
-    assert not declines(answer)
-
-
-@pytest.mark.parametrize(
-    ("question", "expected"),
-    [
-        ("Is it true?", True),
-        ("In 1995, did he win?", True),
-        ("Couldn't Aristotle swim?", True),
-        ("Where is it?", False),
-        ("Who has won?", False),
-        ("他出生在霍普吗？", True),
-        ("他是不是总统？", True),
-        ("鲸鱼会不会飞？", True),
-        ("谁出生在霍普？", False),
-    ],
-)
-def test_questions_of_yes_or_no(question, expected):
-    asked = Question(text=question, language=detect_language(question))
-    assert asks_yes_or_no(asked) is expected
-
-
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [("Yes, it is.", True), ("no", False), ("不是。", False), ("是的。", True), ("没有。", False),
-     ("Ja, sicher.", True), ("Nein.", False), ("Non.", False), ("Sí.", True), ("はい", True),
-     ("No one did.", None), ("Hope", None), ("Yes or no", None)],
-)  # fmt: skip
-def test_yes_and_no_in_several_languages(answer, expected):
-    assert says_yes(answer) is expected
-
-
-def test_paraphrases_are_cleaned():
-    reply = "1. Where was he born?\n2. where was HE born\n\n3) His place of birth?\n4. Where?"
-    found = paraphrases_in(reply, "Where?", [], 6)
-    assert found == ["Where was he born?", "His place of birth?"]
-    more = "1. His place of birth!\n2. In which town?\n3. Hope"
-    assert paraphrases_in(more, "Where?", found, 3) == [*found, "In which town?"]
-    assert paraphrases_in("1. Is it A?\n2. Is it B?", "Where?", [], 1) == ["Is it A?"]
-    assert paraphrases_in("1. 他生于哪里？\n2. 哪里", "他在哪里出生？", [], 6) == ["他生于哪里？"]
-    assert paraphrases_in("I'm sorry, I can't help with that.", "Where?", [], 6) == []
-    assert paraphrases_in("1. " + "long " * 200, "Where?", [], 6) == []
-
-
-@pytest.mark.parametrize(
-    "noise",
-    [
-        "2020-06-05T00:00",
-        "1999-2019, 1999-2020, 2020-2030",
-        "5 June 1995",
-        "on the 5th of May 1995",
-        "Sept 3, 44 BC or 45 BC",
-        "1906年4月19日",
-        "3.14 / 2.72 / 1.41",
-        "___ 1906 ___",
-    ],
-)
-def test_a_date_is_no_paraphrase(noise):
-    reply = json.dumps({"questions": [noise, "In May 1906, who died?"]})
-    assert paraphrases_in(reply, "Where?", [], 6) == ["In May 1906, who died?"]
-
-
-def test_a_number_inside_json_makes_no_question_another_one():
-    listed = ["1. Where was he born?", "(2) Where was he born?", "3、他生于哪里？", "4 towns or 5?"]
-    found = paraphrases_in(json.dumps({"questions": listed}), "Where was he born?", [], 6)
-    assert found == ["他生于哪里？", "4 towns or 5?"]
-
-
-@pytest.mark.parametrize(
-    ("text", "code", "expected"),
-    [
-        ("他在哪里出生？", "zh", True),
-        ("Where was he born", "zh", False),
-        ("Wo wurde er geboren?", "de", True),
-        ("Where was he born?", "de", False),
-        ("他在哪里出生？", "en", False),
-        ("", "fr", False),
-        ("I'm sorry, I can't translate that.", "fr", False),
-    ],
-)
-def test_translations_are_told_from_none(text, code, expected):
-    assert is_translation(text, "Where was he born?", code) is expected

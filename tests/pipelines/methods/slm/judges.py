@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pipelines.engine.reevaluate import Reevaluation, reevaluate
 from pipelines.errors import VeriscopeError
 from pipelines.methods.slm import Slm
-from pipelines.methods.slm.decision import SlmDecision
 from pipelines.models.base import (
     Capabilities,
     ChoiceRequest,
@@ -16,6 +16,8 @@ from pipelines.models.base import (
     Model,
     Watcher,
 )
+from pipelines.run.events import Judged, Score, SpanStarted
+from pipelines.run.findings import CellJudged, JudgePanel, SlmVerdict
 from pipelines.types import Choice, Generation
 from tests.pipelines.methods.bench import FULL, Outcome, PieceModel, Shelf, run_method
 
@@ -106,8 +108,62 @@ async def check(
     )
 
 
-def decided(outcome: Outcome, **settings: Any) -> SlmDecision:
-    """The recorded run decided again, with the settings given."""
-    decision = outcome.method.decide(outcome.trace, outcome.method.settings(settings))
-    assert isinstance(decision, SlmDecision)
-    return decision
+def again(outcome: Outcome, **settings: Any) -> Reevaluation:
+    """The recorded run re-evaluated with the settings given."""
+    return reevaluate(outcome.trace, outcome.method, outcome.method.settings(settings))
+
+
+class Scored:
+    """What a run of the check came to, read from its events."""
+
+    def __init__(self, source: Outcome | Reevaluation) -> None:
+        events = source.trace.of_method("slm")
+        judged = [event for event in events if isinstance(event, Judged)]
+        self.panel = next(
+            event.detail
+            for event in events
+            if isinstance(event, SpanStarted) and isinstance(event.detail, JudgePanel)
+        )
+        self.sentences = sorted(
+            (e for e in judged if e.what == "sentence"), key=lambda e: e.sentence or 0
+        )
+        self.answer = next((e for e in judged if e.what == "answer"), None)
+        cells = {(e.label, e.sentence): e for e in judged if e.what == "cell"}
+        rows = [
+            [cells.get((judge.name, n)) for judge in self.panel.judges]
+            for n in range(len(self.panel.sentences))
+        ]
+        self.matrix = tuple(tuple(c and c.scores[0].value for c in row) for row in rows)
+        self.z = tuple(
+            tuple(c.detail.z if c and isinstance(c.detail, CellJudged) else None for c in row)
+            for row in rows
+        )
+
+    @property
+    def response(self) -> tuple[Score, ...]:
+        assert self.answer is not None
+        return self.answer.scores
+
+    @property
+    def averages(self) -> list[float]:
+        return list(self.response[0].inputs)
+
+    @property
+    def threshold(self) -> float | None:
+        return self.response[0].threshold
+
+    @property
+    def threshold_source(self) -> str:
+        assert self.answer is not None
+        assert isinstance(self.answer.detail, SlmVerdict)
+        return self.answer.detail.threshold_source
+
+    @property
+    def verdict(self) -> str:
+        assert self.answer is not None
+        return self.answer.verdict
+
+
+def decided(outcome: Outcome, **settings: Any) -> Scored:
+    """The recorded run re-evaluated, as what it came to."""
+    return Scored(again(outcome, **settings))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pipelines.models.base import ChoiceRequest
-from pipelines.models.judges.base import Reading
+from pipelines.models.judges.base import ClaimVerdict
 from pipelines.run.events import Judged, ModelCalled
+from pipelines.run.findings import CellJudged
 from tests.pipelines.methods.bench import ClaimReader, Shelf
 from tests.pipelines.methods.slm.judges import BORN, QUESTION, WON, check, decided, says
 from tests.pipelines.methods.slm.judges import JudgeModel as Writer
@@ -14,7 +15,7 @@ from tests.pipelines.methods.slm.judges import JudgeModel as Writer
 
 def reads() -> ClaimReader:
     """Sure of the first sentence, not of the second."""
-    sure, unsure = Reading(0.8, 0.1, 0.1), Reading(0.3, 0.6, 0.1)
+    sure, unsure = ClaimVerdict(0.8, 0.1, 0.1), ClaimVerdict(0.3, 0.6, 0.1)
     return ClaimReader(lambda claim: sure if claim.statement == BORN else unsure)
 
 
@@ -43,14 +44,16 @@ async def test_its_probabilities_are_those_of_yes():
     assert [score.value for score in cells[BORN].scores][:1] == [pytest.approx(0.8)]
     # What is contradicted and what is not settled is both no.
     assert [score.value for score in cells[WON].scores][:1] == [pytest.approx(0.3)]
-    assert cells[WON].detail["source"] == "judge"
+    said = cells[WON].detail
+    assert isinstance(said, CellJudged)
+    assert said.source == "judge"
     assert cells[WON].scores[0].formula == "slm.p_yes"
 
 
 async def test_it_sits_beside_a_model_that_reads_prompts():
     outcome = await check(reads(), Writer("writer", says(0.6, 0.5)))
     live = decided(outcome)
-    assert [judge.name for judge in live.judges] == ["reader", "writer"]
+    assert [judge.name for judge in live.panel.judges] == ["reader", "writer"]
     requests = [event.request for event in outcome.trace.events if isinstance(event, ModelCalled)]
     claims = [r.claim for r in requests if isinstance(r, ChoiceRequest)]
     assert all(claim is not None for claim in claims)

@@ -7,11 +7,12 @@ from math import sqrt
 import pytest
 
 from pipelines.errors import UnreachableError
-from pipelines.methods import METHODS
+from pipelines.methods.registry import METHODS
 from pipelines.methods.slm import Slm
 from pipelines.methods.slm.scores import normal_cdf
 from pipelines.models.base import Capabilities, ChoiceRequest, GenerationRequest
 from pipelines.run.events import Judged, ModelCalled, RunFailed, SpanStarted
+from pipelines.run.findings import CellJudged
 from tests.pipelines.methods.bench import FULL, Outcome, PieceModel, Shelf, run_method
 from tests.pipelines.methods.slm.judges import (
     BORN,
@@ -19,6 +20,7 @@ from tests.pipelines.methods.slm.judges import (
     QUESTION,
     WON,
     JudgeModel,
+    again,
     check,
     decided,
     says,
@@ -35,6 +37,11 @@ def verdicts(outcome: Outcome, what: str) -> list[Judged]:
 def answer_of(outcome: Outcome) -> Judged:
     (event,) = verdicts(outcome, "answer")
     return event
+
+
+def said_of(event: Judged) -> CellJudged:
+    assert isinstance(event.detail, CellJudged)
+    return event.detail
 
 
 async def test_a_response_scored_by_two_judges():
@@ -70,12 +77,12 @@ async def test_every_word_of_a_judge_is_recorded_with_what_it_left_over():
     born, won = verdicts(outcome, "cell")
     assert (born.label, born.sentence, born.text) == ("tiny", 0, BORN)
     assert born.scores[0].value == 0.6
-    assert born.detail["role"] == "judge_1"
-    assert born.detail["source"] == "logprobs"
-    assert born.detail["other_mass"] == pytest.approx(0.3)
+    said, silent = said_of(born), said_of(won)
+    assert (said.role, said.source) == ("judge_1", "logprobs")
+    assert said.other_mass == pytest.approx(0.3)
     # Neither yes nor no: unscored, shown, and left out of the response.
     assert won.scores[0].value is None
-    assert won.detail["other_mass"] == 1.0
+    assert silent.other_mass == 1.0
     assert [s.scores[0].value is None for s in verdicts(outcome, "sentence")] == [False, True]
     assert verdicts(outcome, "sentence")[1].verdict == "unchecked"
     assert answer_of(outcome).scores[0].inputs == pytest.approx((0.1 * NEUTRAL,))
@@ -95,7 +102,7 @@ async def test_when_nobody_says_anything_nothing_is_checked():
     assert answer_of(outcome).verdict == "unchecked"
     assert answer_of(outcome).scores[0].value is None
     assert outcome.answer.flags == ("not_checked",)
-    assert decided(outcome).supported is None
+    assert decided(outcome).verdict == "unchecked"
 
 
 async def test_all_judges_are_asked_about_all_sentences_at_the_same_time():
@@ -121,7 +128,7 @@ async def test_the_draft_and_the_search_run_side_by_side_and_before_the_judges()
         "judge_sentence",
         "judge_response",
     ]
-    started = {e.step: e.seq for e in outcome.events if isinstance(e, SpanStarted)}
+    started = {e.name: e.seq for e in outcome.events if isinstance(e, SpanStarted)}
     written = next(e for e in outcome.events if isinstance(e, ModelCalled))
     assert started["retrieve"] < written.seq
 
@@ -169,7 +176,7 @@ async def test_the_same_judge_twice_counts_once_and_is_pointed_out():
     outcome = await check(judge, judge, other)
     assert outcome.answer.flags == ("same_judge_twice",)
     decision = decided(outcome)
-    assert [one.name for one in decision.judges] == ["a", "b"]
+    assert [one.name for one in decision.panel.judges] == ["a", "b"]
     # (0.9 + 0.5) / 2 = 0.7 and not (0.9 + 0.9 + 0.5) / 3.
     assert decision.averages[0] == pytest.approx(0.2 * NEUTRAL)
     assert len(judge.asked) == 3
@@ -193,7 +200,7 @@ async def test_a_judge_that_does_not_speak_the_language_is_left_out():
     )
     assert deaf.asked == []
     assert outcome.answer.flags == ("judge_language",)
-    assert [one.name for one in decided(outcome).judges] == ["b"]
+    assert [one.name for one in decided(outcome).panel.judges] == ["b"]
 
 
 async def test_a_judge_measured_to_be_no_better_than_chance_is_named_so():
@@ -302,9 +309,11 @@ async def test_a_thought_is_no_part_of_the_answer():
 async def test_a_failed_call_leaves_its_cell_empty_and_says_why():
     gone = UnreachableError("The judge is gone.", remedy="Start it.")
     outcome = await check(JudgeModel("a", says(0.8, gone)), JudgeModel("b", says(0.6, 0.7)))
-    failed = next(c for c in verdicts(outcome, "cell") if c.detail["error"])
+    failed = next(c for c in verdicts(outcome, "cell") if said_of(c).error)
     assert (failed.label, failed.text) == ("a", WON)
-    assert failed.detail["error"]["message"] == "The judge is gone."
+    error = said_of(failed).error
+    assert error is not None
+    assert error.message == "The judge is gone."
     assert outcome.answer.flags == ("judge_failed",)
     assert decided(outcome).matrix == ((0.8, 0.6), (None, 0.7))
 
@@ -314,7 +323,7 @@ async def test_when_every_call_fails_the_method_does():
     outcome = await check(JudgeModel("a", lambda _: gone))
     assert isinstance(outcome.trace.terminal, RunFailed)
     assert outcome.trace.terminal.error.code == "unreachable"
-    assert decided(outcome).answer is None
+    assert again(outcome).answer is None
 
 
 async def test_the_whole_response_is_asked_about_only_when_wanted():

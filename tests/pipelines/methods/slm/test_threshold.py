@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pipelines.methods.slm.scores import MEANS, JudgeScale, Lift, Scaling
+from tests.pipelines.methods.bench import FULL
 from tests.pipelines.methods.slm.judges import JudgeModel, check, decided, says
 
 # The score of a response whose every P(yes) is 0.5, that is z = 0 on the neutral scale.
@@ -29,15 +30,16 @@ async def test_a_judge_never_measured_has_a_neutral_threshold(
     outcome = await check(JudgeModel("c", lambda _: 0.5))
     even = decided(outcome, **settings)
     assert (even.threshold, even.threshold_source) == (pytest.approx(threshold), "neutral")
-    assert even.score is not None
     # On the fence is not supported, and neither is less; more is.
-    assert even.score.value == pytest.approx(threshold)
-    assert even.supported is False
+    assert even.response[0].value == pytest.approx(threshold)
+    assert even.verdict == "doubtful"
     for p_yes, supported in ((0.0, False), (0.4, False), (0.99, True)):
         decision = decided(await check(JudgeModel("c", says(p_yes, p_yes))), **settings)
         assert decision.threshold == pytest.approx(threshold)
-        assert decision.supported is supported
-        assert set(decision.verdicts) == {"supported" if supported else "doubtful"}
+        assert decision.verdict == ("supported" if supported else "doubtful")
+        assert {each.verdict for each in decision.sentences} == {
+            "supported" if supported else "doubtful"
+        }
 
 
 @pytest.mark.parametrize("normalise", [True, False])
@@ -64,7 +66,8 @@ async def test_one_judge_never_measured_is_enough(
 async def test_a_judge_read_by_its_text_was_never_measured(
     calibrated: JudgeScale, thresholds: dict[str, Any]
 ):
-    decision = decided(await check(JudgeModel("a", says("yes", "no", "no"))))
+    text = FULL.model_copy(update={"logprobs": False})
+    decision = decided(await check(JudgeModel("a", says("yes", "no", "no"), text)))
     assert (decision.threshold, decision.threshold_source) == (0.5, "neutral")
 
 

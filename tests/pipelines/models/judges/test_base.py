@@ -9,7 +9,7 @@ import pytest
 from pipelines.errors import CapabilityError
 from pipelines.methods.replies.verdicts import TRUE_FALSE, TRUE_FALSE_NEI, YES_NO
 from pipelines.models.base import ChoiceRequest, Claim, GenerationRequest, Option
-from pipelines.models.judges.base import JudgeModel, Reading
+from pipelines.models.judges.base import ClaimVerdict, JudgeModel
 from pipelines.types import Message
 
 MESSAGES = (Message(role="user", content="Is it so?"),)
@@ -21,17 +21,17 @@ class FixedJudge(JudgeModel):
 
     name = "fixed"
 
-    def __init__(self, readings: dict[str, Reading]) -> None:
+    def __init__(self, readings: dict[str, ClaimVerdict]) -> None:
         self._readings = readings
         self.read_claims: list[Claim] = []
 
-    def read(self, claims: Sequence[Claim]) -> list[Reading]:
+    def read(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
         self.read_claims += claims
         return [self._readings[claim.statement] for claim in claims]
 
 
 def judge() -> FixedJudge:
-    return FixedJudge({BORN.statement: Reading(0.7, 0.2, 0.1)})
+    return FixedJudge({BORN.statement: ClaimVerdict(0.7, 0.2, 0.1)})
 
 
 def asks(options: tuple[Option, ...], claim: Claim | None = BORN) -> ChoiceRequest:
@@ -56,7 +56,9 @@ async def test_probabilities_go_to_the_options_by_their_labels(
 
 
 async def test_answers_are_the_same_when_each_bears_the_other_out():
-    one = FixedJudge({"Hope": Reading(0.9, 0.05, 0.05), "Hope, Arkansas": Reading(0.4, 0.1, 0.5)})
+    one = FixedJudge(
+        {"Hope": ClaimVerdict(0.9, 0.05, 0.05), "Hope, Arkansas": ClaimVerdict(0.4, 0.1, 0.5)}
+    )
     claim = Claim(
         statement="Hope", evidence=("Hope, Arkansas",), question="Where?", relation="same"
     )

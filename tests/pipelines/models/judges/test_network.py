@@ -13,9 +13,8 @@ from transformers import BertConfig, BertModel
 
 from pipelines.errors import UnknownModelError
 from pipelines.models.judges.inputs import Pair
-from pipelines.models.judges.network import Batch, JudgeNetwork, _worst
-from pipelines.models.judges.reader import Scaling
-from pipelines.models.judges.weights import load_weights, save_weights, scalings_of
+from pipelines.models.judges.network import Batch, JudgeNetwork, _worst, load_weights, save_weights
+from pipelines.models.judges.trained import Calibration, calibrations_of
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +142,7 @@ def test_a_card_that_does_not_say_the_scaling(tmp_path: Path, content: str | Non
     if content is not None:
         (tmp_path / "judge.json").write_text(content)
     with pytest.raises(UnknownModelError, match="not calibrated"):
-        scalings_of(tmp_path)
+        calibrations_of(tmp_path)
 
 
 def test_a_card_may_say_how_far_scores_lean_towards_contradiction(tmp_path: Path):
@@ -151,10 +150,13 @@ def test_a_card_may_say_how_far_scores_lean_towards_contradiction(tmp_path: Path
     (tmp_path / "judge.json").write_text(
         json.dumps({"scaling": {"statements": one, "answers": one}})
     )
-    assert [scaling.lean for scaling in scalings_of(tmp_path)] == [0.25, 0.25]
+    assert [scaling.lean for scaling in calibrations_of(tmp_path)] == [0.25, 0.25]
 
 
 def test_a_card_says_the_scaling_of_statements_and_of_answers(tmp_path: Path):
     (tmp_path / "judge.json").write_text(card(1.25, [0.5, -1.0, 0.0]))
     offsets = (0.5, -1.0, 0.0)
-    assert scalings_of(tmp_path) == (Scaling(1.25, offsets), Scaling(1.0, offsets))
+    assert calibrations_of(tmp_path) == (
+        Calibration(1.25, offsets),
+        Calibration(1.0, offsets),
+    )

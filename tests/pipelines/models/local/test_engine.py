@@ -19,9 +19,8 @@ from transformers import (
 )
 from transformers.models.auto.modeling_auto import AutoModelForCausalLM
 
-from pipelines.models.local.cache import Rows
-from pipelines.models.local.engine import Engine
-from pipelines.models.local.vocabulary import Vocabulary
+from pipelines.models.local.engine import Engine, Rows
+from pipelines.models.local.prompting import Vocabulary
 
 SIZES: dict[str, Any] = {
     "vocab_size": 97,

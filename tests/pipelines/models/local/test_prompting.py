@@ -2,8 +2,12 @@ import pytest
 from transformers import PreTrainedTokenizerFast
 
 from pipelines.errors import InvalidInputError
-from pipelines.models.local.prompting import encode_prompt, encode_reply, first_tokens
-from pipelines.models.local.vocabulary import read_vocabulary
+from pipelines.models.local.prompting import (
+    encode_prompt,
+    encode_reply,
+    first_tokens,
+    read_vocabulary,
+)
 from pipelines.types import Message
 from tests.pipelines.models.local import tiny
 

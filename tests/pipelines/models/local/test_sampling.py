@@ -3,7 +3,7 @@ from math import log
 import pytest
 import torch
 
-from pipelines.models.local.sampling import draw, measure
+from pipelines.models.local.engine import draw, measure
 
 LOGITS = torch.tensor([[0.0, log(2.0), log(5.0)], [log(7.0), log(2.0), log(1.0)]])
 """Probabilities 1/8, 2/8, 5/8 and 7/10, 2/10, 1/10."""

@@ -3,9 +3,8 @@ from collections.abc import Iterable
 import pytest
 
 from pipelines.models.base import Delta
-from pipelines.models.local.sampling import Outcome
-from pipelines.models.local.transcript import Transcript
-from pipelines.models.local.vocabulary import Vocabulary
+from pipelines.models.local.prompting import Vocabulary
+from pipelines.models.local.work import Outcome, Transcript
 
 VOCABULARY = Vocabulary(pieces=[b"x"], special={}, prepends_space=False)
 

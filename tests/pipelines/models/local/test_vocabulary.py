@@ -4,7 +4,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from transformers import PreTrainedTokenizerFast
 
-from pipelines.models.local.vocabulary import read_vocabulary, token_bytes
+from pipelines.models.local.prompting import read_vocabulary, token_bytes
 from tests.pipelines.models.local import tiny
 
 TEXT = "The capital of 北京 is 🙂,\n naïve? Yes"

@@ -13,7 +13,7 @@ from pipelines.errors import (
     ServerFailedError,
     VeriscopeError,
 )
-from pipelines.retrieval.web.wikipedia import WikipediaSearch
+from pipelines.retrieval.web.providers import WikipediaSearch
 from tests.pipelines.models.wire import Wire, says
 from tests.pipelines.retrieval.web.wire import Naps, texts
 

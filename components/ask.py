@@ -1,0 +1,215 @@
+"""The Ask page of a run: answer, methods, calls and evidence, as one piece of HTML."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from functools import cache
+
+from components.calls import call_bars
+from components.elements import button, counters
+from components.evidence import EvidenceItem, evidence
+from components.heatmap import Measure, heatmap
+from components.markup import Html, shown, tag
+from components.messages import Catalogue, named
+from components.method_cards import MethodRow, agreement_strip, method_cards
+from components.page import illustration_note, loading_note, run_notices, section
+from components.run_view import (
+    clock,
+    language_unsupported,
+    method_rows,
+    original_of,
+    passages_of,
+    run_status,
+    supporting,
+    totals,
+)
+from components.timeline import timeline
+from pipelines.engine.pool import Loading
+from pipelines.errors import ErrorInfo
+from pipelines.methods.registry import METHODS
+from pipelines.paths import SAMPLE_DATA
+from pipelines.run.view import MethodView, RunView
+from pipelines.types import Language
+
+__all__ = ["ask_view", "evidence_items", "examples", "run_bar"]
+
+
+def run_bar(view: RunView, t: Catalogue, *, now: float | None = None) -> str:
+    """The line that ticks while the run goes on."""
+    so_far = totals(view)
+    return counters(
+        t,
+        status=run_status(view),
+        seconds=clock(view, now),
+        calls=so_far.calls,
+        retrievals=so_far.retrievals,
+        tokens=so_far.tokens,
+    )
+
+
+def ask_view(
+    view: RunView,
+    t: Catalogue,
+    *,
+    now: float | None = None,
+    loading: Sequence[Loading] = (),
+    measure: Measure = "probability",
+) -> str:
+    """Everything about the run. `now` is the present (seconds since the epoch) while it runs.
+
+    `loading` says what is being prepared before the methods can begin.
+    """
+    question = view.header.spec.question if view.header else ""
+    rows = method_rows(view, now)
+    return tag(
+        "div",
+        illustration_note(view, t),
+        tag("h2", shown(question), class_="vs-question", dir="auto", data_key="question"),
+        loading_note(_own(loading, view), t) if not view.over else None,
+        run_notices(view, _untold(view), t),
+        tag(
+            "div",
+            section("answer", t("ask.original"), _answer(view, t, measure)),
+            section(
+                "methods",
+                t("ask.results"),
+                _agreement(view, rows, t),
+                method_cards(rows, t),
+                _links(view, t),
+            ),
+            class_="vs-run-main",
+            data_key="main",
+        ),
+        section(
+            "timeline",
+            t("ask.timeline"),
+            timeline(call_bars(view), t, now=None if view.over else clock(view, now)),
+        ),
+        section("evidence", t("evidence.title"), _evidence(view, t)),
+        class_="vs-run",
+        data_key="run",
+    )
+
+
+def _own(loading: Sequence[Loading], view: RunView) -> list[Loading]:
+    """What this run waits for; models of other visitors are not shown."""
+    if view.header is None:
+        return []
+    spec = view.header.spec
+    names = {spec.evidence.library, *(model.name for model in spec.models.values())}
+    return [item for item in loading if item.name in names]
+
+
+def evidence_items(view: RunView) -> list[EvidenceItem]:
+    """Every passage found, each once, with the methods that used it and its nearest sentence."""
+    items: dict[str, EvidenceItem] = {}
+    for method in view.methods.values():
+        target = _claim(method)
+        for passage, query in passages_of(method):
+            known = items.get(passage.id)
+            marks = supporting(passage.text, target)
+            if known is None:
+                items[passage.id] = EvidenceItem(passage, query, (method.name,), marks)
+            else:
+                items[passage.id] = EvidenceItem(
+                    known.passage,
+                    known.query,
+                    (*known.methods, method.name),
+                    tuple(dict.fromkeys((*known.marks, *marks))),
+                )
+    return list(items.values())
+
+
+def _claim(method: MethodView) -> str:
+    """What the method wrote, or checked, with the passages in view."""
+    if len(method.drafts) > 1:
+        return " ".join(draft.after[draft.start :] for draft in method.drafts[1:])
+    grounded = method.name in METHODS and METHODS[method.name].grounded
+    return method.drafts[0].after if grounded and method.drafts else ""
+
+
+def _untold(view: RunView) -> ErrorInfo | None:
+    """What went wrong with the run, unless a method's card says so already."""
+    told = any(method.error == view.error for method in view.methods.values())
+    return None if told else view.error
+
+
+def _answer(view: RunView, t: Catalogue, measure: Measure) -> Html:
+    original = original_of(view)
+    if original is None:
+        empty = tag("p", t("ask.no_answer"), class_="vs-note") if view.over else _reserved()
+        return tag("div", empty, class_="vs-answer-panel vs-card vs-padded", data_key="panel")
+    if language_unsupported(view):
+        plain_text = tag("p", shown(original.text), class_="vs-answer", dir="auto")
+        body = tag("div", plain_text, class_="vs-card vs-padded")
+    else:
+        body = heatmap(
+            original.text,
+            original.tokens,
+            original.entities,
+            measure=measure,
+            t=t,
+            id="original",
+        )
+    plain = not original.writing and not original.tokens
+    return tag(
+        "div",
+        body,
+        tag("p", t("ask.no_heat"), class_="vs-note") if plain else None,
+        class_="vs-answer-panel" + (" vs-writing" if original.writing else ""),
+        aria_busy="true" if original.writing else None,
+        data_key="panel",
+    )
+
+
+def _reserved() -> list[Html]:
+    return [
+        tag("span", class_="vs-reserved", style=f"width:{width}%", aria_hidden="true")
+        for width in (96, 88, 62)
+    ]
+
+
+def _agreement(view: RunView, rows: Sequence[MethodRow], t: Catalogue) -> Html | None:
+    if language_unsupported(view):
+        return None
+    original = original_of(view)
+    settled = original is not None and not original.writing
+    return agreement_strip(rows, original.text if original is not None and settled else "", t)
+
+
+def _links(view: RunView, t: Catalogue) -> Html | None:
+    """What leads from the run to the pages that take its methods apart, and to the comparison."""
+    if not view.methods or language_unsupported(view):
+        return None
+    steps = [
+        button(t("ask.open_steps", name=named("method", name, t)), "open", page, f"open-{name}")
+        for name in view.methods
+        if name in METHODS and (page := METHODS[name].page)
+    ]
+    compare = button(t("ask.open_compare"), "open", "compare", "open-compare")
+    return tag("div", steps, compare, class_="vs-steps-links", data_key="links")
+
+
+def _evidence(view: RunView, t: Catalogue) -> str:
+    items = evidence_items(view)
+    if not items and not view.over:
+        return tag("p", t("ask.no_evidence_yet"), class_="vs-empty", data_key="evidence")
+    if not any(method.searches for method in view.methods.values()):
+        return tag("p", t("evidence.unasked"), class_="vs-empty", data_key="evidence")
+    return evidence(items, t)
+
+
+_QUESTIONS = SAMPLE_DATA / "questions.csv"
+_EXAMPLES = {
+    "en": ("en-001", "en-037", "en-016", "en-018", "en-027", "en-095"),
+    "zh": ("zh-001", "zh-010", "zh-012", "zh-005", "zh-002", "zh-049"),
+}
+
+
+@cache
+def examples(language: Language) -> tuple[str, ...]:
+    """Some of the sample questions in `language`."""
+    with _QUESTIONS.open(encoding="utf-8", newline="") as file:
+        questions = {row["id"]: row["question"] for row in csv.DictReader(file)}
+    return tuple(questions[name] for name in _EXAMPLES[language])

@@ -1,0 +1,321 @@
+"""What each method of a run found, in a card a method, and how far the methods agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from components.diff import diff_html
+from components.elements import (
+    VERDICT_SIGNS,
+    Status,
+    error_note,
+    flag_list,
+    gauge,
+    score_title,
+    score_value,
+    status_badge,
+    verdict_badge,
+)
+from components.markup import Child, Html, shown, tag
+from components.messages import Catalogue, duration, integer, named
+from pipelines.errors import ErrorInfo
+from pipelines.run.events import Score, Verdict
+from pipelines.text import text_key
+from pipelines.types import Language
+
+__all__ = [
+    "MethodRow",
+    "Tally",
+    "agreement",
+    "agreement_strip",
+    "costs",
+    "judgement",
+    "method_cards",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class MethodRow:
+    """What the Ask page shows of one method.
+
+    `cached` calls were answered from the cache and are not among `calls`. `seconds` is time so far;
+    `answer` is None until there is one; `step` names what is being done (a key under `step.*`);
+    `flags` are keys under `flag.*`. A method that does not judge gives no verdict, and one that
+    does not rewrite leaves the answer as it is.
+    """
+
+    method: str
+    status: Status
+    language: Language = "en"
+    verdict: Verdict | None = None
+    score: Score | None = None
+    calls: int = 0
+    cached: int = 0
+    retrievals: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    original: str = ""
+    answer: str | None = None
+    abstained: bool = False
+    flags: tuple[str, ...] = ()
+    error: ErrorInfo | None = None
+    step: str = ""
+    judges: bool = True
+    rewrites: bool = True
+
+
+def method_cards(rows: Sequence[MethodRow], t: Catalogue, *, id: str = "methods") -> str:
+    """The rows, in the order given."""
+    return tag(
+        "div",
+        (_card(row, f"{id}-{row.method}", t) for row in rows),
+        class_="vs-methods",
+        id=id,
+        data_key=id,
+    )
+
+
+def _card(row: MethodRow, key: str, t: Catalogue) -> Html:
+    title = named("method", row.method, t)
+    doing = named("step", row.step, t) if row.status == "running" and row.step else None
+    return tag(
+        "article",
+        tag(
+            "header",
+            tag("h3", title, class_="vs-method-name", id=f"{key}-name"),
+            status_badge(row.status, t, doing),
+        ),
+        tag("div", judgement(row, t), class_="vs-method-verdict"),
+        tag("dl", costs(row, t), class_="vs-method-costs vs-num"),
+        tag("div", _outcome(row, key, t), class_="vs-method-outcome"),
+        class_=f"vs-card vs-method vs-method-{row.status}",
+        aria_labelledby=f"{key}-name",
+        aria_busy="true" if row.status == "running" else None,
+        id=key,
+        data_key=key,
+    )
+
+
+def judgement(row: MethodRow, t: Catalogue) -> list[Child]:
+    """The verdict and the number that decided it; nothing while they are not known."""
+    parts: list[Child] = []
+    if row.verdict is not None:
+        parts.append(verdict_badge(row.verdict, t))
+    if row.score is not None:
+        parts.append(
+            tag(
+                "span",
+                gauge(row.score, t),
+                tag("span", score_value(row.score), class_="vs-num"),
+                class_="vs-method-score",
+                title=score_title(row.score, t),
+            )
+        )
+    if not parts and row.status == "done":
+        parts.append(tag("span", t("verdict.none"), class_="vs-note"))
+    return parts
+
+
+def costs(row: MethodRow, t: Catalogue) -> list[Html]:
+    """Calls, searches, tokens and time as the entries of a definition list."""
+    costs = {
+        "calls": integer(row.calls),
+        "retrievals": integer(row.retrievals),
+        "tokens": integer(row.tokens),
+        "seconds": duration(row.seconds, t),
+    }
+    return [
+        tag("div", tag("dt", t(f"cost.{name}")), tag("dd", value), data_key=name)
+        for name, value in costs.items()
+    ]
+
+
+def _outcome(row: MethodRow, key: str, t: Catalogue) -> list[Child]:
+    parts: list[Child] = []
+    if row.error is not None:
+        retry = row.method if row.status in ("failed", "cancelled") else None
+        parts.append(error_note(row.error, t, retry=retry))
+    if row.abstained:
+        parts.append(tag("p", t("ask.abstained"), class_="vs-strong"))
+    elif row.answer is not None and row.original and row.answer != row.original:
+        parts.append(tag("p", t("ask.corrected"), class_="vs-label"))
+        parts.append(diff_html(row.original, row.answer, row.language, t))
+    elif row.answer is not None:
+        checked = "ask.unchanged" if row.rewrites else "ask.checked"
+        label = checked if row.original else "ask.answer"
+        parts.append(tag("p", t(label), class_="vs-label"))
+        parts.append(tag("p", shown(row.answer), class_="vs-answer", dir="auto"))
+    elif row.status in ("waiting", "running"):
+        parts.append(tag("span", class_="vs-reserved", aria_hidden="true"))
+    if row.cached:
+        parts.append(tag("p", t("cost.cached", count=row.cached), class_="vs-note"))
+    parts.append(flag_list(row.flags, t, f"{key}-flags"))
+    return parts
+
+
+Stance = Literal["doubts", "holds", "own", "unchecked", "open", "ended"]
+
+_DOUBTS: frozenset[Verdict] = frozenset({"doubtful", "contradicted", "not_enough"})
+_HOLDS: frozenset[Verdict] = frozenset({"confident", "supported"})
+_SIGNS: dict[Stance, str] = {"unchecked": "–", "open": "", "ended": "✗"}
+_ENOUGH = 2
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What the judging methods of a run say of the answer shown, and whose final answers coincide.
+
+    A verdict counts for the text it was given on, so a method that judged another first answer than
+    the one shown says nothing about the latter. `stances` maps each judging method, in order, to
+    what it says of the answer shown: "own" when its verdict is on another answer, "open" while
+    nothing is known yet, "ended" when it failed or was stopped without a verdict. `own` maps the
+    methods with stance "own" to what they say of their answer, "doubts" or "holds". `groups` are
+    the methods with one and the same final answer, the largest group first; `silent` those that
+    gave none on purpose; `weak` those whose verdict comes from a model that is no good judge.
+    """
+
+    stances: dict[str, Stance] = field(default_factory=dict)
+    own: dict[str, Stance] = field(default_factory=dict)
+    groups: tuple[tuple[str, ...], ...] = ()
+    silent: tuple[str, ...] = ()
+    weak: tuple[str, ...] = ()
+
+    def of(self, stance: Stance) -> list[str]:
+        """The methods with this stance."""
+        return [name for name, taken in self.stances.items() if taken == stance]
+
+
+def agreement(rows: Iterable[MethodRow], original: str = "") -> Tally:
+    """The tally of `rows`; `original` is the answer that the page shows as the original."""
+    rows = list(rows)
+    groups: dict[str, list[str]] = {}
+    for row in rows:
+        if row.status == "done" and row.answer is not None and not row.abstained and row.rewrites:
+            groups.setdefault(text_key(row.answer), []).append(row.method)
+    judging = [row for row in rows if row.judges]
+    stances: dict[str, Stance] = {row.method: _stance(row) for row in judging}
+    own: dict[str, Stance] = {
+        row.method: stances[row.method]
+        for row in judging
+        if row.original and original and text_key(row.original) != text_key(original)
+        if stances[row.method] in ("doubts", "holds")
+    }
+    return Tally(
+        stances={name: "own" if name in own else stance for name, stance in stances.items()},
+        own=own,
+        groups=tuple(map(tuple, sorted(groups.values(), key=len, reverse=True))),
+        silent=tuple(row.method for row in rows if row.abstained),
+        weak=tuple(row.method for row in judging if "weak_judge" in row.flags),
+    )
+
+
+def agreement_strip(rows: Sequence[MethodRow], original: str, t: Catalogue) -> Html | None:
+    """The tally in a line of dots and a few sentences; None with fewer than two judging methods.
+
+    Its places are taken from the beginning: what is not known yet is shown as open.
+    """
+    tally = agreement(rows, original)
+    if len(tally.stances) < _ENOUGH:
+        return None
+    return tag(
+        "div",
+        tag(
+            "ul",
+            (_dot(row, tally.stances[row.method], t) for row in rows if row.judges),
+            class_="vs-agreement-dots",
+            data_key="dots",
+        ),
+        tag(
+            "div",
+            tag("p", _judged(tally, t), class_="vs-strong", data_key="judged"),
+            [tag("p", words, class_="vs-note", data_key=key) for key, words in _rest(tally, t)],
+            class_="vs-agreement-words",
+            data_key="words",
+        ),
+        class_="vs-agreement vs-card",
+        aria_busy="true" if tally.of("open") else None,
+        data_key="agreement",
+    )
+
+
+def _stance(row: MethodRow) -> Stance:
+    if row.verdict in _DOUBTS:
+        return "doubts"
+    if row.verdict in _HOLDS:
+        return "holds"
+    if row.verdict is None and row.status in ("waiting", "running"):
+        return "open"
+    return "ended" if row.status in ("failed", "cancelled") else "unchecked"
+
+
+def _dot(row: MethodRow, stance: Stance, t: Catalogue) -> Html:
+    if row.verdict is not None and stance in ("doubts", "holds", "own"):
+        look, sign, words = row.verdict, VERDICT_SIGNS[row.verdict], t(f"verdict.{row.verdict}")
+        if stance == "own":
+            look, words = "unchecked", t("agreement.stance.own", verdict=words)
+    else:
+        look, sign, words = "unchecked", _SIGNS[stance], t(f"agreement.stance.{stance}")
+    return tag(
+        "li",
+        tag("span", sign, class_="vs-sign", aria_hidden="true"),
+        tag("span", named("method", row.method, t)),
+        tag("span", t("agreement.dot", verdict=words), class_="vs-sr"),
+        class_=f"vs-badge vs-verdict-{look.replace('_', '-')} vs-stance-{stance}",
+        title=words,
+        data_key=row.method,
+    )
+
+
+def _judged(tally: Tally, t: Catalogue) -> str:
+    doubts, holds = tally.of("doubts"), tally.of("holds")
+    total = len(doubts) + len(holds)
+    if not total:
+        return t("agreement.open" if tally.of("open") else "agreement.nothing")
+    if not doubts:
+        return t("agreement.none_doubts", count=total, list=_names(holds, t))
+    if not holds:
+        return t("agreement.all_doubt", count=total, list=_names(doubts, t))
+    doubt = t("agreement.doubt", count=len(doubts), total=total, list=_names(doubts, t))
+    return t("agreement.rest", count=len(holds), doubt=doubt, list=_names(holds, t))
+
+
+def _rest(tally: Tally, t: Catalogue) -> list[tuple[str, str]]:
+    """What else there is to say, each under the key of its sentence."""
+    said = [
+        (stance, t(f"agreement.are.{stance}", list=_names(tally.of(stance), t)))
+        for stance in ("open", "unchecked", "ended")
+        if tally.of(stance)
+    ]
+    if tally.weak:
+        said.append(("weak", t("agreement.weak", list=_names(tally.weak, t))))
+    for stance in ("doubts", "holds"):
+        if names := [name for name, said_of_own in tally.own.items() if said_of_own == stance]:
+            words = t(f"agreement.own.{stance}", count=len(names), list=_names(names, t))
+            said.append((f"own-{stance}", words))
+    if sum(map(len, tally.groups)) >= _ENOUGH:
+        said.append(("answers", _answers(tally, t)))
+    if tally.silent:
+        said.append(("silent", t("agreement.silent", list=_names(tally.silent, t))))
+    return said
+
+
+def _answers(tally: Tally, t: Catalogue) -> str:
+    if len(tally.groups) == 1:
+        return t("agreement.answers.same", list=_names(tally.groups[0], t))
+    alike = [group for group in tally.groups if len(group) > 1]
+    alone = [group[0] for group in tally.groups if len(group) == 1]
+    if not alike:
+        return t("agreement.answers.all_differ", list=_names(alone, t))
+    groups = t("agreement.separator").join(_names(group, t) for group in alike)
+    words = t("agreement.answers.alike", list=groups)
+    if not alone:
+        return words
+    return t("sentence.separator").join(
+        (words, t("agreement.answers.alone", list=_names(alone, t)))
+    )
+
+
+def _names(methods: Iterable[str], t: Catalogue) -> str:
+    return t("list.separator").join(named("method", name, t) for name in methods)

@@ -1,0 +1,194 @@
+"""What a model is, what a check of it found, and how often a bundled judge is right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from components.elements import status_badge, table, table_row
+from components.markup import Child, Html, shown, tag, visible
+from components.messages import Catalogue, duration, integer, two_digits
+from components.theme import Theme, plotly_template, tokens
+from pipelines.calibration import calibration
+from pipelines.models.base import Capabilities
+from pipelines.models.probe import Finding, ProbeReport
+from pipelines.models.providers import BUILT_IN, PROVIDERS, ModelSpec
+
+__all__ = [
+    "judge_quality",
+    "judge_report",
+    "kind_label",
+    "model_facts",
+    "probe_table",
+    "reliability_figure",
+]
+
+_SECONDS = ("reachable", "streaming")
+_REPLIES = ("english", "chinese", "format", "schema", "prefill")
+_LONGEST_REPLY = 120
+
+
+def kind_label(kind: str, t: Catalogue) -> str:
+    """What a kind of model is called; the provider's own label where there is no translation."""
+    if not t.has(f"models.kind.{kind}") and kind in PROVIDERS:
+        return PROVIDERS[kind].label
+    return t(f"models.kind.{kind}")
+
+
+def model_facts(spec: ModelSpec, can: Capabilities, t: Catalogue) -> str:
+    """Name, kind, address and assumed abilities in a few lines."""
+    languages = t("list.separator").join(
+        t(f"language.{code}") for code in ("en", "zh") if code in can.languages
+    )
+    where = " · ".join(filter(None, (spec.model, spec.base_url)))
+    probabilities = "models.probabilities.yes" if can.logprobs else "models.probabilities.no"
+    abilities = probabilities if can.writes else "models.judges_only"
+    unmeasured = spec.kind == "judge" and "zh" in (spec.languages or ())
+    return tag(
+        "div",
+        tag(
+            "p",
+            tag("bdi", shown(spec.name), class_="vs-strong"),
+            tag("span", kind_label(spec.kind, t), class_="vs-chip"),
+            class_="vs-chips vs-model-name",
+        ),
+        tag("p", shown(where), class_="vs-note") if where else None,
+        tag(
+            "p",
+            t("models.capability.languages"),
+            ": ",
+            languages or "–",
+            " · ",
+            t(abilities),
+            class_="vs-note",
+        ),
+        judge_quality(spec.name, t) if spec in BUILT_IN else None,
+        tag("p", t("models.quality.english"), class_="vs-note") if unmeasured else None,
+        class_="vs-model",
+    )
+
+
+def probe_table(report: ProbeReport, t: Catalogue) -> str:
+    """Every finding as a row: what was tried, whether it works, and what that means."""
+    names = [t(f"probe.column.{name}") for name in ("check", "result", "meaning")]
+    rows = (_finding_row(finding, names, t) for finding in report.findings)
+    return table(t("probe.caption"), names, rows, data_key="probe")
+
+
+def _finding_row(finding: Finding, names: Sequence[str], t: Catalogue) -> Html:
+    status = "done" if finding.ok else "failed"
+    badge = status_badge(status, t, t("probe.yes" if finding.ok else "probe.no"))
+    cells: tuple[Child, ...] = (t(f"probe.{finding.key}"), badge, _meaning(finding, t))
+    return table_row(cells, names, finding.key)
+
+
+def _meaning(finding: Finding, t: Catalogue) -> Html:
+    outcome = "ok" if finding.ok else "fail"
+    if finding.key == "logprobs" and finding.ok:
+        outcome = "full" if finding.value is None else "top"
+    value = finding.value
+    if finding.key in _SECONDS and isinstance(value, int | float):
+        worded = duration(float(value), t)
+    else:
+        worded = str(value)
+    parts: list[Child] = [tag("p", t(f"probe.{finding.key}.{outcome}", value=worded))]
+    if finding.key in _REPLIES and isinstance(value, str) and value:
+        reply = visible(value if len(value) <= _LONGEST_REPLY else value[:_LONGEST_REPLY] + "…")
+        parts.append(tag("p", t("probe.reply", text=reply), class_="vs-note", dir="auto"))
+    elif not finding.ok and finding.note:
+        parts.append(tag("p", shown(finding.note), class_="vs-note"))
+    return tag("div", parts)
+
+
+_SHOWN = ("biographies", "stances", "answers")
+"""Suites whose reliability is drawn."""
+
+_SYMBOLS = ("circle", "diamond", "square")
+
+
+def _measured(name: str) -> dict[str, Any]:
+    return calibration("judges").get("quality", {}).get(name, {})
+
+
+def judge_quality(name: str, t: Catalogue) -> Html | None:
+    """What was measured of the judge called `name`; None for one that was never measured."""
+    measured = _measured(name)
+    if not measured:
+        return None
+    sentences, answers = measured["biographies"], measured["answers_same_kind"]
+    base = max(sentences["supported"], 1 - sentences["supported"])
+    words = t(
+        "models.quality",
+        right=integer(sentences["right"]),
+        count=integer(sentences["examples"]),
+        base=integer(round(base * sentences["examples"])),
+        sentences=two_digits(sentences["auroc"]),
+        answers=two_digits(answers["auroc"]),
+    )
+    return tag("p", words, class_="vs-note", data_key="quality")
+
+
+def judge_report(name: str, t: Catalogue) -> str:
+    """Every suite the judge was measured on as a row; empty for one that was never measured."""
+    measured = _measured(name)
+    if not measured:
+        return ""
+    columns = ("suite", "examples", "auroc", "ece", "macro_f1")
+    names = [t(f"judged.column.{column}") for column in columns]
+    rows = (_suite_row(suite, found, names, t) for suite, found in measured.items())
+    suites = table(t("judged.caption", name=name), names, rows)
+    return tag("div", suites, tag("p", t("judged.note"), class_="vs-note"), class_="vs-stack")
+
+
+def _suite_row(suite: str, found: dict[str, Any], names: list[str], t: Catalogue) -> Html:
+    cells = (
+        t(f"judged.suite.{suite}"),
+        integer(found["examples"]),
+        two_digits(found["auroc"]),
+        two_digits(found["ece"]),
+        two_digits(found["macro_f1"]) if "macro_f1" in found else "–",
+    )
+    return table_row(cells, names, suite, numeric=range(1, len(cells)))
+
+
+def reliability_figure(name: str, t: Catalogue, theme: Theme = "light") -> go.Figure:
+    """What share of statements holds, against the probability that the judge gave them.
+
+    A calibrated judge lies on the diagonal. A point is a tenth of the scale;
+    the larger, the more statements.
+    """
+    colour = tokens(theme)
+    figure = go.Figure()
+    figure.add_scatter(
+        x=[0, 1],
+        y=[0, 1],
+        mode="lines",
+        line={"color": colour["ink-3"], "width": 1.5, "dash": "dash"},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+    measured = _measured(name)
+    shades = (colour["accent"], colour["ink-2"], colour["undecided"])
+    for suite, symbol, shade in zip(_SHOWN, _SYMBOLS, shades, strict=True):
+        points = measured.get(suite, {}).get("reliability", [])
+        total = sum(count for *_, count in points)
+        figure.add_scatter(
+            x=[said for said, _, _ in points],
+            y=[true for _, true, _ in points],
+            mode="lines+markers",
+            name=t(f"judged.suite.{suite}"),
+            customdata=[integer(count) for *_, count in points],
+            hovertemplate="P %{x:.2f} · %{y:.2f} · n = %{customdata}<extra></extra>",
+            line={"color": shade, "width": 1},
+            marker={
+                "symbol": symbol,
+                "color": shade,
+                "size": [7 + 15 * (count / total) ** 0.5 for *_, count in points],
+            },
+        )
+    figure.update_layout(template=plotly_template(theme), height=380)
+    figure.update_xaxes(title_text=t("judged.said"), range=[-0.03, 1.03])
+    figure.update_yaxes(title_text=t("judged.true"), range=[-0.03, 1.03])
+    return figure

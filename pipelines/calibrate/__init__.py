@@ -1,4 +1,0 @@
-"""Commands that derive the defaults which a method's paper leaves open, with their provenance.
-
-`python -m pipelines.calibrate drad` writes what `pipelines.calibration` reads.
-"""

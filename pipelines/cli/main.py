@@ -1,0 +1,236 @@
+"""The command line: ask a question, look at recorded runs, prepare a library.
+
+`python -m pipelines COMMAND --help` explains each. Results go to standard output, remarks to
+standard error; the exit status is 0 when it worked, 1 when a run failed, 2 for unusable input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pipelines.cli.models import add_model_options, models_by_role
+from pipelines.cli.terminal import Terminal, describe
+from pipelines.engine.executor import used_models
+from pipelines.engine.service import Service
+from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.methods.registry import METHODS
+from pipelines.retrieval.web import WEB_SEARCHES
+from pipelines.run.events import Event, RunFinished, event_adapter
+from pipelines.run.spec import EvidenceSpec, MethodSpec, RunSpec
+from pipelines.run.view import fold
+
+__all__ = ["main"]
+
+_OWNER = "command-line"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        return asyncio.run(_with_service(options))
+    except VeriscopeError as error:
+        print(f"veriscope: {error}", file=sys.stderr)
+        return 2 if isinstance(error, InvalidInputError) else 1
+    except KeyboardInterrupt:
+        return 130
+
+
+async def _with_service(options: argparse.Namespace) -> int:
+    service = Service(options.data)
+    try:
+        return await _COMMANDS[options.command](service, options)
+    finally:
+        await service.aclose()
+
+
+async def _ask(service: Service, options: argparse.Namespace) -> int:
+    methods = _methods(options.method or ["drad"], options.set)
+    models, keys = await models_by_role(service, options)
+    search_key = os.environ.get(options.search_key_env or "")
+    if search_key:
+        keys[f"search:{options.web}"] = search_key
+    spec = RunSpec(
+        question=options.question,
+        methods=methods,
+        models=used_models((method.name for method in methods), models),
+        evidence=EvidenceSpec(
+            source=options.web or "library",
+            library=options.library,
+            mode=options.evidence,
+            base_url=options.web_url,
+        ),
+        language=options.language,
+        seed=options.seed,
+        reproducible=options.reproducible,
+    )
+    run_id = await service.start(spec, owner=_OWNER, keys=keys)
+    return await _follow(service, run_id, as_json=options.json)
+
+
+async def _replay(service: Service, options: argparse.Namespace) -> int:
+    run_id = await service.replay(options.run, owner=_OWNER)
+    return await _follow(service, run_id, as_json=options.json)
+
+
+async def _follow(service: Service, run_id: str, *, as_json: bool) -> int:
+    terminal = Terminal(sys.stderr)
+    events: list[Event] = []
+    async for event in service.follow(run_id, owner=_OWNER):
+        events.append(event)
+        if as_json:
+            print(event_adapter.dump_json(event).decode(), flush=True)
+        else:
+            terminal.show(event)
+    if not as_json:
+        print(describe(fold(events), colour=sys.stdout.isatty()))
+    return 0 if any(isinstance(event, RunFinished) for event in events) else 1
+
+
+async def _list(service: Service, options: argparse.Namespace) -> int:
+    for run in await asyncio.to_thread(service.store.list, _OWNER, options.limit):
+        if options.json:
+            print(run.model_dump_json())
+        else:
+            methods = ",".join(run.methods)
+            when = f"{run.created:%Y-%m-%d %H:%M}"
+            print(f"{run.id}  {when}  {run.status:9}  {methods:16}  {run.question}")
+    return 0
+
+
+async def _show(service: Service, options: argparse.Namespace) -> int:
+    trace = await service.load(options.run, owner=_OWNER)
+    print(describe(fold(trace.events), colour=sys.stdout.isatty()))
+    return 0
+
+
+async def _export(service: Service, options: argparse.Namespace) -> int:
+    text = await asyncio.to_thread(lambda: "".join(service.store.export(options.run, _OWNER)))
+    if options.to:
+        options.to.write_text(text, encoding="utf-8")
+    else:
+        sys.stdout.write(text)
+    return 0
+
+
+async def _import(service: Service, options: argparse.Namespace) -> int:
+    try:
+        text = options.file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInputError(
+            f"{options.file} cannot be read ({type(error).__name__}).",
+            remedy="Give the path of a file made by `export`.",
+        ) from None
+    print(await asyncio.to_thread(service.store.import_run, text.split("\n"), _OWNER))
+    return 0
+
+
+async def _index(service: Service, options: argparse.Namespace) -> int:
+    report = await service.libraries.index(
+        options.library,
+        rebuild=options.rebuild,
+        progress=lambda done, total: print(f"\r{done}/{total} passages", end="", file=sys.stderr),
+    )
+    print(file=sys.stderr)
+    print(
+        f"{report.documents} documents, {report.passages} passages, {report.reused} reused, "
+        f"{report.seconds:.1f} s"
+    )
+    return 0
+
+
+async def _delete(service: Service, options: argparse.Namespace) -> int:
+    await asyncio.to_thread(service.store.delete, options.run, _OWNER)
+    return 0
+
+
+_COMMANDS = {
+    "ask": _ask,
+    "replay": _replay,
+    "list": _list,
+    "show": _show,
+    "export": _export,
+    "import": _import,
+    "delete": _delete,
+    "index": _index,
+}
+
+
+def _methods(names: Sequence[str], assignments: Sequence[str]) -> tuple[MethodSpec, ...]:
+    settings: dict[str, dict[str, Any]] = {name: {} for name in names}
+    for assignment in assignments:
+        target, _, value = assignment.partition("=")
+        method, _, field = target.partition(".")
+        if method not in settings or not field or not value:
+            raise InvalidInputError(
+                f"--set {assignment!r} names no setting of a chosen method.",
+                remedy="Write METHOD.SETTING=VALUE, for example drad.theta_1=0.5.",
+            )
+        try:
+            settings[method][field] = json.loads(value)
+        except json.JSONDecodeError:
+            settings[method][field] = value
+    return tuple(MethodSpec(name=name, settings=given) for name, given in settings.items())
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m pipelines", description=__doc__)
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=Path(os.environ.get("VERISCOPE_DATA", ".veriscope")),
+        help="where runs and indexes are kept (default: %(default)s)",
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+
+    ask = commands.add_parser("ask", help="ask a question and watch the methods work on it")
+    ask.add_argument("question")
+    ask.add_argument(
+        "--method", action="append", choices=list(METHODS), help="repeat for several (drad)"
+    )
+    ask.add_argument(
+        "--set", action="append", default=[], metavar="METHOD.SETTING=VALUE", help="a setting"
+    )
+    add_model_options(ask)
+    ask.add_argument("--library", default="sample")
+    ask.add_argument("--evidence", choices=["bm25", "dense", "hybrid"], default="hybrid")
+    ask.add_argument(
+        "--web", choices=list(WEB_SEARCHES), help="search the web instead of a library"
+    )
+    ask.add_argument("--web-url", metavar="URL", help="another address of that search")
+    ask.add_argument("--search-key-env", metavar="NAME", help="variable that holds its key")
+    ask.add_argument("--language", choices=["en", "zh"], help="default: the question's own")
+    ask.add_argument("--seed", type=int, default=0)
+    ask.add_argument(
+        "--reproducible", action="store_true", help="one call at a time, for identical answers"
+    )
+    ask.add_argument("--json", action="store_true", help="print every event as a JSON line")
+
+    replay = commands.add_parser("replay", help="run a recorded run again on its own replies")
+    replay.add_argument("run")
+    replay.add_argument("--json", action="store_true", help="print every event as a JSON line")
+
+    listing = commands.add_parser("list", help="recorded runs, newest first")
+    listing.add_argument("--limit", type=int, default=20)
+    listing.add_argument("--json", action="store_true", help="print a JSON line per run")
+
+    for name, text in (("show", "one recorded run"), ("delete", "delete a recorded run")):
+        commands.add_parser(name, help=text).add_argument("run")
+
+    export = commands.add_parser("export", help="a recorded run as JSON lines")
+    export.add_argument("run")
+    export.add_argument("--to", type=Path, metavar="FILE", help="default: standard output")
+
+    commands.add_parser("import", help="store an exported run").add_argument("file", type=Path)
+
+    index = commands.add_parser("index", help="index a library, or bring its index up to date")
+    index.add_argument("library", nargs="?", default="sample")
+    index.add_argument("--rebuild", action="store_true", help="start from nothing")
+    return parser

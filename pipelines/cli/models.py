@@ -1,0 +1,144 @@
+"""Which models a command works with: the main one by its options, other roles by assignments."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+
+from pipelines.engine.service import Service
+from pipelines.errors import InvalidInputError
+from pipelines.models.probe import probe
+from pipelines.models.providers import PROVIDERS, ModelSpec, provider_of
+from pipelines.run.defaults import default_models
+from pipelines.run.spec import JUDGES, ROLES
+
+__all__ = ["add_model_options", "models_by_role"]
+
+_OTHER_ROLES = [role for role in ROLES if role != "main"]
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """The options that `models_by_role` reads."""
+    parser.add_argument(
+        "--profile", choices=list(PROVIDERS), default="embedded", help="kind of the main model"
+    )
+    parser.add_argument(
+        "--model", default="", help="file, folder, hub id or the server's name for it"
+    )
+    parser.add_argument("--base-url", help="address of a model server")
+    parser.add_argument(
+        "--key-env",
+        metavar="NAME",
+        help="environment variable that holds the key; at a provider's own address"
+        f" {_key_variables()} without it",
+    )
+    parser.add_argument(
+        "--role",
+        action="append",
+        default=[],
+        metavar="ROLE=PROFILE[:MODEL]",
+        help=f"another model beside the main one, as {', '.join(_OTHER_ROLES)}; repeat for several,"
+        " for example verifier=openai:qwen-max",
+    )
+    parser.add_argument(
+        "--role-url", action="append", default=[], metavar="ROLE=URL", help="where that model is"
+    )
+    parser.add_argument(
+        "--role-key-env",
+        action="append",
+        default=[],
+        metavar="ROLE=NAME",
+        help="its key",
+    )
+    parser.add_argument(
+        "--proxy",
+        metavar="MODEL",
+        help="short for --role proxy=local:MODEL; 'embedded' for the bundled weights",
+    )
+
+
+async def models_by_role(
+    service: Service, options: argparse.Namespace
+) -> tuple[dict[str, ModelSpec], dict[str, str]]:
+    """Role to model, and the keys by model name; hosted models are probed for what they can do.
+
+    The bundled judges judge unless others are given.
+    Raises InvalidInputError when an option cannot be understood.
+    """
+    specs = {"main": _spec(options.profile, options.model, options.base_url)}
+    keys = {"main": options.key_env}
+    urls = _assigned(options.role_url, "--role-url")
+    variables = _assigned(options.role_key_env, "--role-key-env")
+    given = _assigned(options.role, "--role")
+    if options.proxy:
+        given["proxy"] = f"local:{options.proxy}"
+    for role, value in given.items():
+        profile, _, model = value.partition(":")
+        if profile not in PROVIDERS:
+            raise InvalidInputError(
+                f"There is no profile {profile!r}.", remedy=f"Use one of: {', '.join(PROVIDERS)}."
+            )
+        specs[role] = _spec(profile, model, urls.get(role))
+        keys[role] = variables.get(role)
+    if not given.keys() & set(JUDGES):
+        specs |= {role: spec for role, spec in default_models().items() if role in JUDGES}
+    secrets = {
+        specs[role].name: key
+        for role, name in keys.items()
+        if (key := _key(specs[role], name, os.environ))
+    }
+    probed = {
+        role: await _probed(service, spec, secrets.get(spec.name)) for role, spec in specs.items()
+    }
+    return probed, secrets
+
+
+def _spec(profile: str, model: str, base_url: str | None) -> ModelSpec:
+    provider = provider_of(profile)
+    bundled = {spec.model: spec for spec in provider.bundled}
+    if model in bundled:
+        return bundled[model]
+    if not model:
+        raise InvalidInputError(
+            f"The profile {profile} needs a model.",
+            remedy="Give --model: a file, folder, hub id or the server's name for it.",
+        )
+    if provider.only_bundled:
+        raise InvalidInputError(
+            f"There is no {profile} {model!r}.",
+            remedy=f"Use one of: {', '.join(name or 'no name' for name in bundled)}.",
+        )
+    return ModelSpec(kind=profile, name=model, model=model, base_url=base_url)
+
+
+def _key(spec: ModelSpec, variable: str | None, environment: Mapping[str, str]) -> str | None:
+    """The key in `variable`; the provider's own variable is read for its own address only."""
+    if variable is None and spec.base_url is None:
+        variable = provider_of(spec.kind).key_variable
+    return environment.get(variable or "")
+
+
+def _key_variables() -> str:
+    return " or ".join(one.key_variable for one in PROVIDERS.values() if one.key_variable)
+
+
+async def _probed(service: Service, spec: ModelSpec, key: str | None) -> ModelSpec:
+    """The configuration with what a server turns out to be able to do."""
+    if not provider_of(spec.kind).hosted:
+        return spec
+    report = await probe(await service.model(spec, key))
+    return spec.with_capabilities(report.capabilities)
+
+
+def _assigned(assignments: Sequence[str], option: str) -> dict[str, str]:
+    found = {}
+    for assignment in assignments:
+        role, _, value = assignment.partition("=")
+        if role not in _OTHER_ROLES or not value:
+            raise InvalidInputError(
+                f"{option} {assignment!r} names no role.",
+                remedy=f"Write ROLE=…, where ROLE is one of: {', '.join(_OTHER_ROLES)}.",
+            )
+        found[role] = value
+    return found

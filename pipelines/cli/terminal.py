@@ -1,0 +1,124 @@
+"""A run in a terminal: one line a step while it happens, the whole run at the end.
+
+The second reader of the event stream beside the screens: it folds the same events with the same
+`reduce`, and knows nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from pipelines.run.events import (
+    Event,
+    Judged,
+    ModelCalled,
+    Retrieved,
+    Revised,
+    RunFailed,
+    Score,
+    SpanEnded,
+    SpanStarted,
+)
+from pipelines.run.view import MethodView, RunView, reduce
+from pipelines.types import Token
+
+__all__ = ["Terminal", "describe"]
+
+# Background shades of a 256-colour terminal, from probable (none) to improbable.
+_SHADES = (None, 189, 147, 105, 63)
+
+
+class Terminal:
+    """Writes a line for everything worth knowing while a run goes on."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._view = RunView()
+
+    def show(self, event: Event) -> None:
+        """Take one event in."""
+        self._view = reduce(self._view, event)
+        line = self._line(event)
+        if line:
+            name = self._view.spans.get(event.span, "run")
+            print(f"{event.time:7.2f} s  {name:8} {line}", file=self._out, flush=True)
+
+    @staticmethod
+    def _line(event: Event) -> str | None:
+        match event:
+            case SpanStarted():
+                return event.name if event.name != "method" else "started"
+            case ModelCalled(error=None):
+                written = sum(g.usage.completion_tokens for g in event.generations)
+                source = "from cache" if event.cached else f"{written} tokens"
+                return f"  call to {event.model}: {source}"
+            case ModelCalled(error=error):
+                failure = error.message if error else ""
+                return f"  call to {event.model}, attempt {event.attempt}: {failure}"
+            case Retrieved():
+                return f"  search {event.query!r}: {len(event.passages)} passages"
+            case Judged(verdict="doubtful"):
+                flagged = (_scored(score) for score in event.scores if score.flagged)
+                return f"  doubtful {event.text!r}: {', '.join(flagged)}"
+            case Revised():
+                return f"  draft {event.draft}: {event.after}"
+            case SpanEnded(error=error) if error is not None:
+                return f"  {error.message} {error.remedy}"
+            case RunFailed():
+                return f"failed: {event.error.message} {event.error.remedy}"
+            case _:
+                return None
+
+
+def describe(view: RunView, *, colour: bool = False) -> str:
+    """The whole run as text; with `colour`, tokens are shaded by improbability."""
+    if view.header is None:
+        return "An empty run."
+    lines = [view.header.spec.question, f"{view.status}, {view.time:.1f} s", ""]
+    for method in view.methods.values():
+        lines += [*_describe_method(method, colour=colour), ""]
+    if view.error is not None:
+        lines.append(f"{view.error.message} {view.error.remedy}")
+    return "\n".join(lines).rstrip()
+
+
+def _describe_method(method: MethodView, *, colour: bool) -> list[str]:
+    lines = [
+        f"{method.name}: {len(method.made)} calls, {len(method.searches)} searches, "
+        f"{method.tokens} tokens"
+    ]
+    for draft in method.drafts:
+        label = "original" if draft.draft == 0 else f"draft {draft.draft}"
+        tokens = draft.generation.tokens
+        text = _shaded(draft.after, tokens) if colour and tokens else draft.after
+        lines.append(f"  {label}: {text}")
+    # The last verdict on the answer, with the score that decided it.
+    for event in [event for event in method.judged if event.what == "answer"][-1:]:
+        decided = "".join(f", {_scored(score)}" for score in event.scores[:1])
+        lines.append(f"  verdict: {event.verdict}{decided}")
+    if method.answer is not None:
+        lines.append(f"  answer: {method.answer.text}")
+        if method.answer.flags:
+            lines.append(f"  remarks: {', '.join(method.answer.flags)}")
+    if method.error is not None:
+        lines.append(f"  failed: {method.error.message} {method.error.remedy}")
+    return lines
+
+
+def _scored(score: Score) -> str:
+    value = "unknown" if score.value is None else f"{score.value:.2f}"
+    limit = "" if score.threshold is None else f" (threshold {score.threshold:.2f})"
+    return f"{score.name} {value}{limit}"
+
+
+def _shaded(text: str, tokens: tuple[Token, ...]) -> str:
+    pieces, at = [], 0
+    for token in tokens:
+        if token.start < at or token.probability is None:
+            continue
+        shade = _SHADES[min(len(_SHADES) - 1, int((1 - token.probability) * len(_SHADES)))]
+        pieces.append(text[at : token.start])
+        piece = text[token.start : token.end]
+        pieces.append(piece if shade is None else f"\x1b[48;5;{shade};38;5;16m{piece}\x1b[0m")
+        at = token.end
+    return "".join([*pieces, text[at:]])

@@ -1,0 +1,1 @@
+"""Runs carried out: the service in front, what it prepares behind it."""

@@ -1,0 +1,127 @@
+"""A queue for runs where many visitors share a small machine."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+from pipelines.errors import BusyError
+
+__all__ = ["Admission", "Ticket", "Turn"]
+
+_REMEMBERED = 20
+"""How many of the last runs the expected wait is computed from."""
+
+
+class Turn(NamedTuple):
+    """A position in the queue: how many are before it, and the seconds that may take.
+
+    `before` is 0 for the next one, and None after admission. `wait` is None while nothing is known
+    of how long runs take here.
+    """
+
+    before: int | None
+    wait: float | None = None
+
+
+class Ticket:
+    """One visitor's request for a run; made by `Admission.slot`."""
+
+    def __init__(self, visitor: str) -> None:
+        self.visitor = visitor
+        self.admitted = asyncio.Event()
+        self.begun = 0.0
+
+
+class Admission:
+    """At most `slots` runs at once, `per_visitor` of one visitor, and `max_queue` that wait.
+
+    Runs begin in the order of asking, but a visitor who has as many runs as allowed is skipped
+    until one of them ends. All methods belong to one event loop.
+    """
+
+    def __init__(
+        self,
+        slots: int,
+        per_visitor: int = 1,
+        max_queue: int = 100,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._slots = slots
+        self._per_visitor = per_visitor
+        self._max_queue = max_queue
+        self._clock = clock
+        self._queue: deque[Ticket] = deque()
+        self._running: set[Ticket] = set()
+        self._durations: deque[float] = deque(maxlen=_REMEMBERED)
+
+    @asynccontextmanager
+    async def slot(self, visitor: str) -> AsyncIterator[Ticket]:
+        """Wait in the queue, and hold a slot from when `admitted` is set to the end of the block.
+
+        Leaving early gives it up. Raises BusyError where the queue is full, or the visitor is in it
+        as often as allowed.
+        """
+        ticket = self._ask(visitor)
+        try:
+            yield ticket
+        finally:
+            self._leave(ticket)
+
+    def turn(self, ticket: Ticket) -> Turn:
+        """The position of `ticket` now."""
+        if ticket not in self._queue:
+            return Turn(None, 0.0)
+        before = self._queue.index(ticket)
+        if not self._durations:
+            return Turn(before)
+        usual = sum(self._durations) / len(self._durations)
+        now = self._clock()
+        # What is under way will be over sooner than what has yet to begin.
+        left = sorted(max(0.0, usual - (now - one.begun)) for one in self._running)
+        free = (left or [0.0])[: self._slots]
+        for _ in range(before):
+            first = free.index(min(free))
+            free[first] += usual
+        return Turn(before, min(free))
+
+    def _ask(self, visitor: str) -> Ticket:
+        if len(self._queue) >= self._max_queue:
+            raise BusyError(
+                f"{self._max_queue} visitors are waiting already.",
+                remedy="Try again in a few minutes, or run your own copy.",
+            )
+        if sum(one.visitor == visitor for one in self._queue) >= self._per_visitor:
+            raise BusyError(
+                "You are in the queue already.",
+                remedy="Wait for your turn, or stop the run that waits.",
+            )
+        ticket = Ticket(visitor)
+        self._queue.append(ticket)
+        self._admit()
+        return ticket
+
+    def _leave(self, ticket: Ticket) -> None:
+        if ticket in self._running:
+            self._running.remove(ticket)
+            self._durations.append(self._clock() - ticket.begun)
+        else:
+            self._queue.remove(ticket)
+        self._admit()
+
+    def _admit(self) -> None:
+        """Admit those who may run, the first in the queue first."""
+        held = Counter(one.visitor for one in self._running)
+        for ticket in list(self._queue):
+            if len(self._running) == self._slots:
+                return
+            if held[ticket.visitor] < self._per_visitor:
+                self._queue.remove(ticket)
+                self._running.add(ticket)
+                held[ticket.visitor] += 1
+                ticket.begun = self._clock()
+                ticket.admitted.set()

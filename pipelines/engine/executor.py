@@ -1,0 +1,311 @@
+"""Prepares one run, gathers its models and evidence, runs its methods side by side, ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from pipelines.engine.libraries import Libraries
+from pipelines.engine.pool import ModelPool
+from pipelines.errors import (
+    CapabilityError,
+    ErrorInfo,
+    InvalidInputError,
+    MissingReply,
+    VeriscopeError,
+)
+from pipelines.methods.base import Method, Need, Question, Settings
+from pipelines.methods.registry import get_method
+from pipelines.models.base import Capabilities
+from pipelines.remote.retry import RetryPolicy
+from pipelines.run.concurrency import together
+from pipelines.run.events import RunCancelled, RunFailed, RunFinished, RunStarted
+from pipelines.run.findings import MethodStarted
+from pipelines.run.live import LiveRun, Recorder
+from pipelines.run.materials import Materials
+from pipelines.run.scope import Scope, unexpected
+from pipelines.run.spec import ModelSpec, RunSpec
+from pipelines.text import detect_language
+from pipelines.types import Answer
+
+__all__ = [
+    "MAX_QUESTION",
+    "ROOT",
+    "Keys",
+    "Plan",
+    "execute",
+    "gather_materials",
+    "make_plan",
+    "run_method",
+    "start_event",
+    "used_models",
+]
+
+Keys = Mapping[str, str]
+"""Keys by model name, or by "search:" and the name of a search of the web.
+
+They live in memory for as long as the run, and are never recorded.
+"""
+
+MAX_QUESTION = 4000
+"""Longest question, in characters: more does not fit a small model's context with passages."""
+
+ROOT = "run"
+"""The span of the run itself."""
+
+_PACKAGES = (
+    "transformers",
+    "torch",
+    "openai",
+    "dashscope",
+    "xllamacpp",
+    "spacy",
+    "bm25s",
+    "faiss-cpu",
+)
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A checked run: nothing in it can be refused any more for how it was asked."""
+
+    spec: RunSpec
+    question: Question
+    methods: tuple[tuple[Method[Any], Settings], ...]
+
+    @property
+    def needs_evidence(self) -> bool:
+        """Whether any method searches."""
+        return any(need.reason == "evidence" for m, s in self.methods for need in m.needs(s))
+
+
+def used_models(methods: Iterable[str], models: Mapping[str, ModelSpec]) -> dict[str, ModelSpec]:
+    """Those of `models`, by role, that the named methods can use; "main" is always one.
+
+    Raises InvalidInputError for a method that does not exist.
+    """
+    used = {"main", *(role for name in methods for role in get_method(name).roles)}
+    return {role: spec for role, spec in models.items() if role in used}
+
+
+def make_plan(spec: RunSpec) -> Plan:
+    """Check everything about `spec`; raises InvalidInputError with what to change."""
+    text = " ".join(spec.question.split())
+    if not text:
+        raise InvalidInputError(
+            "The question is empty.", remedy="Type a question, or pick an example."
+        )
+    if len(text) > MAX_QUESTION:
+        raise InvalidInputError(
+            f"The question has {len(text):,} characters; {MAX_QUESTION:,} is the most.",
+            remedy="Shorten it to the question itself; long material belongs into a library.",
+        )
+    if not spec.methods:
+        raise InvalidInputError("No method was chosen.", remedy="Choose at least one method.")
+    names = [method.name for method in spec.methods]
+    if len(set(names)) < len(names):
+        raise InvalidInputError(
+            "A method was chosen twice.", remedy="Choose each method once per run."
+        )
+    if "main" not in spec.models:
+        raise InvalidInputError("No main model was chosen.", remedy="Choose one under Models.")
+    methods = tuple(
+        (method, method.settings(chosen.settings))
+        for chosen in spec.methods
+        for method in (get_method(chosen.name),)
+    )
+    language = spec.language or detect_language(text)
+    return Plan(spec, Question(text=text, language=language), methods)
+
+
+async def gather_materials(
+    plan: Plan, keys: Keys, pool: ModelPool, libraries: Libraries
+) -> Materials:
+    """Load the models of `plan` and open what it searches; raises what loading raises."""
+    evidence, language = plan.spec.evidence, plan.question.language
+    retriever = dense = None
+    if plan.needs_evidence:
+        retriever = libraries.search_in(evidence, keys.get(f"search:{evidence.source}"))
+        dense = libraries.dense_search(evidence, language)
+        # The index is opened while the models are loaded and the first texts written.
+        libraries.open_soon(evidence)
+    roles = plan.spec.models
+    models = list(dict.fromkeys(roles.values()))
+    # Every method asks the main model; the others are loaded by their first call, if any.
+    main = plan.spec.models["main"]
+    loaded = await together(
+        *(pool.get(spec, keys.get(spec.name), lazy=spec != main) for spec in models)
+    )
+    slots = dict(zip(models, loaded, strict=True))
+    return Materials(
+        slots={role: slots[spec] for role, spec in roles.items()},
+        retriever=retriever,
+        dense=dense,
+        similarity=libraries.similarity(language),
+    )
+
+
+def start_event(live: LiveRun, plan: Plan, created: float | None = None) -> RunStarted:
+    """Emit the header of the run; `created` is seconds since 1970, None for now."""
+    return live.recorder.emit(
+        RunStarted,
+        span=ROOT,
+        parent=None,
+        spec=plan.spec,
+        language=plan.question.language,
+        created=time.time() if created is None else created,
+        versions=_versions(),
+        prompts={p.name: p.hash for method, _ in plan.methods for p in method.prompts},
+    )
+
+
+async def execute(
+    live: LiveRun,
+    plan: Plan,
+    gather: Callable[[], Awaitable[Materials]],
+    retry: RetryPolicy,
+) -> None:
+    """Run every method of `plan` on what `gather` finds; record exactly one event that ends it.
+
+    A method that fails does not touch the others; the run fails only when none answered. Being
+    cancelled ends the calls under way and the run; what was recorded stays.
+    """
+
+    def end(event_type: type[Any], **fields: Any) -> None:
+        live.recorder.emit(event_type, span=ROOT, parent=None, **fields)
+
+    try:
+        materials = await gather()
+        results = await together(
+            *(_outcome(live, plan, materials, retry, *chosen) for chosen in plan.methods)
+        )
+    except asyncio.CancelledError:
+        end(RunCancelled, reason=live.cancel_reason)
+    except Exception as error:
+        end(RunFailed, error=_told(error, "A run"))
+    else:
+        answers = {
+            method.name: result
+            for (method, _), result in zip(plan.methods, results, strict=True)
+            if isinstance(result, Answer)
+        }
+        if answers:
+            end(RunFinished, answers=answers)
+        else:
+            end(RunFailed, error=results[0])
+
+
+async def _outcome(
+    live: LiveRun,
+    plan: Plan,
+    materials: Materials,
+    retry: RetryPolicy,
+    method: Method[Any],
+    settings: Settings,
+) -> Answer | ErrorInfo:
+    """What the method answers, or why it does not."""
+    try:
+        return await run_method(
+            live.recorder, plan.spec, plan.question, materials, method, settings, retry
+        )
+    except Exception as error:
+        return _told(error, f"Method {method.name}")
+
+
+def _told(error: Exception, what: str) -> ErrorInfo:
+    """`error` as an event stores it; the internals of an unexpected one go to the log."""
+    if isinstance(error, VeriscopeError | MissingReply):
+        return error.info()
+    _logger.error("%s failed unexpectedly", what, exc_info=error)
+    return unexpected().info()
+
+
+async def run_method(
+    recorder: Recorder,
+    spec: RunSpec,
+    question: Question,
+    materials: Materials,
+    method: Method[Any],
+    settings: Settings,
+    retry: RetryPolicy | None = None,
+) -> Answer:
+    """Run one method in a span of its own; raises what it raises, after recording it."""
+    capabilities = {role: slot.model.capabilities for role, slot in materials.slots.items()}
+    root = Scope(
+        recorder,
+        method=method.name,
+        language=question.language,
+        materials=materials,
+        span=ROOT,
+        parent=None,
+        seed=spec.seed,
+        reproducible=spec.reproducible,
+        retry=retry,
+        web_evidence=spec.evidence.on_the_web,
+    )
+    started = MethodStarted(
+        settings=settings.model_dump(mode="json"), models=capabilities, embedder=root.embedder
+    )
+    async with root.span("method", detail=started) as scope:
+        _check_needs(method, settings, capabilities, materials.retriever is not None)
+        answer = await method.run(question, scope, settings)
+        answer = _remarked(answer, capabilities["main"], question)
+        scope.end(answer=answer)
+        return answer
+
+
+def _check_needs(
+    method: Method[Any],
+    settings: Settings,
+    capabilities: Mapping[str, Capabilities],
+    has_evidence: bool,
+) -> None:
+    for need in method.needs(settings):
+        if need.unmet(capabilities, has_evidence=has_evidence):
+            raise _unmet(method.name, need)
+
+
+def _unmet(method: str, need: Need) -> CapabilityError:
+    what, remedy = {
+        "model": (f"a {need.role} model", "Choose one under Models."),
+        "verifier": ("a second model as verifier", "Choose one under Models."),
+        "evidence": ("a library to search", "Choose one under Evidence."),
+        "languages": (
+            f"a {need.role} model that speaks {', '.join(sorted(need.languages))}",
+            "Choose another model, or another variant among the method's settings.",
+        ),
+        "logprobs": (
+            f"token probabilities from the {need.role} model",
+            "Choose another model, or one of the stand-ins among the method's settings.",
+        ),
+        "proxy": (
+            "a local model that can score a text, as proxy",
+            "Choose one under Models, or let samples be compared.",
+        ),
+    }[need.reason]
+    return CapabilityError(f"{method} needs {what}.", remedy=remedy)
+
+
+def _remarked(answer: Answer, main: Capabilities, question: Question) -> Answer:
+    flags = list(answer.flags)
+    if question.language not in main.languages:
+        flags.append("language_unsupported")
+    if not answer.text.strip() and not answer.abstained:
+        flags.append("empty")
+    return answer.model_copy(update={"flags": tuple(flags)})
+
+
+def _versions() -> dict[str, str]:
+    known = {}
+    for package in _PACKAGES:
+        try:
+            known[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return known

@@ -1,0 +1,171 @@
+"""The libraries that can be searched, each indexed when it is first asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from pipelines.engine.pool import Loading
+from pipelines.errors import NotFoundError, VeriscopeError
+from pipelines.paths import SAMPLE_DATA
+from pipelines.retrieval.base import Embedder, Retriever, Similarity
+from pipelines.retrieval.bm25 import LexicalEmbedder
+from pipelines.retrieval.dense import EmbedderSimilarity, default_embedder
+from pipelines.retrieval.library import (
+    IndexReport,
+    LibraryIndex,
+    Progress,
+    build_index,
+    index_library,
+    library_retriever,
+)
+from pipelines.retrieval.passages import GivenText
+from pipelines.retrieval.web import WebSearch, build_web_search
+from pipelines.run.spec import EvidenceSpec
+from pipelines.types import Language, Passage
+
+__all__ = ["SAMPLE_LIBRARY", "Libraries"]
+
+SAMPLE_LIBRARY = SAMPLE_DATA / "library"
+"""The articles this project ships, known as the library "sample"."""
+
+
+class _OpenedBySearching(Retriever):
+    """A library's retriever before its index is open: a method that does not search never waits."""
+
+    def __init__(self, evidence: EvidenceSpec, libraries: Libraries) -> None:
+        self.name = evidence.library
+        self._evidence = evidence
+        self._libraries = libraries
+
+    async def search(self, query: str, k: int) -> list[Passage]:
+        retriever = await self._libraries.retriever(self._evidence)
+        self.name = retriever.name
+        return await retriever.search(query, k)
+
+
+class Libraries:
+    """Libraries by name. `indexes` is where their indexes are kept.
+
+    `find_embedder` gives what makes vectors, or None to search by words alone.
+    """
+
+    def __init__(
+        self,
+        indexes: Path,
+        folders: dict[str, Path] | None = None,
+        find_embedder: Callable[[], Embedder | None] = default_embedder,
+    ) -> None:
+        self._indexes = indexes
+        self._find_embedder = find_embedder
+        self._folders = {"sample": SAMPLE_LIBRARY} | (folders or {})
+        self._open: dict[str, LibraryIndex] = {}
+        self._lock = asyncio.Lock()
+        self._loading: dict[str, Loading] = {}
+        self._opening: set[asyncio.Task[None]] = set()
+        self._web: dict[tuple[str, str | None, str | None], WebSearch] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """Every library that can be chosen."""
+        return list(self._folders)
+
+    def loading(self) -> list[Loading]:
+        """What is being indexed right now; safe to call from any thread."""
+        return list(self._loading.values())
+
+    def search_in(self, evidence: EvidenceSpec, key: str | None = None) -> Retriever:
+        """What searches the chosen evidence; a library is opened by the first search.
+
+        `key` is for a search of the web that wants one. Raises NotFoundError at once for an
+        unknown library, InvalidInputError for a given text without a word.
+        """
+        if evidence.source == "given":
+            return GivenText(evidence.text)
+        if evidence.source != "library":
+            return self._web_search(evidence, key)
+        self._folder(evidence.library)
+        return _OpenedBySearching(evidence, self)
+
+    def open_soon(self, evidence: EvidenceSpec) -> asyncio.Task[None]:
+        """Open the library of `evidence`, if it is one, while other things are done."""
+
+        async def open_it() -> None:
+            # Errors are ignored here; the first search raises them again.
+            if evidence.source == "library":
+                with suppress(VeriscopeError):
+                    await self.retriever(evidence)
+
+        task = asyncio.create_task(open_it())
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
+        return task
+
+    async def aclose(self) -> None:
+        """Wait for what is being opened, and close the connections of every search of the web."""
+        await asyncio.gather(*self._opening, return_exceptions=True)
+        while self._web:
+            await self._web.popitem()[1].aclose()
+
+    def _web_search(self, evidence: EvidenceSpec, key: str | None) -> WebSearch:
+        # One for all runs with the same key: it bounds how much is asked at the same time.
+        place = (evidence.source, evidence.base_url, key)
+        if place not in self._web:
+            self._web[place] = build_web_search(
+                evidence.source, key=key, base_url=evidence.base_url
+            )
+        return self._web[place]
+
+    def dense_search(self, evidence: EvidenceSpec, language: Language) -> Retriever | None:
+        """A search of the library by vectors, None where there are none in `language`."""
+        embedder = self._find_embedder()
+        if evidence.source != "library" or embedder is None or language not in embedder.languages:
+            return None
+        return _OpenedBySearching(evidence.model_copy(update={"mode": "dense"}), self)
+
+    def similarity(self, language: Language) -> Similarity:
+        """What compares texts in `language`: by meaning where an embedder reads it, else words."""
+        embedder = self._find_embedder()
+        if embedder is None or language not in embedder.languages:
+            embedder = LexicalEmbedder()
+        return EmbedderSimilarity(embedder)
+
+    async def retriever(self, evidence: EvidenceSpec) -> Retriever:
+        """The library's retriever; its index is built, or brought up to date, at first use."""
+        folder = self._folder(evidence.library)
+        async with self._lock:
+            if evidence.library not in self._open:
+                index = await asyncio.to_thread(self._build, evidence.library, folder)
+                self._open[evidence.library] = index
+        return library_retriever(self._open[evidence.library], evidence.mode)
+
+    async def index(
+        self, name: str, *, rebuild: bool = False, progress: Progress | None = None
+    ) -> IndexReport:
+        """Bring the index of a library up to date, or rebuild it."""
+        folder = self._folder(name)
+        async with self._lock:
+            self._open.pop(name, None)
+            return await asyncio.to_thread(
+                index_library, folder, self._indexes / name, rebuild=rebuild, progress=progress
+            )
+
+    def _folder(self, name: str) -> Path:
+        if name not in self._folders:
+            raise NotFoundError(
+                f"There is no library {name!r}.", remedy="Choose one of those under Evidence."
+            )
+        return self._folders[name]
+
+    def _build(self, name: str, folder: Path) -> LibraryIndex:
+        def progress(done: int, total: int) -> None:
+            self._loading[name] = Loading(name, "index", done / total if total else 1.0)
+
+        progress(0, 0)
+        try:
+            embedder = self._find_embedder()
+            return build_index(folder, self._indexes / name, embedder, progress=progress)
+        finally:
+            self._loading.pop(name, None)

@@ -1,0 +1,171 @@
+"""Configured models, shared by every run that uses them and loaded when they are first asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from hashlib import sha256
+
+from pipelines.models.base import (
+    Capabilities,
+    ChoiceRequest,
+    GenerationRequest,
+    Model,
+    Progress,
+    ScoreRequest,
+    Watcher,
+)
+from pipelines.models.limiter import Limiter
+from pipelines.models.providers import (
+    LOCAL_SLOTS,
+    PROVIDERS,
+    ModelSpec,
+    build_model,
+    known_capabilities,
+)
+from pipelines.run.materials import Slot
+from pipelines.types import Choice, Generation
+
+__all__ = ["LazyModel", "Loading", "ModelPool"]
+
+Build = Callable[[ModelSpec, str | None, Progress], Model]
+
+
+@dataclass(frozen=True)
+class Loading:
+    """A model being loaded: what is happening, and how far it is in [0, 1]."""
+
+    name: str
+    stage: str
+    fraction: float
+
+
+class LazyModel(Model):
+    """A model that is loaded by its first call, or by `prepare`; until then it says what is known.
+
+    Loading goes on when the call that began it is cancelled: the next one needs the model too.
+    A load that failed is tried again by the next call.
+    """
+
+    def __init__(
+        self, name: str, known: Capabilities, load: Callable[[], Awaitable[Model]]
+    ) -> None:
+        self.name = name
+        self._known = known
+        self._load = load
+        self._loading: asyncio.Task[None] | None = None
+        self._loaded: Model | None = None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the model can do; before it is loaded, what its provider declares."""
+        return self._known if self._loaded is None else self._loaded.capabilities
+
+    async def prepare(self) -> None:
+        """Load the model; raises what loading raises."""
+        await self._model()
+
+    async def generate(
+        self, request: GenerationRequest, watch: Watcher | None = None
+    ) -> tuple[Generation, ...]:
+        return await (await self._model()).generate(request, watch)
+
+    async def choose(self, request: ChoiceRequest) -> Choice:
+        return await (await self._model()).choose(request)
+
+    async def score(self, request: ScoreRequest) -> Generation:
+        return await (await self._model()).score(request)
+
+    async def aclose(self) -> None:
+        if self._loading is not None:
+            self._loading.cancel()
+        if self._loaded is not None:
+            await self._loaded.aclose()
+
+    async def _model(self) -> Model:
+        while self._loaded is None:
+            if self._loading is None or self._loading.done():
+                self._loading = asyncio.create_task(self._begin())
+                # When every caller has gone, nobody else reads the result.
+                self._loading.add_done_callback(lambda task: task.cancelled() or task.exception())
+            await asyncio.shield(self._loading)
+        return self._loaded
+
+    async def _begin(self) -> None:
+        self._loaded = await self._load()
+
+
+class ModelPool:
+    """Keeps one slot for each configured model.
+
+    A model is loaded when it is first asked; one of which nothing is known before is loaded at
+    once. An illustration is loaded again for each run, because a run uses up its script.
+
+    A key is part of what identifies a model here, hashed, so that two people with their own keys
+    never share a slot, its cache or its connections.
+    """
+
+    def __init__(self, build: Build | None = None) -> None:
+        self._build = build or build_model
+        self._slots: dict[str, Slot] = {}
+        self._loading: dict[str, Loading] = {}
+
+    def loading(self) -> list[Loading]:
+        """What is being loaded right now; safe to call from any thread."""
+        return list(self._loading.values())
+
+    async def get(self, spec: ModelSpec, key: str | None = None, *, lazy: bool = False) -> Slot:
+        """The slot of `spec`, its model loaded unless `lazy`; raises what loading raises."""
+        identity = self._identity(spec, key)
+        known = known_capabilities(spec)
+        slot = self._slots.get(identity)
+        if slot is None:
+            slot = self._new_slot(identity, spec, key, known or Capabilities())
+            if known is not None:
+                self._slots[identity] = slot
+        if not lazy or known is None:
+            await slot.model.prepare()
+        return slot
+
+    def identities(self) -> list[str]:
+        """What identifies the models; contains no key."""
+        return list(self._slots)
+
+    async def aclose(self) -> None:
+        """Release every model."""
+        slots, self._slots = list(self._slots.values()), {}
+        for slot in slots:
+            await slot.model.aclose()
+
+    def _new_slot(
+        self, identity: str, spec: ModelSpec, key: str | None, known: Capabilities
+    ) -> Slot:
+        async def load() -> Model:
+            slot.model = await self._load(identity, spec, key)
+            if slot.model.illustration:
+                slot.cache = None
+                self._slots.pop(identity, None)
+            else:
+                self._slots[identity] = slot
+            return slot.model
+
+        provider = PROVIDERS.get(spec.kind)
+        limiter = Limiter(provider.slots if provider else LOCAL_SLOTS)
+        slot = Slot(LazyModel(spec.name, known, load), limiter)
+        return slot
+
+    async def _load(self, identity: str, spec: ModelSpec, key: str | None) -> Model:
+        def progress(stage: str, fraction: float) -> None:
+            self._loading[identity] = Loading(spec.name, stage, fraction)
+
+        progress("load", 0.0)
+        try:
+            return await asyncio.to_thread(self._build, spec, key, progress)
+        finally:
+            self._loading.pop(identity, None)
+
+    @staticmethod
+    def _identity(spec: ModelSpec, key: str | None) -> str:
+        secret = sha256(key.encode()).hexdigest() if key else ""
+        return f"{spec.model_dump_json()}:{secret}"

@@ -1,0 +1,119 @@
+"""A recorded run with other settings, without a new call.
+
+A method is written once, as its `run`. To see what other settings would have led to, `run` is
+carried out again on the recorded replies. Where it asks for something that was not recorded, the
+run leaves the record: from there on only a new run can tell.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.engine.executor import run_method
+from pipelines.errors import MissingReply, VeriscopeError
+from pipelines.methods.base import Method, Question, Settings
+from pipelines.remote.retry import RetryPolicy
+from pipelines.run.events import Event, Revised, RunFinished, SpanEnded, SpanStarted
+from pipelines.run.live import Recorder
+from pipelines.run.replay import recorded_again, replay_materials
+from pipelines.run.spec import MethodSpec
+from pipelines.run.trace import Trace
+from pipelines.run.view import MethodView, RunView, fold
+from pipelines.types import Answer
+
+__all__ = ["Reevaluation", "reevaluate"]
+
+
+@dataclass(frozen=True)
+class Reevaluation:
+    """One method of a recorded run under given settings.
+
+    `trace` holds the run's header and the method's events under these settings, `view` is folded
+    from them. `answer` is known unless the run leaves the record; then `diverges_at` is the draft
+    (counted from 0) that would have to be written again, and the events end there.
+    """
+
+    trace: Trace
+    view: RunView
+    answer: Answer | None
+    diverges_at: int | None = None
+
+    @property
+    def method(self) -> MethodView:
+        """The method under the given settings."""
+        return next(iter(self.view.methods.values()))
+
+
+def reevaluate(trace: Trace, method: Method[Any], settings: Settings) -> Reevaluation:
+    """What `settings` would have led to in the recorded run `trace`; takes milliseconds.
+
+    May be called from any thread, also from one whose event loop is running.
+    """
+    work = _replayed(trace, method, settings)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as elsewhere:
+        return elsewhere.submit(asyncio.run, work).result()
+
+
+async def _replayed(trace: Trace, method: Method[Any], settings: Settings) -> Reevaluation:
+    header = trace.header
+    changed = settings.model_dump(mode="json")
+    spec = header.spec.model_copy(
+        update={"methods": (MethodSpec(name=method.name, settings=changed),)}
+    )
+    events: list[Any] = [header.model_copy(update={"spec": spec})]
+    question = Question(text=" ".join(header.spec.question.split()), language=header.language)
+    answer: Answer | None = None
+    diverges = False
+    try:
+        answer = await run_method(
+            Recorder(header.run, events.append),
+            spec,
+            question,
+            replay_materials(trace, method.name),
+            method,
+            settings,
+            # What was tried again is recorded with its last outcome.
+            RetryPolicy(attempts=1),
+        )
+    except MissingReply:
+        diverges = True
+    except VeriscopeError:
+        # Recorded with the method's span: the run failed like this, and would again.
+        pass
+    again = recorded_again(_ended(events, answer), trace, method.name)
+    return Reevaluation(
+        trace=Trace(events=tuple(again)),
+        view=fold(again),
+        answer=answer,
+        diverges_at=sum(isinstance(event, Revised) for event in again) if diverges else None,
+    )
+
+
+def _ended(events: Sequence[Event], answer: Answer | None) -> list[Event]:
+    """The events of an ended run; a step that asked for what was not recorded is left open."""
+    known = [
+        event
+        for event in events
+        if not isinstance(event, SpanEnded)
+        or event.error is None
+        or event.error.code != MissingReply.code
+    ]
+    first, last = events[0], events[-1]
+    method = next(event.method for event in events if isinstance(event, SpanStarted))
+    end = RunFinished(
+        run=first.run,
+        span=first.span,
+        parent=None,
+        seq=len(known),
+        time=last.time,
+        answers={method: answer} if answer is not None else {},
+    )
+    return [*known, end]

@@ -1,0 +1,237 @@
+"""The entry to the engine: start a run, watch it, stop it, and load what was recorded.
+
+Every screen, the command line and the tests go through `Service`. It lives on one event loop;
+`pipelines.engine.thread.Engine` runs it on a thread of its own for front ends that are not async.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, suppress
+from functools import partial
+from pathlib import Path
+
+from pipelines.engine.executor import (
+    Keys,
+    Plan,
+    execute,
+    gather_materials,
+    make_plan,
+    start_event,
+)
+from pipelines.engine.libraries import Libraries
+from pipelines.engine.pool import Loading, ModelPool
+from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.models.base import Model
+from pipelines.remote.retry import RetryPolicy
+from pipelines.run.events import CancelReason, Event, TerminalEvent
+from pipelines.run.live import Limits, LiveRun, Subscription
+from pipelines.run.materials import Materials
+from pipelines.run.replay import replay_materials
+from pipelines.run.spec import EvidenceSpec, ModelSpec, RunSpec
+from pipelines.run.trace import Trace
+from pipelines.store import RunStore, new_run_id
+from pipelines.store.recordings import is_recording, load_recording
+
+__all__ = ["Service"]
+
+
+class Service:
+    """Runs, models and libraries of one installation.
+
+    `data` is the folder of the database and the indexes. A run that nobody watches for
+    `unwatched_after` seconds is stopped, and so is one that passes `limits`; both are checked every
+    `look_every` seconds. All methods are to be called on the service's event loop, except `loading`
+    and what a `Subscription` offers.
+
+    Example:
+        service = Service(Path(".veriscope"))
+        spec = RunSpec(question="Who wrote Hamlet?", methods=(MethodSpec(name="drad"),))
+        async for event in service.stream(spec, owner="me"):
+            print(event.kind)
+        await service.aclose()
+    """
+
+    def __init__(
+        self,
+        data: Path,
+        *,
+        database_url: str | None = None,
+        pool: ModelPool | None = None,
+        libraries: Libraries | None = None,
+        unwatched_after: float = 30.0,
+        look_every: float = 1.0,
+        retry: RetryPolicy | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        data.mkdir(parents=True, exist_ok=True)
+        self.store = RunStore(database_url or f"sqlite:///{data / 'veriscope.db'}")
+        self.pool = pool or ModelPool()
+        self.libraries = libraries or Libraries(data / "index")
+        self._unwatched_after = unwatched_after
+        self._look_every = look_every
+        self._retry = retry or RetryPolicy()
+        self._limits = limits or Limits()
+        self._live: dict[str, LiveRun] = {}
+        self._background: set[asyncio.Task[None]] = set()
+
+    async def start(self, spec: RunSpec, *, owner: str, keys: Keys | None = None) -> str:
+        """Start a run and return its id; raises InvalidInputError when it cannot be."""
+        plan = make_plan(spec)
+        gather = partial(gather_materials, plan, keys or {}, self.pool, self.libraries)
+        return await self._begin(plan, owner, gather)
+
+    async def replay(self, run_id: str, *, owner: str) -> str:
+        """Run the methods again on the recorded replies, without a single call; a new run."""
+        trace = await self.load(run_id, owner=owner)
+        plan = make_plan(trace.header.spec)
+        return await self._begin(plan, owner, lambda: asyncio.to_thread(replay_materials, trace))
+
+    async def stream(
+        self, spec: RunSpec, *, owner: str, keys: Keys | None = None
+    ) -> AsyncGenerator[Event]:
+        """Start a run and yield its events to the last; leaving early stops the run."""
+        run_id = await self.start(spec, owner=owner, keys=keys)
+        async with aclosing(self.follow(run_id, owner=owner)) as events:
+            async for event in events:
+                yield event
+
+    async def follow(self, run_id: str, *, owner: str) -> AsyncGenerator[Event]:
+        """The events of a run, past and to come; leaving a live run early stops it."""
+        subscription = await self.watch(run_id, owner=owner)
+        try:
+            async for event in subscription.events():
+                yield event
+        finally:
+            subscription.close()
+            await self.stop(run_id, owner=owner)
+
+    async def watch(self, run_id: str, *, owner: str) -> Subscription:
+        """A reader of a run, live or recorded, from its beginning."""
+        live = self._live.get(run_id)
+        if live is not None and live.owner == owner:
+            return live.subscribe()
+        trace = await self.load(run_id, owner=owner)
+        return Subscription(trace.events, lambda: None)
+
+    async def stop(
+        self,
+        run_id: str,
+        *,
+        owner: str,
+        reason: CancelReason = "stopped",
+    ) -> bool:
+        """End a run's calls and wait until it has ended; False when it had ended already."""
+        live = self._live.get(run_id)
+        if live is None or live.owner != owner or live.task is None or live.task.done():
+            return False
+        if not live.task.cancelling():
+            # A second cancellation would interrupt the recording of the run's end.
+            live.cancel_reason = reason
+            live.task.cancel()
+        await asyncio.wait({live.task})
+        return True
+
+    async def load(self, run_id: str, *, owner: str) -> Trace:
+        """What was recorded of a run, whether it has ended or not; everybody may read samples."""
+        if is_recording(run_id):
+            return await asyncio.to_thread(load_recording, run_id)
+        live = self._live.get(run_id)
+        if live is not None and live.owner == owner:
+            return live.trace()
+        return await asyncio.to_thread(self.store.load, run_id, owner)
+
+    async def share(self, run_id: str, *, owner: str) -> str:
+        """A copy of a finished run for everybody who has its id; the same run is copied once.
+
+        Raises NotFoundError if this owner has no such run, InvalidInputError while it goes on.
+        """
+        live = self._live.get(run_id)
+        if live is not None and live.over:
+            await live.kept.wait()
+        elif live is not None:
+            raise InvalidInputError(
+                "The run is still going on.", remedy="Wait until it is over, then share it."
+            )
+        if is_recording(run_id):
+            return run_id
+        return await asyncio.to_thread(self.store.share, run_id, owner)
+
+    async def delete(self, run_id: str, *, owner: str) -> None:
+        """Delete a run; one that is under way is stopped first."""
+        await self.stop(run_id, owner=owner)
+        if (live := self._live.get(run_id)) is not None and live.owner == owner:
+            await live.kept.wait()
+        await asyncio.to_thread(self.store.delete, run_id, owner)
+
+    def is_live(self, run_id: str) -> bool:
+        """Whether the run is still under way."""
+        return run_id in self._live
+
+    async def warm_up(self) -> None:
+        """Load the default model and library early; errors are raised to the first who asks."""
+        await self.libraries.open_soon(EvidenceSpec())
+        with suppress(VeriscopeError):
+            await self.pool.get(ModelSpec())
+
+    def loading(self) -> list[Loading]:
+        """Models and libraries being prepared right now; safe from any thread."""
+        return [*self.pool.loading(), *self.libraries.loading()]
+
+    async def model(self, spec: ModelSpec, key: str | None = None) -> Model:
+        """A configured model, loaded, for the capability probe."""
+        return (await self.pool.get(spec, key)).model
+
+    async def aclose(self) -> None:
+        """Stop every run and release everything."""
+        for run_id, live in list(self._live.items()):
+            await self.stop(run_id, owner=live.owner, reason="shutdown")
+        await asyncio.gather(*self._background, return_exceptions=True)
+        await self.pool.aclose()
+        await self.libraries.aclose()
+        await asyncio.to_thread(self.store.close)
+
+    async def _begin(
+        self, plan: Plan, owner: str, gather: Callable[[], Awaitable[Materials]]
+    ) -> str:
+        run_id = new_run_id()
+        unsaved: asyncio.Queue[Event] = asyncio.Queue()
+        live = LiveRun(run_id, owner, unsaved.put_nowait)
+        started = start_event(live, plan)
+        await asyncio.to_thread(self.store.create, run_id, owner, started)
+        unsaved.get_nowait()
+        live.task = asyncio.create_task(execute(live, plan, gather, self._retry))
+        self._live[run_id] = live
+        for work in (self._save(live, unsaved), self._supervise(live)):
+            task = asyncio.create_task(work)
+            self._background.add(task)
+            task.add_done_callback(self._background.discard)
+        # Let it begin: a task that is cancelled before it ran at all could not end its run.
+        await asyncio.sleep(0)
+        return run_id
+
+    async def _save(self, live: LiveRun, unsaved: asyncio.Queue[Event]) -> None:
+        """Store events as they come, several at a time, and let the run go after the last."""
+        ended = False
+        try:
+            while not ended:
+                batch = [await unsaved.get()]
+                while not unsaved.empty():
+                    batch.append(unsaved.get_nowait())
+                ended = isinstance(batch[-1], TerminalEvent)
+                await asyncio.to_thread(self.store.append, live.run_id, batch)
+        finally:
+            del self._live[live.run_id]
+            live.kept.set()
+
+    async def _supervise(self, live: LiveRun) -> None:
+        """End a run that nobody watches any more, or that passed one of the limits."""
+        assert live.task is not None
+        while not live.task.done():
+            await asyncio.wait({live.task}, timeout=self._look_every)
+            reason: CancelReason | None = live.spent(self._limits)
+            if live.unwatched_for() > self._unwatched_after:
+                reason = "unwatched"
+            if reason is not None:
+                await self.stop(live.run_id, owner=live.owner, reason=reason)

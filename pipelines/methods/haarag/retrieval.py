@@ -1,0 +1,309 @@
+"""HAARAG's searching: query forms, retrieval confidence C_r, and the filter that makes the context.
+
+Source: the HAARAG paper, steps 1 to 5. C_r is its mean over the k chunks retrieved, taken before
+the filter. Ours where the paper is silent: k stays the same while the search is widened, and a
+chunk is as near as it is to the nearest form of the question.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, field
+from math import fsum, sqrt
+
+from pipelines.errors import VeriscopeError
+from pipelines.methods.base import Question
+from pipelines.methods.haarag.settings import HaaragSettings
+from pipelines.methods.replies.parsing import parse_list
+from pipelines.prompts import load_prompts
+from pipelines.retrieval.base import Matrix
+from pipelines.retrieval.bm25 import query_terms
+from pipelines.retrieval.passages import indexed_text
+from pipelines.run.concurrency import together
+from pipelines.run.events import Score, Verdict
+from pipelines.run.findings import ChunkOutcome, ChunkRated, RetrievalRated
+from pipelines.run.scope import Scope
+from pipelines.types import Message, Passage
+
+__all__ = ["ChunkSearch", "Found", "Retrieval", "rate"]
+
+_QUESTIONS = {
+    "type": "object",
+    "properties": {"questions": {"type": "array", "items": {"type": "string"}}},
+    "required": ["questions"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """What all rounds of searching brought so far: the union over all queries.
+
+    The first `forms` queries are forms of the question, the others parts of an answer. `to_queries`
+    holds cosines [query][chunk], `between` those of the chunks, [chunk][chunk].
+    """
+
+    queries: tuple[str, ...]
+    forms: int
+    passages: tuple[Passage, ...] = ()
+    to_queries: Matrix = ()
+    between: Matrix = ()
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    """A round's chunks, best first, and what they say about it.
+
+    `confidence` is C_r, the mean of the `counted` similarities; `spread` their standard deviation;
+    `diversity` 1 - the mean cosine between those chunks. None where there is nothing to compute.
+    `context` are the chunks to write from, best first; `fresh` says that one of them is new.
+    """
+
+    chunks: tuple[ChunkRated, ...] = ()
+    counted: tuple[float, ...] = ()
+    confidence: float | None = None
+    spread: float | None = None
+    diversity: float | None = None
+    context: tuple[Passage, ...] = ()
+    fresh: bool = False
+
+    def is_low(self, tau_r: float | None) -> bool:
+        """C_r < tau_r; never where one of the two is not known."""
+        return tau_r is not None and self.confidence is not None and self.confidence < tau_r
+
+    def scores(self, tau_r: float | None) -> tuple[Score, ...]:
+        """C_r against its threshold, the similarities' spread, the chunks' diversity."""
+        return (
+            Score(
+                name="retrieval_confidence",
+                value=self.confidence,
+                threshold=tau_r,
+                flagged=self.is_low(tau_r),
+                formula="haarag_retrieval",
+                inputs=self.counted,
+            ),
+            Score(
+                name="similarity_spread",
+                value=self.spread,
+                formula="haarag_spread",
+                inputs=self.counted,
+            ),
+            Score(name="chunk_diversity", value=self.diversity, formula="haarag_diversity"),
+        )
+
+
+def rate(
+    found: Found,
+    settings: HaaragSettings,
+    *,
+    given: Set[str] = frozenset(),
+    supporting: Set[str] = frozenset(),
+) -> Retrieval:
+    """C_r of what was found, and which chunks make the context: at most k.
+
+    Nothing is dropped before C_r is taken. For the context, `given` chunks are left out, which an
+    earlier answer was written from, unless they are `supporting`, so that a sentence rests on them,
+    or nearer than any new chunk: a passage on the question is not given up for one that is not.
+    There is always room for a new chunk. Of the new ones, low and repeated ones are dropped. Both
+    sets hold chunks as they were indexed.
+    """
+    keys = [indexed_text(passage) for passage in found.passages]
+    columns = list(zip(*found.to_queries, strict=True))
+    nearest = [max(column) for column in columns]
+    order = sorted(range(len(keys)), key=lambda at: (-nearest[at], at))
+    new = [at for at in order if keys[at] not in given]
+    before = [at for at in order if keys[at] in given]
+    best = nearest[new[0]] if new else 1.0
+    floor = settings.min_similarity * max(0.0, best)
+    stays = [at for at in before if keys[at] in supporting or nearest[at] > best]
+    stays = stays[: settings.k - 1]
+    outcomes: dict[int, tuple[ChunkOutcome, int | None]] = dict.fromkeys(before, ("given", None))
+    outcomes |= dict.fromkeys(stays, ("kept", None))
+    kept = list(stays)
+    for at in new:
+        alike = (one for one in (*kept, *before) if _alike(found, at, one, settings))
+        twin = next(alike, None)
+        if nearest[at] < floor:
+            outcomes[at] = ("low", None)
+        elif twin is not None:
+            outcomes[at] = ("duplicate", twin)
+        elif len(kept) == settings.k:
+            outcomes[at] = ("surplus", None)
+        else:
+            outcomes[at] = ("kept", None)
+            kept.append(at)
+    chunks = tuple(
+        ChunkRated(
+            id=found.passages[at].id,
+            similarity=nearest[at],
+            query=columns[at].index(nearest[at]),
+            outcome=outcomes[at][0],
+            like="" if (twin := outcomes[at][1]) is None else found.passages[twin].id,
+        )
+        for at in order
+    )
+    context = tuple(found.passages[at] for at in order if outcomes[at][0] == "kept")
+    return _confident(found, settings.k, chunks, context, fresh=len(kept) > len(stays))
+
+
+def _alike(found: Found, one: int, other: int, settings: HaaragSettings) -> bool:
+    return found.between[one][other] >= settings.duplicate_similarity
+
+
+def _confident(
+    found: Found,
+    k: int,
+    chunks: tuple[ChunkRated, ...],
+    context: tuple[Passage, ...],
+    *,
+    fresh: bool,
+) -> Retrieval:
+    to_question = [max(column) for column in zip(*found.to_queries[: found.forms], strict=True)]
+    counted = sorted(range(len(to_question)), key=lambda at: (-to_question[at], at))[:k]
+    if not counted:
+        return Retrieval(chunks=chunks)
+    similarities = tuple(to_question[at] for at in counted)
+    mean = fsum(similarities) / len(similarities)
+    pairs = [found.between[one][two] for one in counted for two in counted if one < two]
+    return Retrieval(
+        chunks=chunks,
+        counted=similarities,
+        confidence=mean,
+        spread=sqrt(fsum((s - mean) ** 2 for s in similarities) / len(similarities)),
+        diversity=1 - fsum(pairs) / len(pairs) if pairs else None,
+        context=context,
+        fresh=fresh,
+    )
+
+
+@dataclass
+class ChunkSearch:
+    """The queries so far and everything they found, round by round.
+
+    `failed` says that some search failed, `all_failed` that every search of the last round did;
+    `span` is the step of the last round.
+    """
+
+    question: Question
+    settings: HaaragSettings
+    tau_r: float | None
+    failed: bool = False
+    all_failed: bool = False
+    span: str = ""
+    can_rephrase: bool = field(init=False)
+    _forms: list[str] = field(init=False)
+    _parts: list[str] = field(default_factory=list)
+    _found: dict[str, list[Passage]] = field(default_factory=dict)
+    _asked: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.can_rephrase = self.settings.rephrase == "widen"
+        self._forms = [_normalised(self.question.text)]
+        if self.settings.key_terms:
+            self._add(self._forms, " ".join(dict.fromkeys(query_terms(self.question.text))))
+
+    async def round(
+        self,
+        step: Scope,
+        depth: int,
+        *,
+        draft: int,
+        parts: Sequence[str] = (),
+        rephrase: bool = False,
+        given: Set[str] = frozenset(),
+        supporting: Set[str] = frozenset(),
+    ) -> Retrieval:
+        """One round: search, compare, rate, record. `parts` and rewordings are added as queries.
+
+        `draft` is the one to be written from the context; for the rest see `rate`.
+        """
+        for part in parts:
+            self._add(self._parts, part)
+        ends: list[bool] = []
+        searches = [self._search(step, one, depth, ends) for one in (*self._forms, *self._parts)]
+        if rephrase:
+            self.can_rephrase = False
+            searches.append(self._reword(step, depth, ends))
+        await together(*searches)
+        self.all_failed = bool(ends) and not any(ends)
+        self.span = step.id
+        found = await self._compare(step)
+        retrieval = rate(found, self.settings, given=given, supporting=supporting)
+        self._record(step, found, retrieval, draft, depth)
+        return retrieval
+
+    async def _search(self, step: Scope, query: str, depth: int, ends: list[bool]) -> None:
+        if self._asked.get(query, 0) >= depth:
+            return
+        try:
+            self._found[query] = await step.search(query, depth, dense=True)
+        except VeriscopeError:
+            # Recorded with the search; the answer carries a remark.
+            self.failed = True
+            ends.append(False)
+        else:
+            self._asked[query] = depth
+            ends.append(True)
+
+    async def _reword(self, step: Scope, depth: int, ends: list[bool]) -> None:
+        """Ask the model for other forms of the question and search for them."""
+        known = len(self._forms)
+        count = self.settings.forms
+        async with step.span("rephrase") as asking:
+            prompt = load_prompts("haarag").fill(
+                self.question.language,
+                "rephrase",
+                question=self.question.text,
+                count=str(count),
+            )
+            structured = asking.model().capabilities.structured_output
+            request = asking.request(
+                (Message(role="user", content=prompt),),
+                max_tokens=64 * count,
+                json_schema=_QUESTIONS if structured else None,
+            )
+            [written] = await asking.model().generate(request)
+        for form in parse_list(written.text, limit=count):
+            self._add(self._forms, _normalised(form))
+        await together(*(self._search(step, form, depth, ends) for form in self._forms[known:]))
+
+    def _add(self, queries: list[str], query: str) -> None:
+        known = {one.casefold() for one in (*self._forms, *self._parts)}
+        if query and query.casefold() not in known:
+            queries.append(query)
+
+    async def _compare(self, step: Scope) -> Found:
+        queries, forms = (*self._forms, *self._parts), len(self._forms)
+        union: dict[str, Passage] = {}
+        for query in queries:
+            for passage in self._found.get(query, ()):
+                union.setdefault(indexed_text(passage), passage)
+        chunks = tuple(union)
+        if not chunks:
+            return Found(queries, forms)
+        rows = await step.similarities((*queries, *chunks), chunks)
+        count = len(queries)
+        return Found(queries, forms, tuple(union.values()), rows[:count], rows[count:])
+
+    def _record(
+        self, step: Scope, found: Found, retrieval: Retrieval, draft: int, depth: int
+    ) -> None:
+        verdict: Verdict = "doubtful" if retrieval.is_low(self.tau_r) else "supported"
+        if self.tau_r is None or retrieval.confidence is None:
+            verdict = "unchecked"
+        step.judged(
+            "retrieval",
+            self.question.text,
+            draft=draft,
+            verdict=verdict,
+            scores=retrieval.scores(self.tau_r),
+            detail=RetrievalRated(
+                depth=depth, queries=found.queries, forms=found.forms, chunks=retrieval.chunks
+            ),
+        )
+
+
+def _normalised(text: str) -> str:
+    """The text with composed characters and single spaces, as it is searched for."""
+    return " ".join(unicodedata.normalize("NFC", text).split())

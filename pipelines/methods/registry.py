@@ -1,0 +1,52 @@
+"""The one table of methods: adding a method is its file and a line here.
+
+Screens, reports, the command line and the public page draw their lists from this table; what they
+have to know of a method stands in its class (`Method`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipelines.errors import InvalidInputError
+from pipelines.methods.base import Method
+from pipelines.methods.direct import Direct
+from pipelines.methods.drad import Drad
+from pipelines.methods.ever import Ever
+from pipelines.methods.haarag import Haarag
+from pipelines.methods.rag import Rag
+from pipelines.methods.rowen import Rowen
+from pipelines.methods.slm import Slm
+
+__all__ = ["METHODS", "get_method", "method_pages"]
+
+METHODS: dict[str, Method[Any]] = {
+    method.name: method
+    for method in (
+        Direct(),
+        Rag(),
+        Rowen(),
+        Drad(),
+        Ever(),
+        Haarag(),
+        Slm(),
+    )
+}
+"""Every method by name, in the order in which screens list them."""
+
+
+def get_method(name: str) -> Method[Any]:
+    """The method called `name`; raises InvalidInputError where there is none."""
+    if name not in METHODS:
+        known = ", ".join(METHODS)
+        raise InvalidInputError(f"There is no method {name!r}.", remedy=f"Choose one of: {known}.")
+    return METHODS[name]
+
+
+def method_pages() -> dict[str, tuple[str, ...]]:
+    """The pages that take methods apart, in order, each with its methods."""
+    pages: dict[str, tuple[str, ...]] = {}
+    for name, method in METHODS.items():
+        if method.page:
+            pages[method.page] = (*pages.get(method.page, ()), name)
+    return pages

@@ -1,0 +1,374 @@
+"""The one table of providers: what each kind of model is, how it is built and where it is offered.
+
+A provider is added by one entry in `PROVIDERS`. The command line, the Models page, the public page
+and the engine read the table; none of them names a provider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pipelines.errors import InvalidInputError
+from pipelines.models.base import (
+    DASHSCOPE,
+    JUDGE,
+    LLAMA_CPP,
+    OPENAI,
+    TRANSFORMERS,
+    Capabilities,
+    Model,
+    Progress,
+    no_progress,
+)
+from pipelines.paths import SAMPLE_DATA
+from pipelines.types import Frozen, Language
+
+__all__ = [
+    "BUILT_IN",
+    "EMBEDDED_WEIGHTS",
+    "HOSTED_SLOTS",
+    "LOCAL_SLOTS",
+    "PROVIDERS",
+    "ModelSpec",
+    "Provider",
+    "build_model",
+    "known_capabilities",
+    "provider_of",
+]
+
+EMBEDDED_WEIGHTS = "embedded"
+"""The `local` model of this name is the embedded one, run by transformers: it can score texts."""
+
+HOSTED_SLOTS = 24
+"""Calls under way at once at a hosted model: the widest wave of Rowen with its default settings is
+19 (three calls for each of 6 paraphrases and one for the question), the rest is for other runs."""
+
+LOCAL_SLOTS = 16
+"""The same for a model on this machine, which decodes 8 to 64 texts in one batch and queues."""
+
+
+class ModelSpec(Frozen):
+    """A configured model. Keys are never part of it: they are given beside the spec, per session.
+
+    `kind` names a provider of `PROVIDERS`. `model` is the provider's id, a hub id, a folder, a GGUF
+    file or a script, by kind; `name` is what people see; `base_url` is a server's. `top_logprobs`,
+    `prefill`, `structured_output` and `languages` override what the backend assumes, normally with
+    what the capability probe found. The kind `local` with the model "embedded" runs the embedded
+    weights by transformers, which can score a given text. The kind `judge` does not write:
+    "trained", "similarity" or "overlap".
+    """
+
+    kind: str = "embedded"
+    name: str = "SmolLM2-135M-Instruct"
+    model: str = ""
+    base_url: str | None = None
+    top_logprobs: int | None = None
+    prefill: bool | None = None
+    structured_output: bool | None = None
+    languages: tuple[Language, ...] | None = None
+
+    def with_capabilities(self, found: Capabilities) -> ModelSpec:
+        """This configuration with what the capability probe found.
+
+        Models on this machine know everything but their languages by themselves.
+        """
+        update: dict[str, object] = {"languages": tuple(sorted(found.languages)) or None}
+        if provider_of(self.kind).hosted:
+            update["top_logprobs"] = found.top_logprobs if found.logprobs else 0
+            update["prefill"] = found.prefill
+            update["structured_output"] = found.structured_output
+        return self.model_copy(update=update)
+
+    def without_capabilities(self) -> ModelSpec:
+        """This configuration without what a probe finds out."""
+        return ModelSpec(kind=self.kind, name=self.name, model=self.model, base_url=self.base_url)
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        """What it says about the model's abilities, for `Capabilities.overridden`."""
+        named = ("top_logprobs", "prefill", "structured_output", "languages")
+        return {name: getattr(self, name) for name in named}
+
+
+class BuildRequest(NamedTuple):
+    """A model to be built: its spec, its key, who is told of the progress.
+
+    `public_only` keeps requests to addresses on the public internet, for servers that visitors
+    named.
+    """
+
+    spec: ModelSpec
+    key: str | None
+    progress: Progress
+    public_only: bool
+
+
+@dataclass(frozen=True)
+class Provider:
+    """A kind of model.
+
+    `build` makes a model and blocks while it loads. `label` is what people see where the catalogue
+    has no text `models.kind.KIND`. `capabilities` says what a model of this kind can do before it
+    is loaded, None where only the loaded model knows. `base_url` is the address of a hosted
+    provider that has one of its own, `example_url` what an address looks like; a provider with
+    either is hosted. `key_variable` is the environment variable in which the command line finds
+    the key. `offered` puts the kind on the Models page, `for_visitors` lets visitors of the public
+    page bring a model of it, and `any_server` lets them name its address, for which `build` has to
+    respect `BuildRequest.public_only`. `bundled` are its models that come with the product; where
+    `only_bundled`, there are no others. `slots` is how many calls may be under way at once at one
+    of its models.
+    """
+
+    label: str
+    build: Callable[[BuildRequest], Model]
+    capabilities: Callable[[ModelSpec], Capabilities | None]
+    base_url: str = ""
+    example_url: str = ""
+    key_variable: str = ""
+    offered: bool = False
+    for_visitors: bool = False
+    any_server: bool = False
+    bundled: tuple[ModelSpec, ...] = ()
+    only_bundled: bool = False
+    slots: int = LOCAL_SLOTS
+
+    @property
+    def hosted(self) -> bool:
+        """Whether its models stand behind an address, may want a key and have to be probed."""
+        return bool(self.base_url or self.example_url)
+
+    @property
+    def placeholder(self) -> str:
+        """What an address looks like; empty where there is none."""
+        return self.example_url or self.base_url
+
+
+def provider_of(kind: str) -> Provider:
+    """The provider of this kind; raises InvalidInputError naming those there are."""
+    if kind not in PROVIDERS:
+        raise InvalidInputError(
+            f"There is no kind of model {kind!r}.",
+            remedy=f"Choose one of: {', '.join(PROVIDERS)}.",
+        )
+    return PROVIDERS[kind]
+
+
+def build_model(
+    spec: ModelSpec,
+    key: str | None = None,
+    progress: Progress = no_progress,
+    *,
+    public_only: bool = False,
+) -> Model:
+    """Load the model that `spec` describes; blocks.
+
+    Raises InvalidInputError for an unknown kind, and whatever loading raises.
+    """
+    return provider_of(spec.kind).build(BuildRequest(spec, key, progress, public_only))
+
+
+def known_capabilities(spec: ModelSpec) -> Capabilities | None:
+    """What the model of `spec` can do, without loading it; None where that is not known."""
+    provider = PROVIDERS.get(spec.kind)
+    return None if provider is None else provider.capabilities(spec)
+
+
+_ENGLISH: frozenset[Language] = frozenset({"en"})
+
+
+def _embedded(request: BuildRequest) -> Model:
+    from pipelines.models.embedded import EmbeddedModel, is_available
+
+    if is_available():
+        return EmbeddedModel(progress=request.progress)
+    # No wheel of llama.cpp for this platform: transformers reads the same file, more slowly.
+    return _embedded_weights(request.spec.name, request.progress)
+
+
+def _embedded_capabilities(spec: ModelSpec) -> Capabilities:
+    from pipelines.models.embedded import is_available
+
+    usual = LLAMA_CPP if is_available() else TRANSFORMERS
+    return usual.model_copy(update={"languages": _ENGLISH, "judges": False})
+
+
+def _embedded_weights(name: str, progress: Progress) -> Model:
+    from pipelines.models.embedded import gguf_path
+    from pipelines.models.local import LocalModel
+
+    weights = gguf_path()
+    model = LocalModel(
+        weights.parent,
+        name=name,
+        gguf_file=weights.name,
+        languages=_ENGLISH,
+        judges=False,
+        progress=progress,
+    )
+    model.load()
+    return model
+
+
+def _is_gguf(spec: ModelSpec) -> bool:
+    return spec.model.lower().endswith(".gguf")
+
+
+def _local(request: BuildRequest) -> Model:
+    spec = request.spec
+    if spec.model == EMBEDDED_WEIGHTS:
+        return _embedded_weights(spec.name, request.progress)
+    if _is_gguf(spec):
+        from pipelines.models.embedded import GgufModel
+        from pipelines.models.local.loading import find_source
+
+        source = find_source(spec.model)
+        path = source.fetch(request.progress) / (source.gguf_file or "")
+        return GgufModel(path, name=spec.name, languages=spec.languages, progress=request.progress)
+    from pipelines.models.local import LocalModel
+
+    loaded = LocalModel(
+        spec.model, name=spec.name, languages=spec.languages, progress=request.progress
+    )
+    loaded.load()
+    return loaded
+
+
+def _local_capabilities(spec: ModelSpec) -> Capabilities:
+    if spec.model == EMBEDDED_WEIGHTS:
+        return TRANSFORMERS.model_copy(update={"languages": _ENGLISH, "judges": False})
+    return (LLAMA_CPP if _is_gguf(spec) else TRANSFORMERS).overridden(languages=spec.languages)
+
+
+def _openai(request: BuildRequest) -> Model:
+    from pipelines.models.openai_model import OpenAIModel
+
+    spec = request.spec
+    return OpenAIModel(
+        spec.name,
+        spec.model,
+        base_url=spec.base_url,
+        api_key=request.key,
+        public_only=request.public_only,
+        **spec.overrides,
+    )
+
+
+def _dashscope(request: BuildRequest) -> Model:
+    from pipelines.models.dashscope_model import DashScopeModel
+
+    spec = request.spec
+    return DashScopeModel(
+        name=spec.name,
+        model=spec.model,
+        base_url=spec.base_url,
+        api_key=request.key,
+        **spec.overrides,
+    )
+
+
+def _judge(request: BuildRequest) -> Model:
+    spec = request.spec
+    if spec.model == "trained":
+        from pipelines.models.judges.trained import TrainedJudge
+
+        return TrainedJudge(name=spec.name)
+    from pipelines.models.judges.simple import OverlapJudge, SimilarityJudge
+
+    if spec.model == "overlap":
+        return OverlapJudge(spec.name)
+    from pipelines.retrieval.dense import EmbeddedEmbedder, default_embedder
+
+    # The one that searches, where it is installed: it need not be in memory twice.
+    return SimilarityJudge(default_embedder() or EmbeddedEmbedder(), spec.name)
+
+
+def _judge_capabilities(spec: ModelSpec) -> Capabilities:
+    bundled = next((one for one in _JUDGES if one.model == spec.model), _JUDGES[0])
+    return JUDGE.overridden(languages=bundled.languages)
+
+
+def _scripted(request: BuildRequest) -> Model:
+    from pipelines.models.scripted import ScriptedModel
+
+    # "#role" picks one of several models of a file; a relative path is one of the samples.
+    path, _, role = request.spec.model.partition("#")
+    return ScriptedModel.from_file(SAMPLE_DATA / path, role=role, name=request.spec.name)
+
+
+_JUDGES = (
+    ModelSpec(kind="judge", name="Veriscope judge", model="trained", languages=("en",)),
+    ModelSpec(
+        kind="judge",
+        name="Similarity (all-MiniLM-L6-v2)",
+        model="similarity",
+        languages=("en",),
+    ),
+    ModelSpec(kind="judge", name="Word overlap", model="overlap", languages=("en", "zh")),
+)
+
+PROVIDERS: dict[str, Provider] = {
+    "embedded": Provider(
+        label="Built in",
+        build=_embedded,
+        capabilities=_embedded_capabilities,
+        bundled=(ModelSpec(),),
+        only_bundled=True,
+    ),
+    "openai": Provider(
+        label="OpenAI-compatible address",
+        build=_openai,
+        capabilities=lambda spec: OPENAI.overridden(**spec.overrides),
+        base_url="https://api.openai.com/v1",
+        example_url="http://localhost:8000/v1",
+        key_variable="OPENAI_API_KEY",
+        offered=True,
+        for_visitors=True,
+        any_server=True,
+        slots=HOSTED_SLOTS,
+    ),
+    "dashscope": Provider(
+        label="DashScope (Alibaba Cloud)",
+        build=_dashscope,
+        capabilities=lambda spec: DASHSCOPE.overridden(**spec.overrides),
+        base_url="https://dashscope.aliyuncs.com/api/v1",
+        key_variable="DASHSCOPE_API_KEY",
+        offered=True,
+        for_visitors=True,
+        slots=HOSTED_SLOTS,
+    ),
+    "local": Provider(
+        label="On this machine",
+        build=_local,
+        capabilities=_local_capabilities,
+        offered=True,
+        bundled=(
+            ModelSpec(
+                kind="local",
+                name="SmolLM2-135M-Instruct (transformers)",
+                model=EMBEDDED_WEIGHTS,
+                languages=("en",),
+            ),
+        ),
+    ),
+    "judge": Provider(
+        label="Built-in judge",
+        build=_judge,
+        capabilities=_judge_capabilities,
+        bundled=_JUDGES,
+        only_bundled=True,
+    ),
+    "scripted": Provider(
+        label="Illustration, written by hand, not a model's output",
+        build=_scripted,
+        capabilities=lambda spec: None,
+    ),
+}
+"""Every kind of model by its name in a `ModelSpec`."""
+
+BUILT_IN: tuple[ModelSpec, ...] = tuple(
+    spec for provider in PROVIDERS.values() for spec in provider.bundled
+)
+"""The models bundled with the product: the default, the same weights for scoring a given text, and
+the judges."""

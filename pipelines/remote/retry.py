@@ -1,0 +1,79 @@
+"""The one way to try again what a service may do at a later attempt."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
+
+from pipelines.errors import RateLimitError, VeriscopeError
+
+__all__ = ["RetryPolicy", "Sleep"]
+
+T = TypeVar("T")
+Sleep = Callable[[float], Awaitable[None]]
+
+_JITTER = 0.25
+
+
+class RetryPolicy:
+    """How often and how soon to try again: doubling pauses with jitter, or as the server says.
+
+    `attempts` counts the first one too. `pause` is seconds before the second attempt, `longest` the
+    longest single pause; a server that asks for more than that is not tried again. A pause differs
+    by up to a quarter from the computed one, so that clients that failed together do not return
+    together. `sleep` does the waiting.
+    """
+
+    def __init__(
+        self,
+        attempts: int = 4,
+        pause: float = 0.5,
+        longest: float = 30.0,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._attempts = attempts
+        self._pause = pause
+        self._longest = longest
+        self._sleep = sleep
+
+    async def run(self, call: Callable[[int], Awaitable[T]]) -> T:
+        """What `call(attempt)` returns, attempts counted from 1.
+
+        Raises what the last attempt raised: a `VeriscopeError` that is not retryable, one after
+        which no attempt is left, or any other exception at once.
+        """
+        retrying = AsyncRetrying(
+            sleep=self._sleep,
+            stop=stop_after_attempt(self._attempts),
+            wait=self._wait,
+            retry=retry_if_exception(self._may_pass),
+            reraise=True,
+        )
+        async for attempt in retrying:
+            with attempt:
+                return await call(attempt.retry_state.attempt_number)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _may_pass(self, error: BaseException) -> bool:
+        asked = _asked_wait(error)
+        return (
+            isinstance(error, VeriscopeError)
+            and error.retryable
+            and (asked is None or asked <= self._longest)
+        )
+
+    def _wait(self, state: RetryCallState) -> float:
+        """Seconds before the next attempt."""
+        asked = _asked_wait(state.outcome.exception() if state.outcome else None)
+        if asked is not None:
+            return asked
+        doubled = self._pause * 2 ** (state.attempt_number - 1)
+        return min(self._longest, doubled * random.uniform(1 - _JITTER, 1 + _JITTER))
+
+
+def _asked_wait(error: BaseException | None) -> float | None:
+    return error.retry_after if isinstance(error, RateLimitError) else None

@@ -1,0 +1,1 @@
+"""Training, calibration and measurements. Nothing in the product imports it."""

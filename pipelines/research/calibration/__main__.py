@@ -1,0 +1,304 @@
+"""`python -m pipelines.research.calibration METHOD`: derive what a paper leaves open.
+
+The file has the values, the model, data and criterion they come from, and how good they are on
+records they were not fitted on. For equal inputs it is the same apart from the date.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from datetime import date
+from math import log
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pipelines.engine.libraries import Libraries
+from pipelines.engine.pool import ModelPool
+from pipelines.engine.service import Service
+from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.methods.drad.rhd import entropies_over
+from pipelines.models.embedded import EMBEDDED_NAME, gguf_path, is_available
+from pipelines.models.local import LocalModel
+from pipelines.paths import ASSETS
+from pipelines.prompts import load_prompts
+from pipelines.research.calibration import drad, haarag, slm, wikibio
+from pipelines.research.calibration.drad import (
+    Answered,
+    Progress,
+    answer_all,
+    sample_questions,
+)
+from pipelines.research.data import Article, Biography, read_articles, read_biographies, read_qa
+from pipelines.retrieval.bm25 import LexicalEmbedder
+from pipelines.retrieval.dense import default_embedder
+from pipelines.run.spec import BUILT_IN, ModelSpec
+from pipelines.text import EntityRecognizer
+from pipelines.types import Language
+
+_OUT = ASSETS / "calibration"
+
+Derive = Callable[[argparse.Namespace], Coroutine[Any, Any, dict[str, Any]]]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns 0, 1 when it failed, 2 for unusable input."""
+    options = _parser().parse_args(arguments)
+    try:
+        content = asyncio.run(options.derive(options))
+    except VeriscopeError as error:
+        print(f"veriscope: {error}", file=sys.stderr)
+        return 2 if isinstance(error, InvalidInputError) else 1
+    except KeyboardInterrupt:
+        return 130
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    # Printed first, so that a file that cannot be written does not cost minutes of work.
+    print(text, end="")
+    try:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        print(f"veriscope: {options.out} cannot be written ({error.strerror}).", file=sys.stderr)
+        return 1
+    return 0
+
+
+async def _derive(options: argparse.Namespace) -> dict[str, Any]:
+    # Unusable input is found before the long work begins.
+    spec = _model(options)
+    biographies = read_biographies(options.wikibio, 1) if options.wikibio else []
+    table = _table(options.out)
+    answers = await _answers(options, spec)
+    found = drad.fit(answers)
+    if biographies:
+        found["report"]["wikibio"] = await _wikibio(biographies)
+    theta_2 = {
+        "value": found["value"],
+        "unit": "nats",
+        "model": _described(spec, answers),
+        "data": f"{len(answers)} English questions of sample_data/questions.csv, answered by"
+        " the model; an entity is right when the supporting article or the reference answer"
+        " names it, and is left out when it only repeats the question",
+        "fitted_on": "even-numbered questions (0, 2, 4, ...); the odd-numbered ones report",
+        "entities": found["entities"],
+        "recognizer": EntityRecognizer().source_for("en"),
+        "prompt": f"direct {load_prompts('direct').hash}",
+        "criterion": drad.CRITERION,
+        "date": options.date.isoformat(),
+        "report": found["report"],
+    }
+    # By model and by what its entropies are computed over; the file's other entries stay.
+    entropies = entropies_over(k for each in answers for k in each.top_k)
+    table.setdefault(spec.name, {})[entropies] = {"theta_2": theta_2}
+    return table
+
+
+def _table(path: Path) -> dict[str, Any]:
+    """What the file holds already."""
+    try:
+        table = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except ValueError:
+        table = None
+    if not isinstance(table, dict):
+        raise InvalidInputError(
+            f"{path.name} exists and is no table of thresholds.",
+            remedy="Give another file as --out.",
+        )
+    return table
+
+
+async def _derive_slm(options: argparse.Namespace) -> dict[str, Any]:
+    spec = _model(options)
+    judges = [one for one in BUILT_IN if one.kind == "judge"]
+    records = read_qa(options.qa)
+    fitted_on, reported_on = (
+        slm.answers_of(slm.evenly(records[start::2], max(1, options.records // 2)))
+        for start in (0, 1)
+    )
+    fitted: dict[str, list[slm.JudgedAnswer]] = {}
+    reported: dict[str, list[slm.JudgedAnswer]] = {}
+    pool = ModelPool()
+    try:
+        for one in (spec, *judges):
+            slot = await pool.get(one, _key(options) if one is spec else None)
+            judged = await slm.judge_answers(
+                slot.model, [*fitted_on, *reported_on], progress=_progress(f"answers by {one.name}")
+            )
+            fitted[one.name] = judged[: len(fitted_on)]
+            reported[one.name] = judged[len(fitted_on) :]
+    finally:
+        await pool.aclose()
+    found = slm.derive(fitted, reported)
+    answers = len(fitted_on) + len(reported_on)
+    prompt = load_prompts("slm").hash
+    return {
+        "judges": {
+            name: {"en": {**scale, "prompt": prompt}} for name, scale in found["judges"].items()
+        },
+        "panels": found["panels"],
+        "models": [_described(spec, []), *(one.name for one in judges)],
+        "data": f"{answers} answers to {answers // 2} of the {len(records)} questions of"
+        f" {options.qa.name}, every n-th of each half: the right and a hallucinated one, judged"
+        " with the knowledge that settles them as context; nearly all have one sentence, for which"
+        " every mean is the same",
+        "fitted_on": "even-numbered records (0, 2, 4, ...); the odd-numbered ones report",
+        "criteria": slm.CRITERIA,
+        "prompt": f"slm {prompt}",
+        "date": options.date.isoformat(),
+        "paper": slm.PAPER,
+    }
+
+
+async def _derive_haarag(options: argparse.Namespace) -> dict[str, Any]:
+    articles: dict[Language, list[Article]] = {
+        "en": read_articles(options.xquad),
+        "zh": read_articles(options.xquad_zh),
+    }
+    records = read_qa(options.qa)
+    found: dict[str, Any] = {}
+    for embedder in filter(None, (default_embedder(), LexicalEmbedder())):
+        for language in sorted(embedder.languages):
+            entry = haarag.derive(
+                embedder, articles[language], records, language, options.date.isoformat()
+            )
+            found.setdefault(embedder.name, {})[language] = entry
+    return found
+
+
+async def _answers(options: argparse.Namespace, spec: ModelSpec) -> list[Answered]:
+    key = _key(options)
+    keys = {spec.name: key} if key else {}
+    with TemporaryDirectory() as folder:
+        # Nothing is corrected and so nothing searched: an index of words is enough.
+        libraries = Libraries(Path(folder) / "index", find_embedder=lambda: None)
+        service = Service(Path(folder), libraries=libraries)
+        try:
+            return await answer_all(
+                service, spec, sample_questions(), keys=keys, progress=_progress("questions")
+            )
+        finally:
+            await service.aclose()
+
+
+def _key(options: argparse.Namespace) -> str | None:
+    return os.environ.get(options.key_env) if options.key_env else None
+
+
+async def _wikibio(biographies: Sequence[Biography]) -> dict[str, Any]:
+    weights = gguf_path()
+    proxy = LocalModel(weights.parent, name=EMBEDDED_NAME, gguf_file=weights.name, dtype="float32")
+    try:
+        found = await wikibio.measure(proxy, biographies, progress=_progress("biographies"))
+    finally:
+        await proxy.aclose()
+    return {
+        "what": "average precision for non-factual sentences of GPT-3's biographies, teacher-forced"
+        " by a proxy; RHD scores a sentence by its least confident entity",
+        "data": "SelfCheckGPT's annotated WikiBio sentences, odd-numbered records of those given",
+        "proxy": f"{EMBEDDED_NAME} (transformers, {_quantization(weights)} read as float32,"
+        " full-vocabulary entropy)",
+        "prompt": wikibio.PROMPT,
+        **found,
+        "paper": wikibio.PAPER,
+    }
+
+
+def _described(spec: ModelSpec, answers: Sequence[Answered]) -> str:
+    """The model, what ran it and what its entropies are, without a path or an address."""
+    if spec.kind == "embedded":
+        parts = ["llama.cpp" if is_available() else "transformers", _quantization(gguf_path())]
+    elif spec.kind == "local":
+        parts = ["llama.cpp" if spec.model.lower().endswith(".gguf") else "transformers"]
+    else:
+        parts = ["DashScope" if spec.kind == "dashscope" else "OpenAI protocol"]
+    for k in sorted({k for each in answers for k in each.top_k}, key=lambda k: k or 0):
+        parts.append(
+            "full-vocabulary entropy"
+            if k is None
+            else f"top-k entropy with tail, k = {k}, at most ln {k + 1} = {log(k + 1):.2f} nats"
+        )
+    return f"{spec.name} ({', '.join(parts)})"
+
+
+def _quantization(weights: Path) -> str:
+    """The part between the last two dots of a weights file's name, such as Q4_1."""
+    return weights.stem.rpartition(".")[2]
+
+
+def _model(options: argparse.Namespace) -> ModelSpec:
+    if options.profile == "embedded":
+        return ModelSpec()
+    if not options.model:
+        raise InvalidInputError(
+            f"The profile {options.profile} needs a model.",
+            remedy="Give --model: a file, folder, hub id or the server's name for it.",
+        )
+    # The last part alone: the file must not name a folder of this machine.
+    name = Path(options.model).name if options.profile == "local" else options.model
+    return ModelSpec(
+        kind=options.profile, name=name, model=options.model, base_url=options.base_url
+    )
+
+
+def _progress(what: str) -> Progress:
+    def show(done: int, total: int) -> None:
+        print(f"\r{done}/{total} {what}", end="\n" * (done == total), file=sys.stderr, flush=True)
+
+    return show
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m pipelines.research.calibration", description=__doc__
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    command = commands.add_parser("drad", help="DRAD's entropy threshold theta_2")
+    _add_common(command, _derive, "drad.json")
+    command.add_argument(
+        "--wikibio", type=Path, metavar="FILE", help="SelfCheckGPT's annotations, to report on too"
+    )
+    command = commands.add_parser("slm", help="judges' scales, and the SLM check's thresholds")
+    _add_common(command, _derive_slm, "slm.json")
+    command.add_argument("--qa", type=Path, metavar="FILE", required=True, help="HaluEval's QA")
+    command.add_argument(
+        "--records", type=int, default=200, metavar="N", help="most records judged (200)"
+    )
+    command = commands.add_parser("haarag", help="HAARAG's thresholds for each embedder")
+    command.set_defaults(derive=_derive_haarag)
+    _add_output(command, "haarag.json")
+    for name, text in (("--xquad", "XQuAD in English"), ("--xquad-zh", "XQuAD in Chinese")):
+        command.add_argument(name, type=Path, metavar="FILE", required=True, help=text)
+    command.add_argument("--qa", type=Path, metavar="FILE", required=True, help="HaluEval's QA")
+    return parser
+
+
+def _add_common(command: argparse.ArgumentParser, derive: Derive, out: str) -> None:
+    command.set_defaults(derive=derive)
+    command.add_argument(
+        "--profile",
+        choices=["embedded", "local", "openai", "dashscope"],
+        default="embedded",
+        help="the model",
+    )
+    command.add_argument("--model", default="", help="file, folder, hub id or the server's name")
+    command.add_argument("--base-url", help="address of a model server")
+    command.add_argument("--key-env", metavar="NAME", help="environment variable with the key")
+    _add_output(command, out)
+
+
+def _add_output(command: argparse.ArgumentParser, out: str) -> None:
+    command.add_argument(
+        "--out", type=Path, default=_OUT / out, metavar="FILE", help="default: the shipped file"
+    )
+    command.add_argument(
+        "--date", type=date.fromisoformat, default=date.today(), help="default: today"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,312 @@
+"""What the SLM check ships: every judge's mean and deviation, and thresholds of every panel.
+
+They come from answers whose truth is known. Even-numbered records (0, 2, 4, ...) fit, the others
+report how good judges and thresholds are, whatever the result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from math import ceil
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from sklearn.metrics import (
+    accuracy_score,
+    confusion_matrix_at_thresholds,
+)
+
+from pipelines.errors import InvalidInputError
+from pipelines.methods.slm.judging import judge_request, probability_of_yes
+from pipelines.methods.slm.scores import (
+    MEANS,
+    JudgeScale,
+    Mean,
+    Scaling,
+    average,
+    response_score,
+    scale_of_scores,
+    z_score,
+)
+from pipelines.models.base import Model
+from pipelines.research.calibration.drad import Progress
+from pipelines.research.data import QaRecord
+from pipelines.research.metrics import auroc, precision_recall_f1
+from pipelines.run.spec import JUDGES
+from pipelines.text import split_sentences
+from pipelines.types import Choice, Frozen, Passage
+
+_AT_ONCE = 16
+
+
+class KnownAnswer(Frozen):
+    """An answer, the context it is judged by, and whether it is right."""
+
+    question: str
+    context: str
+    text: str
+    right: bool
+
+
+class JudgedAnswer(Frozen):
+    """A judge's P(yes) for each sentence and for the whole; None where it said neither.
+
+    `other_masses` holds what was neither yes nor no, sentence by sentence.
+    """
+
+    answer: KnownAnswer
+    sentences: tuple[float | None, ...]
+    other_masses: tuple[float, ...]
+    whole: float | None
+
+
+def evenly(records: Sequence[QaRecord], most: int) -> list[QaRecord]:
+    """Every n-th of `records`, so that at most `most` remain."""
+    return list(records[:: max(1, ceil(len(records) / most))])
+
+
+def answers_of(records: Sequence[QaRecord]) -> list[KnownAnswer]:
+    """Both answers of every record, the right one first."""
+    return [
+        KnownAnswer(question=record.question, context=record.knowledge, text=text, right=right)
+        for record in records
+        for text, right in ((record.right_answer, True), (record.hallucinated_answer, False))
+    ]
+
+
+async def judge_answers(
+    judge: Model,
+    answers: Sequence[KnownAnswer],
+    *,
+    progress: Progress = lambda done, total: None,
+) -> list[JudgedAnswer]:
+    """Ask `judge` about every sentence and every whole answer; English. Raises a call's error."""
+    limit = asyncio.Semaphore(_AT_ONCE)
+    done = 0
+
+    async def ask(answer: KnownAnswer, statement: str) -> Choice:
+        context = (Passage(id="given", title="", text=answer.context, source="given"),)
+        async with limit:
+            return await judge.choose(judge_request(answer.question, context, statement, "en"))
+
+    async def judged(answer: KnownAnswer) -> JudgedAnswer:
+        nonlocal done
+        statements = [span.text for span in split_sentences(answer.text)]
+        wanted = list(dict.fromkeys((*statements, answer.text.strip())))
+        choices = await asyncio.gather(*(ask(answer, one) for one in wanted))
+        said = dict(zip(wanted, choices, strict=True))
+        done += 1
+        progress(done, len(answers))
+        return JudgedAnswer(
+            answer=answer,
+            sentences=tuple(probability_of_yes(said[s]) for s in statements),
+            other_masses=tuple(said[s].other_mass for s in statements),
+            whole=probability_of_yes(said[answer.text.strip()]),
+        )
+
+    return await asyncio.gather(*map(judged, answers))
+
+
+Panelled = Sequence[Sequence[JudgedAnswer]]
+"""For every judge of a panel the same answers, in the same order, as that judge judged them."""
+
+CRITERIA = {
+    "f1": "largest F1 of 'score > threshold, so the answer is right'",
+    "precision": "largest precision of 'score > threshold, so the answer is right' with a recall of"
+    " at least 0.5",
+}
+"""What each threshold is best at. Of equally good ones the lowest is taken."""
+
+PAPER: dict[str, Any] = {
+    "source": "SLM paper, measured with its own judges (Qwen2-1.5B-Instruct, MiniCPM-2B) and data;"
+    " F1, right against partly right answers",
+    "proposed": 0.81,
+    "right_against_wrong_max": 0.99,
+    "right_against_wrong_p_yes": 0.89,
+}
+
+_SCALINGS = {
+    "phi": Scaling(),
+    "epsilon": Scaling(lift="epsilon"),
+    "raw": Scaling(normalise=False),
+}
+_DIGITS = 4
+
+
+class ThresholdCut(NamedTuple):
+    """What "score > threshold" finds: shares in [0, 1], right answers being the positive kind."""
+
+    threshold: float
+    precision: float
+    recall: float
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall."""
+        total = self.precision + self.recall
+        return 2 * self.precision * self.recall / total if total else 0.0
+
+
+def cuts(scores: Sequence[float], right: Sequence[bool]) -> Iterator[ThresholdCut]:
+    """Every way to cut between two neighbouring scores, and below all; the highest cut first.
+
+    Below all means half the distance between the two lowest scores further down.
+    """
+    _, false, _, true, levels = confusion_matrix_at_thresholds(right, scores)
+    step = levels[-2] - levels[-1] if len(levels) > 1 else 1.0
+    below = [*levels[1:], levels[-1] - step]
+    for high, low, misses, hits in zip(levels, below, false, true, strict=True):
+        yield ThresholdCut(
+            threshold=float(high + low) / 2,
+            precision=float(hits / (hits + misses)),
+            recall=float(hits / sum(right)),
+        )
+
+
+def fit(fitted: Panelled, reported: Panelled) -> dict[str, Any]:
+    """Scales, thresholds and report of judges that judge together; one sequence a judge.
+
+    Raises InvalidInputError where right or wrong answers are missing.
+    """
+    for half in (fitted, reported):
+        if len({answers[0].answer.right for answers in _scored(half)}) < 2:
+            raise InvalidInputError(
+                "The judge scored no right or no wrong answer, so no threshold can be found.",
+                remedy="Choose a model that answers YES or NO, or a file with more records.",
+            )
+    scales = [_scale(judged) for judged in fitted]
+    thresholds: dict[str, dict[str, dict[str, float]]] = {"f1": {}, "precision": {}}
+    for key, scaling in _SCALINGS.items():
+        for mean in MEANS:
+            scores, right = _scores(fitted, scales, mean, scaling)
+            found = list(cuts(scores, right))
+            # Of equally good cuts the last, which is the lowest.
+            best = max(reversed(found), key=lambda cut: cut.f1)
+            enough = [cut for cut in found if cut.recall >= 0.5]
+            precise = max(reversed(enough), key=lambda cut: cut.precision)
+            for name, cut in (("f1", best), ("precision", precise)):
+                by_mean = thresholds[name].setdefault(key, {})
+                by_mean[mean] = float(f"{cut.threshold:.6g}")
+    return {
+        "scales": [{"mu": one.mu, "sigma": one.sigma, "n": one.n} for one in scales],
+        "thresholds": thresholds,
+        "report": {
+            "fitted": measured(fitted, scales, thresholds),
+            "reported": measured(reported, scales, thresholds),
+        },
+    }
+
+
+def derive(
+    fitted: Mapping[str, Sequence[JudgedAnswer]], reported: Mapping[str, Sequence[JudgedAnswer]]
+) -> dict[str, Any]:
+    """Every judge's scale by its name, and how good every panel is that they can make."""
+    names = sorted(fitted)
+    judges: dict[str, dict[str, float]] = {}
+    panels: list[dict[str, Any]] = []
+    for size in range(1, min(len(names), len(JUDGES)) + 1):
+        for panel in combinations(names, size):
+            found = fit([fitted[name] for name in panel], [reported[name] for name in panel])
+            judges |= dict(zip(panel, found["scales"], strict=True))
+            panels.append(
+                {
+                    "judges": list(panel),
+                    "thresholds": found["thresholds"],
+                    "report": found["report"]["reported"],
+                }
+            )
+    return {"judges": judges, "panels": panels}
+
+
+def _scale(judged: Sequence[JudgedAnswer]) -> JudgeScale:
+    scale = scale_of_scores([p for each in judged for p in _known(each)], "calibrated")
+    rounded = {"mu": round(scale.mu, _DIGITS), "sigma": round(scale.sigma, _DIGITS)}
+    return scale.model_copy(update=rounded)
+
+
+def measured(
+    judged: Panelled,
+    scales: Sequence[JudgeScale],
+    thresholds: dict[str, dict[str, dict[str, float]]],
+) -> dict[str, Any]:
+    """How good scores and thresholds are on these answers; a right answer is the positive kind.
+
+    `answer_length` is what the answer's length alone would reach, with shorter answers taken for
+    right: a judge must be compared with it, because the hallucinated answers of this data are
+    longer. `whole_response` is the mean of the judges' P(yes) for the whole answer.
+    """
+    first = judged[0]
+    right = [each.answer.right for each in first]
+    wholes = [
+        (fmean(each.whole or 0.0 for each in answers), answers[0].answer.right)
+        for answers in zip(*judged, strict=True)
+        if all(each.whole is not None for each in answers)
+    ]
+    return {
+        "answers": len(first),
+        "scored": len(_scored(judged)),
+        "right": sum(right),
+        "sentences": sum(len(each.sentences) for each in first),
+        "other_mass": round(fmean(m for one in judged for e in one for m in e.other_masses), 4),
+        "auroc": {
+            **{mean: _auroc(*_scores(judged, scales, mean, Scaling())) for mean in MEANS},
+            "whole_response": _auroc([p for p, _ in wholes], [truth for _, truth in wholes]),
+            "answer_length": _auroc([-float(len(each.answer.text)) for each in first], right),
+        },
+        "verdicts": {
+            name: _verdicts(judged, scales, found["phi"]["harmonic"])
+            for name, found in thresholds.items()
+        },
+    }
+
+
+def _verdicts(judged: Panelled, scales: Sequence[JudgeScale], threshold: float) -> dict[str, Any]:
+    """How the default score (harmonic mean of Phi) does at `threshold`."""
+    scores, right = _scores(judged, scales, "harmonic", Scaling())
+    supported = [score > threshold for score in scores]
+    precision, recall, f1 = precision_recall_f1(right, supported, [True])[0].round(_DIGITS).tolist()
+    return {
+        "threshold": threshold,
+        "supported": sum(supported),
+        "accuracy": round(float(accuracy_score(right, supported)), _DIGITS),
+        "precision": precision,
+        "recall": recall,
+        "f1": f1,
+    }
+
+
+def _scores(
+    judged: Panelled, scales: Sequence[JudgeScale], mean: Mean, scaling: Scaling
+) -> tuple[list[float], list[bool]]:
+    """Scores as the method makes them: averages over judges, then a mean over sentences."""
+    scores, right = [], []
+    for answers in _scored(judged):
+        rows = zip(*(each.sentences for each in answers), strict=True)
+        averages = [average(_comparable(row, scales, scaling)) for row in rows]
+        known = [value for value in averages if value is not None]
+        scores.append(response_score(known, mean, scaling) or 0.0)
+        right.append(answers[0].answer.right)
+    return scores, right
+
+
+def _comparable(
+    row: Sequence[float | None], scales: Sequence[JudgeScale], scaling: Scaling
+) -> list[float | None]:
+    if not scaling.normalise:
+        return list(row)
+    return [None if p is None else z_score(p, scale) for p, scale in zip(row, scales, strict=True)]
+
+
+def _auroc(scores: Sequence[float], right: Sequence[bool]) -> float | None:
+    return round(auroc(scores, right), _DIGITS) if len(set(right)) == 2 else None
+
+
+def _scored(judged: Panelled) -> list[tuple[JudgedAnswer, ...]]:
+    """The answers of which a judge scored a sentence, each as every judge judged it."""
+    return [answers for answers in zip(*judged, strict=True) if any(map(_known, answers))]
+
+
+def _known(judged: JudgedAnswer) -> list[float]:
+    return [p for p in judged.sentences if p is not None]

@@ -1,0 +1,146 @@
+"""Measure the entity recogniser on labelled sentences.
+
+    python -m pipelines.research.entities tests/data/entities/en.jsonl ...
+
+Each line of a file is `{"text": ..., "entities": [[start, end, label], ...], "split": ...}`.
+An entity counts as found when its span is exactly the labelled one; the second row of figures
+also asks for the label. Counts are summed over sentences before precision and recall are taken.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from pipelines.errors import InvalidInputError
+from pipelines.research.data import Record
+from pipelines.text.entities import EntityRecognizer
+from pipelines.text.languages import detect_language
+
+
+class LabelledSentence(Record):
+    """A sentence with its entities as `(start, end, label)`, and the half it belongs to."""
+
+    text: str
+    entities: tuple[tuple[int, int, str], ...]
+    split: str = "all"
+
+
+@dataclass(frozen=True)
+class Score:
+    """Counts of entities: right, found though not labelled, labelled though not found."""
+
+    correct: int = 0
+    spurious: int = 0
+    missed: int = 0
+
+    @property
+    def precision(self) -> float:
+        """Share of the entities found that are right, in [0, 1]; 1 when none was found."""
+        found = self.correct + self.spurious
+        return self.correct / found if found else 1.0
+
+    @property
+    def recall(self) -> float:
+        """Share of the labelled entities that were found, in [0, 1]; 1 when there are none."""
+        labelled = self.correct + self.missed
+        return self.correct / labelled if labelled else 1.0
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall, in [0, 1]."""
+        both = 2 * self.correct + self.spurious + self.missed
+        return 2 * self.correct / both if both else 1.0
+
+    def add(self, found: AbstractSet[tuple], labelled: AbstractSet[tuple]) -> Score:
+        """This score with one more sentence counted in."""
+        return Score(
+            self.correct + len(found & labelled),
+            self.spurious + len(found - labelled),
+            self.missed + len(labelled - found),
+        )
+
+
+def read_labelled(path: Path) -> list[LabelledSentence]:
+    """The labelled sentences of a JSON Lines file.
+
+    Raises `InvalidInputError`, which names the line, when the file cannot be read as that or an
+    entity lies outside its sentence.
+    """
+    sentences: list[LabelledSentence] = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            sentence = LabelledSentence.model_validate_json(line)
+        except ValidationError:
+            raise InvalidInputError(
+                f"Line {number} of {path.name} is no labelled sentence.",
+                remedy='Write {"text": ..., "entities": [[start, end, label]], "split": ...}.',
+            ) from None
+        if any(not 0 <= start < end <= len(sentence.text) for start, end, _ in sentence.entities):
+            raise InvalidInputError(
+                f"Line {number} of {path.name} has an entity outside its text.",
+                remedy="Count offsets in characters of the text, the end not included.",
+            )
+        sentences.append(sentence)
+    return sentences
+
+
+def evaluate(
+    recognizer: EntityRecognizer, sentences: Iterable[LabelledSentence]
+) -> tuple[Score, Score]:
+    """Scores of `recognizer` on `sentences`: by exact span, and by exact span and label."""
+    spans, labelled_spans = Score(), Score()
+    for sentence in sentences:
+        found = {(e.start, e.end, e.label) for e in recognizer.recognize(sentence.text)}
+        labelled = set(sentence.entities)
+        spans = spans.add({key[:2] for key in found}, {key[:2] for key in labelled})
+        labelled_spans = labelled_spans.add(found, labelled)
+    return spans, labelled_spans
+
+
+def report(recognizer: EntityRecognizer, paths: Sequence[Path]) -> str:
+    """A table of precision, recall and F1 for each file and each of its splits."""
+    lines = [
+        f"{'file':<12} {'split':<6} {'match':<12} {'P':>6} {'R':>6} {'F1':>6} "
+        f"{'sentences':>9} {'entities':>8}  source"
+    ]
+    for path in paths:
+        sentences = read_labelled(path)
+        for split in sorted({sentence.split for sentence in sentences}):
+            part = [sentence for sentence in sentences if sentence.split == split]
+            source = recognizer.source_for(detect_language("".join(s.text for s in part)))
+            scores = evaluate(recognizer, part)
+            for match, score in zip(("span", "span+label"), scores, strict=True):
+                lines.append(
+                    f"{path.stem:<12} {split:<6} {match:<12} {score.precision:>6.3f} "
+                    f"{score.recall:>6.3f} {score.f1:>6.3f} {len(part):>9} "
+                    f"{score.correct + score.missed:>8}  {source}"
+                )
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the report; 2 when a file cannot be used."""
+    parser = argparse.ArgumentParser(
+        prog="python -m pipelines.research.entities",
+        description="Precision, recall and F1 of the entity recogniser on labelled sentences.",
+    )
+    parser.add_argument("files", nargs="+", type=Path, help="JSON Lines files")
+    parser.add_argument("--rules", action="store_true", help="leave trained pipelines aside")
+    options = parser.parse_args(arguments)
+    try:
+        print(report(EntityRecognizer(trained=not options.rules), options.files))
+    except (InvalidInputError, OSError) as error:
+        parser.exit(2, f"{error}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

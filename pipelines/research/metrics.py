@@ -1,0 +1,101 @@
+"""How well a score separates two kinds of items, and which threshold separates them best.
+
+A higher score speaks for the positive kind. Every function takes one score and one truth per item
+and raises ValueError unless both kinds occur. Areas are scikit-learn's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import (
+    average_precision_score,
+    balanced_accuracy_score,
+    confusion_matrix_at_thresholds,
+    precision_recall_fscore_support,
+    roc_auc_score,
+)
+
+
+class Cut(NamedTuple):
+    """A threshold on a score, the middle of [low, high), within which `youden` is the same."""
+
+    threshold: float
+    low: float
+    high: float
+    youden: float
+
+
+def auroc(scores: Sequence[float], positive: Sequence[bool]) -> float:
+    """Area under the ROC curve in [0, 1]: how often a positive scores above a negative.
+
+    Equal scores count half. An item without a score has -inf.
+    """
+    _count(positive)
+    return float(roc_auc_score(positive, _finite(scores)))
+
+
+def average_precision(scores: Sequence[float], positive: Sequence[bool]) -> float:
+    """Area under the precision-recall curve in [0, 1].
+
+    It is the sum of precision times recall gained; nothing is interpolated. A score that says
+    nothing reaches the share of positives. An item without a score has -inf.
+    """
+    _count(positive)
+    return float(average_precision_score(positive, _finite(scores)))
+
+
+def youden(flagged: Sequence[bool], positive: Sequence[bool]) -> float:
+    """Youden's J = sensitivity + specificity - 1 in [-1, 1]; 0 is what chance reaches."""
+    _count(positive)
+    return float(balanced_accuracy_score(positive, flagged, adjusted=True))
+
+
+def best_cut(scores: Sequence[float], positive: Sequence[bool]) -> Cut | None:
+    """The threshold for which "score > threshold" has the largest J; None when none beats chance.
+
+    J is constant between neighbouring scores. Of several best intervals that do not touch, the
+    widest is taken, of equally wide ones the lowest.
+    """
+    positives, negatives = _count(positive)
+    _, false, _, true, levels = confusion_matrix_at_thresholds(positive, scores)
+    # J times both counts: whole numbers, so that equal means equal.
+    values = true * negatives - false * positives
+    best, plateaus = 0.0, list[tuple[float, float]]()
+    for value, (high, low) in zip(values[:-1].tolist(), pairwise(levels.tolist()), strict=True):
+        if value > best:
+            best, plateaus = value, []
+        if value == best and best > 0:
+            if plateaus and plateaus[-1][0] == high:
+                high = plateaus.pop()[1]
+            plateaus.append((low, high))
+    if not plateaus:
+        return None
+    low, high = max(plateaus, key=lambda ends: (ends[1] - ends[0], -ends[0]))
+    return Cut((low + high) / 2, low, high, best / (positives * negatives))
+
+
+def precision_recall_f1(
+    truth: Sequence[object], predicted: Sequence[object], labels: Sequence[object]
+) -> NDArray[np.float64]:
+    """Precision, recall and F1 of each label in [0, 1], shape [labels, 3]; 0 where undefined."""
+    undefined: Any = 0
+    rows = precision_recall_fscore_support(truth, predicted, labels=labels, zero_division=undefined)
+    return np.array(rows[:3], dtype=np.float64).T
+
+
+def _count(positive: Sequence[bool]) -> tuple[int, int]:
+    positives = sum(positive)
+    negatives = len(positive) - positives
+    if not positives or not negatives:
+        raise ValueError(f"{positives} positives and {negatives} negatives cannot be compared.")
+    return positives, negatives
+
+
+def _finite(scores: Sequence[float]) -> NDArray[np.float64]:
+    """-inf as the lowest finite number, because scikit-learn refuses infinity."""
+    return np.maximum(scores, np.finfo(np.float64).min)

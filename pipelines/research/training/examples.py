@@ -1,0 +1,134 @@
+"""A training pair is a statement, evidence, and what the evidence says about the statement.
+
+Pairs are made from texts: sentences about one thing.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Literal
+
+from pipelines.models.base import Claim, Relation
+from pipelines.paths import SAMPLE_DATA
+from pipelines.retrieval.documents import Document, load_library
+from pipelines.text import split_sentences
+from pipelines.types import Frozen, Language
+
+Label = Literal["supported", "contradicted", "not_enough", "unsupported"]
+"""What the evidence says of the statement; "unsupported" is either of the two before it."""
+
+Span = tuple[int, int]
+"""Start and end of some characters, the end not among them."""
+
+LABELS: tuple[Label, ...] = ("supported", "contradicted", "not_enough")
+"""In the order of the judge's outputs."""
+
+
+_WORD = re.compile(r"\w+(?:[.,'’-]\w+)*|%")
+
+
+class Example(Frozen):
+    """A training pair.
+
+    `question` is what the statement answers, empty where there is none. `make` says how the pair
+    was made, and `group` which text it comes from: a group is trained on or held out as a whole.
+    Under the relation "same" `evidence` is another answer to the question. `wrong` are the places
+    in the statement that the evidence does not support; None where they are not known.
+    """
+
+    evidence: str
+    statement: str
+    label: Label
+    make: str
+    group: str
+    question: str = ""
+    relation: Relation = "support"
+    wrong: tuple[Span, ...] | None = None
+
+    @property
+    def claim(self) -> Claim:
+        """What a judge is asked about this pair."""
+        return Claim(
+            statement=self.statement,
+            evidence=(self.evidence,),
+            question=self.question,
+            relation=self.relation,
+        )
+
+    @property
+    def wholly_wrong(self) -> Example:
+        """This pair, with the whole statement unsupported by the evidence."""
+        return self.model_copy(update={"wrong": ((0, len(self.statement)),)})
+
+    @property
+    def wholly_right(self) -> Example:
+        """This pair, with the whole statement supported by the evidence."""
+        return self.model_copy(update={"wrong": ()})
+
+
+def differing(true: str, statement: str) -> tuple[Span, ...] | None:
+    """The words of `statement` that `true` does not have in their place.
+
+    Where words are missing from `statement`, the words beside the gap count. None where most words
+    differ: then more than one change separates the two.
+    """
+    before = _WORD.findall(true.lower())
+    places = list(_WORD.finditer(statement))
+    after = [place[0].lower() for place in places]
+    found: list[Span] = []
+    words = 0
+    changes = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    for change, _, _, start, stop in changes:
+        if change == "delete":
+            start, stop = max(0, start - 1), min(len(after), start + 1)
+        if change != "equal" and stop > start:
+            words += stop - start
+            found.append((places[start].start(), places[stop - 1].end()))
+    return tuple(found) if found and words <= max(3, len(after) // 2) else None
+
+
+def write_examples(path: Path, examples: Iterable[Example]) -> None:
+    """One JSON object a line."""
+    lines = (json.dumps(one.model_dump(), ensure_ascii=False) for one in examples)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+_FEWEST_WORDS, _MOST_WORDS = 5, 45
+
+
+class Text(Frozen):
+    """A text about one thing; no other text has its `name`. A `group` is about the same thing."""
+
+    name: str
+    title: str
+    sentences: tuple[str, ...]
+    group: str
+
+
+def text_of(name: str, title: str, text: str, group: str = "") -> Text:
+    """`text` as its whole sentences; everything else is left out."""
+    found = (" ".join(span.text.split()) for span in split_sentences(text))
+    sentences = tuple(filter(_is_sentence, found))
+    return Text(name=name, title=title, sentences=sentences, group=group or name)
+
+
+def library(language: Language) -> list[Document]:
+    """The articles of the sample library in `language`."""
+    return load_library(SAMPLE_DATA / "library" / language)
+
+
+def statements(language: Language) -> list[dict[str, str]]:
+    """The hand-made statements in `language`, each with its article, label and kind."""
+    with (SAMPLE_DATA / "statements.csv").open(encoding="utf-8", newline="") as file:
+        return [row for row in csv.DictReader(file) if row["language"] == language]
+
+
+def _is_sentence(sentence: str) -> bool:
+    words = sentence.split()
+    whole = sentence[-1:] in ".!?" and (sentence[0].isupper() or sentence[0].isdigit())
+    return whole and _FEWEST_WORDS <= len(words) <= _MOST_WORDS

@@ -1,0 +1,422 @@
+"""Pairs made from texts by rule, so that no statement and no evidence gives its label away.
+
+Every family of pairs takes one statement through several labels by changing the evidence, or one
+piece of evidence through several labels by changing the statement. A model that looks at one of
+the two alone, at lengths or at common words, learns nothing from that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from random import Random
+from typing import NamedTuple
+
+from pipelines.research.training.examples import Example, Label, Text, differing
+from pipelines.research.training.rewriting import (
+    as_question,
+    claims_in,
+    exchanged,
+    is_person,
+    named,
+    opposite,
+    rewritten,
+    with_subject,
+)
+from pipelines.text import EntityRecognizer
+
+_NOT = re.compile(
+    r"\b(was|were|is|are|had|has|have|can|could|will|would|did|does|must|may)\b(?! not)"
+)
+_YEAR = re.compile(r"(?<![\d.,])(1[0-9]\d\d|20[0-2]\d)(?![\d%]|[.,]\d)")
+_NUMBER = re.compile(r"(?<![\w.,-])(\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)(?![\w]|[.,]\d)")
+_ALIKE = {"GPE": "PLACE", "LOC": "PLACE", "FAC": "PLACE", "NORP": "NORP", "PERSON": "PERSON"}
+_NAMES = ("PERSON", "PLACE", "ORG", "NORP", "WORK_OF_ART", "EVENT", "PRODUCT", "LANGUAGE")
+
+
+@dataclass(frozen=True)
+class Swap:
+    """A changed sentence: for a change of one place, `before` was where `after` is in `text`."""
+
+    kind: str
+    text: str
+    before: str = ""
+    after: str = ""
+
+
+class Name(NamedTuple):
+    """A name in a sentence: what it names, start and end in characters, and its text."""
+
+    kind: str
+    start: int
+    end: int
+    text: str
+
+
+@dataclass
+class Names:
+    """The names of all texts by kind, so that one can replace another."""
+
+    recognizer: EntityRecognizer = field(default_factory=EntityRecognizer)
+    everywhere: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    _here: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    _known: dict[str, list[Name]] = field(default_factory=dict)
+
+    def learn(self, texts: Iterable[Text]) -> None:
+        """Add the names of `texts`."""
+        for text in texts:
+            here: dict[str, dict[str, None]] = defaultdict(dict)
+            for sentence in text.sentences:
+                for name in self.of(sentence):
+                    here[name.kind][name.text] = None
+            self._here[text.name] = {kind: list(found) for kind, found in here.items()}
+            for kind, found in here.items():
+                self.everywhere[kind] += found
+
+    def of(self, sentence: str) -> list[Name]:
+        """Every name in `sentence`."""
+        if sentence not in self._known:
+            found = (
+                Name(_ALIKE.get(e.label, e.label), e.start, e.end, e.text)
+                for e in self.recognizer.recognize(sentence, "en")
+            )
+            self._known[sentence] = [name for name in found if name.kind in _NAMES]
+        return self._known[sentence]
+
+    def replacement(self, name: Name, text: Text, random: Random) -> str | None:
+        """Another name of the same kind: half of the time one of the same text."""
+        taken = name.text.lower()
+
+        def others(names: Sequence[str]) -> list[str]:
+            return [n for n in names if n.lower() not in taken and taken not in n.lower()]
+
+        near = others(self._here.get(text.name, {}).get(name.kind, []))
+        if near and random.random() < 0.5:
+            return random.choice(near)
+        far = self.everywhere.get(name.kind, [])
+        for _ in range(8):
+            if far and (found := others([random.choice(far)])):
+                return found[0]
+        return random.choice(near) if near else None
+
+
+def swapped(sentence: str, text: Text, names: Names, random: Random) -> Swap | None:
+    """`sentence` after one change that makes it say something else; None where none applies."""
+    changes: list[Callable[[], Swap | None]] = [
+        lambda: _entity(sentence, text, names, random),
+        lambda: _entity(sentence, text, names, random),
+        lambda: _two_names(sentence, names, random),
+        lambda: _year(sentence, random),
+        lambda: _number(sentence, random),
+        lambda: _word("relation", exchanged(sentence, random)),
+        lambda: _word("opposite", opposite(sentence, random)),
+        lambda: _negation(sentence, random),
+    ]
+    random.shuffle(changes)
+    found = (change() for change in changes)
+    return next((one for one in found if one is not None and one.text != sentence), None)
+
+
+def _put(kind: str, sentence: str, start: int, end: int, after: str) -> Swap:
+    """`sentence` with `after` in the place from `start` to `end`."""
+    return Swap(kind, sentence[:start] + after + sentence[end:], sentence[start:end], after)
+
+
+def _entity(sentence: str, text: Text, names: Names, random: Random) -> Swap | None:
+    # The subject is what the statement is about; another subject is another statement.
+    known = [name for name in names.of(sentence) if name.start > 0 or random.random() < 0.15]
+    if not known:
+        return None
+    name = random.choice(known)
+    other = names.replacement(name, text, random)
+    return None if other is None else _put("entity", sentence, name.start, name.end, other)
+
+
+def _two_names(sentence: str, names: Names, random: Random) -> Swap | None:
+    pairs = [
+        (a, b)
+        for a, b in combinations(names.of(sentence), 2)
+        if a.kind == b.kind
+        and a.text != b.text
+        # "A and B" says the same as "B and A".
+        and not re.fullmatch(r",? ?(?:and|or|,)? ?", sentence[a.end : b.start])
+    ]
+    if not pairs:
+        return None
+    a, b = random.choice(pairs)
+    parts = (sentence[: a.start], b.text, sentence[a.end : b.start], a.text, sentence[b.end :])
+    return Swap("turned", "".join(parts))
+
+
+def _year(sentence: str, random: Random) -> Swap | None:
+    places = list(_YEAR.finditer(sentence))
+    if not places:
+        return None
+    place = random.choice(places)
+    step = random.choice((1, 2, 3, 5, 8, 10, 12, 20, 30, 50)) * random.choice((-1, 1))
+    return _put("year", sentence, place.start(), place.end(), str(int(place[0]) + step))
+
+
+def _number(sentence: str, random: Random) -> Swap | None:
+    places = [m for m in _NUMBER.finditer(sentence) if not _YEAR.fullmatch(m[0])]
+    if not places:
+        return None
+    place = random.choice(places)
+    plain = place[0].replace(",", "")
+    if "." in plain:
+        digits = len(plain.split(".")[1])
+        other = f"{float(plain) * random.choice((0.3, 0.5, 1.5, 2, 10)) + 0.1:.{digits}f}"
+    else:
+        value = int(plain)
+        drawn = value + random.choice((-3, -2, -1, 1, 2, 4, 7))
+        if value > 40 or drawn < 1:
+            drawn = round(value * random.choice((0.1, 0.5, 0.8, 1.3, 2, 10))) + 1
+        other = f"{drawn:,}" if "," in place[0] else str(drawn)
+    return _put("number", sentence, place.start(), place.end(), other)
+
+
+def _negation(sentence: str, random: Random) -> Swap | None:
+    for word in (" not ", " never "):
+        if word in sentence:
+            return Swap("negation", sentence.replace(word, " ", 1))
+    place = _NOT.search(sentence)
+    if place is None or random.random() < 0.5:
+        return None
+    word = "not" if random.random() < 0.7 else "never"
+    return Swap("negation", f"{sentence[: place.end()]} {word}{sentence[place.end() :]}")
+
+
+def _word(kind: str, changed: str | None) -> Swap | None:
+    return None if changed is None else Swap(kind, changed)
+
+
+_TAIL = re.compile(
+    r",? (?:and (?:was|were|is|has|had|\w+ed) |who |which |where |for |with |in )[^,]+[.]$"
+)
+_DETAIL = re.compile(
+    r",? (?:in|on|at|by|from|near|with|for|during|after|before) (?:the )?"
+    r"[A-Z0-9][^,.;()]{2,40}(?=[,.;]| and )"
+)
+
+
+def examples_of(
+    text: Text, others: Sequence[Text], names: Names, random: Random
+) -> Iterator[Example]:
+    """Every family of pairs for every sentence of `text`; `others` lend foreign sentences."""
+    for at, sentence in enumerate(text.sentences):
+        yield from _Maker(text, others, names, random, at, sentence).examples()
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """The pairs of one sentence, which is number `at` of `text`."""
+
+    text: Text
+    others: Sequence[Text]
+    names: Names
+    random: Random
+    at: int
+    sentence: str
+
+    def examples(self) -> Iterator[Example]:
+        yield from self._by_evidence()
+        yield from self._by_statement()
+        yield from self._with_more()
+        yield from self._merged()
+        yield from self._claims()
+        yield from self._of_another()
+
+    def _by_evidence(self) -> Iterator[Example]:
+        """One statement, three labels: the evidence says it, contradicts it, or lacks it."""
+        sentence = self.sentence
+        statement = self._worded(sentence)
+        yield self._example(statement, self._context(sentence), "supported", "evidence")
+        change = self._changed(sentence)
+        # A rewrite may have left out what was changed in the evidence.
+        if change is not None and change.before and change.before in statement:
+            true = statement.replace(change.before, change.after)
+            make = f"evidence-{change.kind}"
+            yield self._example(statement, self._context(change.text), "contradicted", make, true)
+        yield self._example(statement, self._context(None), "not_enough", "evidence")
+        poorer = self._poorer(sentence)
+        if poorer is not None and poorer[1] in statement:
+            true = statement.replace(poorer[1], "")
+            make = "evidence-poorer"
+            yield self._example(statement, self._context(poorer[0]), "not_enough", make, true)
+
+    def _by_statement(self) -> Iterator[Example]:
+        """One piece of evidence, three labels: it supports, contradicts or lacks the statement."""
+        context = self._context(self.sentence)
+        yield self._example(self._worded(self.sentence), context, "supported", "statement")
+        for times in (1, self.random.randint(1, 3)):
+            change = self._changed(self.sentence, times)
+            if change is None:
+                continue
+            worded = self._worded_alike(change.text, self.sentence)
+            if worded is None:
+                continue
+            statement, true = worded
+            make = f"statement-{change.kind}"
+            yield self._example(statement, context, "contradicted", make, true)
+            # The same words are true where the evidence says them.
+            yield self._example(statement, self._context(change.text), "supported", make)
+            if self.random.random() < 0.4:
+                yield self._example(statement, self._context(None), "not_enough", "statement")
+
+    def _with_more(self) -> Iterator[Example]:
+        """A statement with a foreign end: one half is supported, the other is nowhere."""
+        sentence = self.sentence
+        tail = _TAIL.search(self._foreign())
+        if tail is None or not sentence.endswith("."):
+            return
+        true = named(sentence, self.text.title)
+        longer = f"{true[:-1]}{tail[0]}"
+        yield self._example(longer, self._context(sentence), "not_enough", "more", true)
+        yield self._example(longer, self._context(f"{sentence[:-1]}{tail[0]}"), "supported", "more")
+
+    def _merged(self) -> Iterator[Example]:
+        """Two sentences in one, both true or one changed, each elsewhere in the evidence."""
+        sentence = self.sentence
+        if self.at + 1 >= len(self.text.sentences) or self.random.random() < 0.5:
+            return
+        second = self.text.sentences[self.at + 1]
+        change = self._changed(self.random.choice((sentence, second)))
+        context = self._context(sentence)
+        if second not in context:
+            return
+        true = self._joined(sentence, second)
+        yield self._example(true, context, "supported", "merged")
+        if change is not None:
+            first = change.text if change.before and change.before in sentence else sentence
+            last = second if first != sentence else change.text
+            if (first, last) != (sentence, second):
+                joined = self._joined(first, last)
+                yield self._example(joined, context, "contradicted", "merged", true)
+                changed = context.replace(sentence, first).replace(second, last)
+                yield self._example(joined, changed, "supported", "merged")
+
+    def _claims(self) -> Iterator[Example]:
+        """What the sentence says in passing, as a statement of its own."""
+        for claim in claims_in(self.sentence, self.text.title):
+            yield self._example(claim, self._context(self.sentence), "supported", "claim")
+            change = self._changed(claim)
+            if change is not None:
+                context, make = self._context(self.sentence), f"claim-{change.kind}"
+                yield self._example(change.text, context, "contradicted", make, claim)
+            yield self._example(claim, self._context(None), "not_enough", "claim")
+
+    def _of_another(self) -> Iterator[Example]:
+        """A sentence about somebody else, said of this text's subject: made up in its style."""
+        said = self._said_of_another()
+        if said is None:
+            return
+        whole = self.text.sentences
+        statement = rewritten(said, self.random, 3)
+        yield self._example(statement, " ".join(whole), "unsupported", "another")
+        at = self.random.randint(0, len(whole))
+        with_it = " ".join((*whole[:at], said, *whole[at:]))
+        statement = rewritten(said, self.random, 3)
+        yield self._example(statement, with_it, "supported", "another")
+
+    def _said_of_another(self) -> str | None:
+        """Of some foreign sentences the one that has most words in common with this text."""
+        if not is_person(self.text.title):
+            return None
+        own = set(re.findall(r"\w+", " ".join(self.text.sentences).lower()))
+        found: list[tuple[float, str]] = []
+        people = [one for one in self.others if one.sentences and is_person(one.title)]
+        for other in self.random.sample(people, min(12, len(people))):
+            if other.group == self.text.group:
+                continue
+            sentence = self.random.choice(other.sentences)
+            said = with_subject(sentence, other.title, self.text.title)
+            if said is not None:
+                words = re.findall(r"\w+", said.lower())
+                found.append((sum(word in own for word in words) / len(words), said))
+        return max(found)[1] if found else None
+
+    def _worded(self, sentence: str) -> str:
+        return rewritten(named(sentence, self.text.title), self.random, 3)
+
+    def _worded_alike(self, changed: str, sentence: str) -> tuple[str, str] | None:
+        """Both after the same rewrites, after which they still differ."""
+        seed = self.random.random()
+        for times in (3, 0):
+            one, other = (
+                rewritten(named(said, self.text.title), Random(seed), times)
+                for said in (changed, sentence)
+            )
+            if one != other:
+                return one, other
+        # The subject's name has replaced what was changed.
+        return None
+
+    def _changed(self, sentence: str, times: int = 1) -> Swap | None:
+        """`sentence` after up to `times` changes."""
+        change = None
+        for _ in range(times):
+            one = swapped(sentence, self.text, self.names, self.random)
+            if one is not None:
+                change, sentence = one, one.text
+        return change
+
+    def _context(self, sentence: str | None) -> str:
+        """Sentences around the place, or the whole text, with `sentence` or nothing in the place.
+
+        Some foreign sentences are among them, and the title before them, as in a library.
+        """
+        random, sentences = self.random, self.text.sentences
+        whole = random.random() < 0.3
+        before, after = (99, 99) if whole else (random.randint(0, 2), random.randint(0, 2))
+        around = [*sentences[max(0, self.at - before) : self.at]]
+        if sentence is not None:
+            around.append(sentence)
+        around += sentences[self.at + 1 : self.at + 1 + after]
+        foreign = random.randint(0, 8) if whole else int(random.random() < 0.25 or not around)
+        for _ in range(foreign):
+            around.insert(random.randint(0, len(around)), self._foreign())
+        title = f"{self.text.title}: " if self.text.title and random.random() < 0.6 else ""
+        return title + " ".join(around)
+
+    def _foreign(self) -> str:
+        for _ in range(6):
+            other = self.random.choice(self.others)
+            if other.group != self.text.group and other.sentences:
+                return self.random.choice(other.sentences)
+        return "Nothing else is known about it."
+
+    def _poorer(self, sentence: str) -> tuple[str, str] | None:
+        """`sentence` without one of its details, and what of it is missing."""
+        places = list(_DETAIL.finditer(sentence))
+        if not places:
+            return None
+        place = self.random.choice(places)
+        name = re.sub(r"^,? \w+ (?:the )?", "", place[0])
+        return sentence[: place.start()] + sentence[place.end() :], name
+
+    def _joined(self, first: str, second: str) -> str:
+        first, second = named(first, self.text.title), named(second, self.text.title)
+        if second.startswith(("Th", "In ")):
+            second = second[0].lower() + second[1:]
+        return f"{first[:-1]}, and {second}"
+
+    def _example(
+        self, statement: str, evidence: str, label: Label, make: str, true: str | None = None
+    ) -> Example:
+        """`true` is what the evidence says instead of the statement, where that is known."""
+        asked = as_question(statement) if self.random.random() < 0.25 else None
+        if asked is not None:
+            statement = asked
+            true = as_question(true) if true is not None else None
+        wrong = differing(true, statement) if true is not None else None
+        return Example(
+            evidence=evidence,
+            statement=statement,
+            label=label,
+            make=make,
+            group=self.text.group,
+            wrong=() if label == "supported" else wrong,
+        )

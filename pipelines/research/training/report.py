@@ -1,0 +1,261 @@
+"""What a judge is measured on, and how good it is: AUROC, F1, calibration.
+
+The suites are odd-numbered public records and hand-made statements about the sample library.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+from pipelines.methods.slm.judging import judge_request, probability_of_yes
+from pipelines.models.base import Claim, Model
+from pipelines.research.data import Half, read_biographies, read_qa
+from pipelines.research.metrics import auroc, precision_recall_f1
+from pipelines.research.training.examples import (
+    LABELS,
+    Example,
+    Label,
+    library,
+    statements,
+)
+from pipelines.research.training.generated import Names
+from pipelines.research.training.public import (
+    article_pairs,
+    article_questions,
+    article_texts,
+    biography_pairs,
+    facts_pairs,
+    other_answer_pairs,
+    qa_pairs,
+    qa_texts,
+    same_pairs,
+    stance_pairs,
+)
+from pipelines.research.training.recipe import Files
+from pipelines.research.training.rewriting import as_question
+from pipelines.types import Language, Passage
+
+Probabilities = NDArray[np.float64]
+"""P(supported), P(contradicted), P(not enough) of every example, shape [examples, 3]."""
+
+_AT_ONCE = 8
+
+
+def binary(examples: Sequence[Example], probabilities: Probabilities) -> dict[str, Any]:
+    """Supported against the rest: area under the ROC curve, calibration, base rate.
+
+    `right` counts the examples on the right side of P(supported) = 0.5.
+    """
+    truth, supported = _supported(examples), probabilities[:, 0]
+    return {
+        "examples": len(truth),
+        "supported": round(sum(truth) / len(truth), 4),
+        "right": int(((supported > 0.5) == np.asarray(truth)).sum()),
+        "auroc": round(auroc(supported.tolist(), truth), 4),
+        "ece": round(calibration_error(supported, truth), 4),
+    }
+
+
+def three_way(examples: Sequence[Example], probabilities: Probabilities) -> dict[str, Any]:
+    """Macro F1 over the three labels, and each label's precision, recall and F1."""
+    truth = [example.label for example in examples]
+    predicted = [LABELS[place] for place in probabilities.argmax(1)]
+    measured = precision_recall_f1(truth, predicted, LABELS).round(4)
+    classes = {
+        label: {
+            "examples": truth.count(label),
+            **dict(zip(("precision", "recall", "f1"), values, strict=True)),
+        }
+        for label, values in zip(LABELS, measured.tolist(), strict=True)
+    }
+    return {"macro_f1": round(float(measured[:, 2].mean()), 4), "classes": classes}
+
+
+def calibration_error(probabilities: Probabilities, right: Sequence[bool], bins: int = 10) -> float:
+    """Expected calibration error over `bins` bins of equal width, in [0, 1]."""
+    return sum(
+        abs(stated - true) * count / len(right)
+        for stated, true, count in reliability(probabilities, right, bins)
+    )
+
+
+def reliability(
+    probabilities: Probabilities, right: Sequence[bool], bins: int = 10
+) -> list[tuple[float, float, int]]:
+    """The reliability diagram: mean probability, share that is true and count of every used bin.
+
+    The first two are in [0, 1].
+    """
+    truth = np.asarray(right, dtype=float)
+    places = np.minimum((probabilities * bins).astype(int), bins - 1)
+    return [
+        (float(probabilities[inside].mean()), float(truth[inside].mean()), int(inside.sum()))
+        for inside in (places == place for place in range(bins))
+        if inside.any()
+    ]
+
+
+def fitted_curve(scores: Sequence[float], right: Sequence[bool]) -> tuple[float, float]:
+    """Offset and slope of the logistic curve that turns these scores into probabilities best."""
+    model = LogisticRegression(C=1e6)
+    model.fit(np.asarray(scores).reshape(-1, 1), np.asarray(right))
+    offset, slope = np.ravel(model.intercept_), np.ravel(model.coef_)
+    return round(float(offset[0]), 4), round(float(slope[0]), 4)
+
+
+class Suite(NamedTuple):
+    """Pairs of one kind; with `three_way` their labels separate contradiction and gap."""
+
+    name: str
+    examples: list[Example]
+    three_way: bool = False
+
+    @property
+    def claims(self) -> list[Claim]:
+        """What a judge is asked."""
+        return [example.claim for example in self.examples]
+
+    @property
+    def supported(self) -> list[bool]:
+        """Whether each example is supported."""
+        return _supported(self.examples)
+
+
+def suites(files: Files, half: Half, chinese: Path | None = None) -> Iterator[Suite]:
+    """Every suite for which there is a file; half 1 is the one to report on.
+
+    `chinese` is the Chinese version of the articles. Our own statements belong to half 1, and so
+    do the yes-or-no questions, as EVER asks them, made from these statements and the biographies.
+    """
+    lives: list[Example] = []
+    if files.biographies:
+        lives += biography_pairs(read_biographies(files.biographies, half))
+        yield Suite("biographies", lives)
+    if files.qa:
+        yield from _answers(files.qa, half)
+    if files.stances:
+        yield Suite("stances", list(stance_pairs(files.stances, half)), three_way=True)
+    if files.facts:
+        pairs = facts_pairs(files.facts, half, Random(11))
+        yield Suite("facts", [one for one in pairs if one.label != "not_enough"])
+    if files.articles:
+        names = Names()
+        names.learn(article_texts(files.articles))
+        pairs = article_pairs(files.articles, half, names, Random(11))
+        yield Suite("articles", list(pairs), three_way=True)
+        same = same_pairs(article_questions(files.articles, half), names, Random(11))
+        yield Suite("two_answers", list(same))
+        yield Suite("other_answers", list(other_answer_pairs(files.articles, half)))
+    if chinese:
+        yield Suite("other_answers_zh", list(other_answer_pairs(chinese, half)))
+    if half == 1:
+        ours = list(library_pairs("en"))
+        yield Suite("library", ours, three_way=True)
+        yield Suite("library_zh", list(library_pairs("zh")), three_way=True)
+        yield Suite("yes_or_no", list(_asked([*ours, *lives])))
+
+
+def _answers(path: Path, half: Half) -> Iterator[Suite]:
+    records = read_qa(path)[half::2]
+    names = Names()
+    names.learn(qa_texts(records))
+    pairs = list(qa_pairs(records, names, Random(11)))
+    published = [one for one in pairs if one.make == "qa"]
+    yield Suite("answers", published)
+    spans = {one.group: one for one in pairs if one.make == "qa-span"}
+    right = [one for one in published if one.label == "supported" and one.group in spans]
+    same_kind = [one for pair in right for one in (pair, spans[pair.group])]
+    yield Suite("answers_same_kind", same_kind)
+
+
+def _asked(examples: Iterable[Example]) -> Iterator[Example]:
+    """Those whose statement can become a question, with that question as the statement."""
+    for example in examples:
+        if asked := as_question(example.statement):
+            yield example.model_copy(update={"statement": asked})
+
+
+def library_pairs(language: Language) -> Iterator[Example]:
+    """The hand-made statements about the sample library, each with its article."""
+    articles = {article.id: article.text for article in library(language)}
+    for row in statements(language):
+        yield Example(
+            evidence=articles[row["article"]],
+            statement=row["statement"],
+            label=cast("Label", row["label"]),
+            make=row["kind"],
+            group=row["article"],
+        )
+
+
+def measure(suite: Suite, said: Probabilities) -> dict[str, Any]:
+    """How good `said`, shape [examples, 3], is on a suite."""
+    found = binary(suite.examples, said)
+    found["reliability"] = [
+        [round(stated, 4), round(true, 4), count]
+        for stated, true, count in reliability(said[:, 0], suite.supported)
+    ]
+    if suite.name == "answers":
+        found["auroc_equal_length"] = equal_length_auroc(suite.examples, said)
+    if suite.three_way:
+        found |= three_way(suite.examples, said)
+        decided = [e.label in ("supported", "contradicted") for e in suite.examples]
+        difference = (said[decided, 0] - said[decided, 1]).tolist()
+        truth = np.asarray(suite.supported)[decided].tolist()
+        found["auroc_supported_or_contradicted"] = round(auroc(difference, truth), 4)
+    return found
+
+
+def equal_length_auroc(examples: Sequence[Example], said: Probabilities) -> float:
+    """How often a right answer scores above a wrong one of the same number of words; in [0, 1].
+
+    Over all such pairs, also of different questions; ties count half, and 0 means no such pair.
+    """
+    by_length: dict[int, list[int]] = defaultdict(list)
+    for number, example in enumerate(examples):
+        by_length[len(example.statement.split())].append(number)
+    truth = np.array(_supported(examples))
+    above = total = 0.0
+    for places in by_length.values():
+        right = truth[places]
+        pairs = int(right.sum() * (~right).sum())
+        if pairs:
+            above += float(roc_auc_score(right, said[places, 0])) * pairs
+            total += pairs
+    return round(above / total, 4) if total else 0.0
+
+
+def _supported(examples: Iterable[Example]) -> list[bool]:
+    return [example.label == "supported" for example in examples]
+
+
+async def yes_or_no(model: Model, claims: Sequence[Claim]) -> Probabilities:
+    """P(yes), its complement, and 0, shape [claims, 3]; 0.5 where `model` says neither.
+
+    A rival of the judge: a language model that is asked, without training, as the SLM check asks.
+    It is not asked whether what is not supported is contradicted.
+    """
+    limit = asyncio.Semaphore(_AT_ONCE)
+
+    async def ask(claim: Claim) -> float:
+        passages = [
+            Passage(id=f"given-{number}", title="", text=text, source="given", rank=number)
+            for number, text in enumerate(claim.evidence, start=1)
+        ]
+        request = judge_request(claim.question, passages, claim.statement, "en")
+        async with limit:
+            yes = probability_of_yes(await model.choose(request))
+        return 0.5 if yes is None else yes
+
+    yes = np.asarray(await asyncio.gather(*map(ask, claims)), dtype=np.float64)
+    return np.stack([yes, 1 - yes, np.zeros_like(yes)], axis=1)

@@ -1,0 +1,483 @@
+"""What methods report beside verdicts and scores, typed: one model for each kind of report.
+
+An event carries at most one of these as its `detail`. Views and the re-evaluation read runs through
+them, so whatever a page must show about a method has a field here. Probabilities lie in [0, 1],
+entropies are in nats, cosines in [-1, 1]; offsets are half-open [start, end) string indices.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue
+
+from pipelines.errors import ErrorInfo
+from pipelines.models.base import Capabilities
+from pipelines.types import Frozen, Language
+
+# --- Every method ---------------------------------------------------------------------------------
+
+
+class MethodStarted(Frozen):
+    """What a method runs with: its settings, the capabilities of its models, its embedder.
+
+    `models` maps a role to what its model can do; `embedder` names the model whose cosines are
+    used, None where texts cannot be compared.
+    """
+
+    kind: Literal["method"] = "method"
+    settings: dict[str, JsonValue] = Field(default_factory=dict)
+    models: dict[str, Capabilities] = Field(default_factory=dict)
+    embedder: str | None = None
+
+
+# --- DRAD -----------------------------------------------------------------------------------------
+
+ConfidenceSource = Literal["logprobs", "samples", "proxy"]
+"""What P(E) is computed from: the model's own token probabilities, agreement of samples, or the
+probabilities that a proxy model gives to the same text."""
+
+EntropyThresholdSource = Literal["set", "calibrated", "missing", "off"]
+"""theta_2 was set, is the one calibrated for this model and its top-k, was never calibrated for
+them ("missing": only P(E) decides), or is switched off."""
+
+
+class DraftMeasured(Frozen):
+    """What the confidence in the entities of the drafts is computed from."""
+
+    kind: Literal["draft"] = "draft"
+    confidence: ConfidenceSource = "logprobs"
+
+
+class DetectorThresholds(Frozen):
+    """The thresholds that the entities of a draft are compared with.
+
+    An entity is doubtful where P(E) < `theta_1` in [0, 1] or H(E) > `theta_2` in nats; without
+    `theta_2` only P(E) decides. `model` gave the probabilities; `entropies` says what the entropies
+    of its tokens are computed over: "full" (the whole vocabulary), k as a decimal number (the k
+    most probable tokens), or "" where there are none.
+    """
+
+    kind: Literal["thresholds"] = "thresholds"
+    theta_1: float
+    theta_2: float | None = None
+    theta_2_source: EntropyThresholdSource = "missing"
+    model: str = ""
+    entropies: str = ""
+
+
+class EntityReading(Frozen):
+    """An entity and what the model thought while writing it; no threshold applied yet.
+
+    `start` and `end` are its offsets in the draft, `first` and `stop` delimit its tokens.
+    `sentence` counts sentences from 0; `sentence_start` is the offset of the entity's sentence,
+    which stays the same when a later part of the text is rewritten. `probabilities` in [0, 1] and
+    `entropies` in nats are those of its tokens. `repeats` marks an entity that only repeats the
+    question.
+    """
+
+    kind: Literal["entity"] = "entity"
+    text: str
+    start: int
+    end: int
+    label: str
+    first: int
+    stop: int
+    sentence: int
+    sentence_start: int
+    probabilities: tuple[float, ...]
+    entropies: tuple[float, ...]
+    repeats: bool = False
+
+
+# --- Rowen ----------------------------------------------------------------------------------------
+
+Side = Literal["cl", "cm"]
+"""The two comparisons: across languages (CL), and with another model (CM)."""
+
+Variant = Literal["hybrid", "cl", "cm"]
+TargetLanguage = Literal["en", "zh", "de", "fr", "es", "ja"]
+VerifierKind = Literal["model", "stand_in", "same_model", "language"]
+"""The verifier is a model of its own, or the main model stands in: none was chosen, the same model
+was chosen, or the chosen one does not speak the question's language."""
+
+
+class RowenPlan(Frozen):
+    """How one run of Rowen goes about its check.
+
+    `by` is the role that compares two answers and `judge` its model's name where that is a judge;
+    `weak` marks a main model that compares although its verdicts were measured to be no better than
+    chance.
+    """
+
+    kind: Literal["rowen_plan"] = "rowen_plan"
+    variant: Variant
+    source: Language
+    target: TargetLanguage
+    verifier: VerifierKind
+    weak: bool = False
+    by: str = "main"
+    judge: str = ""
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """The comparisons this run makes."""
+        return SIDES[self.variant]
+
+    @property
+    def languages(self) -> frozenset[str]:
+        """The languages of the answers that are compared."""
+        return frozenset({self.source, self.target} if "cl" in self.sides else {self.source})
+
+
+SIDES: dict[Variant, tuple[Side, ...]] = {"hybrid": ("cl", "cm"), "cl": ("cl",), "cm": ("cm",)}
+"""The comparisons that each variant makes."""
+
+
+class ParaphraseTaken(Frozen):
+    """A paraphrase of the question that is answered and compared.
+
+    `similarity` is its cosine with the question in [-1, 1], None where nothing embeds the language.
+    """
+
+    kind: Literal["paraphrase"] = "paraphrase"
+    text: str
+    similarity: float | None = None
+
+
+DiscardReason = Literal["statement", "language", "meaning", "repeated", "unusable"]
+"""Why a text is no paraphrase: it asks nothing, is in another language, has too little to do with
+the question, says the same words again, or is too short, too long or nothing but a number or date.
+"""
+
+
+class ParaphraseDiscarded(Frozen):
+    """A text that the model wrote as a paraphrase and that is not used.
+
+    `similarity` is its cosine with the question, where that was computed.
+    """
+
+    kind: Literal["discarded"] = "discarded"
+    reason: DiscardReason
+    similarity: float | None = None
+
+
+class PairCompared(Frozen):
+    """Two answers to one paraphrase and whether they agree as answers to the question.
+
+    `index` counts paraphrases from 0. `hard` is 1.0, 0.0 or None where undecided; `soft` the
+    probability of True in [0, 1] where a model was asked. `source` tells how it was decided: by the
+    "model", by a "judge", by comparing "yes_no" answers, or why it was not: "refusal" (which counts
+    as no agreement), and "empty", "untranslated" or "failed" (undecided).
+    """
+
+    kind: Literal["pair"] = "pair"
+    side: Side
+    index: int
+    hard: float | None
+    soft: float | None
+    source: str
+
+    def value(self, *, soft: bool) -> float | None:
+        """C of this pair, by the hard or the soft operator; None where undecided."""
+        return self.soft if soft and self.soft is not None else self.hard
+
+
+class RowenVerdict(Frozen):
+    """Which variant decided, and whether evidence is retrieved.
+
+    The verdict's scores hold the numbers, its first one Z and the threshold. `variant` is None
+    where nothing was compared because the model does not speak the question's language; it differs
+    from the plan's where one side of the hybrid decided no pair.
+    """
+
+    kind: Literal["rowen_verdict"] = "rowen_verdict"
+    variant: Variant | None = None
+    retrieve: bool = False
+
+
+class RepairStarted(Frozen):
+    """The ids of the passages that the repair is given, best first."""
+
+    kind: Literal["repair"] = "repair"
+    passages: tuple[str, ...] = ()
+
+
+# --- EVER -----------------------------------------------------------------------------------------
+
+Attempt = Literal["draft", "rectified", "candidate"]
+"""Which text of a sentence is checked: as first written, rectified, or another possible answer."""
+
+Listed = Literal["read", "none", "unreadable"]
+"""Whether a model's list of concepts was read, said to be empty, or could not be read."""
+
+Stopped = Literal["finished", "limit", "same", "unusable"]
+"""Why a sentence is not rectified any further: nothing more is to be done, the limit on
+rectifications is reached, the model changed nothing, or what it wrote is no sentence to use."""
+
+
+class ConceptsListed(Frozen):
+    """The concepts of a sentence that are checked in one round.
+
+    `round` counts the checks of the same sentence from 0. `text` is what was checked, `places` the
+    concepts' offsets in it, `left_out` how many concepts the limit left unchecked.
+    """
+
+    kind: Literal["concepts"] = "concepts"
+    round: int
+    text: str
+    attempt: Attempt = "draft"
+    listed: Listed = "read"
+    places: tuple[tuple[int, int], ...] = ()
+    left_out: int = 0
+
+
+class ConceptVerified(Frozen):
+    """A concept and the answer to its validation question.
+
+    `at` are the concept's offsets in the text that was checked. `claim` is what yes to `question`
+    claims, which is what a judge reads; `fallback` marks a question made from a template because
+    the model's own could not be used. `by` is the judge that gave the verdict, empty where the main
+    model checked itself. `reason` says why nothing was asked or decided: "no_evidence" (not enough,
+    without a call), "search_failed", "unreadable" or "tie" (unchecked). `evidence` holds ids of
+    passages in the order in which they were given; `incomplete` says that one of two searches
+    failed. `reused` is the span in which the same question was answered before.
+    """
+
+    kind: Literal["concept"] = "concept"
+    round: int
+    at: tuple[int, int]
+    question: str = ""
+    claim: str = ""
+    fallback: bool = False
+    reason: str = ""
+    reasoning: str = ""
+    evidence: tuple[str, ...] = ()
+    incomplete: bool = False
+    reused: str = ""
+    by: str = ""
+
+
+class SentenceVerified(Frozen):
+    """How a sentence ended: why it stopped, and what became of a sentence written ahead.
+
+    `dropped` marks an item of a list that is left out of the answer, `last` the last sentence.
+    """
+
+    kind: Literal["ever_sentence"] = "ever_sentence"
+    stopped: Stopped = "finished"
+    dropped: bool = False
+    last: bool = False
+    speculation: Literal["", "kept", "discarded"] = ""
+
+
+# --- HAARAG ---------------------------------------------------------------------------------------
+
+ChunkOutcome = Literal["kept", "low", "duplicate", "surplus", "given"]
+"""What the filter did with a chunk: taken into the context, or left out because it is too far from
+the queries, nearly the same as a better one, one too many, or was given for an earlier answer."""
+
+DraftStatus = Literal["supported", "doubtful", "insufficient", "empty", "unchecked"]
+"""How a draft aligns; "insufficient" only says that the context does not suffice, "empty" nothing,
+and "unchecked" could be measured against no threshold."""
+
+LoopEnd = Literal["aligned", "unchecked", "iterations", "nothing_new", "nothing_found"]
+"""Why no further answer is written: the last one aligns or cannot be checked, the iterations are
+used up, no chunk is left that was not given yet, or nothing was found at all."""
+
+
+class SearchRound(Frozen):
+    """A round of searching: how many chunks per query, and what was added to the queries.
+
+    `parts` are unsupported parts of the answer, `rephrase` asks for other forms of the question.
+    """
+
+    kind: Literal["round"] = "round"
+    depth: int
+    parts: tuple[str, ...] = ()
+    rephrase: bool = False
+
+
+class ChunkRated(Frozen):
+    """A chunk with its largest cosine over the queries, in [-1, 1]; `query` is that query's index.
+
+    `like` is the id of the better chunk that a duplicate resembles.
+    """
+
+    id: str
+    similarity: float
+    query: int
+    outcome: ChunkOutcome
+    like: str = ""
+
+
+class RetrievalRated(Frozen):
+    """The chunks found so far, best first, and the queries they were found for.
+
+    The first `forms` queries are forms of the question, the others parts of an answer; None in
+    runs of version 0.1.
+    """
+
+    kind: Literal["retrieval"] = "retrieval"
+    depth: int
+    queries: tuple[str, ...]
+    chunks: tuple[ChunkRated, ...]
+    forms: int | None = None
+
+
+class AlignmentStarted(Frozen):
+    """What is aligned: how many sentences with how many chunks.
+
+    `weak` says that a judge whose opinion is asked was measured to judge no better than chance.
+    """
+
+    kind: Literal["align"] = "align"
+    sentences: int = 0
+    chunks: int = 0
+    weak: bool = False
+
+
+class AlignmentRated(Frozen):
+    """What follows from a draft's alignment.
+
+    `low_retrieval` says that C_r was still below tau_r when the draft was written, so that it does
+    not count as supported however well it aligns.
+    """
+
+    kind: Literal["alignment"] = "alignment"
+    status: DraftStatus
+    low_retrieval: bool = False
+
+
+class SentenceAligned(Frozen):
+    """The chunk nearest to a sentence, and the nearest sentence of the evidence.
+
+    `chunk` and `evidence_chunk` are passage ids; `start` and `end` are the evidence sentence's
+    offsets in its chunk.
+    """
+
+    kind: Literal["aligned"] = "aligned"
+    chunk: str
+    evidence: str = ""
+    evidence_chunk: str = ""
+    start: int = 0
+    end: int = 0
+
+
+class LoopEnded(Frozen):
+    """Why the loop ended; the draft that is the answer is the place of its step."""
+
+    kind: Literal["loop_end"] = "loop_end"
+    stopped: LoopEnd
+
+
+# --- SLM check ------------------------------------------------------------------------------------
+
+
+class JudgeScale(Frozen):
+    """Mean and standard deviation of a judge's earlier scores, `n` of them, and what they are.
+
+    "calibrated" ships with the project, "history" comes from the visitor's earlier runs; "neutral"
+    stands in where nothing is known: a judge whose scores are spread evenly over [0, 1].
+    """
+
+    mu: float = 0.5
+    sigma: float = 12**-0.5
+    n: int = 0
+    source: Literal["calibrated", "history", "neutral"] = "neutral"
+
+
+class Statement(Frozen):
+    """A sentence of the answer, the characters [start, end) of it."""
+
+    text: str
+    start: int
+    end: int
+
+
+class PanelJudge(Frozen):
+    """A model that judges. `scale` is what its scores are measured against.
+
+    `also` are further roles the same model was given: it is asked once.
+    """
+
+    role: str
+    name: str
+    scale: JudgeScale = JudgeScale()
+    also: tuple[str, ...] = ()
+
+
+class JudgePanel(Frozen):
+    """What is judged by which models: everything that is known before the judges are asked.
+
+    `flags` are remarks on the answer; `left_out` names judges that do not speak its language.
+    """
+
+    kind: Literal["panel"] = "panel"
+    text: str
+    sentences: tuple[Statement, ...]
+    judges: tuple[PanelJudge, ...]
+    flags: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+class CellJudged(Frozen):
+    """What one judge said about one sentence, or about the whole response.
+
+    `p_no` is the probability of no, `other_mass` that of all words that are neither. P(yes) is the
+    event's score, None where the judge said neither or where the call failed (`error`); `z` is its
+    distance from the judge's mean in standard deviations.
+    """
+
+    kind: Literal["cell"] = "cell"
+    role: str
+    p_no: float = 0.0
+    other_mass: float = 0.0
+    z: float | None = None
+    source: Literal["logprobs", "judge", "text"] = "logprobs"
+    error: ErrorInfo | None = None
+
+
+ThresholdSource = Literal["set", "calibrated", "borrowed", "neutral", "missing"]
+"""A threshold is borrowed where it was measured with another scale or floor, neutral (the score of
+P(yes) = 0.5) as soon as one judge was never measured."""
+
+
+class SlmVerdict(Frozen):
+    """Where the threshold on the response's score comes from."""
+
+    kind: Literal["slm_verdict"] = "slm_verdict"
+    threshold_source: ThresholdSource = "missing"
+
+
+StepDetail = Annotated[
+    MethodStarted
+    | DraftMeasured
+    | DetectorThresholds
+    | RowenPlan
+    | ParaphraseTaken
+    | RepairStarted
+    | SearchRound
+    | AlignmentStarted
+    | LoopEnded
+    | JudgePanel,
+    Field(discriminator="kind"),
+]
+"""What the beginning of a span may carry."""
+
+Finding = Annotated[
+    EntityReading
+    | PairCompared
+    | ParaphraseDiscarded
+    | RowenVerdict
+    | ConceptsListed
+    | ConceptVerified
+    | SentenceVerified
+    | RetrievalRated
+    | AlignmentRated
+    | SentenceAligned
+    | CellJudged
+    | SlmVerdict,
+    Field(discriminator="kind"),
+]
+"""What a verdict may carry."""

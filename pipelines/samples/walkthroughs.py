@@ -1,0 +1,256 @@
+"""Illustrated walkthroughs: questions whose every reply was written by hand, played for real.
+
+Each file under `sample_data/walkthroughs` holds a question, the methods to run and, for every
+role, the replies of a scripted model. The real methods run on them, at reading speed.
+`python -m pipelines.samples.walkthroughs` plays all of them without a pause and checks the results.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from pipelines.engine.libraries import Libraries
+from pipelines.engine.pool import ModelPool
+from pipelines.engine.service import Service
+from pipelines.errors import InvalidInputError, NotFoundError, VeriscopeError
+from pipelines.models.scripted import ScriptedModel
+from pipelines.paths import SAMPLE_DATA
+from pipelines.run.events import Judged, ModelCalled, RunFailed, RunFinished, SpanEnded
+from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
+from pipelines.run.trace import Trace
+from pipelines.types import Frozen, Language
+
+__all__ = ["FOLDER", "Expected", "Walkthrough", "check", "main", "walkthrough", "walkthroughs"]
+
+FOLDER = SAMPLE_DATA / "walkthroughs"
+"""Where the walkthroughs are kept."""
+
+
+_TWO_DIGITS = 0.005
+
+
+class Expected(Frozen):
+    """What a method has to come to: the verdict on its original answer and words of the final one.
+
+    `drafts` is the number of drafts, the original included; `abstained` whether it gave none;
+    `flags` are some of the remarks on it; `score` is what settled the verdict, to two digits.
+    """
+
+    verdict: str | None = None
+    contains: tuple[str, ...] = ()
+    drafts: int | None = None
+    abstained: bool = False
+    flags: tuple[str, ...] = ()
+    score: float | None = None
+
+
+class Walkthrough(Frozen):
+    """A question, what it is run with, and what is to come of it.
+
+    `title` and `shows` (what there is to see) are worded in every language of the interface;
+    `names` maps a role to what its scripted model is called.
+    """
+
+    id: str
+    title: dict[Language, str]
+    shows: dict[Language, str]
+    language: Language
+    question: str
+    methods: tuple[MethodSpec, ...]
+    evidence: EvidenceSpec = EvidenceSpec(mode="bm25")
+    names: dict[str, str]
+    expected: dict[str, Expected] = Field(default_factory=dict)
+
+    def spec(self) -> RunSpec:
+        """The run that plays it."""
+        return RunSpec(
+            question=self.question,
+            methods=self.methods,
+            models={
+                role: ModelSpec(
+                    kind="scripted", name=name, model=f"{FOLDER.name}/{self.id}.json#{role}"
+                )
+                for role, name in self.names.items()
+            },
+            evidence=self.evidence,
+            language=self.language,
+        )
+
+
+@cache
+def walkthroughs(folder: Path = FOLDER) -> tuple[Walkthrough, ...]:
+    """Every walkthrough of `folder`, in the order of their files' names.
+
+    Raises InvalidInputError naming the file, and the entry in it, that is wrong.
+    """
+    return tuple(_read(path) for path in sorted(folder.glob("*.json")))
+
+
+def walkthrough(name: str, folder: Path = FOLDER) -> Walkthrough:
+    """The walkthrough of that id; raises NotFoundError."""
+    found = next((one for one in walkthroughs(folder) if one.id == name), None)
+    if found is None:
+        raise NotFoundError(
+            f"There is no walkthrough {name!r}.", remedy="Choose one of those on the Ask page."
+        )
+    return found
+
+
+def _read(path: Path) -> Walkthrough:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InvalidInputError(
+            f"The walkthrough {path.name} cannot be read as JSON.", remedy="Correct the file."
+        ) from error
+    content = content if isinstance(content, dict) else {}
+    models = content.pop("models", None)
+    models = models if isinstance(models, dict) else {}
+    names = {
+        role: one.get("name") if isinstance(one, dict) else None for role, one in models.items()
+    }
+    try:
+        return Walkthrough.model_validate({**content, "id": path.stem, "names": names})
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise InvalidInputError(
+            f"The walkthrough {path.name} is wrong at {where}: {first['msg']}.",
+            remedy="Correct that entry.",
+        ) from error
+
+
+async def check(
+    one: Walkthrough, folder: Path = FOLDER, libraries: Libraries | None = None
+) -> list[str]:
+    """Play `one` without a pause; returns what is wrong with it, nothing when it is sound.
+
+    Every call must have its reply, every method must end as expected, and offsets must match the
+    texts they point into. Probabilities were checked when the replies were read. Its file lies in
+    `folder`; `libraries` None has the shipped one indexed for it.
+    """
+
+    def unpaced(spec: ModelSpec, key: str | None, progress: object) -> ScriptedModel:
+        path, _, role = spec.model.partition("#")
+        return ScriptedModel.from_file(
+            folder / Path(path).name, role=role, name=spec.name, pace=0.0
+        )
+
+    with TemporaryDirectory() as data:
+        service = Service(Path(data), pool=ModelPool(unpaced), libraries=libraries)
+        try:
+            run = await service.start(one.spec(), owner="check")
+            async for _ in service.follow(run, owner="check"):
+                pass
+            trace = await service.load(run, owner="check")
+        except VeriscopeError as error:
+            return [f"{one.id}: {error.message}"]
+        finally:
+            await service.aclose()
+    return [f"{one.id}: {problem}" for problem in _problems(one, trace)]
+
+
+def _problems(one: Walkthrough, trace: Trace) -> list[str]:
+    found = [
+        f"{event.role} has no reply: {event.error.message}"
+        for event in trace.events
+        if isinstance(event, ModelCalled) and event.error and event.error.code != "cancelled"
+    ]
+    found += [
+        f"{event.what} {event.text!r} does not stand at {event.start}"
+        for event in trace.events
+        if isinstance(event, Judged) and event.end > event.start and _misplaced(event, trace)
+    ]
+    if isinstance(trace.terminal, RunFailed):
+        return [*found, f"it failed: {trace.terminal.error.message}"]
+    if not isinstance(trace.terminal, RunFinished):
+        return [*found, "it did not finish"]
+    for method in one.methods:
+        found += _against(one.expected.get(method.name, Expected()), method.name, trace)
+    return found
+
+
+def _misplaced(event: Judged, trace: Trace) -> bool:
+    """Whether an entity's or sentence's offsets point at other text than its own."""
+    if event.what not in ("entity", "sentence", "answer"):
+        return False
+    drafts = {
+        one.draft: one.after for one in _drafts(trace, _method_of(trace, event.span)) if one.after
+    }
+    text = drafts.get(event.draft)
+    return text is not None and text[event.start : event.end] != event.text
+
+
+def _against(expected: Expected, method: str, trace: Trace) -> list[str]:
+    assert isinstance(trace.terminal, RunFinished)
+    answer = trace.terminal.answers.get(method)
+    if answer is None:
+        ends = [e for e in trace.of_method(method) if isinstance(e, SpanEnded) and e.error]
+        return [f"{method} failed: {ends[-1].error.message if ends and ends[-1].error else '?'}"]
+    found = [
+        f"{method} does not say {words!r} but {answer.text!r}"
+        for words in expected.contains
+        if words not in answer.text
+    ]
+    judged = [
+        event
+        for event in trace.of_method(method)
+        if isinstance(event, Judged) and event.what == "answer"
+    ]
+    verdict = judged[-1].verdict if judged else None
+    if expected.verdict not in (None, verdict):
+        found.append(f"{method} finds {verdict}, not {expected.verdict}")
+    score = judged[-1].scores[0].value if judged and judged[-1].scores else None
+    if expected.score is not None and (score is None or abs(score - expected.score) > _TWO_DIGITS):
+        found.append(f"{method} has a score of {score}, not {expected.score}")
+    found += [f"{method} lacks {flag}" for flag in expected.flags if flag not in answer.flags]
+    drafts = len(_drafts(trace, method))
+    if expected.drafts is not None and drafts != expected.drafts:
+        found.append(f"{method} has {drafts} drafts, not {expected.drafts}")
+    if answer.abstained != expected.abstained:
+        found.append(f"{method} abstained: {answer.abstained}")
+    return found
+
+
+def _drafts(trace: Trace, method: str) -> list[Any]:
+    return [event for event in trace.of_method(method) if event.kind == "revised"]
+
+
+def _method_of(trace: Trace, span: str) -> str:
+    names = [method.name for method in trace.header.spec.methods]
+    return next(n for n in names if any(e.span == span for e in trace.of_method(n)))
+
+
+async def _check_all(checked: Sequence[Walkthrough], folder: Path) -> list[str]:
+    # The library is indexed once for all of them.
+    with TemporaryDirectory() as indexes:
+        libraries = Libraries(Path(indexes))
+        return [problem for one in checked for problem in await check(one, folder, libraries)]
+
+
+def main(arguments: Sequence[str] | None = None, folder: Path = FOLDER) -> int:
+    """Check every walkthrough, or those named; returns 1 when one is not sound."""
+    chosen = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        checked = [walkthrough(one, folder) for one in chosen] or list(walkthroughs(folder))
+    except VeriscopeError as error:
+        print(f"veriscope: {error}", file=sys.stderr)
+        return 1
+    problems = asyncio.run(_check_all(checked, folder))
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    print(f"{len(checked)} walkthroughs, {len(problems)} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""Begins a migration: `python -m pipelines.store.migrations "what changed"`.
+
+Compares `tables.py` with the schema that the existing revisions build and writes the difference as
+the next file in `migrations/versions/`. Read and correct it before use: a renamed column, say,
+shows up as one dropped and one added.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from alembic import command
+from alembic.operations.ops import MigrationScript
+from alembic.script import Script, ScriptDirectory
+
+from pipelines.store.database import open_engine
+from pipelines.store.migrations import FOLDER, alembic_config, migrating
+
+
+def revise(message: str, folder: Path = FOLDER) -> Path | None:
+    """Write the next revision into `folder`; None if tables and revisions agree already."""
+    with TemporaryDirectory() as scratch:
+        engine = open_engine(f"sqlite:///{scratch}/schema.db")
+        try:
+            with migrating(engine) as connection:
+                config = alembic_config(connection, folder)
+                command.upgrade(config, "head")
+                count = len(list(ScriptDirectory.from_config(config).walk_revisions()))
+                script = command.revision(
+                    config,
+                    message,
+                    autogenerate=True,
+                    rev_id=f"{count + 1:04}",
+                    process_revision_directives=_drop_if_empty,
+                )
+        finally:
+            engine.dispose()
+    return Path(script.path) if isinstance(script, Script) else None
+
+
+def _drop_if_empty(context: Any, revision: Any, directives: Iterable[Any]) -> None:
+    assert isinstance(directives, list)
+    (script,) = directives
+    assert isinstance(script, MigrationScript)
+    if script.upgrade_ops is not None and script.upgrade_ops.is_empty():
+        directives.clear()
+
+
+def main(arguments: list[str]) -> int:
+    """The command. Returns the exit status."""
+    if len(arguments) != 1:
+        print('usage: python -m pipelines.store.migrations "what changed"', file=sys.stderr)
+        return 2
+    path = revise(arguments[0])
+    print("Nothing to write: tables and revisions agree." if path is None else f"Wrote {path}.")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,81 @@
+"""From characters of a text to the tokens a model wrote it with.
+
+Byte-level BPE cuts text between bytes, not characters: one Chinese character may be spread over
+several tokens, and one token may hold several characters or the end of one and the start of the
+next. Everything here therefore starts from the raw bytes of each token.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+
+from pipelines.types import Frozen
+
+__all__ = ["Span", "token_spans", "tokens_covering"]
+
+
+class Span(Frozen):
+    """A stretch of a text: `source[start:end] == text`.
+
+    `start` and `end` are Python string indices (code points), half-open.
+    """
+
+    text: str
+    start: int
+    end: int
+
+    @classmethod
+    def of(cls, source: str, start: int, end: int) -> Span:
+        """The span `[start, end)` of `source`."""
+        return cls(text=source[start:end], start=start, end=end)
+
+
+def _character_starts(data: bytes) -> list[int]:
+    """Byte offset at which each character of `data.decode("utf-8", "replace")` begins."""
+    starts: list[int] = []
+    view = memoryview(data)
+    position = 0
+    while position < len(data):
+        try:
+            valid = str(view[position:], "utf-8")
+            broken = None
+        except UnicodeDecodeError as error:
+            # error.end closes the same run of bytes that "replace" turns into one U+FFFD.
+            valid = str(view[position : position + error.start], "utf-8")
+            broken = (position + error.start, position + error.end)
+        for character in valid:
+            starts.append(position)
+            position += len(character.encode("utf-8"))
+        if broken is not None:
+            starts.append(broken[0])
+            position = broken[1]
+    return starts
+
+
+def token_spans(pieces: Sequence[bytes]) -> list[tuple[int, int]]:
+    """Characters `[start, end)` each token contributes to, one pair per piece.
+
+    Offsets count characters of `b"".join(pieces).decode("utf-8", errors="replace")`. A token
+    that holds any byte of a character covers that whole character, so neighbours overlap where a
+    character is split between them. Bytes that are no UTF-8 count as the U+FFFD they decode to.
+    An empty piece has `start == end`.
+    """
+    starts = _character_starts(b"".join(pieces))
+    edges = [0, *accumulate(len(piece) for piece in pieces)]
+    spans: list[tuple[int, int]] = []
+    for first, last in pairwise(edges):
+        end = bisect_left(starts, last)
+        spans.append((end, end) if first == last else (bisect_right(starts, first) - 1, end))
+    return spans
+
+
+def tokens_covering(spans: Sequence[tuple[int, int]], start: int, end: int) -> range:
+    """Indices of the tokens that share at least one character with `[start, end)`.
+
+    `spans` comes from :func:`token_spans`. Tokens without characters never begin or end the
+    range; one between two others is inside it. Empty when nothing overlaps.
+    """
+    hits = [i for i, (first, last) in enumerate(spans) if max(first, start) < min(last, end)]
+    return range(hits[0], hits[-1] + 1) if hits else range(0)

@@ -1,0 +1,83 @@
+"""What the entity rules of both languages share: types, word lists, overlaps resolved."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from pipelines.text.alignment import Span
+
+__all__ = ["Candidate", "Entity", "Label", "longest_first", "words"]
+
+_FOLDER = Path(__file__).parent / "lexicons"
+
+Label = Literal[
+    "PERSON",
+    "NORP",
+    "FAC",
+    "ORG",
+    "GPE",
+    "LOC",
+    "PRODUCT",
+    "EVENT",
+    "WORK_OF_ART",
+    "LAW",
+    "LANGUAGE",
+    "DATE",
+    "TIME",
+    "PERCENT",
+    "MONEY",
+    "QUANTITY",
+    "ORDINAL",
+    "CARDINAL",
+    "MISC",
+]
+
+
+class Entity(Span):
+    """A named entity: `source[start:end] == text`.
+
+    `label` is one of the eighteen of OntoNotes 5.0, or "MISC" for a name whose kind the rules
+    cannot tell.
+    """
+
+    label: Label
+
+
+class Candidate(NamedTuple):
+    """A stretch that one rule takes for an entity, before overlaps are resolved."""
+
+    start: int
+    end: int
+    label: Label
+
+
+def longest_first(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """The candidates without overlaps, in text order; the longer one stays, then the earlier.
+
+    Of two that cover the same characters the one given first stays, so order means priority.
+    """
+    kept: list[Candidate] = []
+    taken: set[int] = set()
+    for new in sorted(candidates, key=lambda c: (c.start - c.end, c.start)):
+        # Nothing taken is shorter, so an overlap always reaches one of the two ends.
+        if new.start not in taken and new.end - 1 not in taken:
+            kept.append(new)
+            taken.update(range(new.start, new.end))
+    return sorted(kept)
+
+
+@cache
+def _load(file: str) -> dict[str, str]:
+    return tomllib.loads((_FOLDER / f"{file}.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def words(file: str, *lists: str) -> frozenset[str]:
+    """The entries of one or more lists of `lexicons/<file>.toml`; a missing list is a KeyError."""
+    tables = _load(file)
+    entries = (entry.strip() for name in lists for entry in tables[name].split(","))
+    return frozenset(" ".join(entry.split()) for entry in entries if entry)

@@ -1,0 +1,331 @@
+"""Who doubts the answer, and whose final answers coincide, told in one strip."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from components.ask import ask_view
+from components.elements import error_note
+from components.messages import Catalogue
+from components.method_cards import MethodRow, agreement, agreement_strip, method_cards
+from components.run_view import method_row, method_rows, original_of
+from pipelines.errors import ErrorInfo
+from pipelines.run.spec import ModelSpec
+from pipelines.run.view import RunView, fold
+from tests.components import samples as s
+from tests.components.html_tree import Node, read
+from tests.components.recorded import CORRECTED, ORIGINAL, Record, full_method, score
+
+
+def card(t: Catalogue, row: MethodRow) -> Node:
+    return read(method_cards([row], t)).one("article")
+
+
+def test_a_corrected_answer_is_shown_as_a_change(t: Catalogue) -> None:
+    page = card(t, s.ROWS[1])
+    assert [node.text("vs-sr") for node in page.all("del")] == ["Chicago", "Illinois"]
+    assert [node.text("vs-sr") for node in page.all("ins")] == ["Hope", "Arkansas"]
+    assert page.one(".vs-method-score").text() == "0.18 < 0.60"
+    assert page.one(".vs-verdict-doubtful").text("vs-sign") == "Doubtful"
+    assert "local proxy model" in page.one(".vs-flag").text()
+
+
+def test_what_it_cost(t: Catalogue) -> None:
+    costs = card(t, s.ROWS[1]).one("dl")
+    assert {row.one("dt").text(): row.one("dd").text() for row in costs.all("div")} == {
+        "calls": "3",
+        "searches": "1",
+        "tokens": "1,284",
+        "time": "2.4 s",
+    }
+
+
+def test_an_answer_without_original_or_change(t: Catalogue) -> None:
+    page = card(t, s.ROWS[0])
+    assert page.one(".vs-answer").text() == s.TEXT
+    assert page.one(".vs-label").text() == "Answer"
+    unchanged = card(t, replace(s.ROWS[1], answer=s.TEXT))
+    assert unchanged.one(".vs-label").text() == "Answer (unchanged)"
+    assert unchanged.all("del") == []
+
+
+def test_a_method_at_work_says_at_what_and_keeps_its_place(t: Catalogue) -> None:
+    page = card(t, s.ROWS[2])
+    assert page.attributes["aria-busy"] == "true"
+    assert page.one(".vs-badge").text() == "Writing the answer"
+    assert len(page.all(".vs-reserved")) == 1
+    assert card(t, MethodRow("rag", "running")).one(".vs-badge").text() == "Running"
+
+
+def test_a_failure_says_what_and_offers_to_try_again(t: Catalogue) -> None:
+    page = card(t, s.ROWS[3])
+    note = page.one(".vs-error")
+    assert note.attributes["role"] == "alert"
+    assert "Too many requests at once (example.org)" in note.text()
+    assert "Wait a little and try again" in note.text()
+    assert "429" in note.one("details").text()
+    button = note.one("button")
+    assert (button.attributes["data-action"], button.attributes["data-value"]) == (
+        "retry",
+        "rowen",
+    )
+
+
+def test_an_error_nobody_worded_is_still_explained(t: Catalogue) -> None:
+    strange = s.ERROR.model_copy(update={"code": "brand_new", "provider": None})
+    page = read(error_note(strange, t))
+    assert "An unexpected error occurred" in page.text()
+    assert page.all("button") == []
+
+
+def test_abstention_is_an_outcome(t: Catalogue) -> None:
+    page = card(t, MethodRow("drad", "done", abstained=True, verdict="not_enough"))
+    assert "No answer could be confirmed" in page.text()
+
+
+def test_no_verdict_is_said_and_not_guessed(t: Catalogue) -> None:
+    assert "gives no verdict" in card(t, MethodRow("direct", "done", answer="x")).text()
+
+
+def test_cards_keep_order_and_keys(t: Catalogue) -> None:
+    page = read(method_cards(s.ROWS, t))
+    assert [node.attributes["data-key"] for node in page.all("article")] == [
+        "methods-direct",
+        "methods-drad",
+        "methods-rag",
+        "methods-rowen",
+    ]
+    assert [node.text() for node in page.all("h3")] == ["Direct", "DRAD", "RAG", "Rowen"]
+
+
+def test_calls_from_the_cache_are_told_apart(t: Catalogue) -> None:
+    page = card(t, replace(s.ROWS[0], calls=0, cached=2))
+    assert "2 calls were answered from the cache" in page.one(".vs-method-outcome").text()
+    assert "cache" not in card(t, s.ROWS[0]).text()
+
+
+def test_a_check_leaves_the_answer_and_says_so(t: Catalogue) -> None:
+    checked = card(t, replace(s.ROWS[1], answer=s.TEXT, rewrites=False))
+    assert checked.one(".vs-label").text() == "Answer (checked, not rewritten)"
+    assert checked.all("del") == []
+
+
+ERROR = ErrorInfo(code="timeout", message="Too slow.", remedy="Wait.", retryable=True)
+METHODS = ("direct", "rowen", "drad", "ever", "haarag", "slm")
+
+
+def five() -> Record:
+    """Three doubt and two do not; Rowen and EVER correct alike, DRAD otherwise."""
+    record = Record(*METHODS)
+    record.begin("direct").draft("direct").end("direct", ORIGINAL)
+    full_method(record, "rowen", "doubtful")
+    full_method(record, "drad", "doubtful", "Nobody knows.")
+    full_method(record, "ever", "contradicted", "ada was born in  London. She died in 1852")
+    full_method(record, "haarag", "supported", ORIGINAL)
+    full_method(record, "slm", "supported", ORIGINAL, flags=("weak_judge",))
+    return record
+
+
+def strip(view: RunView, t: Catalogue) -> Node:
+    html = agreement_strip(method_rows(view), ORIGINAL, t)
+    assert html is not None
+    return read(html)
+
+
+def test_a_tally_by_hand() -> None:
+    tally = agreement(method_rows(five().finish()), ORIGINAL)
+    assert tally.stances == {
+        "rowen": "doubts",
+        "drad": "doubts",
+        "ever": "doubts",
+        "haarag": "holds",
+        "slm": "holds",
+    }
+    # The check rewrites nothing, so it has no answer of its own to compare.
+    assert tally.groups == (("direct", "haarag"), ("rowen", "ever"), ("drad",))
+    assert (tally.silent, tally.own, tally.weak) == ((), {}, ("slm",))
+
+
+def test_the_strip_says_it_in_words_and_dots(t: Catalogue) -> None:
+    page = strip(five().finish(), t)
+    words = page.one(".vs-agreement-words").text()
+    assert "3 of the 5 methods that judged this answer doubt it: " in words
+    assert "; 2 do not: " in words
+    assert "The same final answer: Direct, " in words
+    assert "Different from all others: DRAD." in words
+    assert "no better than chance" in words
+    dots = page.one(".vs-agreement-dots").all("li")
+    assert [dot.one(".vs-sign").text() for dot in dots] == ["!", "!", "✗", "✓", "✓"]
+    assert dots[2].classes >= {"vs-badge", "vs-verdict-contradicted"}
+    assert "Contradicted" in dots[2].text()
+    assert "aria-busy" not in page.one(".vs-agreement").attributes
+
+
+def test_one_judging_method_agrees_with_nobody(t: Catalogue) -> None:
+    record = Record("direct", "rag", "drad")
+    full_method(record, "drad", "doubtful")
+    assert agreement_strip(method_rows(record.finish()), ORIGINAL, t) is None
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "words"),
+    [
+        (("doubtful", "not_enough"), "All 2 methods that judged this answer doubt it"),
+        (("confident", "supported"), "None of the 2 methods that judged this answer doubts it"),
+        (("confident", "doubtful"), "1 of the 2 methods that judged this answer doubts it: ever"),
+        (("unchecked", "unchecked"), "No method reached a verdict"),
+        (("unchecked", "doubtful"), "The one method that judged this answer doubts it: ever"),
+        (("unchecked", "confident"), "The one method that judged this answer does not doubt it"),
+    ],
+)
+def test_every_outcome_has_its_sentence(
+    t: Catalogue, verdicts: tuple[str, str], words: str
+) -> None:
+    record = Record("rowen", "ever")
+    for method, verdict in zip(("rowen", "ever"), verdicts, strict=True):
+        full_method(record, method, verdict)  # pyright: ignore[reportArgumentType]
+    said = strip(record.finish(), t).one(".vs-agreement-words").text().lower()
+    assert words.lower() in said
+    assert ("could not check it" in said) is ("unchecked" in verdicts)
+
+
+def test_what_ended_or_gave_nothing_is_named(t: Catalogue) -> None:
+    record = Record("rowen", "ever", "drad")
+    record.begin("rowen").end("rowen", error=ERROR)
+    full_method(record, "ever", "not_enough", "", abstained=True)
+    full_method(record, "drad", "confident", ORIGINAL, original="Another text.")
+    page = strip(record.finish(), t)
+    assert page.one(".vs-stance-ended").one(".vs-sign").text() == "✗"
+    words = page.text().lower()
+    assert "ended without a verdict: rowen." in words
+    assert "none could be confirmed: ever." in words
+    assert "drad checked an answer of its own instead, and does not doubt that one." in words
+
+
+def mixed() -> Record:
+    """Two doubt the answer shown; HAARAG and EVER judge answers that they wrote themselves."""
+    record = Record("direct", "rowen", "drad", "haarag", "ever")
+    record.begin("direct").draft("direct").end("direct", ORIGINAL)
+    full_method(record, "rowen", "doubtful", original=ORIGINAL.upper().replace(".", "!"))
+    full_method(record, "drad", "doubtful")
+    full_method(record, "haarag", "doubtful", CORRECTED, original=CORRECTED)
+    full_method(record, "ever", "supported", "Ada was English.", original="Ada was English.")
+    return record
+
+
+def test_a_verdict_counts_only_for_the_text_it_is_about(t: Catalogue) -> None:
+    view = mixed().finish()
+    tally = agreement(method_rows(view), ORIGINAL)
+    assert tally.of("doubts") == ["rowen", "drad"]
+    assert tally.of("holds") == []
+    assert tally.own == {"haarag": "doubts", "ever": "holds"}
+    page = strip(view, t)
+    words = page.one(".vs-agreement-words").text()
+    assert "All 2 methods that judged this answer doubt it: Rowen" in words
+    assert "HAARAG checked an answer of its own instead, and doubts that one." in words
+    assert "EVER checked an answer of its own instead, and does not doubt that one." in words
+    rowen, _, haarag, ever = page.one(".vs-agreement-dots").all("li")
+    assert rowen.classes >= {"vs-verdict-doubtful", "vs-stance-doubts"}
+    # No colour of a verdict on this answer, but the sign of the one on its own.
+    assert haarag.classes >= {"vs-verdict-unchecked", "vs-stance-own"}
+    assert haarag.one(".vs-sign").text() == "!"
+    assert haarag.attributes["title"] == "on an answer of its own: Doubtful"
+    assert ever.one(".vs-sign").text() == "✓"
+    chinese = strip(view, Catalogue("zh")).text()
+    assert "判断过该回答的 2 种方法都对它存疑：" in chinese
+    assert "HAARAG 核查的是自己写的另一个回答，并对其存疑。" in chinese
+
+
+def test_verdicts_on_other_texts_alone_say_nothing_about_the_answer(t: Catalogue) -> None:
+    record = Record("ever", "haarag")
+    full_method(record, "haarag", "doubtful", CORRECTED, original=CORRECTED)
+    full_method(record, "ever", "not_enough", "Ada was English.", original="Ada was English.")
+    words = strip(record.finish(), t).one(".vs-agreement-words").text()
+    assert "No method reached a verdict on this answer." in words
+    assert "EVER, HAARAG checked an answer of their own instead, and doubt that one." in words
+
+
+def test_the_strip_keeps_its_places_while_the_run_goes_on(t: Catalogue) -> None:
+    events = five().events
+    keys: set[tuple[str, ...]] = set()
+    for end in range(1, len(events) + 1):
+        page = strip(fold(events[:end]), t)
+        dots = page.one(".vs-agreement-dots").all("li")
+        keys.add(tuple(dot.attributes["data-key"] for dot in dots))
+    assert keys == {METHODS[1:]}
+    early = strip(fold(events[:1]), t)
+    assert early.one(".vs-agreement").attributes["aria-busy"] == "true"
+    assert "No verdict yet." in early.text()
+    assert "Not decided yet" in early.text()
+
+
+def test_the_ask_page_has_the_strip_the_links_and_the_label(t: Catalogue) -> None:
+    view = five().finish()
+    page = read(ask_view(view, t))
+    assert len(page.all(".vs-agreement")) == 1
+    buttons = page.one(".vs-steps-links").all("button")
+    assert [node.attributes["data-value"] for node in buttons] == [
+        "rowen",
+        "drad",
+        "ever",
+        "grounding",
+        "grounding",
+        "compare",
+    ]
+    assert {node.attributes["data-action"] for node in buttons} == {"open"}
+    assert page.all(".vs-illustration") == []
+    scripted = {"main": ModelSpec(kind="scripted", name="By hand")}
+    record = Record("rowen", "ever", models=scripted)
+    page = read(ask_view(record.view, t))
+    assert "written by hand, not a model's output" in page.one(".vs-illustration").text()
+
+
+def test_the_verdict_of_a_method_is_the_one_on_its_answer() -> None:
+    record = Record("rowen", "slm")
+    record.begin("rowen").draft("rowen")
+    record.judge("rowen", "supported", "Ada", "pair")
+    assert method_row(record.view, "rowen").verdict is None
+    record.judge("rowen", "doubtful", scores=(score(0.2), score(0.9)))
+    row = method_row(record.view, "rowen")
+    assert row.verdict == "doubtful"
+    assert row.score == score(0.2)
+    full_method(record, "slm", "unchecked", ORIGINAL)
+    row = method_row(record.finish(), "slm")
+    assert (row.verdict, row.rewrites, row.judges) == ("unchecked", False, True)
+
+
+def test_a_check_rewrites_nothing_and_says_so(t: Catalogue) -> None:
+    record = Record("slm")
+    full_method(record, "slm", "doubtful", ORIGINAL, flags=("weak_judge",))
+    page = read(ask_view(record.finish(), t))
+    assert "Answer (checked, not rewritten)" in page.one(".vs-method").text()
+    assert "no better than chance" in page.one(".vs-flags").text()
+
+
+def test_an_original_written_in_parts_is_the_one_of_the_answer() -> None:
+    record = Record("ever")
+    record.begin("ever").draft("ever", "Ada was born in Paris.")
+    record.judge("ever", "doubtful")
+    view = record.end("ever", CORRECTED, ORIGINAL).finish()
+    original = original_of(view)
+    assert original is not None
+    assert (original.text, original.tokens) == (ORIGINAL, ())
+    assert method_row(view, "ever").original == ORIGINAL
+
+
+def test_chinese() -> None:
+    page = strip(five().finish(), Catalogue("zh"))
+    assert "判断过该回答的 5 种方法中，有 3 种对它存疑" in page.text()
+    assert "其余 2 种未提出怀疑" in page.text()
+
+
+def test_hostile_names_stay_text(t: Catalogue) -> None:
+    bad = "<img src=x>"
+    record = Record(bad, "ever")
+    full_method(record, bad, "doubtful", bad, original=bad)
+    full_method(record, "ever", "supported")
+    page = read(ask_view(record.finish(), t))
+    assert page.all("img") == []
+    assert bad in page.one(".vs-agreement").text()

@@ -1,0 +1,129 @@
+"""What is told about a model, and about what a check of it found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from components import models
+from components.messages import LANGUAGES, Catalogue
+from components.models import judge_report, model_facts, probe_table, reliability_figure
+from pipelines.calibration import calibration
+from pipelines.models.base import Capabilities
+from pipelines.models.probe import Finding, ProbeReport
+from pipelines.run.spec import BUILT_IN, ModelSpec
+from tests.components.html_tree import read
+from tests.components.test_figures import plain
+
+
+def test_a_model_in_a_few_lines(t: Catalogue):
+    spec = ModelSpec(kind="openai", name="<b>x</b>", model="m", base_url="http://host/v1")
+    can = Capabilities(languages=frozenset({"zh", "en"}), logprobs=True)
+    page = read(model_facts(spec, can, t))
+    assert page.one(".vs-strong").text() == "<b>x</b>"
+    assert "m · http://host/v1" in page.text()
+    assert "Languages: English, Chinese · token probabilities" in page.text()
+
+
+def test_a_judge_says_how_often_it_is_right(t: Catalogue, monkeypatch: pytest.MonkeyPatch):
+    sentences = {"examples": 200, "supported": 0.36, "right": 144, "auroc": 0.634, "ece": 0.04}
+    measured = {"biographies": sentences, "answers_same_kind": {"auroc": 0.55}}
+    monkeypatch.setattr(models, "calibration", lambda name: {"quality": {"Word overlap": measured}})
+    can = Capabilities(languages=frozenset({"en", "zh"}), writes=False)
+    overlap = next(spec for spec in BUILT_IN if spec.model == "overlap")
+    page = read(model_facts(overlap, can, t))
+    assert "judges only, does not write" in page.text()
+    # Always saying "not supported" is right about 64 of 100.
+    assert "144 of 200 sentences were judged correctly" in page.text()
+    assert "(always giving the more frequent verdict: 128)" in page.text()
+    assert "0.63 for these sentences, 0.55 for right answers" in page.text()
+    assert "It was calibrated on English only." in page.text()
+    other = read(model_facts(ModelSpec(kind="judge", name="Unmeasured"), can, t))
+    assert "ROC" not in other.text()
+    # A model of one's own that is called the same is another.
+    same = read(model_facts(ModelSpec(kind="openai", name="Word overlap"), can, t))
+    assert "ROC" not in same.text()
+
+
+def test_every_finding_is_a_sentence(t: Catalogue):
+    findings = (
+        Finding(key="reachable", ok=True, value=0.42),
+        Finding(key="english", ok=True, value="Paris."),
+        Finding(key="streaming", ok=False, value=0.0),
+        Finding(key="logprobs", ok=True, value=20),
+        Finding(key="chinese", ok=False, value="北 <i>京</i>", note="Asked it did not answer."),
+        Finding(key="format", ok=True, value="YES"),
+        Finding(key="schema", ok=False, note="refused"),
+        Finding(key="prefill", ok=True, value="5, 6 | is"),
+    )
+    page = read(probe_table(ProbeReport(capabilities=Capabilities(), findings=findings), t))
+    rows = [row.text("vs-sign") for row in page.one("tbody").all("tr")]
+    assert rows[0] == "ConnectionYesA short reply was complete after 0.42 s."
+    assert rows[1].endswith("Reply: Paris.")
+    assert "Text appears only when it is complete." in rows[2]
+    assert "20 alternatives for each token" in rows[3]
+    assert "Reply: 北 <i>京</i>" in rows[4]
+    assert rows[6].endswith("refused")
+    assert page.all("i") == []
+
+
+def test_the_whole_vocabulary_and_none_of_it(t: Catalogue):
+    whole = Finding(key="logprobs", ok=True, value=None)
+    none = Finding(key="logprobs", ok=False, value=0, note="nothing sent")
+    words = [
+        read(probe_table(ProbeReport(capabilities=Capabilities(), findings=(one,)), t)).text()
+        for one in (whole, none)
+    ]
+    assert "Over the whole vocabulary" in words[0]
+    assert "DRAD compares samples" in words[1]
+    assert "nothing sent" in words[1]
+
+
+def suite(**more: Any) -> dict[str, Any]:
+    bins = [[0.15, 0.1, 30], [0.85, 0.7, 10]]
+    return {"examples": 40, "auroc": 0.753, "ece": 0.041, "reliability": bins, **more}
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {"biographies": suite(), "stances": suite(macro_f1=0.528)}
+    monkeypatch.setattr(models, "calibration", lambda name: {"quality": {"reader": found}})
+
+
+def test_every_suite_is_a_row(measured: None, t: Catalogue):
+    page = read(judge_report("reader", t))
+    rows = [[cell.text() for cell in row.all("td")] for row in page.one("tbody").all("tr")]
+    assert [row[1:] for row in rows] == [
+        ["40", "0.75", "0.041", "–"],
+        ["40", "0.75", "0.041", "0.53"],
+    ]
+    assert rows[0][0].startswith("Sentences of biographies")
+    assert "0.5 is chance" in page.text()
+
+
+def test_what_was_not_measured_is_not_told(measured: None, t: Catalogue):
+    assert judge_report("another", t) == ""
+    assert models.judge_quality("another", t) is None
+
+
+def test_reliability_is_drawn_for_every_suite_there_is(measured: None, t: Catalogue):
+    diagonal, *suites = plain(reliability_figure("reader", t))["data"]
+    assert (diagonal["x"], diagonal["y"]) == ([0, 1], [0, 1])
+    biographies, _, answers = suites
+    assert (biographies["x"], biographies["y"]) == ([0.15, 0.85], [0.1, 0.7])
+    # 7 + 15 * sqrt(30 / 40): the larger, the more statements.
+    assert biographies["marker"]["size"] == pytest.approx([19.99, 14.5], abs=0.01)
+    assert len({one["marker"]["symbol"] for one in suites}) == 3
+    assert answers["x"] == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_suite_that_ships_has_a_name(language: Any):
+    t = Catalogue(language)
+    quality = calibration("judges")["quality"]
+    judges = {spec.name for spec in BUILT_IN if spec.kind == "judge"}
+    assert judges <= set(quality)
+    for name in quality:
+        assert read(judge_report(name, t)).one("tbody").all("tr")
+        assert models.judge_quality(name, t)

@@ -1,0 +1,126 @@
+"""The command line, in this process: what it prints, and how it exits."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipelines.cli import main as cli
+from pipelines.run.events import event_adapter
+from tests.pipelines.cli.cli_script import write_script
+
+QUESTION = "Where was Bill Clinton born?"
+
+
+@pytest.fixture
+def run(tmp_path: Path, sample_index: Path, capsys: pytest.CaptureFixture[str]):
+    """Runs a command on a folder of its own; gives status, standard output and error."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "index").symlink_to(sample_index)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        status = cli.main(["--data", str(tmp_path / "data"), *arguments])
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def scripted(tmp_path: Path) -> list[str]:
+    return ["--profile", "scripted", "--model", str(write_script(tmp_path / "script.json"))]
+
+
+def ask(run, scripted, *more: str):
+    return run(
+        "ask", QUESTION, "--method", "drad", "--evidence", "bm25", *scripted, "--set",
+        "drad.theta_2=null", *more,
+    )  # fmt: skip
+
+
+def test_ask_prints_every_event_and_ends_with_both_answers(run, scripted):
+    status, out, _ = ask(run, scripted, "--json")
+    assert status == 0
+    events = [event_adapter.validate_json(line) for line in out.splitlines()]
+    assert events[0].kind == "run_started"
+    last = json.loads(out.splitlines()[-1])
+    assert last["kind"] == "run_finished"
+    assert last["answers"]["drad"]["original"] == "Clinton was born in Paris."
+    assert last["answers"]["drad"]["text"] == "Clinton was born in Hope."
+
+
+def test_a_run_can_be_listed_shown_replayed_exported_imported_and_deleted(run, scripted, tmp_path):
+    ask(run, scripted, "--json")
+    status, out, _ = run("list", "--json")
+    (listed,) = [json.loads(line) for line in out.splitlines()]
+    assert (status, listed["question"], listed["status"]) == (0, QUESTION, "finished")
+    run_id = listed["id"]
+    assert QUESTION in run("list")[1]
+
+    status, out, _ = run("show", run_id)
+    assert status == 0
+    assert "Clinton was born in Hope." in out
+
+    status, out, _ = run("replay", run_id, "--json")
+    assert status == 0
+    assert json.loads(out.splitlines()[-1])["answers"]["drad"]["text"].endswith("Hope.")
+
+    file = tmp_path / "run.jsonl"
+    assert run("export", run_id, "--to", str(file))[0] == 0
+    assert run("export", run_id)[1] == file.read_text(encoding="utf-8")
+    status, out, _ = run("import", str(file))
+    imported = out.strip()
+    assert status == 0
+    assert imported != run_id
+    assert "Clinton was born in Hope." in run("show", imported)[1]
+
+    assert run("delete", run_id)[0] == 0
+    status, _, err = run("show", run_id)
+    assert status == 1
+    assert "run" in err
+
+
+def test_the_terminal_tells_the_run_as_it_happens(run, scripted):
+    status, out, err = ask(run, scripted)
+    assert status == 0
+    assert "doubtful 'Paris'" in err
+    assert "search" in err
+    assert "answer: Clinton was born in Hope." in out
+
+
+def test_a_failed_run_exits_with_one_and_says_why(run, tmp_path):
+    empty = tmp_path / "empty.json"
+    write_script(empty, replies=[])
+    status, out, _ = run(
+        "ask", QUESTION, "--method", "direct", "--profile", "scripted", "--model", str(empty),
+        "--json",
+    )  # fmt: skip
+    assert status == 1
+    last = json.loads(out.splitlines()[-1])
+    assert (last["kind"], last["error"]["code"]) == ("run_failed", "missing_reply")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["ask", "  "], "empty"),
+        (["ask", "Who?", "--set", "drad.nonsense"], "METHOD.SETTING=VALUE"),
+        (["ask", "Who?", "--set", "rag.passages=2"], "rag.passages"),
+        (["ask", "Who?", "--set", "drad.theta_1=7"], "theta_1"),
+        (["ask", "Who?", "--profile", "openai"], "--model"),
+        (["import", "nowhere.jsonl"], "nowhere.jsonl"),
+    ],
+)
+def test_unusable_input_exits_with_two_and_says_what_to_do(run, arguments, said):
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "")
+    assert said in err
+
+
+def test_index_reports_what_it_did_and_is_quick_the_second_time(run):
+    status, out, _ = run("index")
+    assert status == 0
+    assert "documents" in out
+    documents = int(out.split()[0])
+    again = run("index")[1]
+    assert f"{documents} reused" in again

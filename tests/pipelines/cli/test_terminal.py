@@ -1,0 +1,38 @@
+"""The terminal view: shades for improbable tokens, and nothing lost of the text."""
+
+import re
+
+from pipelines.cli.terminal import describe
+from pipelines.run.events import Revised
+from pipelines.run.view import MethodView, RunView
+from pipelines.types import Generation, Token
+from tests.pipelines.run.test_view import started
+
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def view_of(text: str, *tokens: Token) -> RunView:
+    draft = Revised(
+        run="r", span="d", parent="m", seq=3, time=1.0, draft=0, before="", after=text, start=0,
+        reason="original", generation=Generation(text=text, tokens=tokens),
+    )  # fmt: skip
+    method = MethodView(name="direct", span="m", started=0.0, drafts=(draft,))
+    return RunView(run="r", header=started().list[0], methods={"direct": method})
+
+
+def test_improbable_tokens_are_shaded_and_the_text_stays_whole():
+    view = view_of(
+        "A bé😀",
+        Token(text="A", start=0, end=1, logprob=-0.01),
+        Token(text=" bé", start=1, end=4, logprob=-3.0),
+        # Two tokens that share a character are shown once.
+        Token(text="\ufffd", start=4, end=5, logprob=-0.01),
+        Token(text="\ufffd", start=4, end=5, logprob=-0.01),
+    )
+    coloured = describe(view, colour=True)
+    assert "\x1b[48;5;63;38;5;16m bé\x1b[0m" in coloured
+    assert ANSI.sub("", coloured) == describe(view)
+
+
+def test_a_run_that_has_not_begun_is_described_too():
+    assert describe(RunView()) == "An empty run."

@@ -1,0 +1,162 @@
+"""What a method lacks is said before it makes a call; a reply that a recording lacks ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from pipelines.engine.executor import Plan, execute, make_plan, start_event
+from pipelines.errors import MissingReply, VeriscopeError
+from pipelines.methods.base import Method, Need, Question, Settings
+from pipelines.models.base import Capabilities
+from pipelines.models.scripted import ScriptedModel
+from pipelines.remote.retry import RetryPolicy
+from pipelines.run.events import ModelCalled, RunFailed, RunFinished, SpanEnded
+from pipelines.run.live import LiveRun
+from pipelines.run.materials import Materials, Slot
+from pipelines.run.scope import Scope
+from pipelines.run.spec import MethodSpec, RunSpec
+from pipelines.run.trace import Trace
+from pipelines.types import Answer
+from tests.pipelines.methods.bench import Shelf
+
+ABLE = Capabilities(languages=frozenset({"en"}), logprobs=True, scores=True)
+
+
+class Needy(Method[Settings]):
+    """Cannot do without `lack`."""
+
+    name = "needy"
+    settings_type = Settings
+
+    def __init__(self, lack: Need) -> None:
+        self.lack = lack
+
+    def needs(self, settings: Settings) -> tuple[Need, ...]:
+        return (self.lack,)
+
+    async def run(self, question: Question, scope: Scope, settings: Settings) -> Answer:
+        text = (await scope.write(scope.request(()))).text
+        return Answer(text=text, original=text)
+
+
+class Forgiving(Needy):
+    """Answers without its model where the model fails."""
+
+    async def run(self, question: Question, scope: Scope, settings: Settings) -> Answer:
+        try:
+            async with scope.span("draft") as step:
+                return await super().run(question, step, settings)
+        except VeriscopeError:
+            return Answer(text="", original="")
+
+
+async def run(need: Need, models: Mapping[str, Capabilities], *, evidence: bool = False) -> Trace:
+    slots = {
+        role: Slot(ScriptedModel.from_replies(["yes"], capabilities=can))
+        for role, can in models.items()
+    }
+    return await run_on(Needy(need), Materials(slots, Shelf(lambda _: []) if evidence else None))
+
+
+async def run_on(method: Needy, materials: Materials) -> Trace:
+    need = method.lack
+    spec = RunSpec(question="Who?", methods=(MethodSpec(name="needy"),))
+    plan = Plan(spec, Question(text="Who?", language="en"), ((method, Settings()),))
+    assert plan.needs_evidence is (need.reason == "evidence")
+    live = LiveRun("run", "owner", lambda _: None)
+    start_event(live, plan, 0.0)
+
+    async def gather() -> Materials:
+        return materials
+
+    await execute(live, plan, gather, RetryPolicy(pause=0.0))
+    return live.trace()
+
+
+WEAK = Capabilities(languages=frozenset({"en"}))
+SPEAKS_BOTH = Need(reason="languages", languages=frozenset({"en", "zh"}))
+
+
+@pytest.mark.parametrize(
+    ("need", "models", "said", "remedy"),
+    [
+        (Need(reason="verifier", role="verifier"), {}, "a second model as verifier", "Models"),
+        (Need(reason="model", role="judge_1"), {}, "a judge_1 model", "Models"),
+        (Need(reason="evidence"), {}, "a library to search", "Evidence"),
+        (SPEAKS_BOTH, {}, "a main model that speaks en, zh", "another variant"),
+        (
+            Need(reason="languages", role="verifier", languages=frozenset({"zh"})),
+            {"verifier": WEAK},
+            "a verifier model that speaks zh",
+            "another variant",
+        ),
+        (Need(reason="logprobs"), {"main": WEAK}, "token probabilities from the main", "stand-ins"),
+        (
+            Need(reason="proxy", role="proxy"),
+            {"proxy": WEAK},
+            "a local model that can score",
+            "samples",
+        ),
+    ],
+)
+async def test_what_is_lacking_is_named_with_a_remedy(
+    need: Need, models: dict[str, Capabilities], said: str, remedy: str
+):
+    trace = await run(need, {"main": ABLE, **models})
+    assert isinstance(trace.terminal, RunFailed)
+    error = trace.terminal.error
+    assert error.code == "capability"
+    assert error.message.startswith(f"needy needs {said}")
+    assert remedy in error.remedy
+    assert not any(isinstance(event, ModelCalled) for event in trace.events)
+
+
+@pytest.mark.parametrize(
+    ("need", "models"),
+    [
+        (Need(reason="verifier", role="verifier"), {"verifier": WEAK}),
+        (Need(reason="languages", languages=frozenset({"en"})), {}),
+        (Need(reason="evidence"), {}),
+        (Need(reason="proxy", role="proxy"), {"proxy": ABLE}),
+    ],
+)
+async def test_a_method_that_has_what_it_needs_answers(need: Need, models: dict[str, Capabilities]):
+    trace = await run(need, {"main": ABLE, **models}, evidence=True)
+    assert isinstance(trace.terminal, RunFinished)
+    assert trace.terminal.answers["needy"].text == "yes"
+
+
+def test_the_language_that_was_chosen_outweighs_the_questions():
+    fields: dict[str, Any] = {"question": "谁？", "methods": (MethodSpec(name="direct"),)}
+    assert make_plan(RunSpec(**fields)).question.language == "zh"
+    assert make_plan(RunSpec(**fields, language="en")).question.language == "en"
+
+
+async def test_a_missing_reply_ends_a_method_that_copes_with_failed_calls():
+    slots = {"main": Slot(ScriptedModel.from_replies([], capabilities=ABLE))}
+    trace = await run_on(Forgiving(Need(reason="model")), Materials(slots))
+    assert isinstance(trace.terminal, RunFailed)
+    assert trace.terminal.error.code == "missing_reply"
+    assert trace.terminal.error.remedy
+    ends = [event for event in trace.events if isinstance(event, SpanEnded)]
+    assert [event.error and event.error.code for event in ends] == ["missing_reply"] * 2
+    (call,) = [event for event in trace.events if isinstance(event, ModelCalled)]
+    assert call.error == trace.terminal.error
+
+
+async def test_a_missing_reply_while_preparing_fails_the_run():
+    spec = RunSpec(question="Who?", methods=(MethodSpec(name="direct"),))
+    live = LiveRun("run", "owner", lambda _: None)
+    plan = make_plan(spec)
+    start_event(live, plan)
+
+    async def gather() -> Materials:
+        raise MissingReply("Not recorded.", remedy="Run it anew.")
+
+    await execute(live, plan, gather, RetryPolicy(pause=0.0))
+    terminal = live.trace().terminal
+    assert isinstance(terminal, RunFailed)
+    assert terminal.error.code == "missing_reply"

@@ -1,0 +1,307 @@
+"""What a validation question decides: whether it is used, what it claims, what is searched for."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipelines.methods.ever import Ever
+from pipelines.methods.ever.calls import PROMPTS, demonstrations
+from pipelines.methods.ever.concepts import concepts_in, main_subject
+from pipelines.methods.ever.questions import Checked, Validation, is_usable, validation_for
+from pipelines.models.judges.base import ClaimVerdict
+from pipelines.text import Span, detect_language
+from pipelines.types import Language
+from tests.pipelines.methods.bench import FULL, ClaimReader, run_method
+from tests.pipelines.methods.ever.bench import (
+    FIRST,
+    FOUND,
+    QUESTION,
+    EverModel,
+    Part,
+    asked_of,
+    detail_of,
+    ever_run,
+    judged_of,
+)
+
+
+def span(sentence: str, text: str) -> Span:
+    start = sentence.index(text)
+    return Span.of(sentence, start, start + len(text))
+
+
+def made(
+    reply: str,
+    concept: str = "chemist",
+    sentence: str = FIRST,
+    question: str = QUESTION,
+    others: tuple[str, ...] = (),
+    context: str = "",
+) -> Validation:
+    about = Checked(
+        question=question,
+        sentence=sentence,
+        concept=span(sentence, concept),
+        others=tuple(span(sentence, other) for other in others),
+        context=context,
+    )
+    return validation_for(reply, about, detect_language(question))
+
+
+@pytest.mark.parametrize(
+    ("reply", "concept"),
+    [
+        ("Was Ada Brandt a chemist?", "chemist"),
+        ("Is it true that Ada was a chemist?", "chemist"),
+        ("The question is: Was Brandt a chemist?", "chemist"),
+        ("Did Ada Brandt work as a chemist? Yes, she did.", "chemist"),
+        ("In later life, was Ada Brandt a chemist?", "chemist"),
+        ("“Was Ada Brandt born in 1931?”", "1931"),
+        ("Does chemist fit Ada Brandt?", "chemist"),
+    ],
+)
+def test_a_yes_no_question_that_names_its_subject_is_used(reply, concept):
+    validation = made(reply, concept)
+    assert validation.kind == "written"
+    assert validation.text in reply
+    assert validation.text.endswith("?")
+    assert validation.query == validation.text
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "(1813)",
+        "",
+        "chemist",
+        "Ada Brandt was a chemist.",
+        # Not to be answered with yes or no.
+        "The question is: Which year was Ada Brandt a chemist?",
+        "What chemist was Ada Brandt?",
+        "When, in her youth, was Ada Brandt a chemist?",
+        # The concept is missing, or part of another word.
+        "Was Ada Brandt a pianist?",
+        "Was Ada Brandt a biochemist?",
+        # Whom it is about is missing, or a pronoun.
+        "Was she a chemist?",
+        "Is a chemist somebody?",
+        "Was it a chemist?",
+        # A choice, a denial, another language.
+        "Was Ada Brandt a chemist or a botanist?",
+        "Was Ada Brandt not a chemist?",
+        "Wasn't Ada Brandt a chemist?",
+        "Ada Brandt 是 chemist 吗？",
+    ],
+)
+def test_what_cannot_be_used_is_replaced_by_a_question_about_the_concept(reply):
+    validation = made(reply, others=("1931",))
+    assert validation == Validation(
+        kind="template",
+        text=(
+            "Concerning the question “Who was Ada Brandt?”: is it true that "
+            "“Ada Brandt was a chemist born”, in particular “chemist”?"
+        ),
+        claim="Ada Brandt was a chemist born.",
+        query="Who was Ada Brandt? Ada Brandt was a chemist born.",
+    )
+
+
+def test_what_the_sentence_denies_the_question_has_to_deny():
+    sentence, question = "Pluto is not a planet, but it has a moon.", "What is Pluto?"
+    assert made("Is Pluto a planet?", "planet", sentence, question).kind == "template"
+    assert made("Is Pluto not a planet?", "planet", sentence, question).kind == "written"
+    assert made("Does Pluto have a moon?", "moon", sentence, question).kind == "written"
+
+
+@pytest.mark.parametrize(
+    ("concept", "reply", "used"),
+    [
+        ("5 June 1995", "Was Ada Brandt born on June 5, 1995?", True),
+        ("5 June 1995", "Was Ada Brandt born on 5 June 1996?", False),
+        ("the Salt Works", "Did Ada Brandt lead the Salt Works?", True),
+        ("won the Crown Prize", "Did Ada Brandt win the Crown Prize?", True),
+        ("won the Crown Prize", "Did Ada Brandt win the Queen Prize?", False),
+        ("5 million people", "Did Ada Brandt lead 5 thousand people?", False),
+        ("3.14 km", "Did Ada Brandt run 3.14 km?", True),
+        ("3.14 km", "Did Ada Brandt run 3 km?", False),
+    ],
+)
+def test_a_concept_is_found_by_its_words(concept, reply, used):
+    sentence = f"Of Ada Brandt it is said: {concept}."
+    assert (made(reply, concept, sentence).kind == "written") is used
+
+
+@pytest.mark.parametrize(
+    ("reply", "used"),
+    [
+        ("鲁明是化学家吗？", True),
+        ("鲁明是否是化学家？", True),
+        ("鲁明是不是化学家？", True),
+        ("他是化学家吗？", False),
+        ("是化学家吗？", False),
+        ("鲁明是什么化学家？", False),
+        ("鲁明不是化学家吗？", False),
+        ("Was 鲁明 a 化学家?", False),
+    ],
+)
+def test_chinese_questions_follow_the_same_rules(reply, used):
+    validation = made(reply, "化学家", "鲁明是化学家，生于1931年。", "鲁明是谁？", ("1931年",))
+    assert (validation.kind == "written") is used
+    if used:
+        assert validation.claim == "鲁明是化学家。"
+    else:
+        assert validation.claim == "鲁明是化学家，生于……。"
+
+
+@pytest.mark.parametrize(
+    ("reply", "used"), [("《边城》是1934年出版的吗？", True), ("是1934年出版的吗？", False)]
+)
+def test_what_a_chinese_question_shares_has_to_be_its_subject(reply, used):
+    validation = made(reply, "1934年", "《边城》于1934年出版。", "《边城》是哪一年出版的？")
+    assert (validation.kind == "written") is used
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence", "concept", "claim"),
+    [
+        ("Was Ada Brandt a chemist?", FIRST, "chemist", "Ada Brandt was a chemist."),
+        ("Is it true that Ada was a chemist?", FIRST, "chemist", "Ada was a chemist."),
+        ("Did Ada Brandt live in York?", "Ada Brandt lived in York.", "York",
+         "Ada Brandt did live in York."),
+        ("Was the bridge restored in 1902?", "The bridge was restored in 1902.", "1902",
+         "The bridge was restored in 1902."),
+        ("Was Ada Brandt Polish?", "She was Polish.", "Polish", "Ada Brandt was Polish."),
+        ("Did Ada Brandt lead Salt Works?", "Salt Works had Ada Brandt.", "Salt Works",
+         "Ada Brandt did lead Salt Works."),
+        # Where the subject ends is not known for certain: the question stands for its statement.
+        ("Was Ada's brother a chemist?", "He was a chemist.", "chemist",
+         "Was Ada's brother a chemist?"),
+    ],
+)  # fmt: skip
+def test_a_question_claims_what_yes_to_it_says(asked, sentence, concept, claim):
+    assert made(asked, concept, sentence).claim == claim
+
+
+@pytest.mark.parametrize(
+    ("sentence", "concept", "others", "claim"),
+    [
+        (FIRST, "1931", ("chemist",), "Ada Brandt was born in 1931."),
+        ("Ada was born in York, Kent, and raised in Ulm.", "Ulm", ("York, Kent",),
+         "Ada was born and raised in Ulm."),
+        ("Ada was a chemist and painter.", "painter", ("chemist",), "Ada was painter."),
+        ("The novel (1813) is by Ada.", "Ada", ("1813",), "The novel is by Ada."),
+        # Without its predicate the sentence would break off.
+        ("He was killed by a cart in 1906.", "1906", ("killed by a cart",), "He was … in 1906."),
+        # What the sentence is about stays.
+        ("Ada Brandt led the works.", "works", ("Ada Brandt",), "Ada Brandt led the works."),
+    ],
+)  # fmt: skip
+def test_a_question_made_from_the_sentence_claims_this_concept_only(
+    sentence, concept, others, claim
+):
+    assert made("", concept, sentence, others=others).claim == claim
+
+
+@pytest.mark.parametrize(
+    ("question", "subject"),
+    [
+        ("Who was Ada Brandt?", "Ada Brandt"),
+        ("When did Jane Austen publish Pride and Prejudice?", "Jane Austen"),
+        ("What is the capital of France?", "capital of France"),
+        ("In which year did World War 2 end?", "World War 2"),
+        ("What was Jane Austen's first novel?", "Jane Austen's first novel"),
+        ("Tell me about Ada Brandt.", "Ada Brandt"),
+        ("Can lightning strike the same place twice?", "lightning"),
+        ("Is the speed of light constant?", "speed of light"),
+        ("", ""),
+        ("鲁明是谁？", "鲁明"),
+        ("请介绍居里夫人。", "居里夫人"),
+        ("谁写了《红楼梦》？", "红楼梦"),
+        ("法国的首都是哪里？", "法国的首都"),
+    ],
+)
+def test_a_question_tells_what_it_is_about(question, subject):
+    assert main_subject(question) == subject
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence", "listed", "kept"),
+    [
+        (QUESTION, FIRST, ["Ada Brandt", "chemist", "1931"], ["chemist", "1931"]),
+        ("Who wrote Emma?", "Jane Austen wrote Emma.", ["Jane Austen", "Emma"], ["Jane Austen"]),
+        ("What is the capital of France?", "Paris is the capital of France.",
+         ["Paris", "capital of France"], ["Paris"]),
+        ("Who led it?", "Ada Brandt was the head of it in 1931.",
+         ["Ada Brandt", "head", "1931"], ["head", "1931"]),
+        # What comes first is not always what a sentence is about.
+        ("Who led it?", "In 1931 Ada Brandt was its head.", ["1931", "head"], ["1931", "head"]),
+        ("Who led it?", "Polish painter Ada led it.", ["Polish", "painter"], ["Polish", "painter"]),
+        ("鲁明是谁？", "鲁明是化学家。", ["鲁明", "化学家"], ["化学家"]),
+    ],
+)  # fmt: skip
+def test_the_main_subject_is_no_concept(question, sentence, listed, kept):
+    found = concepts_in(sentence, listed, 9, question)
+    assert [one.text for one in found.spans] == kept
+    assert found.dropped == len(listed) - len(kept)
+
+
+async def test_a_question_made_from_the_sentence_is_marked_and_searched_by_its_claim():
+    part = Part(
+        texts={"": FIRST},
+        concepts={FIRST: ["chemist", "1931"]},
+        questions={"chemist": "(1813)", "1931": "The question is: Which year was it?"},
+    )
+    outcome = await ever_run(part)
+    by_concept = {event.text: detail_of(event) for event in judged_of(outcome, "concept")}
+    assert all(detail.fallback for detail in by_concept.values())
+    assert by_concept["1931"].claim == "Ada Brandt was born in 1931."
+    assert sorted(outcome.queries) == [
+        "Who was Ada Brandt? Ada Brandt was a chemist born.",
+        "Who was Ada Brandt? Ada Brandt was born in 1931.",
+    ]
+
+
+async def test_every_verdict_of_a_judge_is_about_a_claim_of_its_own():
+    part = Part(
+        texts={"": FIRST},
+        concepts={FIRST: ["chemist", "1931"]},
+        questions={"chemist": "Was Ada Brandt a chemist?", "1931": "(1813)"},
+    )
+    reader = ClaimReader(
+        lambda claim: (
+            ClaimVerdict(0.1, 0.8, 0.1) if "chemist" in claim.statement else ClaimVerdict(0.8, 0, 0)
+        )
+    )
+    weak = FULL.model_copy(update={"judges": False})
+    outcome = await run_method(
+        Ever(), QUESTION, EverModel(part, weak), shelf=FOUND, models={"judge_1": reader}
+    )
+    verdicts = {event.text: event.verdict for event in judged_of(outcome, "concept")}
+    assert verdicts == {"chemist": "contradicted", "1931": "supported"}
+    assert {claim.statement for claim in reader.seen} == {
+        "Ada Brandt was a chemist.",
+        "Ada Brandt was born in 1931.",
+    }
+    assert {detail_of(event).claim for event in judged_of(outcome, "concept")} == {
+        claim.statement for claim in reader.seen
+    }
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_demonstrations_are_questions_that_could_be_used(language: Language):
+    names = ("subject", "context", "sentence", "concept")
+    turns = demonstrations(language, "validate", *names)
+    assert [turn.role for turn in turns] == ["user", "assistant"] * 3
+    for line in PROMPTS.fill(language, "validate_shown").splitlines():
+        subject, context, sentence, concept, reply = line.split(" | ")
+        about = Checked(
+            question=subject, sentence=sentence, concept=span(sentence, concept), context=context
+        )
+        assert is_usable(reply, about, language), reply
+
+
+async def test_the_model_is_told_what_the_text_is_about():
+    outcome = await ever_run(Part(texts={"": FIRST}, concepts={FIRST: ["chemist"]}))
+    (asked,) = asked_of(outcome, "validate")
+    assert [turn.role for turn in asked.messages[:3]] == ["system", "user", "assistant"]
+    assert asked.messages[-1].content.startswith("What it is about: Ada Brandt\n")

@@ -1,0 +1,99 @@
+"""Replies without what surrounds them, and going on from a given beginning."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipelines.methods.writing import Continuation, joined_to, visible_generation
+from pipelines.types import Generation, Token
+
+
+def generation(*pieces: str) -> Generation:
+    """The pieces as tokens, each with its own entropy: 0, 1, 2 ..."""
+    tokens, at = [], 0
+    for number, piece in enumerate(pieces):
+        tokens.append(Token(text=piece, start=at, end=at + len(piece), entropy=float(number)))
+        at += len(piece)
+    return Generation(text="".join(pieces), tokens=tuple(tokens))
+
+
+def kept(found: Generation) -> list[tuple[str, float | None]]:
+    """What stands at each token, and which token it was."""
+    return [(found.text[t.start : t.end], t.entropy) for t in found.tokens or ()]
+
+
+def test_what_needs_no_cleaning_stays_as_it_is():
+    written = generation("Born", " in", " Hope.")
+    assert visible_generation(written) is written
+
+
+@pytest.mark.parametrize(
+    ("pieces", "text", "tokens"),
+    [
+        (
+            ("<think>", "In Hope?", "</think>", "\n\n", "In", " Hope."),
+            "In Hope.",
+            [("In", 4.0), (" Hope.", 5.0)],
+        ),
+        ((" In", " Hope.", "\n"), "In Hope.", [("In", 0.0), (" Hope.", 1.0)]),
+        (('"', "Hope", '."'), "Hope.", [("Hope", 1.0), (".", 2.0)]),
+        (("**", "Hope", "**"), "Hope", [("Hope", 1.0)]),
+        (("```\n", "Hope", "\n```"), "Hope", [("Hope", 1.0)]),
+        (("<think>", "never", " closed"), "", []),
+        (("是", "<think>", "霍普？", "</think>"), "是", [("是", 0.0)]),
+    ],
+)
+def test_tokens_that_stay_visible_move_with_their_characters(pieces, text, tokens):
+    found = visible_generation(generation(*pieces))
+    assert (found.text, kept(found)) == (text, tokens)
+
+
+def test_a_text_in_two_pieces_has_no_tokens_that_fit():
+    found = visible_generation(generation("In ", "<think>", "x", "</think>", "Hope."))
+    assert (found.text, found.tokens) == ("In Hope.", None)
+
+
+def test_a_reply_without_tokens_is_cleaned_too():
+    assert visible_generation(Generation(text='"Hope"')) == Generation(text="Hope")
+
+
+@pytest.mark.parametrize(
+    ("prefix", "written", "joined"),
+    [
+        ("Born in", "Hope.", " Hope."),
+        ("Born in", " Hope.", " Hope."),
+        ("Born in", "Born in Hope.", " Hope."),
+        ("Born in", ", they say", ", they say"),
+        ("出生在", "霍普。", "霍普。"),
+        ("Born in", "", ""),
+    ],
+)
+def test_a_continuation_neither_repeats_the_beginning_nor_glues_words(prefix, written, joined):
+    assert joined_to(prefix, Generation(text=written)).text == joined
+
+
+def test_tokens_of_a_continuation_move_with_their_text():
+    found = joined_to("Born in", generation("Born", " in", " Hope", "."))
+    assert (found.text, kept(found)) == (" Hope.", [(" Hope", 2.0), (".", 3.0)])
+    found = joined_to("Born in", generation("Hope"))
+    assert (found.text, kept(found)) == (" Hope", [("Hope", 0.0)])
+
+
+@pytest.mark.parametrize(
+    ("prefilled", "reply", "added"),
+    [
+        (True, ' "Hope"', ' "Hope"'),
+        (True, " Hope ", " Hope "),
+        (True, "<think>York?</think>\nHope.", " Hope."),
+        (False, '"Hope."', " Hope."),
+        (False, "<think>York?</think>\nBorn in Hope.", " Hope."),
+        (False, " (they say)", " (they say)"),
+    ],
+)
+def test_what_a_reply_adds_to_its_beginning(prefilled: bool, reply: str, added: str):
+    asked = Continuation((), "Born in", prefilled=prefilled)
+    assert asked.added(Generation(text=reply)).text == added
+
+
+def test_a_reply_without_a_beginning_is_taken_as_it_is_seen():
+    assert Continuation((), "", prefilled=False).added(Generation(text=" Hope. ")).text == "Hope."

