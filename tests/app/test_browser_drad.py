@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -15,6 +17,9 @@ from tests.app.serving import (
     fits,
     run_of,
 )
+
+# How many corrections the embedded model's answer needs depends on the processor's kernels.
+CORRECTED = re.compile(r"corrections? (was|were) written")
 
 
 def verdicts(page: Page) -> int:
@@ -58,7 +63,7 @@ def test_a_threshold_decides_again_without_a_call(
     visit: Visit, finished: Finished, workbench: Workbench
 ) -> None:
     page = visit(known=finished.browser).open(f"/drad?run={finished.run}")
-    expect(page.get_by_text("correction was written")).to_be_visible()
+    expect(page.get_by_text(CORRECTED)).to_be_visible()
     before, stored = verdicts(page), events_stored(workbench.data)
     assert before >= 1
     switch(page, "Entropy decides too")
@@ -117,7 +122,7 @@ def test_the_text_after_a_correction_has_its_own_heat(visit: Visit, finished: Fi
 
 def test_settings_that_lead_elsewhere_can_be_run(visit: Visit, finished: Finished) -> None:
     page = visit(known=finished.browser).open(f"/drad?run={finished.run}")
-    expect(page.get_by_text("correction was written")).to_be_visible()
+    expect(page.get_by_text(CORRECTED)).to_be_visible()
     move_theta_1(page, "End", 1)
     page.get_by_role("button", name="Run again with these settings").click()
     page.wait_for_url(lambda url: finished.run not in url and "run=" in url)
