@@ -45,11 +45,15 @@ def articles() -> dict[str, Article]:
 
 
 @cache
-def questions() -> list[dict[str, str]]:
-    with (SAMPLE_DATA / "questions.csv").open(encoding="utf-8", newline="") as file:
+def questions(name: str = "questions.csv") -> list[dict[str, str]]:
+    with (SAMPLE_DATA / name).open(encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file, strict=True)
         assert reader.fieldnames == COLUMNS
         return list(reader)
+
+
+def all_questions() -> list[dict[str, str]]:
+    return [*questions(), *questions("held_out_questions.csv")]
 
 
 def cjk_share(text: str) -> float:
@@ -123,7 +127,7 @@ def test_articles_are_plain_paragraphs() -> None:
 
 
 def test_files_hold_no_control_or_odd_characters() -> None:
-    for path in [*LIBRARY.rglob("*.md"), SAMPLE_DATA / "questions.csv"]:
+    for path in [*LIBRARY.rglob("*.md"), *SAMPLE_DATA.glob("*.csv")]:
         text = path.read_bytes().decode("utf-8")
         odd = {char for char in text if unicodedata.category(char)[0] == "C"} - {"\n"}
         assert odd == set(), path.name
@@ -145,15 +149,20 @@ def test_question_ids_count_up_without_gaps() -> None:
         assert ids == [f"{language}-{number:03d}" for number in range(1, len(ids) + 1)]
 
 
+def test_held_out_questions_are_sixty_with_ids_of_their_own() -> None:
+    ids = [row["id"] for row in questions("held_out_questions.csv")]
+    assert ids == [f"held-{number:03d}" for number in range(1, 61)]
+
+
 def test_questions_are_complete_and_unique() -> None:
-    for row in questions():
+    for row in all_questions():
         assert all(row[column] == row[column].strip() for column in COLUMNS), row["id"]
         assert all(row[column] for column in COLUMNS if column != "aliases"), row["id"]
         assert row["kind"] in KINDS, row["id"]
         assert row["question"].endswith(("?", "\uff1f")), row["id"]
         answers = accepted_answers(row)
         assert len(set(answers)) == len(answers), row["id"]
-    asked = Counter(row["question"] for row in questions())
+    asked = Counter(row["question"] for row in all_questions())
     assert max(asked.values()) == 1
 
 
@@ -166,14 +175,14 @@ def test_first_question_asks_for_the_birthplace_of_bill_clinton() -> None:
 
 
 def test_every_question_points_to_an_article_of_its_language_and_every_article_has_one() -> None:
-    for row in questions():
+    for row in all_questions():
         assert row["article"] in articles(), row["id"]
         assert articles()[row["article"]].language == row["language"], row["id"]
     assert {row["article"] for row in questions()} == set(articles())
 
 
 def test_answers_are_supported_by_their_article() -> None:
-    for row in questions():
+    for row in all_questions():
         text = articles()[row["article"]].text
         is_yes_no = row["answer"] in YES_NO[row["language"]]
         if row["kind"] == "yes_no" or (row["kind"] == "misconception" and is_yes_no):
