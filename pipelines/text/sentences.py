@@ -8,14 +8,13 @@ the line was merely wrapped.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from pipelines.text.alignment import Span
 from pipelines.text.languages import HAN
 from pipelines.text.lexicon import words
 
-__all__ = ["sentence_at", "split_sentences"]
+__all__ = ["split_sentences"]
 
 
 _LINE_BREAKS = r"\n\r\u2028\u2029\v\f"
@@ -95,12 +94,6 @@ def split_sentences(text: str) -> list[Span]:
                 spans.append(Span.of(text, start, stop))
             start = end
     return spans
-
-
-def sentence_at(sentences: Sequence[Span], offset: int) -> int | None:
-    """Index of the sentence that holds the character at `offset`; `None` in a gap."""
-    index = bisect_right(sentences, offset, key=lambda span: span.start) - 1
-    return index if index >= 0 and offset < sentences[index].end else None
 
 
 def _lines(text: str) -> Iterator[tuple[int, int]]:
