@@ -5,19 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Literal, TypedDict, Unpack
 
 from pipelines.errors import CapabilityError, MissingReply, VeriscopeError
-from pipelines.models.base import (
-    Delta,
-    GenerationRequest,
-    Model,
-    ModelRequest,
-    SimilarityRequest,
-    Watcher,
-)
+from pipelines.models.base import GenerationRequest, Model, SimilarityRequest, Watcher
 from pipelines.remote.retry import RetryPolicy
 from pipelines.retrieval.base import Matrix
+from pipelines.run.calls import CANCELLED, RunModel, recorded
 from pipelines.run.events import (
     EntitiesFound,
     EventBase,
@@ -31,14 +26,12 @@ from pipelines.run.events import (
     SpanEnded,
     SpanStarted,
     StepName,
-    TokenWritten,
     Verdict,
     What,
 )
 from pipelines.run.findings import Finding, StepDetail
 from pipelines.run.live import Recorder
 from pipelines.run.materials import Materials
-from pipelines.run.wrappers import CANCELLED, Cached, Recorded, Retried, Streamed
 from pipelines.text import Entity
 from pipelines.types import Answer, Generation, Language, Message, Passage
 
@@ -113,24 +106,7 @@ class Scope:
                 f"No model was chosen as {role}.", remedy="Choose one under Models and run again."
             )
         slot = self._materials.slots[role]
-        recorded = Recorded(slot.model, slot.limiter, role, self._emit, self._recorder.now)
-
-        def on_hit(request: ModelRequest, **reply: Any) -> None:
-            self._emit(
-                ModelCalled,
-                role=role,
-                model=slot.model.name,
-                request=request,
-                attempt=1,
-                cached=True,
-                started=self._recorder.now(),
-                **reply,
-            )
-
-        calls: Model = Retried(recorded, self._retry)
-        if slot.cache is not None:
-            calls = Cached(calls, slot.cache, on_hit)
-        return Streamed(calls, self._show_written)
+        return RunModel(role, slot, self._retry, self._emit, self._recorder.now)
 
     def request(self, messages: Sequence[Message], **options: Any) -> GenerationRequest:
         """A generation request with the run's seed and reproducibility."""
@@ -195,26 +171,17 @@ class Scope:
                 remedy="Install an embedding model that reads it, or choose another method.",
             )
         request = SimilarityRequest(left=tuple(left), right=tuple(right))
-        started = self._recorder.now()
-        outcome: dict[str, Any] = {}
-        try:
+        record = partial(
+            self._emit,
+            ModelCalled,
+            role="embedder",
+            model=similarity.name,
+            request=request,
+            attempt=1,
+            started=self._recorder.now(),
+        )
+        with recorded(record) as outcome:
             outcome["similarities"] = await similarity.compare(request.left, request.right)
-        except (VeriscopeError, MissingReply) as error:
-            outcome["error"] = error.info()
-            raise
-        except asyncio.CancelledError:
-            outcome["error"] = CANCELLED
-            raise
-        finally:
-            self._emit(
-                ModelCalled,
-                role="embedder",
-                model=similarity.name,
-                request=request,
-                attempt=1,
-                started=started,
-                **outcome,
-            )
         return outcome["similarities"]
 
     async def entities(self, text: str) -> list[Entity]:
@@ -333,9 +300,6 @@ class Scope:
                 error=error.info() if error else None,
                 answer=answer,
             )
-
-    def _show_written(self, delta: Delta) -> None:
-        self._emit(TokenWritten, text=delta.text, tokens=delta.tokens, restart=delta.restart)
 
     def _emit(self, event_type: type[Any], **fields: Any) -> Any:
         event: EventBase = self._recorder.emit(
