@@ -354,12 +354,12 @@ class Failures:
             "detail": f" ({detail})" if detail else "",
             "when": f"in {wait:.0f} s" if wait is not None else "later",
         }
-        error = kind(
-            message.format_map(words), remedy=remedy.format_map(words), provider=self._service
+        return kind(
+            message.format_map(words),
+            remedy=remedy.format_map(words),
+            provider=self._service,
+            retry_after=wait,
         )
-        if isinstance(error, RateLimitError):
-            error.retry_after = wait
-        return error
 
     def unsent(self, error: httpx2.HTTPError) -> VeriscopeError:
         """The typed error for a request that brought no whole answer."""
