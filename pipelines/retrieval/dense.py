@@ -1,4 +1,4 @@
-"""Dense retrieval: embedding models, and passages by the cosine between vectors."""
+"""Embedding models, and vectors searched by their cosine."""
 
 from __future__ import annotations
 
@@ -17,17 +17,14 @@ from numpy.typing import NDArray
 
 from pipelines.errors import CapabilityError, UnknownModelError
 from pipelines.loading import quiet_transformers
-from pipelines.retrieval.base import Embedder, Matrix, PassageStore, Retriever, Similarity
-from pipelines.retrieval.bm25 import terms
-from pipelines.text.languages import detect_language
-from pipelines.types import Language, Passage
+from pipelines.retrieval.base import Embedder, Matrix, Similarity
+from pipelines.types import Language
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 __all__ = [
     "DenseIndex",
-    "DenseRetriever",
     "EmbeddedEmbedder",
     "EmbedderSimilarity",
     "LocalEmbedder",
@@ -226,35 +223,3 @@ class DenseIndex:
         """The vectors of the passages from position `start` up to `end`, shape [n, d]."""
         first, last = np.searchsorted(self._positions, [start, end]).tolist()
         return self._index.reconstruct_n(first, last - first)
-
-
-class DenseRetriever(Retriever):
-    """Searches by meaning. Every query finds something: the cosine says how near it is."""
-
-    def __init__(self, passages: PassageStore, index: DenseIndex, embedder: Embedder) -> None:
-        self.name = embedder.name
-        self._passages = passages
-        self._index = index
-        self._embedder = embedder
-
-    async def search(self, query: str, k: int) -> list[Passage]:
-        """The `k` nearest passages; none for mere punctuation.
-
-        Raises `CapabilityError` for a query in a language that the embedder cannot read.
-        """
-        return await asyncio.to_thread(self._search, query, k)
-
-    def _search(self, query: str, k: int) -> list[Passage]:
-        if k <= 0 or not terms(query):
-            return []
-        language = detect_language(query)
-        if language not in self._embedder.languages:
-            raise CapabilityError(
-                f"The embedding model {self._embedder.name} does not read the language of the "
-                f"query ({language}).",
-                remedy="Search by BM25 or hybrid, or choose a multilingual embedding model.",
-                provider=self._embedder.name,
-            )
-        [vector] = self._embedder.embed([query])
-        hits = self._index.search(vector, k)
-        return self._passages.ranked((at, cosine, {"dense": cosine}) for at, cosine in hits)

@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 
 from pipelines.errors import CapabilityError, UnknownModelError
 from pipelines.retrieval import dense
-from pipelines.retrieval.base import PassageStore
 from pipelines.retrieval.dense import (
     DenseIndex,
-    DenseRetriever,
     EmbeddedEmbedder,
     EmbedderSimilarity,
     LocalEmbedder,
     default_embedder,
 )
-from pipelines.types import Language, Passage
-from tests.pipelines.retrieval.examples import WordEmbedder
+from pipelines.retrieval.library import build_index
+from pipelines.retrieval.retriever import LibraryRetriever
+from pipelines.types import Language
+from tests.pipelines.retrieval.examples import WordEmbedder, document
 
 # Unit vectors of the passages at 0, 2 and 5.
 VECTORS = np.array([[1, 0], [0.6, 0.8], [0, 1]], dtype=np.float32)
@@ -86,31 +86,26 @@ def test_files_that_do_not_belong_together(tmp_path: Path):
 
 
 @pytest.fixture
-def retriever(tmp_path: Path) -> DenseRetriever:
-    texts = ["cats sleep", "whales swim", "birds fly"]
-    embedder = WordEmbedder()
-    PassageStore.write(
-        tmp_path, [Passage(id=text, title="", text=text, source="") for text in texts]
-    )
-    DenseIndex.write(tmp_path, embedder.embed(texts), np.arange(3))
-    return DenseRetriever(PassageStore.open(tmp_path), DenseIndex.open(tmp_path), embedder)
+def retriever(tmp_path: Path) -> LibraryRetriever:
+    documents = [document(text, text) for text in ("cats sleep", "whales swim", "birds fly")]
+    return LibraryRetriever(build_index(documents, tmp_path, WordEmbedder()), "dense")
 
 
-async def test_passages_come_ranked_with_their_cosine(retriever: DenseRetriever):
+async def test_passages_come_ranked_with_their_cosine(retriever: LibraryRetriever):
     found = await retriever.search("whales swim", 2)
     assert [passage.rank for passage in found] == [1, 2]
-    assert found[0].id == "whales swim"
+    assert found[0].id == "whales swim#0"
     assert found[0].score == pytest.approx(1.0)
     assert found[0].scores == {"dense": found[0].score}
     assert retriever.name == "words"
 
 
 @pytest.mark.parametrize("query", ["", "?!", " "])
-async def test_an_empty_query_finds_nothing(retriever: DenseRetriever, query: str):
+async def test_an_empty_query_finds_nothing(retriever: LibraryRetriever, query: str):
     assert await retriever.search(query, 3) == []
 
 
-async def test_a_language_the_embedder_cannot_read(retriever: DenseRetriever):
+async def test_a_language_the_embedder_cannot_read(retriever: LibraryRetriever):
     with pytest.raises(CapabilityError, match=r"words does not read .* \(zh\)"):
         await retriever.search("熊猫吃什么？", 3)
 

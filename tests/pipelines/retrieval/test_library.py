@@ -14,17 +14,15 @@ from numpy.typing import NDArray
 
 from pipelines.errors import CapabilityError, InvalidInputError, VeriscopeError
 from pipelines.retrieval import library
-from pipelines.retrieval.bm25 import BM25Retriever
-from pipelines.retrieval.dense import DenseRetriever, EmbeddedEmbedder
-from pipelines.retrieval.hybrid import HybridRetriever
+from pipelines.retrieval.dense import EmbeddedEmbedder
 from pipelines.retrieval.library import (
     LibraryIndex,
     Manifest,
     build_index,
     current_index,
     index_library,
-    library_retriever,
 )
+from pipelines.retrieval.retriever import LibraryRetriever
 from tests.pipelines.retrieval.examples import WordEmbedder, animals, build_beside_others, document
 
 
@@ -66,8 +64,8 @@ async def test_what_was_built_is_opened(tmp_path: Path):
     assert ids(again) == ids(built)
     for mode in ("bm25", "dense", "hybrid"):
         query = "Where do whales live?"
-        found = await library_retriever(again, mode).search(query, 2)
-        assert found == await library_retriever(built, mode).search(query, 2)
+        found = await LibraryRetriever(again, mode).search(query, 2)
+        assert found == await LibraryRetriever(built, mode).search(query, 2)
         assert found[0].id == "whale#0"
 
 
@@ -273,9 +271,8 @@ def test_a_target_that_cannot_be_written(tmp_path: Path):
 
 def test_the_retriever_of_each_mode(tmp_path: Path):
     index = build_index(animals(), tmp_path, WordEmbedder())
-    assert isinstance(library_retriever(index, "bm25"), BM25Retriever)
-    assert isinstance(library_retriever(index, "dense"), DenseRetriever)
-    assert isinstance(library_retriever(index, "hybrid"), HybridRetriever)
+    names = {mode: LibraryRetriever(index, mode).name for mode in ("bm25", "dense", "hybrid")}
+    assert names == {"bm25": "BM25", "dense": "words", "hybrid": "BM25 + words"}
 
 
 def test_dense_retrieval_needs_vectors_and_their_embedder(tmp_path: Path):
@@ -283,17 +280,17 @@ def test_dense_retrieval_needs_vectors_and_their_embedder(tmp_path: Path):
     chinese = build_index(animals()[2:], tmp_path / "b", WordEmbedder())
     build_index(animals(), tmp_path / "c", WordEmbedder())
     for index in (wordless, chinese, opened(tmp_path / "c")):
-        assert library_retriever(index, "hybrid").name == "BM25"
+        assert LibraryRetriever(index, "hybrid").name == "BM25"
         with pytest.raises(CapabilityError, match="no vectors"):
-            library_retriever(index, "dense")
+            LibraryRetriever(index, "dense")
 
 
 async def test_the_embedded_model_finds_by_meaning(tmp_path: Path, embedder: EmbeddedEmbedder):
     index = build_index(animals(), tmp_path, embedder)
     query = "creatures of the ocean"
-    assert await library_retriever(index, "bm25").search(query, 1) == []
+    assert await LibraryRetriever(index, "bm25").search(query, 1) == []
     for mode in ("dense", "hybrid"):
-        [found] = await library_retriever(index, mode).search(query, 1)
+        [found] = await LibraryRetriever(index, mode).search(query, 1)
         assert found.id == "whale#0"
 
 
@@ -362,7 +359,7 @@ async def test_readers_keep_the_index_they_have(tmp_path: Path):
         held.release.set()
         building.result(60)
     assert len(opened(tmp_path).passages) == 1
-    [found] = await library_retriever(old, "hybrid").search("Where do whales live?", 1)
+    [found] = await LibraryRetriever(old, "hybrid").search("Where do whales live?", 1)
     assert found.id == "whale#0"
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pipelines.retrieval.base import reciprocal_rank_fusion
-from pipelines.retrieval.hybrid import HybridRetriever
 from pipelines.retrieval.library import build_index
+from pipelines.retrieval.retriever import LibraryRetriever
 from tests.pipelines.retrieval.examples import WordEmbedder, animals, document
 
 
@@ -40,10 +40,10 @@ def test_fusion_of_nothing(rankings: list[list[int]]):
     assert reciprocal_rank_fusion(rankings) == []
 
 
-def hybrid(tmp_path: Path, embedder: WordEmbedder | None) -> HybridRetriever:
+def hybrid(tmp_path: Path, embedder: WordEmbedder | None) -> LibraryRetriever:
     documents = [*animals(), document("bird", "Birds fly south in winter.", "Bird")]
     index = build_index(documents, tmp_path, embedder)
-    return HybridRetriever(index.passages, index.bm25, index.dense, embedder)
+    return LibraryRetriever(index, "hybrid")
 
 
 async def test_both_take_part_and_leave_their_scores(tmp_path: Path):
