@@ -148,8 +148,9 @@ class Libraries:
         folder = self._folder(name)
         async with self._lock:
             self._open.pop(name, None)
+            target, embedder = self._indexes / name, self._find_embedder()
             return await asyncio.to_thread(
-                index_library, folder, self._indexes / name, rebuild=rebuild, progress=progress
+                index_library, folder, target, embedder, progress, rebuild=rebuild
             )
 
     def _folder(self, name: str) -> Path:

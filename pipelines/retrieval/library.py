@@ -31,7 +31,7 @@ from pydantic import Field
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.retrieval.base import Embedder, PassageStore
 from pipelines.retrieval.bm25 import TERM_RULES, BM25Index, terms
-from pipelines.retrieval.dense import DenseIndex, default_embedder
+from pipelines.retrieval.dense import DenseIndex
 from pipelines.retrieval.documents import Document, load_library
 from pipelines.retrieval.passages import CUTTING_RULES, cut_document, indexed_text
 from pipelines.types import Frozen, Language, Passage
@@ -209,17 +209,14 @@ def build_index(
 def index_library(
     folder: Path,
     target: Path,
-    rebuild: bool = False,
+    embedder: Embedder | None,
     progress: Progress | None = None,
-    embedder: Embedder | None = None,
+    *,
+    rebuild: bool = False,
 ) -> IndexReport:
-    """Bring the index of the library in `folder` up to date and say what was done.
-
-    Without an `embedder` the embedded one is taken; where that is not installed the index has no
-    vectors and serves BM25 alone.
-    """
+    """`build_index` for the library in `folder`, with a report of what was done."""
     began = time.monotonic()
-    index = build_index(folder, target, embedder or default_embedder(), progress, rebuild=rebuild)
+    index = build_index(folder, target, embedder, progress, rebuild=rebuild)
     return IndexReport(
         documents=len(index.manifest.documents),
         passages=len(index.passages),

@@ -233,26 +233,16 @@ def test_a_folder_is_indexed_with_a_report(tmp_path: Path):
     (folder / "en").mkdir(parents=True)
     (folder / "en" / "cat.md").write_text("Cats sleep.")
     (folder / "en" / "dog.txt").write_text("Dogs bark.")
-    report = index_library(folder, tmp_path / "index", embedder=WordEmbedder())
+    report = index_library(folder, tmp_path / "index", WordEmbedder())
     assert (report.documents, report.passages, report.reused) == (2, 2, 0)
     assert report.seconds >= 0
     (folder / "en" / "dog.txt").write_text("Dogs bark at cats.")
     embedder = WordEmbedder()
-    report = index_library(folder, tmp_path / "index", embedder=embedder)
+    report = index_library(folder, tmp_path / "index", embedder)
     assert (report.documents, report.reused) == (2, 1)
     assert embedder.embedded == ["dog\nDogs bark at cats."]
-    report = index_library(folder, tmp_path / "index", rebuild=True, embedder=embedder)
+    report = index_library(folder, tmp_path / "index", embedder, rebuild=True)
     assert report.reused == 0
-
-
-def test_indexing_without_an_embedder_takes_the_default(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    (tmp_path / "library").mkdir()
-    (tmp_path / "library" / "cat.md").write_text("Cats sleep.")
-    monkeypatch.setattr(library, "default_embedder", lambda: WordEmbedder("default"))
-    index_library(tmp_path / "library", tmp_path / "index")
-    assert opened(tmp_path / "index").manifest.embedder == "default"
 
 
 @pytest.mark.parametrize("documents", [[], [document("a", "?!", "…")]])
