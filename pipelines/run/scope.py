@@ -116,10 +116,10 @@ class Scope:
         )
 
     async def write(
-        self, request: GenerationRequest, *, role: str = "main", watch: Watcher | None = None
+        self, request: GenerationRequest, *, watch: Watcher | None = None
     ) -> Generation:
-        """One text, shown token by token while it is written; `watch` may end it early."""
-        generations = await self.model(role).generate(request, watch or (lambda _: None))
+        """A text of the main model, shown while it is written; `watch` may end it early."""
+        generations = await self.model().generate(request, watch or (lambda _: None))
         return generations[0]
 
     async def search(self, query: str, k: int, *, dense: bool = False) -> list[Passage]:

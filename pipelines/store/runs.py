@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Literal
 
 from pydantic import Field, ValidationError
-from sqlalchemy import and_, delete, insert, or_, select
+from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 
 from pipelines.errors import InvalidInputError, NotFoundError
@@ -217,23 +217,13 @@ class RunStore:
                 _update_row(run, [end])
             return len(abandoned)
 
-    def list(
-        self,
-        owner: str,
-        limit: int = 50,
-        before: RunSummary | None = None,
-        text: str | None = None,
-    ) -> list[RunSummary]:
+    def list(self, owner: str, limit: int = 50, text: str | None = None) -> list[RunSummary]:
         """At most `limit` runs of `owner`, newest first.
 
-        `before` continues after the last of an earlier page, `text` keeps the runs whose question
-        contains it (Latin letters in either case). Raises InvalidInputError if `text` is longer
-        than a search may be.
+        `text` keeps the runs whose question contains it (Latin letters in either case). Raises
+        InvalidInputError if it is longer than a search may be.
         """
         query = select(RunRow).where(RunRow.owner == owner)
-        if before is not None:
-            earlier = and_(RunRow.created == before.created, RunRow.id < before.id)
-            query = query.where(or_(RunRow.created < before.created, earlier))
         if text:
             if len(text) > MAX_SEARCH:
                 raise InvalidInputError(
