@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from copy import copy
 from functools import partial
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -262,18 +263,8 @@ class Scope:
 
         `at` says which draft, sentence, paraphrase ... the step is about, as `Place` has it.
         """
-        child = Scope(
-            self._recorder,
-            method=self.method,
-            language=self.language,
-            materials=self._materials,
-            span=self._recorder.new_span(),
-            parent=self._span,
-            seed=self.seed,
-            reproducible=self.reproducible,
-            retry=self._retry,
-            web_evidence=self.web_evidence,
-        )
+        child = copy(self)
+        child._span, child._parent, child._ended = self._recorder.new_span(), self._span, False
         child._emit(SpanStarted, method=self.method, name=name, at=Place(**at), detail=detail)
         try:
             yield child
