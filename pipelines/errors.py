@@ -6,6 +6,7 @@ language; `str(error)` is the English sentence for logs and the command line.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from pipelines.types import Frozen
@@ -21,21 +22,32 @@ class ErrorInfo(Frozen):
     retryable: bool = False
 
 
-class VeriscopeError(Exception):
-    """Base of all expected failures: `message` says what happened, `remedy` what to do."""
+class _ExplainedError(Exception):
+    """An error with its code, what happened, what to do about it, and whose service failed.
 
-    code = "unexpected"
+    `retry_after` is in seconds, where a service said how long to wait.
+    """
+
+    code: str
     retryable = False
 
-    def __init__(self, message: str, *, remedy: str, provider: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        remedy: str,
+        provider: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
         super().__init__(f"{message} {remedy}".strip())
         self.message = message
         self.remedy = remedy
         self.provider = provider
+        self.retry_after = retry_after
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Errors come back from other processes as they were."""
-        return _restored, (type(self), self.args, dict(vars(self)))
+        return partial(type(self), **vars(self)), ()
 
     def info(self) -> ErrorInfo:
         """The error as a storable value."""
@@ -48,27 +60,31 @@ class VeriscopeError(Exception):
         )
 
 
+class VeriscopeError(_ExplainedError):
+    """Base of all expected failures: `message` says what happened, `remedy` what to do."""
+
+    code = "unexpected"
+
+
+class MissingReply(_ExplainedError):  # noqa: N818 - not an error of a method, which must not handle it
+    """A replayed or scripted run asked for a call that was never recorded.
+
+    It is no VeriscopeError, so that no method that copes with a failed call takes a gap in the
+    recording for one. The engine records it like any other error.
+    """
+
+    code = "missing_reply"
+
+
 def revived(info: ErrorInfo) -> VeriscopeError:
     """The error that `info` was made of, of the class that has its code."""
     kinds = {kind.code: kind for kind in _subclasses(VeriscopeError)}
     kind = kinds.get(info.code, VeriscopeError)
-    error = kind.__new__(kind)
-    VeriscopeError.__init__(error, info.message, remedy=info.remedy, provider=info.provider)
-    if isinstance(error, RateLimitError):
-        error.retry_after = None
-    return error
+    return kind(info.message, remedy=info.remedy, provider=info.provider)
 
 
 def _subclasses(kind: type[VeriscopeError]) -> list[type[VeriscopeError]]:
     return [each for sub in kind.__subclasses__() for each in (sub, *_subclasses(sub))]
-
-
-def _restored(
-    kind: type[VeriscopeError], args: tuple[Any, ...], values: dict[str, Any]
-) -> VeriscopeError:
-    error = kind.__new__(kind, *args)
-    vars(error).update(values)
-    return error
 
 
 class InvalidInputError(VeriscopeError):
@@ -96,21 +112,10 @@ class AuthenticationError(VeriscopeError):
 
 
 class RateLimitError(VeriscopeError):
-    """The provider asks to slow down (429). `retry_after` is in seconds, where it said."""
+    """The provider asks to slow down (429)."""
 
     code = "rate_limit"
     retryable = True
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        remedy: str,
-        provider: str | None = None,
-        retry_after: float | None = None,
-    ) -> None:
-        super().__init__(message, remedy=remedy, provider=provider)
-        self.retry_after = retry_after
 
 
 class BusyError(VeriscopeError):
@@ -164,25 +169,3 @@ class NotFoundError(VeriscopeError):
     """No such run, library or document for this owner."""
 
     code = "not_found"
-
-
-class MissingReply(Exception):  # noqa: N818 - not an error of a method, which must not handle it
-    """A replayed or scripted run asked for a call that was never recorded.
-
-    It is no VeriscopeError, so that no method that copes with a failed call takes a gap in the
-    recording for one. The engine records it like any other error.
-    """
-
-    code = "missing_reply"
-
-    def __init__(self, message: str, *, remedy: str, provider: str | None = None) -> None:
-        super().__init__(f"{message} {remedy}".strip())
-        self.message = message
-        self.remedy = remedy
-        self.provider = provider
-
-    def info(self) -> ErrorInfo:
-        """The gap as a storable value."""
-        return ErrorInfo(
-            code=self.code, message=self.message, remedy=self.remedy, provider=self.provider
-        )

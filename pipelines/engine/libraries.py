@@ -19,9 +19,9 @@ from pipelines.retrieval.library import (
     Progress,
     build_index,
     index_library,
-    library_retriever,
 )
 from pipelines.retrieval.passages import GivenText
+from pipelines.retrieval.retriever import LibraryRetriever
 from pipelines.retrieval.web import WebSearch, build_web_search
 from pipelines.run.spec import EvidenceSpec
 from pipelines.types import Language, Passage
@@ -139,7 +139,7 @@ class Libraries:
             if evidence.library not in self._open:
                 index = await asyncio.to_thread(self._build, evidence.library, folder)
                 self._open[evidence.library] = index
-        return library_retriever(self._open[evidence.library], evidence.mode)
+        return LibraryRetriever(self._open[evidence.library], evidence.mode)
 
     async def index(
         self, name: str, *, rebuild: bool = False, progress: Progress | None = None
@@ -148,8 +148,9 @@ class Libraries:
         folder = self._folder(name)
         async with self._lock:
             self._open.pop(name, None)
+            target, embedder = self._indexes / name, self._find_embedder()
             return await asyncio.to_thread(
-                index_library, folder, self._indexes / name, rebuild=rebuild, progress=progress
+                index_library, folder, target, embedder, progress, rebuild=rebuild
             )
 
     def _folder(self, name: str) -> Path:

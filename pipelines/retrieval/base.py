@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from math import fsum
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from pipelines.types import Language, Passage
 
 __all__ = [
-    "RRF_K",
     "Embedder",
     "Matrix",
     "PassageStore",
@@ -26,7 +25,7 @@ __all__ = [
 Matrix = tuple[tuple[float, ...], ...]
 """Cosines in [-1, 1], one row for each text on the left."""
 
-RRF_K = 60
+_RRF_K = 60
 """The constant of the paper: the larger it is, the less the first ranks differ from the others."""
 
 T = TypeVar("T", bound=Hashable)
@@ -110,24 +109,19 @@ class PassageStore:
         ]
 
 
-def reciprocal_rank_fusion(
-    rankings: Iterable[Sequence[T]],
-    k: int = RRF_K,
-    tie: Callable[[T], Any] | None = None,
-) -> list[tuple[T, float]]:
-    """Join rankings into one, best first: an item scores the sum of `1 / (k + rank)`.
+def reciprocal_rank_fusion(rankings: Iterable[Sequence[T]]) -> list[tuple[T, float]]:
+    """Join rankings into one, best first: an item scores the sum of `1 / (60 + rank)`.
 
     Ranks count from 1, and a ranking without the item adds nothing. Of equal scores the item with
-    the best single rank comes first, then the smaller `tie(item)`; without `tie` the order in which
-    the items first appear. Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms
-    Condorcet and individual Rank Learning Methods", SIGIR 2009.
+    the best single rank comes first, then the one that appears first. Cormack, Clarke and
+    Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning Methods",
+    SIGIR 2009.
     """
     parts: dict[T, list[float]] = {}
     for ranking in rankings:
         for rank, item in enumerate(ranking, start=1):
-            parts.setdefault(item, []).append(1 / (k + rank))
+            parts.setdefault(item, []).append(1 / (_RRF_K + rank))
     # fsum gives the same sum for every order of the rankings.
     scores = {item: fsum(each) for item, each in parts.items()}
-    items = sorted(parts, key=tie) if tie else parts
-    order = sorted(items, key=lambda item: (-scores[item], -max(parts[item])))
+    order = sorted(parts, key=lambda item: (-scores[item], -max(parts[item])))
     return [(item, scores[item]) for item in order]

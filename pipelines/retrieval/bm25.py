@@ -8,7 +8,6 @@ shorter words inside long ones.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 import unicodedata
@@ -23,15 +22,13 @@ import numpy as np
 from bm25s.stopwords import STOPWORDS_EN
 from numpy.typing import NDArray
 
-from pipelines.retrieval.base import PassageStore, Retriever
 from pipelines.text.languages import HAN
 from pipelines.text.segmentation import chinese_tokenizer
-from pipelines.types import Language, Passage
+from pipelines.types import Language
 
 __all__ = [
     "TERM_RULES",
     "BM25Index",
-    "BM25Retriever",
     "LexicalEmbedder",
     "best_positions",
     "content_terms",
@@ -169,25 +166,6 @@ def best_positions(scores: NDArray[np.float32], k: int) -> list[int]:
     """Positions of the `k` largest scores above 0, best first, equal ones in order of position."""
     order = np.argsort(-scores, kind="stable")[: max(k, 0)]
     return order[scores[order] > 0].tolist()
-
-
-class BM25Retriever(Retriever):
-    """Searches by words alone, in either language."""
-
-    name = "BM25"
-
-    def __init__(self, passages: PassageStore, index: BM25Index) -> None:
-        self._passages = passages
-        self._index = index
-
-    async def search(self, query: str, k: int) -> list[Passage]:
-        """At most `k` passages that share a word with `query`; none for mere punctuation."""
-        return await asyncio.to_thread(self._search, query, k)
-
-    def _search(self, query: str, k: int) -> list[Passage]:
-        scores = self._index.scores(query)
-        hits = [(position, float(scores[position])) for position in best_positions(scores, k)]
-        return self._passages.ranked((at, score, {"bm25": score}) for at, score in hits)
 
 
 _DIMENSION = 4096

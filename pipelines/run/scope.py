@@ -5,19 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from copy import copy
+from functools import partial
 from typing import Any, Literal, TypedDict, Unpack
 
 from pipelines.errors import CapabilityError, MissingReply, VeriscopeError
-from pipelines.models.base import (
-    Delta,
-    GenerationRequest,
-    Model,
-    ModelRequest,
-    SimilarityRequest,
-    Watcher,
-)
+from pipelines.models.base import GenerationRequest, Model, SimilarityRequest, Watcher
 from pipelines.remote.retry import RetryPolicy
 from pipelines.retrieval.base import Matrix
+from pipelines.run.calls import CANCELLED, RunModel, recorded
 from pipelines.run.events import (
     EntitiesFound,
     EventBase,
@@ -31,14 +27,12 @@ from pipelines.run.events import (
     SpanEnded,
     SpanStarted,
     StepName,
-    TokenWritten,
     Verdict,
     What,
 )
 from pipelines.run.findings import Finding, StepDetail
 from pipelines.run.live import Recorder
 from pipelines.run.materials import Materials
-from pipelines.run.wrappers import CANCELLED, Cached, Recorded, Retried, Streamed
 from pipelines.text import Entity
 from pipelines.types import Answer, Generation, Language, Message, Passage
 
@@ -113,24 +107,7 @@ class Scope:
                 f"No model was chosen as {role}.", remedy="Choose one under Models and run again."
             )
         slot = self._materials.slots[role]
-        recorded = Recorded(slot.model, slot.limiter, role, self._emit, self._recorder.now)
-
-        def on_hit(request: ModelRequest, **reply: Any) -> None:
-            self._emit(
-                ModelCalled,
-                role=role,
-                model=slot.model.name,
-                request=request,
-                attempt=1,
-                cached=True,
-                started=self._recorder.now(),
-                **reply,
-            )
-
-        calls: Model = Retried(recorded, self._retry)
-        if slot.cache is not None:
-            calls = Cached(calls, slot.cache, on_hit)
-        return Streamed(calls, self._show_written)
+        return RunModel(role, slot, self._retry, self._emit, self._recorder.now)
 
     def request(self, messages: Sequence[Message], **options: Any) -> GenerationRequest:
         """A generation request with the run's seed and reproducibility."""
@@ -140,10 +117,10 @@ class Scope:
         )
 
     async def write(
-        self, request: GenerationRequest, *, role: str = "main", watch: Watcher | None = None
+        self, request: GenerationRequest, *, watch: Watcher | None = None
     ) -> Generation:
-        """One text, shown token by token while it is written; `watch` may end it early."""
-        generations = await self.model(role).generate(request, watch or (lambda _: None))
+        """A text of the main model, shown while it is written; `watch` may end it early."""
+        generations = await self.model().generate(request, watch or (lambda _: None))
         return generations[0]
 
     async def search(self, query: str, k: int, *, dense: bool = False) -> list[Passage]:
@@ -195,26 +172,17 @@ class Scope:
                 remedy="Install an embedding model that reads it, or choose another method.",
             )
         request = SimilarityRequest(left=tuple(left), right=tuple(right))
-        started = self._recorder.now()
-        outcome: dict[str, Any] = {}
-        try:
+        record = partial(
+            self._emit,
+            ModelCalled,
+            role="embedder",
+            model=similarity.name,
+            request=request,
+            attempt=1,
+            started=self._recorder.now(),
+        )
+        with recorded(record) as outcome:
             outcome["similarities"] = await similarity.compare(request.left, request.right)
-        except (VeriscopeError, MissingReply) as error:
-            outcome["error"] = error.info()
-            raise
-        except asyncio.CancelledError:
-            outcome["error"] = CANCELLED
-            raise
-        finally:
-            self._emit(
-                ModelCalled,
-                role="embedder",
-                model=similarity.name,
-                request=request,
-                attempt=1,
-                started=started,
-                **outcome,
-            )
         return outcome["similarities"]
 
     async def entities(self, text: str) -> list[Entity]:
@@ -295,18 +263,8 @@ class Scope:
 
         `at` says which draft, sentence, paraphrase ... the step is about, as `Place` has it.
         """
-        child = Scope(
-            self._recorder,
-            method=self.method,
-            language=self.language,
-            materials=self._materials,
-            span=self._recorder.new_span(),
-            parent=self._span,
-            seed=self.seed,
-            reproducible=self.reproducible,
-            retry=self._retry,
-            web_evidence=self.web_evidence,
-        )
+        child = copy(self)
+        child._span, child._parent, child._ended = self._recorder.new_span(), self._span, False
         child._emit(SpanStarted, method=self.method, name=name, at=Place(**at), detail=detail)
         try:
             yield child
@@ -333,9 +291,6 @@ class Scope:
                 error=error.info() if error else None,
                 answer=answer,
             )
-
-    def _show_written(self, delta: Delta) -> None:
-        self._emit(TokenWritten, text=delta.text, tokens=delta.tokens, restart=delta.restart)
 
     def _emit(self, event_type: type[Any], **fields: Any) -> Any:
         event: EventBase = self._recorder.emit(

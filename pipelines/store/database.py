@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from secrets import token_hex
 from threading import Lock
@@ -40,6 +40,8 @@ class StorageError(VeriscopeError):
 
     code = "storage"
     retryable = True
+    said = "The database that keeps the runs cannot be used."
+    do = "Choose a folder that this account may write to, or check that the server can be reached."
 
 
 class StorageFullError(StorageError):
@@ -47,6 +49,8 @@ class StorageFullError(StorageError):
 
     code = "storage_full"
     retryable = False
+    said = "The disk that keeps the runs is full."
+    do = "Free some space there, then try again."
 
 
 class StorageReadOnlyError(StorageError):
@@ -54,12 +58,16 @@ class StorageReadOnlyError(StorageError):
 
     code = "storage_read_only"
     retryable = False
+    said = "The database that keeps the runs cannot be written."
+    do = "Choose a folder that this account may write to, or give it the right to write."
 
 
 class StorageBusyError(StorageError):
     """Another process holds the database locked, or all connections are in use."""
 
     code = "storage_busy"
+    said = "The database that keeps the runs is in use by another process."
+    do = "Try again in a moment."
 
 
 _CAUSES: dict[int | str, type[StorageError]] = {
@@ -84,24 +92,6 @@ _FILE_CAUSES: dict[int | None, type[StorageError]] = {
     errno.EACCES: StorageReadOnlyError,
     errno.EPERM: StorageReadOnlyError,
 }
-_TEXTS: dict[type[StorageError], tuple[str, str]] = {
-    StorageError: (
-        "The database that keeps the runs cannot be used.",
-        "Choose a folder that this account may write to, or check that the server can be reached.",
-    ),
-    StorageFullError: (
-        "The disk that keeps the runs is full.",
-        "Free some space there, then try again.",
-    ),
-    StorageReadOnlyError: (
-        "The database that keeps the runs cannot be written.",
-        "Choose a folder that this account may write to, or give it the right to write.",
-    ),
-    StorageBusyError: (
-        "The database that keeps the runs is in use by another process.",
-        "Try again in a moment.",
-    ),
-}
 
 
 def storage_error(error: Exception) -> StorageError:
@@ -118,8 +108,7 @@ def storage_error(error: Exception) -> StorageError:
         # The lowest byte of a SQLite code is the primary one; the others detail it.
         code = getattr(cause, "sqlite_errorcode", 0) & 0xFF or getattr(cause, "sqlstate", None)
         kind = _CAUSES.get(code or "", StorageError)
-    message, remedy = _TEXTS[kind]
-    return kind(message, remedy=remedy)
+    return kind(kind.said, remedy=kind.do)
 
 
 class Database:
@@ -136,7 +125,7 @@ class Database:
         path = sqlite_path(self._engine)
         # SQLite has one writer at a time: a queue inside the process is fairer and quicker than
         # its polling, which remains for other processes.
-        self._write_lock = Lock() if path is not None else None
+        self._write_lock = nullcontext() if path is None else Lock()
         try:
             with _storage_errors():
                 upgrade(self._engine)
@@ -161,12 +150,8 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[Session]:
         """A transaction that commits at the end of the block, or undoes all of it on an error."""
-        if self._write_lock is None:
-            with _transaction(self._writing_engine) as session:
-                yield session
-        else:
-            with self._write_lock, _transaction(self._writing_engine) as session:
-                yield session
+        with self._write_lock, _transaction(self._writing_engine) as session:
+            yield session
 
     def renew_presence(self) -> None:
         """Make sure that other processes see this one as alive."""

@@ -1,8 +1,9 @@
 """Runs as JSON lines, to be carried from one store to another.
 
-The first line is a header, `{"format": "veriscope-run", "version": 1}`; each line after it is an
-event as `pipelines.run.events` defines it, in order. A file from elsewhere is not trusted: every
-line is checked before anything is stored.
+The first line is a header, `{"format": "veriscope-run", "version": 2}`; each line after it is an
+event as `pipelines.run.events` defines it, in order. Files of version 1, whose events are those of
+release 0.1 (see `pipelines.run.older`), can be read too. A file from elsewhere is not trusted:
+every line is checked before anything is stored.
 """
 
 from __future__ import annotations
@@ -41,24 +42,22 @@ class Header(Frozen):
     """The first line of an exported run."""
 
     format: Literal["veriscope-run"]
-    version: Literal[1]
+    version: Literal[1, 2] = 2
 
 
-class Limits(Frozen):
-    """How large an imported run may be: characters of a line and in all, and events."""
-
-    line: int = 8 * 2**20
-    total: int = 64 * 2**20
-    events: int = 20_000
+MOST_IN_LINE = 8 * 2**20
+MOST_IN_ALL = 64 * 2**20
+MOST_EVENTS = 20_000
+"""How large an imported run may be: characters of a line and in all, and events."""
 
 
 def export_lines(trace: Trace) -> Iterator[str]:
     """The lines of `trace`, each with its line end."""
-    for value in (Header(format="veriscope-run", version=1), *trace.events):
+    for value in (Header(format="veriscope-run"), *trace.events):
         yield json.dumps(to_json(value), ensure_ascii=False).translate(_LINE_ENDS) + "\n"
 
 
-def parse_lines(lines: str | Iterable[str], limits: Limits | None = None) -> tuple[Event, ...]:
+def parse_lines(lines: str | Iterable[str]) -> tuple[Event, ...]:
     """The events of an exported run, checked; `lines` may be the whole text.
 
     Required are the header, one `run_started` first, sequence numbers from 0 without a gap, one
@@ -69,10 +68,10 @@ def parse_lines(lines: str | Iterable[str], limits: Limits | None = None) -> tup
 
     Raises InvalidInputError, whose message names the line (from 1), at the first that is wrong.
     """
-    numbered = _numbered(lines, limits or Limits())
+    numbered = _numbered(lines)
     number, first = next(numbered, (1, ""))
     _check_header(number, first)
-    reader = _Reader(limits or Limits())
+    reader = _Reader()
     for number, line in numbered:
         reader.add(number, line)
     return reader.finish(number)
@@ -97,8 +96,7 @@ def cancelled_after(events: tuple[Event, ...]) -> RunCancelled:
 class _Reader:
     """Takes the events of a file one by one and compares each with those before."""
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
+    def __init__(self) -> None:
         self._events: list[Event] = []
         self._spans: set[str] = set()
         self._view = RunView()
@@ -108,8 +106,8 @@ class _Reader:
             event = event_adapter.validate_json(line)
         except ValidationError as error:
             raise _bad_line(number, _first_problem(error)) from error
-        if len(self._events) == self._limits.events:
-            raise _bad_line(number, f"a run may have at most {self._limits.events} events")
+        if len(self._events) == MOST_EVENTS:
+            raise _bad_line(number, f"a run may have at most {MOST_EVENTS} events")
         problem = self._order_problem(event) or self._span_problem(event) or _time_problem(event)
         if problem:
             raise _bad_line(number, problem)
@@ -160,15 +158,15 @@ class _Reader:
         return None
 
 
-def _numbered(lines: str | Iterable[str], limits: Limits) -> Iterator[tuple[int, str]]:
+def _numbered(lines: str | Iterable[str]) -> Iterator[tuple[int, str]]:
     """The lines that are not blank, with their numbers."""
     total = 0
     for number, line in enumerate(lines.split("\n") if isinstance(lines, str) else lines, start=1):
         total += len(line)
-        if len(line) > limits.line:
-            raise _bad_line(number, f"it is longer than {limits.line} characters")
-        if total > limits.total:
-            raise _bad_line(number, f"the file is longer than {limits.total} characters")
+        if len(line) > MOST_IN_LINE:
+            raise _bad_line(number, f"it is longer than {MOST_IN_LINE} characters")
+        if total > MOST_IN_ALL:
+            raise _bad_line(number, f"the file is longer than {MOST_IN_ALL} characters")
         stripped = (line.removeprefix("\ufeff") if number == 1 else line).strip()
         if stripped:
             yield number, stripped
@@ -179,7 +177,7 @@ def _check_header(number: int, line: str) -> None:
         Header.model_validate_json(line)
     except ValidationError as error:
         raise _bad_line(
-            number, 'the header {"format": "veriscope-run", "version": 1} is missing'
+            number, 'the header {"format": "veriscope-run", "version": 2} is missing'
         ) from error
 
 

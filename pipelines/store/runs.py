@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Literal
 
 from pydantic import Field, ValidationError
-from sqlalchemy import and_, delete, insert, or_, select
+from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 
 from pipelines.errors import InvalidInputError, NotFoundError
@@ -50,6 +50,12 @@ MAX_SEARCH = 1_000
 
 
 Status = Literal["running", "finished", "failed", "cancelled"]
+
+_STATUS: dict[type[Event], Status] = {
+    RunFinished: "finished",
+    RunFailed: "failed",
+    RunCancelled: "cancelled",
+}
 
 
 class Tally(Frozen):
@@ -126,14 +132,12 @@ class RunStore:
         stored = [event for event in events if not isinstance(event, TokenWritten)]
         if not stored:
             return
-        rows = _event_rows(run_id, stored)
         with self._database.write() as session:
             run = session.get(RunRow, run_id, with_for_update=True)
             if run is None:
                 raise _not_found()
             _check_continues(run, stored)
-            session.execute(insert(EventRow), rows)
-            _update_row(run, stored)
+            _add(session, run, stored)
 
     def load(self, run_id: str, owner: str) -> Trace:
         """What is stored of a run of `owner`, or of one that was shared.
@@ -213,27 +217,16 @@ class RunStore:
             abandoned = [run for run in runs if not alive[run.writer]]
             for run in abandoned:
                 end = cancelled_after(_load_events(session, run.id, run.owner))
-                session.execute(insert(EventRow), _event_rows(run.id, [end]))
-                _update_row(run, [end])
+                _add(session, run, [end])
             return len(abandoned)
 
-    def list(
-        self,
-        owner: str,
-        limit: int = 50,
-        before: RunSummary | None = None,
-        text: str | None = None,
-    ) -> list[RunSummary]:
+    def list(self, owner: str, limit: int = 50, text: str | None = None) -> list[RunSummary]:
         """At most `limit` runs of `owner`, newest first.
 
-        `before` continues after the last of an earlier page, `text` keeps the runs whose question
-        contains it (Latin letters in either case). Raises InvalidInputError if `text` is longer
-        than a search may be.
+        `text` keeps the runs whose question contains it (Latin letters in either case). Raises
+        InvalidInputError if it is longer than a search may be.
         """
         query = select(RunRow).where(RunRow.owner == owner)
-        if before is not None:
-            earlier = and_(RunRow.created == before.created, RunRow.id < before.id)
-            query = query.where(or_(RunRow.created < before.created, earlier))
         if text:
             if len(text) > MAX_SEARCH:
                 raise InvalidInputError(
@@ -268,17 +261,9 @@ class RunStore:
             spec=to_json(header.spec),
             summary=to_json(Tally()),
         )
-        _update_row(run, events)
         session.add(run)
         session.flush()
-        session.execute(insert(EventRow), _event_rows(run_id, events))
-
-
-def _event_rows(run_id: str, events: Sequence[Event]) -> list[dict[str, object]]:
-    return [
-        {"run_id": run_id, "seq": event.seq, "kind": event.kind, "body": to_body(event)}
-        for event in events
-    ]
+        _add(session, run, events)
 
 
 def _check_continues(run: RunRow, events: Sequence[Event]) -> None:
@@ -290,8 +275,13 @@ def _check_continues(run: RunRow, events: Sequence[Event]) -> None:
         raise ValueError("The run has ended: no event can follow.")
 
 
-def _update_row(run: RunRow, events: Sequence[Event]) -> None:
-    """Bring the run's own row up to date with `events`, its newest."""
+def _add(session: Session, run: RunRow, events: Sequence[Event]) -> None:
+    """Store `events`, the newest of `run`, and bring the run's own row up to date."""
+    rows = [
+        {"run_id": run.id, "seq": event.seq, "kind": event.kind, "body": to_body(event)}
+        for event in events
+    ]
+    session.execute(insert(EventRow), rows)
     run.length += len(events)
     run.summary = to_json(tally(events, Tally.model_validate(run.summary)))
     run.status = status_after(events[-1])
@@ -322,16 +312,8 @@ def _load_events(session: Session, run_id: str, owner: str) -> tuple[Event, ...]
 
 
 def _summary(run: RunRow) -> RunSummary:
-    return RunSummary.model_validate(
-        {
-            **run.summary,
-            "id": run.id,
-            "question": run.question,
-            "language": run.language,
-            "status": run.status,
-            "created": run.created,
-        }
-    )
+    columns = ("id", "question", "language", "status", "created")
+    return RunSummary(**run.summary, **{name: getattr(run, name) for name in columns})
 
 
 def _not_found() -> NotFoundError:
@@ -370,10 +352,4 @@ def tally(events: Sequence[Event], before: Tally | None = None) -> Tally:
 
 def status_after(event: Event) -> Status:
     """What a run is once `event` is its last."""
-    if isinstance(event, RunFinished):
-        return "finished"
-    if isinstance(event, RunFailed):
-        return "failed"
-    if isinstance(event, RunCancelled):
-        return "cancelled"
-    return "running"
+    return _STATUS.get(type(event), "running")

@@ -3,7 +3,7 @@
 from pipelines.text.alignment import Span, token_spans, tokens_covering
 from pipelines.text.entities import Entity, EntityRecognizer
 from pipelines.text.languages import detect_language, has_han
-from pipelines.text.sentences import sentence_at, split_sentences
+from pipelines.text.sentences import split_sentences
 from pipelines.text.wording import is_thinking, repeats_question, text_key, without_thinking
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "has_han",
     "is_thinking",
     "repeats_question",
-    "sentence_at",
     "split_sentences",
     "text_key",
     "token_spans",

@@ -6,7 +6,8 @@ import re
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipelines.text.entity_rules import Label, words
+from pipelines.text.entity_rules import Label
+from pipelines.text.lexicon import Expressions, labelled, words
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
@@ -30,11 +31,7 @@ _FUNCTION_WORDS = words("en_common", "function_words")
 _NOUNS = words("en_common", "nouns")
 _COMMON = _FUNCTION_WORDS | words("en_common", "nouns", "others", "past_verbs")
 _PAST_VERBS = words("en_common", "past_verbs")
-_ABSTRACT_ENDING = re.compile(
-    r"(?:[ts]ions?|ness(?:es)?|ments?|ings?|isms?|ities|ity|olog(?:y|ies|ists?)|ograph(?:y|ies)|"
-    r"nomy|etry|ysis|yses|osis|itis|ically|[aeo]usly|fully|[ai]bly|[ai]ble|ships?|hoods?|[ct]ious|"
-    r"less|ances?|ences?|ics|cillins?|phyll|ivity|wards?|wise|ware|oids?|gens?|genic|esis)$"
-)
+_ABSTRACT_ENDING = Expressions("en_common")["abstract_ending"]
 _SHORTEST_ABSTRACT = 7
 _VERB_ENDING = re.compile(r"(?:ed|s|ly)$")
 # Endings of inflected words, and the endings of their base forms.
@@ -91,47 +88,20 @@ def _base_forms(word: str) -> Iterator[str]:
 
 # Kinds of names
 
-_PLACES: tuple[tuple[str, Label], ...] = (
-    ("countries", "GPE"),
-    ("states", "GPE"),
-    ("cities", "GPE"),
-    ("regions", "LOC"),
-    ("peoples", "NORP"),
-    ("languages", "LANGUAGE"),
-)
-_NAMES: tuple[tuple[str, Label], ...] = (
-    ("events", "EVENT"),
-    ("works", "WORK_OF_ART"),
-    ("laws", "LAW"),
-    ("organisations", "ORG"),
-    ("facilities", "FAC"),
-    ("products", "PRODUCT"),
-)
 # Every name the lists know, and what it is when nothing around it says otherwise.
 # A name on two lists is what the earlier list says, and a place before it is a thing.
 GAZETTEER: dict[str, Label] = {
     name: label
-    for file, lists in (("en_names", _NAMES), ("en_places", _PLACES))
-    for list_name, label in reversed(lists)
-    for name in words(file, list_name)
+    for file in ("en_names", "en_places")
+    for entries, label in reversed(labelled(file, "kinds"))
+    for name in entries
 }
 
 TITLES = words("en_names", "titles")
 _GIVEN_NAMES = words("en_names", "given_names")
 
-_LAST_WORD: tuple[tuple[frozenset[str], Label], ...] = (
-    (words("en_names", "law_words"), "LAW"),
-    (words("en_names", "work_words"), "WORK_OF_ART"),
-    (words("en_names", "event_words"), "EVENT"),
-    (words("en_names", "facility_words"), "FAC"),
-    (words("en_names", "location_words"), "LOC"),
-    (words("en_names", "organisation_words"), "ORG"),
-    (words("en_names", "political_words"), "GPE"),
-)
-_FIRST_WORD: tuple[tuple[frozenset[str], Label], ...] = (
-    (words("en_names", "event_prefixes"), "EVENT"),
-    (words("en_names", "location_prefixes"), "LOC"),
-)
+_LAST_WORD = labelled("en_names", "last_words")
+_FIRST_WORD = labelled("en_names", "first_words")
 # Alone they only point back: "the University", "the Act", "the Company".
 CUE_WORDS = frozenset(
     word for table, label in _LAST_WORD if label not in {"WORK_OF_ART", "EVENT"} for word in table

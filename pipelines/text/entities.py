@@ -7,7 +7,7 @@ import re
 import threading
 import warnings
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, metadata
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from pipelines.text.entity_rules import Candidate, Entity, Label, longest_first
@@ -50,14 +50,11 @@ class EntityRecognizer:
     def __init__(self, *, trained: bool = True) -> None:
         self._trained = trained
 
-    @property
-    def source(self) -> str:
-        """What is in use: "rules", "spacy:en_core_web_sm 3.8.0", or one of these per language."""
-        english, chinese = self.source_for("en"), self.source_for("zh")
-        return english if english == chinese else f"en {english}, zh {chinese}"
-
     def source_for(self, language: Language) -> str:
-        """What is in use for one language. Loads the trained pipeline if there is one."""
+        """What is in use for a language: "rules", or for example "spacy:en_core_web_sm 3.8.0".
+
+        Loads the trained pipeline if there is one.
+        """
         trained = self._load(language)
         return trained.source if trained else _RULES
 
@@ -89,8 +86,13 @@ def _load_trained(language: Language) -> _Trained | None:
     """The best trained pipeline that is installed for `language` and can be loaded."""
     for package in _PACKAGES[language]:
         try:
-            installed = version(package)
+            about = metadata(package).json
         except PackageNotFoundError:
+            continue
+        installed = about["version"]
+        # Anybody may publish a package of this name, and loading one runs its code.
+        if about.get("author") != "Explosion":
+            _LOG.warning("%s %s is not spaCy's own and is not used", package, installed)
             continue
         logging.getLogger("spacy").setLevel(logging.ERROR)
         import spacy

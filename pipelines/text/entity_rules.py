@@ -1,18 +1,13 @@
-"""What the entity rules of both languages share: types, word lists, overlaps resolved."""
+"""What the entity rules of both languages share: types, and overlaps resolved."""
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable
-from functools import cache
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 from pipelines.text.alignment import Span
 
-__all__ = ["Candidate", "Entity", "Label", "longest_first", "words"]
-
-_FOLDER = Path(__file__).parent / "lexicons"
+__all__ = ["Candidate", "Entity", "Label", "longest_first"]
 
 Label = Literal[
     "PERSON",
@@ -68,16 +63,3 @@ def longest_first(candidates: Iterable[Candidate]) -> list[Candidate]:
             kept.append(new)
             taken.update(range(new.start, new.end))
     return sorted(kept)
-
-
-@cache
-def _load(file: str) -> dict[str, str]:
-    return tomllib.loads((_FOLDER / f"{file}.toml").read_text(encoding="utf-8"))
-
-
-@cache
-def words(file: str, *lists: str) -> frozenset[str]:
-    """The entries of one or more lists of `lexicons/<file>.toml`; a missing list is a KeyError."""
-    tables = _load(file)
-    entries = (entry.strip() for name in lists for entry in tables[name].split(","))
-    return frozenset(" ".join(entry.split()) for entry in entries if entry)

@@ -8,17 +8,13 @@ the line was merely wrapped.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from pipelines.text.alignment import Span
 from pipelines.text.languages import HAN
+from pipelines.text.lexicon import words
 
-__all__ = ["sentence_at", "split_sentences"]
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+__all__ = ["split_sentences"]
 
 
 _LINE_BREAKS = r"\n\r\u2028\u2029\v\f"
@@ -37,39 +33,13 @@ _CLOSERS = re.compile(rf"(?:[\"'”’»›)\]}}」』）】》〉*_~`{_EMOJI}]|
 # An emoji that stands alone after the stop belongs to what was said before it.
 _TRAILING_EMOJI = re.compile(rf"[ \t]+[{_EMOJI}]+(?=\s|$)")
 
-# Never the end of a sentence: something always follows.
-_ABBREVIATIONS = _words(
-    "dr mr mrs ms messrs prof rev fr hon gov sen rep pres gen col lt capt cmdr maj sgt cpl pvt adm "
-    "st ste mt ft e.g i.e cf vs viz approx ca incl esp resp v dept univ assn bros mme mlle sra "
-    "srta herr dipl"
-)
-# Only an abbreviation in front of a number: "No. 5", "b. 1950", "Sept. 3".
-_NUMBERED_ABBREVIATIONS = _words(
-    "no nos nr fig figs vol vols p pp ch chap sec sect art eq eqs para pt op ed b c d r fl ver "
-    "jan feb mar apr jun jul aug sep sept oct nov dec ext tel lat long"
-)
-# May close a sentence too; then a word that usually opens one follows.
-_MAY_END_ABBREVIATIONS = _words(
-    "al inc ltd co corp plc llc bros jr sr esq etc phd ph.d m.d b.a m.a b.sc m.sc ll.b u.s u.k u.n "
-    "e.u u.s.a u.s.s.r d.c l.a n.y a.d b.c b.c.e c.e ave blvd rd hwy est min max ea"
-)
-_TIME_ABBREVIATIONS = _words("a.m p.m")
-# What can follow "3 p.m." inside one sentence though it has a capital.
-_CONTINUES_TIME = _words(
-    "Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May "
-    "June July August September October November December Mon Tue Wed Thu Fri Sat Sun EST EDT CST "
-    "CDT MST MDT PST PDT GMT UTC CET CEST BST ET PT CT MT Eastern Central Mountain Pacific"
-)
-# Words that seldom come second in a name, so after a doubtful stop they open a sentence.
-_STARTERS = _words(
-    "The A An This That These Those It Its He His She Her They Their We Our You Your I My In On At "
-    "For From With After Before When While If But And Or So Yet However Although Though Since "
-    "Because As There Here What Who Where Why How Which Both Some Many Most All Each Every No Not "
-    "Today Later Then Also During Despite Nevertheless Moreover Furthermore Meanwhile Once Until "
-    "Unlike Under Is Are Was Were Do Does Did Can Could Will Would Should Has Have Had Let Please "
-    "Yes By To"
-)
-_NAMES_WITH_STOP = _words("Yahoo! Jeopardy! Yum! Guess? Who? Oklahoma! Mamma! Panic! Wham!")
+_ABBREVIATIONS = words("en_sentences", "abbreviations")
+_NUMBERED_ABBREVIATIONS = words("en_sentences", "numbered_abbreviations")
+_MAY_END_ABBREVIATIONS = words("en_sentences", "may_end_abbreviations")
+_TIME_ABBREVIATIONS = words("en_sentences", "time_abbreviations")
+_CONTINUES_TIME = words("en_sentences", "continues_time")
+_STARTERS = words("en_sentences", "starters")
+_NAMES_WITH_STOP = words("en_sentences", "names_with_stop")
 
 _BULLET = r"[-*+•‣◦▪●○–—·]|#{1,6}|>"
 # A capital letter with a full stop is left out: it is more often an initial, "J. K. Rowling".
@@ -124,12 +94,6 @@ def split_sentences(text: str) -> list[Span]:
                 spans.append(Span.of(text, start, stop))
             start = end
     return spans
-
-
-def sentence_at(sentences: Sequence[Span], offset: int) -> int | None:
-    """Index of the sentence that holds the character at `offset`; `None` in a gap."""
-    index = bisect_right(sentences, offset, key=lambda span: span.start) - 1
-    return index if index >= 0 and offset < sentences[index].end else None
 
 
 def _lines(text: str) -> Iterator[tuple[int, int]]:

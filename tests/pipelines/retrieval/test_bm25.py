@@ -12,10 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipelines.retrieval.base import PassageStore
 from pipelines.retrieval.bm25 import (
     BM25Index,
-    BM25Retriever,
     LexicalEmbedder,
     best_positions,
     content_terms,
@@ -23,7 +21,8 @@ from pipelines.retrieval.bm25 import (
     terms,
     word_spans,
 )
-from pipelines.retrieval.passages import cut_document
+from pipelines.retrieval.library import build_index
+from pipelines.retrieval.retriever import LibraryRetriever
 from tests.pipelines.retrieval.examples import animals
 
 TEXTS = ["cat cat dog", "cat bird", "fish"]
@@ -83,14 +82,11 @@ def test_best_positions_break_ties_by_position(k: int, expected: list[int]):
 
 
 @pytest.fixture
-def retriever(tmp_path: Path) -> BM25Retriever:
-    passages = [passage for animal in animals() for passage in cut_document(animal)]
-    PassageStore.write(tmp_path, passages)
-    index = BM25Index.build([passage.text for passage in passages])
-    return BM25Retriever(PassageStore.open(tmp_path), index)
+def retriever(tmp_path: Path) -> LibraryRetriever:
+    return LibraryRetriever(build_index(animals(), tmp_path, None), "bm25")
 
 
-async def test_passages_come_ranked_with_their_scores(retriever: BM25Retriever):
+async def test_passages_come_ranked_with_their_scores(retriever: LibraryRetriever):
     first, second = await retriever.search("Which mammals live in the sea and sleep?", 5)
     assert (first.id, first.rank, second.id, second.rank) == ("whale#0", 1, "cat#0", 2)
     assert first.score > second.score > 0
@@ -98,16 +94,16 @@ async def test_passages_come_ranked_with_their_scores(retriever: BM25Retriever):
 
 
 @pytest.mark.parametrize("query", ["", "   ", "?!", "。。。", "elephant"])
-async def test_nothing_found(retriever: BM25Retriever, query: str):
+async def test_nothing_found(retriever: LibraryRetriever, query: str):
     assert await retriever.search(query, 3) == []
 
 
-async def test_k_limits(retriever: BM25Retriever):
+async def test_k_limits(retriever: LibraryRetriever):
     assert await retriever.search("cats", 0) == []
     assert len(await retriever.search("cats whales 竹子", 2)) == 2
 
 
-async def test_chinese_words_are_found_inside_a_sentence(retriever: BM25Retriever):
+async def test_chinese_words_are_found_inside_a_sentence(retriever: LibraryRetriever):
     [found] = await retriever.search("熊猫吃什么？", 3)
     assert found.id == "xiongmao#0"
 

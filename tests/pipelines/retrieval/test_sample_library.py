@@ -7,8 +7,9 @@ import csv
 import pytest
 
 from pipelines.retrieval.documents import load_library
-from pipelines.retrieval.library import LibraryIndex, RetrievalMode, library_retriever
+from pipelines.retrieval.library import LibraryIndex
 from pipelines.retrieval.passages import cut_document
+from pipelines.retrieval.retriever import LibraryRetriever, RetrievalMode
 from tests.pipelines.retrieval.conftest import SAMPLE_LIBRARY
 
 
@@ -26,7 +27,7 @@ def questions(language: str) -> list[tuple[str, str]]:
 async def test_questions_find_their_article(
     sample_index: LibraryIndex, mode: RetrievalMode, language: str
 ):
-    retriever = library_retriever(sample_index, mode)
+    retriever = LibraryRetriever(sample_index, mode)
     asked = questions(language)
     missed = []
     for question, article in asked:

@@ -17,8 +17,8 @@ async def settle() -> None:
 
 async def test_a_repeated_request_is_answered_once():
     model, cache = FakeModel("yes"), Cache()
-    first, hit_first = await cache.generations(request(), None, lambda w: model.generate(request()))
-    again, hit_again = await cache.generations(request(), None, lambda w: model.generate(request()))
+    first, hit_first = await cache.reply(request(), None, lambda w: model.generate(request()))
+    again, hit_again = await cache.reply(request(), None, lambda w: model.generate(request()))
     assert (hit_first, hit_again) == (False, True)
     assert first == again
     assert len(model.asked) == 1
@@ -29,7 +29,7 @@ async def test_two_callers_join_one_call_and_both_see_it_grow():
     seen: dict[str, list[str]] = {"a": [], "b": []}
 
     def asking(name: str):
-        return cache.generations(
+        return cache.reply(
             request(),
             lambda delta: seen[name].append(delta.text),
             lambda watch: model.generate(request(), watch),
@@ -48,7 +48,7 @@ async def test_two_callers_join_one_call_and_both_see_it_grow():
 async def test_a_follower_that_stops_early_gets_what_it_saw_and_disturbs_nobody():
     model, cache = FakeModel("one two three", held=True), Cache()
     leader = asyncio.create_task(
-        cache.generations(request(), lambda _: None, lambda w: model.generate(request(), w))
+        cache.reply(request(), lambda _: None, lambda w: model.generate(request(), w))
     )
     await settle()
 
@@ -56,7 +56,7 @@ async def test_a_follower_that_stops_early_gets_what_it_saw_and_disturbs_nobody(
         return "two" in delta.text
 
     follower = asyncio.create_task(
-        cache.generations(request(), until_two, lambda w: model.generate(request(), w))
+        cache.reply(request(), until_two, lambda w: model.generate(request(), w))
     )
     await settle()
     model.gate.set()
@@ -71,11 +71,11 @@ async def test_a_follower_that_stops_early_gets_what_it_saw_and_disturbs_nobody(
 async def test_a_reply_cut_short_is_not_kept_and_its_follower_asks_itself():
     model, cache = FakeModel("one two three", held=True), Cache()
     leader = asyncio.create_task(
-        cache.generations(request(), lambda _: True, lambda w: model.generate(request(), w))
+        cache.reply(request(), lambda _: True, lambda w: model.generate(request(), w))
     )
     await settle()
     follower = asyncio.create_task(
-        cache.generations(request(), lambda _: None, lambda w: model.generate(request(), w))
+        cache.reply(request(), lambda _: None, lambda w: model.generate(request(), w))
     )
     await settle()
     model.gate.set()
@@ -89,9 +89,11 @@ async def test_a_reply_cut_short_is_not_kept_and_its_follower_asks_itself():
 async def test_when_the_first_caller_fails_or_leaves_the_next_asks_for_itself():
     broken = ServerFailedError("It broke.", remedy="Wait.")
     model, cache = FakeModel(broken, "fine", held=True), Cache()
-    leader = asyncio.create_task(cache.value(request(), lambda: model.generate(request())))
+    leader = asyncio.create_task(cache.reply(request(), None, lambda _: model.generate(request())))
     await settle()
-    follower = asyncio.create_task(cache.value(request(), lambda: model.generate(request())))
+    follower = asyncio.create_task(
+        cache.reply(request(), None, lambda _: model.generate(request()))
+    )
     await settle()
     model.gate.set()
     with pytest.raises(ServerFailedError):
@@ -104,7 +106,7 @@ async def test_the_least_recently_used_answer_is_forgotten_first():
     model, cache = FakeModel("x"), Cache(size=2)
 
     async def ask(text: str) -> bool:
-        _, hit = await cache.value(request(text), lambda: model.generate(request(text)))
+        _, hit = await cache.reply(request(text), None, lambda _: model.generate(request(text)))
         return hit
 
     assert [await ask(text) for text in ("a", "b", "a", "c", "a", "b")] == [

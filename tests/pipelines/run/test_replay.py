@@ -15,13 +15,13 @@ from pipelines.models.base import (
     ScoreRequest,
     SimilarityRequest,
 )
+from pipelines.run.calls import CANCELLED
 from pipelines.run.events import ModelCalled, Retrieved, RunStarted, SpanStarted
 from pipelines.run.findings import MethodStarted
 from pipelines.run.live import Recorder
 from pipelines.run.replay import replay_materials
 from pipelines.run.spec import MethodSpec, ModelSpec, RunSpec
 from pipelines.run.trace import Trace
-from pipelines.run.wrappers import CANCELLED
 from pipelines.types import Choice, Generation, Passage
 from tests.pipelines.methods.bench import tokens_of
 from tests.pipelines.run.fakes import request

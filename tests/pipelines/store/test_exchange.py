@@ -13,8 +13,8 @@ import pytest
 from pipelines.errors import InvalidInputError
 from pipelines.run.events import Event, event_adapter
 from pipelines.run.trace import Trace
-from pipelines.store import RunStore
-from pipelines.store.exchange import Limits, export_lines, parse_lines
+from pipelines.store import RunStore, exchange
+from pipelines.store.exchange import export_lines, parse_lines
 from tests.pipelines.store import examples
 
 
@@ -29,9 +29,9 @@ def changed(number: int, **changes: Any) -> list[str]:
     return lines
 
 
-def problem(lines: str | list[str], limits: Limits | None = None) -> str:
+def problem(lines: str | list[str]) -> str:
     with pytest.raises(InvalidInputError) as refused:
-        parse_lines(lines, limits)
+        parse_lines(lines)
     return refused.value.message
 
 
@@ -53,7 +53,7 @@ def test_a_run_comes_back_under_a_new_id_and_owner(store: RunStore):
 
 def test_every_event_is_one_line_for_every_reader_of_text():
     lines = exported(examples.complete("r1"))
-    assert json.loads(lines[0]) == {"format": "veriscope-run", "version": 1}
+    assert json.loads(lines[0]) == {"format": "veriscope-run", "version": 2}
     assert len("".join(lines).splitlines()) == len(lines) == 12
     assert "红楼梦" in lines[1]
     assert parse_lines("".join(lines)) == tuple(examples.complete("r1"))
@@ -94,7 +94,7 @@ def test_only_the_beginning_is_needed():
         ([], r"Line 1 .*header"),
         ("", r"Line 1 .*header"),
         (exported(examples.complete("r1"))[1:], r"Line 1 .*header"),
-        (['{"format": "veriscope-run", "version": 2}'], r"Line 1 .*header"),
+        (['{"format": "veriscope-run", "version": 3}'], r"Line 1 .*header"),
         (['{"format": "other", "version": 1}'], r"Line 1 .*header"),
         (['{"format": "veriscope-run", "version": 1, "by": "x"}'], r"Line 1 .*header"),
         (["[]"], r"Line 1 .*header"),
@@ -183,22 +183,35 @@ def test_a_key_in_a_models_address_is_refused_and_not_repeated(address: str):
     assert "hunter2" not in found
 
 
-def test_sizes_are_limited():
+def test_a_file_of_the_first_version_is_read():
     lines = exported(examples.complete("r1"))
-    longest = max(map(len, lines))
-    assert "longer than 50 characters" in problem(lines, Limits(line=50))
-    assert parse_lines(lines, Limits(line=longest, total=sum(map(len, lines)), events=11))
-    assert problem(lines, Limits(events=10)).startswith("Line 12 ")
-    assert problem(lines, Limits(total=sum(map(len, lines)) - 1)).startswith("Line 12 ")
+    assert parse_lines([lines[0].replace("2", "1"), *lines[1:]]) == parse_lines(lines)
 
 
-def test_a_limit_is_met_before_the_rest_is_read():
+def test_sizes_are_limited(monkeypatch: pytest.MonkeyPatch):
+    lines = exported(examples.complete("r1"))
+    longest, total = max(map(len, lines)), sum(map(len, lines))
+    monkeypatch.setattr(exchange, "MOST_IN_LINE", longest)
+    monkeypatch.setattr(exchange, "MOST_IN_ALL", total)
+    monkeypatch.setattr(exchange, "MOST_EVENTS", 11)
+    assert parse_lines(lines)
+    monkeypatch.setattr(exchange, "MOST_IN_ALL", total - 1)
+    assert problem(lines).startswith("Line 12 ")
+    monkeypatch.setattr(exchange, "MOST_EVENTS", 10)
+    monkeypatch.setattr(exchange, "MOST_IN_ALL", total)
+    assert problem(lines).startswith("Line 12 ")
+    monkeypatch.setattr(exchange, "MOST_IN_LINE", 50)
+    assert "longer than 50 characters" in problem(lines)
+
+
+def test_a_limit_is_met_before_the_rest_is_read(monkeypatch: pytest.MonkeyPatch):
     def endless() -> Any:
         yield examples.as_lines()[0]
         while True:
             yield "\n"
 
-    assert "longer than 1000 characters" in problem(endless(), Limits(total=1000))
+    monkeypatch.setattr(exchange, "MOST_IN_ALL", 1000)
+    assert "longer than 1000 characters" in problem(endless())
 
 
 def test_nothing_is_stored_when_the_last_line_is_bad(tmp_path: Path):

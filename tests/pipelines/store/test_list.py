@@ -1,4 +1,4 @@
-"""The list of runs: order, pages, search, and what it says of each."""
+"""The list of runs: order, search, and what it says of each."""
 
 from __future__ import annotations
 
@@ -51,27 +51,11 @@ def test_newest_first(store: RunStore):
     assert ids(store.list("me")) == ["a", "d", "b", "c"]
 
 
-def test_pages_meet_without_gap_or_repetition(store: RunStore):
-    # Three runs share each moment, so that pages also end between runs of the same time.
+def test_runs_of_one_moment_have_an_order(store: RunStore):
     for number in range(9):
         ask(store, f"r{number}", float(number // 3))
-    whole = ids(store.list("me"))
-    assert whole == [f"r{number}" for number in (8, 7, 6, 5, 4, 3, 2, 1, 0)]
-    seen: list[str] = []
-    page = store.list("me", limit=2)
-    while page:
-        seen += ids(page)
-        page = store.list("me", limit=2, before=page[-1])
-    assert seen == whole
-
-
-def test_a_page_follows_on_a_run_that_is_gone(store: RunStore):
-    for number in range(4):
-        ask(store, f"r{number}", float(number))
-    page = store.list("me", limit=2)
-    store.delete("r2", "me")
-    ask(store, "r9", 9.0)
-    assert ids(store.list("me", before=page[-1])) == ["r1", "r0"]
+    assert ids(store.list("me")) == [f"r{number}" for number in (8, 7, 6, 5, 4, 3, 2, 1, 0)]
+    assert ids(store.list("me", limit=2)) == ["r8", "r7"]
 
 
 def test_a_list_may_be_empty(store: RunStore):
@@ -105,13 +89,12 @@ def test_search_takes_the_text_literally(store: RunStore, text: str | None, foun
     assert ids(store.list("me", text=text)) == found
 
 
-def test_search_stays_with_the_owner_and_goes_on_over_pages(store: RunStore):
+def test_search_stays_with_the_owner(store: RunStore):
     for number in range(6):
         ask(store, f"r{number}", float(number), "odd" if number % 2 else "even")
     store.create("foreign", "you", examples.started("foreign", "odd"))
     page = store.list("me", limit=2, text="odd")
     assert ids(page) == ["r5", "r3"]
-    assert ids(store.list("me", limit=2, before=page[-1], text="odd")) == ["r1"]
 
 
 def test_a_search_text_has_a_limit(store: RunStore):

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 import spacy
@@ -22,13 +23,17 @@ SENTENCE = "Bill Clinton was born on August 19, 1946, in Hope, Arkansas."
 
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
-    """Packages that count as installed, by name and version; a pipeline stands in for each."""
+    """Packages that count as installed, by name and version; a pipeline stands in for each.
+
+    One of the version "foreign" is by somebody else than spaCy's makers.
+    """
     packages: dict[str, str] = {}
 
-    def version(name: str) -> str:
+    def metadata(name: str) -> SimpleNamespace:
         if name not in packages:
             raise PackageNotFoundError(name)
-        return packages[name]
+        author = "Somebody" if packages[name] == "foreign" else "Explosion"
+        return SimpleNamespace(json={"version": packages[name], "author": author})
 
     def load(name: str) -> spacy.language.Language:
         if packages[name] == "broken":
@@ -41,7 +46,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
         )
         return pipeline
 
-    monkeypatch.setattr(entities, "version", version)
+    monkeypatch.setattr(entities, "metadata", metadata)
     monkeypatch.setattr(spacy, "load", load)
     entities._load_trained.cache_clear()
     yield packages
@@ -50,7 +55,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
 
 def test_rules_where_no_trained_pipeline_is_installed(installed: dict[str, str]) -> None:
     recognizer = EntityRecognizer()
-    assert recognizer.source == "rules"
+    assert recognizer.source_for("en") == "rules"
     assert [e.text for e in recognizer.recognize(SENTENCE)] == [
         "Bill Clinton",
         "August 19, 1946",
@@ -64,7 +69,6 @@ def test_best_trained_pipeline_is_used_and_named(installed: dict[str, str]) -> N
     recognizer = EntityRecognizer()
     assert recognizer.source_for("en") == "spacy:en_core_web_lg 3.8.1"
     assert recognizer.source_for("zh") == "rules"
-    assert recognizer.source == "en spacy:en_core_web_lg 3.8.1, zh rules"
     # A label that is not OntoNotes' counts as MISC.
     assert recognizer.recognize(SENTENCE) == [
         Entity(text="Clinton", start=5, end=12, label="MISC"),
@@ -75,7 +79,7 @@ def test_best_trained_pipeline_is_used_and_named(installed: dict[str, str]) -> N
 def test_rules_can_be_asked_for(installed: dict[str, str]) -> None:
     installed["en_core_web_sm"] = "3.8.0"
     recognizer = EntityRecognizer(trained=False)
-    assert recognizer.source == "rules"
+    assert recognizer.source_for("en") == "rules"
     assert len(recognizer.recognize(SENTENCE)) == 4
 
 
@@ -85,6 +89,15 @@ def test_a_pipeline_that_cannot_be_loaded_is_passed_over(
     installed |= {"en_core_web_trf": "broken", "en_core_web_sm": "3.8.0"}
     assert EntityRecognizer().source_for("en") == "spacy:en_core_web_sm 3.8.0"
     assert "en_core_web_trf broken cannot be loaded" in caplog.text
+
+
+def test_a_foreign_package_of_such_a_name_is_not_loaded(
+    installed: dict[str, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    installed |= {"en_core_web_sm": "foreign"}
+    monkeypatch.setattr(spacy, "load", lambda name: pytest.fail(f"{name} was loaded"))
+    assert EntityRecognizer().source_for("en") == "rules"
+    assert "en_core_web_sm foreign is not spaCy's own" in caplog.text
 
 
 def test_nothing_is_loaded_on_import() -> None:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from pipelines.text.sentences import sentence_at, split_sentences
+from pipelines.text.sentences import split_sentences
 
 # A bar marks every boundary; the bars and the blanks beside them are not part of the text.
 ENGLISH = [
@@ -145,13 +145,3 @@ def test_offsets_and_stability_on_random_text(seed: int) -> None:
     for length in range(len(text)):
         finished = split_sentences(text[:length])[:-1]
         assert finished == whole[: len(finished)], text[:length]
-
-
-def test_sentence_at_finds_the_sentence_of_an_offset() -> None:
-    text = "One here.  Two there."
-    sentences = split_sentences(text)
-    assert [(span.start, span.end) for span in sentences] == [(0, 9), (11, 21)]
-    assert [sentence_at(sentences, offset) for offset in (0, 8, 11, 20)] == [0, 0, 1, 1]
-    # The blanks between them, the end of the text and beyond belong to none.
-    assert [sentence_at(sentences, offset) for offset in (9, 10, 21, 99)] == [None] * 4
-    assert sentence_at([], 0) is None

@@ -12,31 +12,32 @@ from pipelines.errors import (
     UnreachableError,
     VeriscopeError,
 )
-from pipelines.models.base import Delta
 from pipelines.models.limiter import Limiter
 from pipelines.remote.retry import RetryPolicy
-from pipelines.run.cache import Cache
-from pipelines.run.wrappers import Cached, Recorded, Retried, Streamed
+from pipelines.run.calls import RunModel
+from pipelines.run.events import TokenWritten
+from pipelines.run.materials import Slot
 from tests.pipelines.run.fakes import FakeModel, request
 
 
 class Harness:
-    """A model in all its wrappers, with a clock that stands still and a log of everything."""
+    """A model as methods call it, with a clock that stands still and a log of everything."""
 
     def __init__(self, model: FakeModel, *, slots: int = 4, **policy: Any) -> None:
         self.model = model
         self.events: list[dict[str, Any]] = []
         self.pauses: list[float] = []
-        self.shown: list[Delta] = []
+        self.shown: list[tuple[str, bool]] = []
         self.hits: list[dict[str, Any]] = []
         self.limiter = Limiter(slots)
-        recorded = Recorded(model, self.limiter, "main", self._emit, lambda: 1.0)
-        retried = Retried(recorded, RetryPolicy(sleep=self._sleep, **policy))
-        cached = Cached(retried, Cache(), lambda request, **reply: self.hits.append(reply))
-        self.wrapped = Streamed(cached, self.shown.append)
+        retry = RetryPolicy(sleep=self._sleep, **policy)
+        self.wrapped = RunModel("main", Slot(model, self.limiter), retry, self._emit, lambda: 1.0)
 
     def _emit(self, event_type: type, **fields: Any) -> None:
-        self.events.append(fields)
+        if event_type is TokenWritten:
+            self.shown.append((fields["text"], fields["restart"]))
+        else:
+            (self.hits if fields.get("cached") else self.events).append(fields)
 
     async def _sleep(self, seconds: float) -> None:
         self.pauses.append(seconds)
@@ -109,7 +110,7 @@ async def test_what_cannot_get_better_is_not_tried_again(error_type):
 async def test_a_retried_text_starts_over_on_the_screen():
     harness = Harness(failing(1, UnreachableError("Gone.", remedy="Check.")))
     await harness.wrapped.generate(request(), lambda _: None)
-    assert [(delta.text, delta.restart) for delta in harness.shown] == [
+    assert harness.shown == [
         ("half", False),
         ("", True),
         ("fine", False),
@@ -126,7 +127,7 @@ async def test_a_cache_hit_is_reported_with_the_reply():
     harness = Harness(FakeModel("one"))
     reply = await harness.wrapped.generate(request())
     assert await harness.wrapped.generate(request()) == reply
-    assert harness.hits == [{"generations": reply}]
+    assert [hit["generations"] for hit in harness.hits] == [reply]
     assert len(harness.model.asked) == 1
 
 

@@ -1,0 +1,106 @@
+"""Searches of a library: by words (BM25), by vectors, or both joined by rank fusion."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Literal
+
+from pipelines.errors import CapabilityError
+from pipelines.retrieval.base import Embedder, Retriever, reciprocal_rank_fusion
+from pipelines.retrieval.bm25 import best_positions, terms
+from pipelines.retrieval.dense import DenseIndex
+from pipelines.retrieval.library import LibraryIndex
+from pipelines.text.languages import detect_language
+from pipelines.types import Passage
+
+__all__ = ["LibraryRetriever", "RetrievalMode"]
+
+_DEPTH = 100
+"""Passages that BM25 and dense retrieval each contribute to a hybrid search."""
+
+RetrievalMode = Literal["bm25", "dense", "hybrid"]
+
+Hit = tuple[int, float, dict[str, float]]
+"""The position of a passage, its score, and its scores by retriever."""
+
+
+class LibraryRetriever(Retriever):
+    """Searches the passages of `index`.
+
+    `mode` "bm25" searches by words alone, in either language. "dense" searches by meaning: every
+    query finds something, and the cosine says how near it is. It raises CapabilityError, here
+    without vectors or embedder, in `search` for a query in a language that the embedder cannot
+    read. "hybrid" fuses the first hundred passages of both, and is BM25 alone where there are no
+    vectors or the embedder cannot read the query.
+
+    `scores` of a passage says who took part: "bm25", 0 where no word is shared, and "dense", the
+    cosine, which is missing where the query or the passage could not be embedded. `score` is the
+    fused one in a hybrid search.
+    """
+
+    def __init__(self, index: LibraryIndex, mode: RetrievalMode) -> None:
+        self._index = index
+        self._mode = mode
+        self._dense: tuple[DenseIndex, Embedder] | None = None
+        self.name = "BM25"
+        if mode != "bm25" and index.dense and index.embedder:
+            self._dense = index.dense, index.embedder
+            self.name = index.embedder.name if mode == "dense" else f"BM25 + {index.embedder.name}"
+        elif mode == "dense":
+            raise CapabilityError(
+                "This library has no vectors to search by.",
+                remedy="Search by BM25, or index the library with an embedding model that reads "
+                "its language.",
+            )
+
+    async def search(self, query: str, k: int) -> list[Passage]:
+        """At most `k` passages; none for mere punctuation."""
+        return await asyncio.to_thread(self._search, query, k)
+
+    def _search(self, query: str, k: int) -> list[Passage]:
+        if k <= 0 or not terms(query):
+            return []
+        if self._mode == "bm25":
+            hits = self._by_words(query, k)
+        elif self._mode == "dense" and self._dense:
+            hits = self._by_vectors(query, k, *self._dense)
+        else:
+            hits = self._by_both(query, k)
+        return self._index.passages.ranked(hits)
+
+    def _by_words(self, query: str, k: int) -> Iterable[Hit]:
+        scores = self._index.bm25.scores(query)
+        for position in best_positions(scores, k):
+            yield position, float(scores[position]), {"bm25": float(scores[position])}
+
+    def _by_vectors(
+        self, query: str, k: int, index: DenseIndex, embedder: Embedder
+    ) -> Iterable[Hit]:
+        language = detect_language(query)
+        if language not in embedder.languages:
+            raise CapabilityError(
+                f"The embedding model {embedder.name} does not read the language of the query "
+                f"({language}).",
+                remedy="Search by BM25 or hybrid, or choose a multilingual embedding model.",
+                provider=embedder.name,
+            )
+        [vector] = embedder.embed([query])
+        for position, cosine in index.search(vector, k):
+            yield position, cosine, {"dense": cosine}
+
+    def _by_both(self, query: str, k: int) -> Iterable[Hit]:
+        depth = max(k, _DEPTH)
+        words = self._index.bm25.scores(query)
+        rankings = [best_positions(words, depth)]
+        index = vector = None
+        if self._dense and detect_language(query) in self._dense[1].languages:
+            index, embedder = self._dense
+            [vector] = embedder.embed([query])
+            rankings.append([position for position, _ in index.search(vector, depth)])
+        fused = reciprocal_rank_fusion(rankings)[:k]
+        positions = [position for position, _ in fused]
+        cosines = {} if index is None or vector is None else index.cosines(vector, positions)
+        for position, score in fused:
+            near = {"dense": cosines[position]} if position in cosines else {}
+            yield position, score, {"bm25": float(words[position]), **near}

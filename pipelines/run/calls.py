@@ -1,0 +1,154 @@
+"""Calls of models as the methods of a run make them: cached, tried again, limited, recorded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TypeVar
+
+from pipelines.errors import ErrorInfo, MissingReply, VeriscopeError
+from pipelines.models.base import (
+    Capabilities,
+    ChoiceRequest,
+    Delta,
+    GenerationRequest,
+    Model,
+    ModelRequest,
+    ScoreRequest,
+    Watcher,
+)
+from pipelines.remote.retry import RetryPolicy
+from pipelines.run.cache import Cache
+from pipelines.run.events import ModelCalled, TokenWritten
+from pipelines.run.materials import Slot
+from pipelines.types import Choice, Generation
+
+__all__ = ["CANCELLED", "RunModel", "recorded"]
+
+T = TypeVar("T")
+Emit = Callable[..., Any]
+Ask = Callable[[Watcher | None], Awaitable[T]]
+
+CANCELLED = ErrorInfo(
+    code="cancelled", message="The call was stopped before it ended.", remedy="Run it again."
+)
+
+
+@contextmanager
+def recorded(record: Callable[..., Any]) -> Iterator[dict[str, Any]]:
+    """Hands what the block puts into the dictionary to `record`, or the `error` that ended it."""
+    outcome: dict[str, Any] = {}
+    try:
+        yield outcome
+    except (VeriscopeError, MissingReply) as error:
+        record(error=error.info())
+        raise
+    except asyncio.CancelledError:
+        record(error=CANCELLED)
+        raise
+    record(**outcome)
+
+
+class RunModel(Model):
+    """The model in `slot` as it serves the role `role`.
+
+    A request that was answered before, or is being answered, is served from the slot's cache. A
+    reply above temperature 0 is random: it is cached only where the request has a sample index.
+    After rate limits, timeouts, lost connections and server errors a call is tried again. Every
+    attempt waits for a free slot and is given to `emit`, and so is all text that a watched call
+    writes, before the watcher sees it. `now` is the time in the run.
+    """
+
+    def __init__(
+        self, role: str, slot: Slot, retry: RetryPolicy, emit: Emit, now: Callable[[], float]
+    ) -> None:
+        self.name = slot.model.name
+        self._role = role
+        self._slot = slot
+        self._model = slot.model
+        self._retry = retry
+        self._emit = emit
+        self._now = now
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._model.capabilities
+
+    async def generate(
+        self, request: GenerationRequest, watch: Watcher | None = None
+    ) -> tuple[Generation, ...]:
+        def show(delta: Delta) -> bool | None:
+            self._emit(TokenWritten, text=delta.text, tokens=delta.tokens, restart=delta.restart)
+            return watch(delta) if watch else None
+
+        cache = self._slot.cache
+        if request.temperature > 0 and request.sample is None:
+            cache = None
+        ask = partial(self._model.generate, request)
+        return await self._reply(request, ask, cache, show if watch else None)
+
+    async def choose(self, request: ChoiceRequest) -> Choice:
+        return await self._reply(request, lambda _: self._model.choose(request), self._slot.cache)
+
+    async def score(self, request: ScoreRequest) -> Generation:
+        return await self._reply(request, lambda _: self._model.score(request), self._slot.cache)
+
+    async def _reply(
+        self, request: ModelRequest, ask: Ask[T], cache: Cache | None, watch: Watcher | None = None
+    ) -> T:
+        try_it = partial(self._tried, request, ask)
+        if cache is None:
+            return await try_it(watch)
+        reply, hit = await cache.reply(request, watch, try_it)
+        if hit:
+            self._record(request, cached=True, started=self._now(), **_as_fields(reply))
+        return reply
+
+    async def _tried(self, request: ModelRequest, ask: Ask[T], watch: Watcher | None) -> T:
+        written = False
+
+        def note(delta: Delta) -> bool | None:
+            nonlocal written
+            written = True
+            return watch(delta) if watch else None
+
+        async def attempt(number: int) -> T:
+            nonlocal written
+            if watch and written:
+                watch(Delta(text="", restart=True))
+                written = False
+            return await self._attempt(request, number, partial(ask, note if watch else None))
+
+        return await self._retry.run(attempt)
+
+    async def _attempt(
+        self, request: ModelRequest, number: int, call: Callable[[], Awaitable[T]]
+    ) -> T:
+        started = self._now()
+        wait = {"queued": 0.0, "in_flight": 1}
+
+        def record(**outcome: Any) -> None:
+            self._record(request, attempt=number, started=started, **wait, **outcome)
+
+        with recorded(record) as outcome:
+            # Not in a slot: others may be loaded and answer meanwhile.
+            await self._model.prepare()
+            async with self._slot.limiter.slot(exclusive=request.reproducible):
+                wait["queued"] = self._now() - started
+                wait["in_flight"] = self._slot.limiter.busy
+                reply = await call()
+            outcome |= _as_fields(reply)
+        return reply
+
+    def _record(self, request: ModelRequest, *, attempt: int = 1, **fields: Any) -> None:
+        named = {"role": self._role, "model": self.name, "request": request}
+        self._emit(ModelCalled, **named, attempt=attempt, **fields)
+
+
+def _as_fields(reply: object) -> dict[str, Any]:
+    """The field of a `ModelCalled` that holds `reply`."""
+    if isinstance(reply, Choice):
+        return {"choice": reply}
+    return {"generations": (reply,) if isinstance(reply, Generation) else reply}
