@@ -96,7 +96,7 @@ class Source:
         return Path(folder)
 
 
-def find_source(path_or_hub_id: str | Path, gguf_file: str | None = None) -> Source:
+def find_source(path_or_hub_id: str | Path) -> Source:
     """Tell folder, GGUF file and hub id apart; no connection is made.
 
     "owner/repository:file.gguf" is a GGUF file of the hub.
@@ -108,12 +108,10 @@ def find_source(path_or_hub_id: str | Path, gguf_file: str | None = None) -> Sou
     hub_id, _, named = given.rpartition(":")
     if named.lower().endswith(".gguf") and "/" in hub_id and _HUB_ID.fullmatch(hub_id):
         return Source(named, hub_id=hub_id, gguf_file=named)
-    path = Path(given).expanduser()
-    if path.suffix.lower() == ".gguf" and gguf_file is None:
+    path, gguf_file = Path(given).expanduser(), None
+    label = path.resolve().name or given
+    if path.suffix.lower() == ".gguf":
         path, gguf_file = path.parent, path.name
-        label = gguf_file
-    else:
-        label = path.resolve().name or given
     if path.is_dir():
         if (path / (gguf_file or "config.json")).is_file():
             return Source(label, folder=path, gguf_file=gguf_file)
@@ -128,8 +126,8 @@ def find_source(path_or_hub_id: str | Path, gguf_file: str | None = None) -> Sou
             remedy="Check the path of the GGUF file.",
             provider=label,
         )
-    if isinstance(path_or_hub_id, str) and _HUB_ID.fullmatch(given) and path.suffix != ".gguf":
-        return Source(given, hub_id=given, gguf_file=gguf_file)
+    if isinstance(path_or_hub_id, str) and _HUB_ID.fullmatch(given) and not gguf_file:
+        return Source(given, hub_id=given)
     raise UnknownModelError(
         f"There is no model named {label!r} on this machine.",
         remedy="Check the path: a folder with config.json and weights, a GGUF file, or a hub id.",

@@ -3,18 +3,17 @@
 import asyncio
 import sys
 import threading
-from collections.abc import Collection
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from pipelines.errors import RefusedRequestError
 from pipelines.models.base import (
     TRANSFORMERS,
-    Capabilities,
     ChoiceRequest,
     GenerationRequest,
     Model,
+    Overrides,
     Progress,
     ScoreRequest,
     Watcher,
@@ -24,7 +23,7 @@ from pipelines.models.local.loading import Source, find_source
 from pipelines.models.local.prompting import Prompt, encode_prompt, encode_reply, first_tokens
 from pipelines.models.local.work import Job, Pieces, Probe, Scoring, Sequence, make_token
 from pipelines.models.local.zerogpu import ZeroGpuBatcher, is_zerogpu
-from pipelines.types import Choice, Generation, Language, Message, Usage
+from pipelines.types import Choice, Generation, Message, Usage
 
 if TYPE_CHECKING:
     from pipelines.models.local.engine import Engine
@@ -38,9 +37,9 @@ class LocalModel(Model):
     """Any causal language model that transformers loads, with concurrent callers in one batch.
 
     `path_or_hub_id` is a folder, a GGUF file or a hub id; `gguf_file` names a GGUF file within the
-    folder or repository. The model is loaded at the first call, in its own thread, which tells
-    `progress` how far it is. `dtype` ("float32", "bfloat16", "float16") is chosen by the machine
-    when None; `languages` are English and Chinese when None.
+    folder. The model is loaded at the first call, in its own thread, which tells `progress` how far
+    it is. `dtype` ("float32", "bfloat16", "float16") is chosen by the machine when None; `known` is
+    what is known of the model besides that.
 
     Every probability is that of the model's own distribution over the full vocabulary, before
     temperature. In bfloat16 the logits themselves are rounded (to 1/8 at 16); float32 is exact. A
@@ -56,27 +55,20 @@ class LocalModel(Model):
         name: str | None = None,
         gguf_file: str | None = None,
         dtype: str | None = None,
-        languages: Collection[Language] | None = None,
-        judges: bool = True,
         progress: Progress | None = None,
+        **known: Unpack[Overrides],
     ) -> None:
+        path_or_hub_id = Path(path_or_hub_id, gguf_file) if gguf_file else path_or_hub_id
         given = Path(path_or_hub_id)
         self.name = name or (given.stem if given.suffix.lower() == ".gguf" else given.name)
         self._given = path_or_hub_id
-        self._gguf_file = gguf_file
         self._dtype = dtype
         self._progress = progress
-        known = TRANSFORMERS.overridden(languages=languages)
-        self._capabilities = known.model_copy(update={"judges": judges})
+        self._capabilities = TRANSFORMERS.overridden(**known)
         self._batcher: JobThread | None = None
         self._starting = threading.Lock()
         # A fast tokenizer may not be borrowed by two threads at once.
         self._encoding = threading.Lock()
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """Full-vocabulary probabilities, prefixes and teacher forcing, whatever the model."""
-        return self._capabilities
 
     def load(self) -> None:
         """Load the weights now instead of at the first call; blocks until they are there.
@@ -193,7 +185,7 @@ class LocalModel(Model):
     def _start(self) -> JobThread:
         with self._starting:
             if self._batcher is None or self._batcher.finished:
-                source = find_source(self._given, self._gguf_file)
+                source = find_source(self._given)
                 load = partial(_load, source, self._dtype, self._progress)
                 kind = ZeroGpuBatcher if is_zerogpu() else Batcher
                 self._batcher = kind(load, name=self.name)

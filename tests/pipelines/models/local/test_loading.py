@@ -146,7 +146,6 @@ def test_paths_and_hub_ids_are_told_apart(llama_folder: Path, tmp_path: Path) ->
     assert find_source(str(llama_folder)).folder == llama_folder
     assert find_source("Qwen/Qwen3-0.6B") == Source("Qwen/Qwen3-0.6B", hub_id="Qwen/Qwen3-0.6B")
     assert find_source("gpt2").hub_id == "gpt2"
-    assert find_source("a/b", "b.Q4.gguf").gguf_file == "b.Q4.gguf"
     assert find_source("a/b:b.Q4.gguf") == Source("b.Q4.gguf", hub_id="a/b", gguf_file="b.Q4.gguf")
     (tmp_path / "small.gguf").touch()
     assert find_source(tmp_path / "small.gguf") == Source(
