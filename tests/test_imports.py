@@ -25,6 +25,7 @@ LAYERS = (
         "pipelines.paths",
         "pipelines.prompts",
         "pipelines.calibration",
+        "pipelines.concurrency",
         "pipelines.loading",
     ),
     ("pipelines.text", "pipelines.remote"),

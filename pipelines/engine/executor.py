@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from pipelines.concurrency import together
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.errors import (
@@ -23,7 +24,6 @@ from pipelines.methods.base import Method, Need, Question, Settings
 from pipelines.methods.registry import get_method
 from pipelines.models.base import Capabilities
 from pipelines.remote.retry import RetryPolicy
-from pipelines.run.concurrency import together
 from pipelines.run.events import RunCancelled, RunFailed, RunFinished, RunStarted
 from pipelines.run.findings import MethodStarted
 from pipelines.run.live import LiveRun, Recorder

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypedDict, Unpack
 
 from pydantic import ConfigDict
 
 from pipelines.errors import CapabilityError
 from pipelines.types import Choice, Frozen, Generation, Language, Message, Token
+
+
+class Overrides(TypedDict, total=False):
+    """What may be known better about one model than its backend assumes, see `Capabilities`."""
+
+    top_logprobs: int | None
+    prefill: bool | None
+    structured_output: bool | None
+    languages: Collection[Language] | None
+    judges: bool
 
 
 class Capabilities(Frozen):
@@ -34,30 +44,16 @@ class Capabilities(Frozen):
     judges: bool = True
     writes: bool = True
 
-    def overridden(
-        self,
-        *,
-        top_logprobs: int | None = None,
-        prefill: bool | None = None,
-        structured_output: bool | None = None,
-        languages: Collection[Language] | None = None,
-        streaming: bool | None = None,
-    ) -> Capabilities:
+    def overridden(self, **known: Unpack[Overrides]) -> Capabilities:
         """These abilities with what is known better about one model; None changes nothing.
 
         `top_logprobs` 0 says that there are no log-probabilities at all.
         """
-        known = {
-            "top_logprobs": top_logprobs,
-            "logprobs": None if top_logprobs is None else top_logprobs > 0,
-            "prefill": prefill,
-            "structured_output": structured_output,
-            "languages": frozenset(languages) if languages else None,
-            "streaming": streaming,
-        }
-        return self.model_copy(
-            update={name: value for name, value in known.items() if value is not None}
-        )
+        update: dict[str, object] = {name: one for name, one in known.items() if one is not None}
+        if (alternatives := known.get("top_logprobs")) is not None:
+            update["logprobs"] = alternatives > 0
+        update["languages"] = frozenset(known.get("languages") or self.languages)
+        return self.model_copy(update=update)
 
 
 _BOTH: frozenset[Language] = frozenset({"en", "zh"})
@@ -189,11 +185,12 @@ class Model(ABC):
 
     name: str
     illustration: ClassVar[bool] = False
+    _capabilities: Capabilities
 
     @property
-    @abstractmethod
     def capabilities(self) -> Capabilities:
         """What this model can do."""
+        return self._capabilities
 
     @abstractmethod
     async def generate(

@@ -2,15 +2,15 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import exp
 
 from pipelines.errors import CapabilityError
 from pipelines.models.base import ChoiceRequest, GenerationRequest, Model, Option
 from pipelines.text.wording import is_thinking, without_thinking
-from pipelines.types import Choice, Generation, Token
+from pipelines.types import Choice, Token
 
-__all__ = ["choose_by_generating", "option_of_token", "parse_choice"]
+__all__ = ["choice_of_text", "choose_by_generating", "option_of_token", "parse_choice"]
 
 _ALTERNATIVES = 100
 _SHORT = 48
@@ -24,37 +24,25 @@ async def choose_by_generating(model: Model, request: ChoiceRequest) -> Choice:
     and on tokens not reported is `other_mass`. Elsewhere a short reply is parsed: the option it
     names gets 1.0, and if it names none, `other_mass` is 1.0.
     """
+    asked = GenerationRequest(
+        messages=request.messages, max_tokens=_SHORT, reproducible=request.reproducible
+    )
     if model.capabilities.logprobs:
         width = min(_ALTERNATIVES, model.capabilities.top_logprobs or _ALTERNATIVES)
-        asked = _generation(request, max_tokens=1, logprobs=True, top_k=width)
+        first = asked.model_copy(update={"max_tokens": 1, "logprobs": True, "top_k": width})
         try:
-            (reply,) = await model.generate(asked)
+            (reply,) = await model.generate(first)
         except CapabilityError:
             # The backend was taken to offer probabilities and does not: its text still counts.
             reply = None
         if reply is not None and reply.tokens:
             return _by_probability(reply.tokens[0], request.options)
-    (reply,) = await model.generate(_generation(request, max_tokens=_SHORT))
-    if _still_thinking(reply):
-        (reply,) = await model.generate(_generation(request, max_tokens=_WITH_REASONING))
-    label = parse_choice(reply.text, request.options)
-    return Choice(
-        probabilities={option.label: float(option.label == label) for option in request.options},
-        other_mass=float(label is None),
-        source="text",
-        text=reply.text,
-    )
-
-
-def _generation(request: ChoiceRequest, *, max_tokens: int, **fields: object) -> GenerationRequest:
-    return GenerationRequest.model_validate(
-        {
-            "messages": request.messages,
-            "max_tokens": max_tokens,
-            "reproducible": request.reproducible,
-            **fields,
-        }
-    )
+    (reply,) = await model.generate(asked)
+    unsaid = not reply.text.strip() or is_thinking(reply.text)
+    if unsaid and reply.finish_reason == "length":
+        longer = asked.model_copy(update={"max_tokens": _WITH_REASONING})
+        (reply,) = await model.generate(longer)
+    return choice_of_text(reply.text, request.options)
 
 
 def _by_probability(token: Token, options: Sequence[Option]) -> Choice:
@@ -101,19 +89,12 @@ def option_of_token(text: str, options: Sequence[Option]) -> str | None:
 def _may_become(word: str, spelling: str, options: Sequence[Option]) -> bool:
     if not spelling.startswith(word):
         return False
-    if len(spelling) == len(word) or not _is_word(word, options):
+    is_word = any(word in option.spellings for option in options)
+    if len(spelling) == len(word) or not is_word:
         return True
     # "No" stands for itself and not for "Not enough": a tokenizer would have gone on to "Not".
     following = spelling[len(word)]
     return not (following.isascii() and following.isalnum())
-
-
-def _is_word(word: str, options: Iterable[Option]) -> bool:
-    return any(word in option.spellings for option in options)
-
-
-def _still_thinking(reply: Generation) -> bool:
-    return reply.finish_reason == "length" and (not reply.text.strip() or is_thinking(reply.text))
 
 
 _MARKUP = re.compile(r"[*_`#>\"'“”‘’「」『』《》\[\](){}]|\\boxed")
@@ -130,6 +111,17 @@ _LEAD = re.compile(
     re.I,
 )
 _BETWEEN = re.compile(r"[\s.,;/。、]*(?:(?:or|and|nor)\b|或者?|还是|和)?\s*")
+
+
+def choice_of_text(text: str, options: Sequence[Option]) -> Choice:
+    """The option that `text` names has all the probability; none of them where it names none."""
+    named = parse_choice(text, options)
+    return Choice(
+        probabilities={option.label: float(option.label == named) for option in options},
+        other_mass=float(named is None),
+        source="text",
+        text=text,
+    )
 
 
 def parse_choice(text: str, options: Sequence[Option]) -> str | None:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
-from collections.abc import AsyncGenerator, Collection, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
-from weakref import WeakKeyDictionary
+from typing import Any, Unpack
 
 import dashscope
 import httpx
 from dashscope.v2.errors import APIStatusError, DashScopeError
 
-from pipelines.models.base import DASHSCOPE, GenerationRequest
-from pipelines.models.hosted import HostedModel, Part, chat_body, prefix_of
-from pipelines.models.hosted_errors import ErrorReader, RefusalError
-from pipelines.models.limiter import Limiter
-from pipelines.remote.address import Address, read_address, usable_key
-from pipelines.types import Language, Usage
+from pipelines.models.base import DASHSCOPE, GenerationRequest, Overrides
+from pipelines.models.hosted import CONNECT_SECONDS, HostedModel, Part, prefix_of
+from pipelines.models.hosted_errors import RefusalError
+from pipelines.remote.address import Address, read_address
+from pipelines.types import Usage
 
 __all__ = ["DEFAULT_BASE_URL", "DashScopeModel"]
 
@@ -30,8 +27,6 @@ https://dashscope-intl.aliyuncs.com/api/v1."""
 _ENDPOINT = "/services/aigc/text-generation/generation"
 _MULTIMODAL_ENDPOINT = "/services/aigc/multimodal-generation/generation"
 _OTHER_PROTOCOL = "/compatible-mode/v1"
-_MOST_TEXTS = 4
-_CONNECT_SECONDS = 10.0
 
 _MULTIMODAL = re.compile(r"qwen-?(3\.[5-9]|[4-9])|[-\d]vl\b|omni|qvq", re.I)
 """Models that are probably asked through the multimodal call: Qwen3.5 and later read images."""
@@ -49,26 +44,30 @@ _STATUS_BY_CODE = (
 )
 
 
-class DashScopeModel(HostedModel):
+class DashScopeModel(HostedModel[dashscope.AsyncClient]):
     """A text model by its id at DashScope; one call is one attempt.
 
-    `top_logprobs` (0: none), `prefill`, `structured_output` and `languages` say what the model
-    offers; None is the usual: 5, the most the service reports, not known to continue a begun
-    answer, constrained output, English and Chinese. A begun answer is marked as one to go on from
-    unless `prefill` is False. `timeout` is in seconds and bounds the wait for the next bytes.
+    `known` says what the model offers; the usual is: 5 alternatives, the most the service reports,
+    not known to continue a begun answer, constrained output, English and Chinese.
 
     The service answers each model in one place only, at its text call or its multimodal call
     (Qwen3.5 and later, models that see or hear). Which of them is guessed from the model's id and
     corrected by the service's refusal.
 
-    Models that can think are told not to unless `enable_thinking`; what one thinks all the same is
-    no part of its text. Optional fields that a model refuses are left out, and one that answers
-    only in a stream is streamed; then the answer is asked for again. The key and the address come
-    from the arguments alone and go with each call. A reply stopped by the service's content
-    inspection after it had begun ends with the finish reason "filter".
+    Models that can think are told not to; what one thinks all the same is no part of its text. One
+    that answers only in a stream is streamed; then the answer is asked for again. The key and the
+    address come from the arguments alone and go with each call. A reply stopped by the service's
+    content inspection after it had begun ends with the finish reason "filter".
 
     Sampling beyond temperature (top-p and the like) is left to the service's defaults.
     """
+
+    _usual = DASHSCOPE
+    _protocol = "DashScope does"
+    _ending = "/api/v1"
+    _client_errors = (DashScopeError, httpx.HTTPError)
+    _most_texts = 4
+    _most_streamed = 1
 
     def __init__(
         self,
@@ -77,73 +76,20 @@ class DashScopeModel(HostedModel):
         model: str,
         base_url: str | None = None,
         api_key: str | None = None,
-        top_logprobs: int | None = None,
-        prefill: bool | None = None,
-        structured_output: bool | None = None,
-        languages: Collection[Language] | None = None,
-        enable_thinking: bool = False,
         timeout: float = 120.0,
-        limiter: Limiter | None = None,
+        **known: Unpack[Overrides],
     ) -> None:
-        self._model = model
-        self._address = _address(base_url or DEFAULT_BASE_URL)
-        self._key = usable_key(api_key, self._address.host)
-        super().__init__(
-            name=name,
-            provider=self._address.host,
-            capabilities=DASHSCOPE.overridden(
-                top_logprobs=top_logprobs,
-                prefill=prefill,
-                structured_output=structured_output,
-                languages=languages,
-            ),
-            continues=prefill is not False,
-            errors=ErrorReader(
-                name=name,
-                model=model,
-                provider=self._address.host,
-                host=self._address.host,
-                key=self._key,
-                protocol="DashScope does",
-                ending="/api/v1",
-                client_errors=(DashScopeError, httpx.HTTPError),
-                refusal=_refusal,
-            ),
-            limiter=limiter,
-            most_texts=_MOST_TEXTS,
-            most_streamed=1,
-        )
-        self._thinking = enable_thinking
-        self._timeout = timeout
+        address = _address(base_url or DEFAULT_BASE_URL)
+        super().__init__(name, model, address, api_key, known=known, timeout=timeout)
         self._multimodal = _MULTIMODAL.search(model) is not None
-        # A connection belongs to the event loop it was opened in.
-        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dashscope.AsyncClient] = (
-            WeakKeyDictionary()
-        )
 
-    async def aclose(self) -> None:
-        """Close the connections opened in the running event loop."""
-        client = self._clients.pop(asyncio.get_running_loop(), None)
-        if client is not None:
-            await client.transport.http_client.aclose()
-
-    def _fields(
-        self, request: GenerationRequest, n: int, index: int, refused: Collection[str]
-    ) -> dict[str, Any]:
-        fields = chat_body(
-            request,
-            model=self._model,
-            n=n,
-            index=index,
-            capabilities=self._capabilities,
-            refused=refused,
-        )
-        if "enable_thinking" not in refused:
-            fields["enable_thinking"] = self._thinking
+    def _fields(self, request: GenerationRequest, n: int, index: int) -> dict[str, Any]:
+        fields = super()._fields(request, n, index)
+        fields["enable_thinking"] = False
         if self._multimodal:
             for turn in fields["messages"]:
                 turn["content"] = [{"text": turn["content"]}]
-        if prefix_of(request) and "partial" not in refused:
+        if prefix_of(request):
             fields["messages"][-1]["partial"] = True
         return fields
 
@@ -166,26 +112,30 @@ class DashScopeModel(HostedModel):
 
     async def _create(self, fields: dict[str, Any]) -> Any:
         if self._key is None:
-            raise self._errors.no_key()
+            raise self._errors.denied(401)
         client = self._client()
         multimodal = isinstance(fields["messages"][0]["content"], list)
         place = client.multimodal.chat if multimodal else client.chat.completions
         return await place.create(**fields, api_key=self._key)
 
-    def _client(self) -> dashscope.AsyncClient:
-        loop = asyncio.get_running_loop()
-        client = self._clients.get(loop)
-        if client is None:
-            client = self._clients[loop] = self._new_client()
-        return client
+    @staticmethod
+    def _refusal(error: Exception) -> RefusalError | None:
+        if not isinstance(error, DashScopeError) or (
+            not isinstance(error, APIStatusError) and error.code is None
+        ):
+            return None
+        refusal = RefusalError(error.status_code or 400, error.code, error.message, error.headers)
+        by_code = (status for pattern, status in _STATUS_BY_CODE if pattern.search(refusal.code))
+        # In an answer with status 200 an error is about the request unless its code tells.
+        refusal.status = next(by_code, 400 if refusal.status == 200 else refusal.status)
+        return refusal
 
     def _new_client(self) -> dashscope.AsyncClient:
         connections = httpx.AsyncClient(
-            timeout=httpx.Timeout(self._timeout, connect=_CONNECT_SECONDS),
+            timeout=httpx.Timeout(self._timeout, connect=CONNECT_SECONDS),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
             trust_env=not self._address.on_this_machine,
-            # Without TLS there is nothing to verify, and certificates take long to load.
-            verify=self._address.url.startswith("https:"),
+            verify=self._address.encrypted,
         )
         # Every setting is given: what is not, the client looks for in files and the environment.
         return dashscope.AsyncClient(
@@ -200,13 +150,11 @@ class DashScopeModel(HostedModel):
             http_client=connections,
         )
 
+    async def _close(self, client: dashscope.AsyncClient) -> None:
+        await client.transport.http_client.aclose()
+
     def _adapts(
-        self,
-        refusal: RefusalError,
-        fields: Mapping[str, Any],
-        left_out: set[str],
-        *,
-        streamed: bool,
+        self, refusal: RefusalError, fields: dict[str, Any], left_out: set[str], streamed: bool
     ) -> bool:
         """Stream to a model that answers no other way; ask in the other of the two places."""
         if not streamed and _STREAM_ONLY.search(refusal.words):
@@ -235,19 +183,6 @@ def _usage(answer: Any) -> Usage | None:
     if usage is None:
         return None
     return Usage(prompt_tokens=usage.input_tokens, completion_tokens=usage.output_tokens)
-
-
-def _refusal(error: Exception) -> RefusalError | None:
-    """What the service answered; None where the client failed by itself."""
-    if not isinstance(error, DashScopeError) or (
-        not isinstance(error, APIStatusError) and error.code is None
-    ):
-        return None
-    refusal = RefusalError(error.status_code or 400, error.code, error.message, error.headers)
-    by_code = (status for pattern, status in _STATUS_BY_CODE if pattern.search(refusal.code))
-    # An error in an answer that came with status 200 is about the request unless its code tells.
-    refusal.status = next(by_code, 400 if refusal.status == 200 else refusal.status)
-    return refusal
 
 
 def _address(url: str) -> Address:

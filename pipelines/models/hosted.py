@@ -6,18 +6,24 @@ import asyncio
 import hashlib
 import re
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
+from pipelines.concurrency import together
 from pipelines.errors import CapabilityError
-from pipelines.models.base import Capabilities, Delta, GenerationRequest, Model, Watcher
+from pipelines.models.base import Capabilities, Delta, GenerationRequest, Model, Overrides, Watcher
 from pipelines.models.hosted_errors import ErrorReader, RefusalError
 from pipelines.models.limiter import Limiter
 from pipelines.models.replies import ReplyBuilder
+from pipelines.remote.address import Address, usable_key
 from pipelines.types import Generation, Usage
 
-__all__ = ["HostedModel", "Part", "chat_body", "objections", "prefix_of", "sampling_seed"]
+__all__ = ["CONNECT_SECONDS", "HostedModel", "Part", "objections", "prefix_of", "sampling_seed"]
+
+CONNECT_SECONDS = 10.0
+"""How long a connection may take to be made."""
 
 _MAX_ALTERNATIVES = 20
 _DISPENSABLE = (
@@ -30,6 +36,8 @@ _DISPENSABLE = (
     "enable_thinking",
     "partial",
 )
+
+Client = TypeVar("Client")
 
 
 class Part(NamedTuple):
@@ -44,46 +52,74 @@ class Part(NamedTuple):
     finish_reason: str | None
 
 
-class HostedModel(Model):
-    """A model whose texts come from a service.
+class HostedModel(Model, Generic[Client]):
+    """A model whose texts come from a service, through a `Client` for each event loop.
 
-    `continues` says whether a begun answer may be sent. `most_texts` is the largest number of texts
-    that one request may ask for, None for any number; `most_streamed` the same for a stream. What
-    is missing then is asked for one by one. `always_stream` streams unwatched calls too.
-    Reproducible requests have the service to themselves among the calls that share `limiter`, and
-    ask for one text at a time. Optional fields that the service refuses are left out from then on,
-    and the answer is asked for again.
+    A begun answer is sent unless the model is `known` not to continue it. `timeout` is in seconds
+    and bounds the wait for the next bytes. The key comes from the argument alone. Reproducible
+    requests have the service to themselves among the calls that share `limiter`, and ask for one
+    text at a time. Optional fields that the service refuses are left out from then on, and the
+    answer is asked for again.
     """
+
+    _most_texts: int | None = None
+    """The largest number of texts that one request may ask for, None for any number; what is
+    missing then is asked for one by one."""
+
+    _most_streamed: int | None = None
+    """The same for a stream."""
+
+    _always_stream: bool = False
+    """Whether unwatched calls are streamed too."""
+
+    _usual: ClassVar[Capabilities]
+    """What a model of the service can do, as far as nothing else is known."""
+
+    _protocol: ClassVar[str]
+    """What the service is taken to speak, for messages."""
+
+    _ending: ClassVar[str]
+    """How the service's addresses end, for messages."""
+
+    _client_errors: ClassVar[tuple[type[Exception], ...]]
+    """What the client raises."""
 
     def __init__(
         self,
-        *,
         name: str,
-        provider: str,
-        capabilities: Capabilities,
-        continues: bool,
-        errors: ErrorReader,
-        limiter: Limiter | None,
-        most_texts: int | None,
-        most_streamed: int | None,
-        always_stream: bool = False,
+        model: str,
+        address: Address,
+        api_key: str | None,
+        *,
+        known: Overrides,
+        timeout: float,
+        provider: str | None = None,
+        limiter: Limiter | None = None,
     ) -> None:
         self.name = name
-        self.provider = provider
-        self._capabilities = capabilities
-        self._continues = continues
-        self._errors = errors
+        self.provider = provider or address.host
+        self._model = model
+        self._address = address
+        self._key = usable_key(api_key, self.provider)
+        self._capabilities = self._usual.overridden(**known)
+        self._continues = known.get("prefill") is not False
+        self._timeout = timeout
+        self._errors = ErrorReader(
+            name=name,
+            model=model,
+            provider=self.provider,
+            host=address.host,
+            key=self._key,
+            protocol=self._protocol,
+            ending=self._ending,
+            client_errors=self._client_errors,
+            refusal=self._refusal,
+        )
         self._limiter = limiter or Limiter()
-        self._most_texts = most_texts
-        self._most_streamed = most_streamed
-        self._always_stream = always_stream
         self._refused: set[str] = set()
         """Fields of a request that the service turned out not to take."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What this model is taken to offer."""
-        return self._capabilities
+        # A connection belongs to the event loop it was opened in.
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Client] = WeakKeyDictionary()
 
     async def generate(
         self, request: GenerationRequest, watch: Watcher | None = None
@@ -105,14 +141,61 @@ class HostedModel(Model):
                 for index in missing:
                     texts += await self._ask(request, 1, index, None)
             elif missing:
-                texts += await self._each(request, missing)
+                more = await together(*(self._ask(request, 1, index, None) for index in missing))
+                texts += [text for texts in more for text in texts]
             return tuple(texts)
 
+    async def aclose(self) -> None:
+        """Close the connections opened in the running event loop."""
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await self._close(client)
+
+    def _client(self) -> Client:
+        loop = asyncio.get_running_loop()
+        if loop not in self._clients:
+            self._clients[loop] = self._new_client()
+        return self._clients[loop]
+
+    @staticmethod
     @abstractmethod
-    def _fields(
-        self, request: GenerationRequest, n: int, index: int, refused: Collection[str]
-    ) -> dict[str, Any]:
+    def _refusal(error: Exception) -> RefusalError | None:
+        """What the service answered, None where the client failed by itself."""
+
+    @abstractmethod
+    def _new_client(self) -> Client:
+        """A client for the running event loop."""
+
+    @abstractmethod
+    async def _close(self, client: Client) -> None:
+        """Close a client's connections."""
+
+    def _fields(self, request: GenerationRequest, n: int, index: int) -> dict[str, Any]:
         """The fields of a request for `n` texts, of which `index` is the first."""
+        body: dict[str, Any] = {
+            "model": self._model,
+            "messages": [{"role": turn.role, "content": turn.content} for turn in request.messages],
+            "temperature": request.temperature,
+            "max_tokens": request.max_tokens,
+        }
+        if n > 1:
+            body["n"] = n
+        if request.temperature > 0:
+            body["seed"] = sampling_seed(request, index)
+        if request.stop:
+            body["stop"] = list(request.stop)
+        if request.logprobs:
+            limit = self._capabilities.top_logprobs or _MAX_ALTERNATIVES
+            body["logprobs"] = True
+            # Zero alternatives means "none at all" to some servers, llama.cpp among them.
+            body["top_logprobs"] = max(1, min(request.top_k, limit))
+        if request.json_schema is not None and self._capabilities.structured_output:
+            form: dict[str, Any] = {"name": "reply", "schema": dict(request.json_schema)}
+            if _is_closed(request.json_schema):
+                # OpenAI guarantees the schema only in strict mode, and refuses loose schemas there.
+                form["strict"] = True
+            body["response_format"] = {"type": "json_schema", "json_schema": form}
+        return body
 
     @abstractmethod
     async def _whole(self, fields: dict[str, Any]) -> tuple[list[Part], Usage]:
@@ -125,12 +208,7 @@ class HostedModel(Model):
         """The texts in pieces, and the tokens used so far where the service tells."""
 
     def _adapts(
-        self,
-        refusal: RefusalError,
-        fields: Mapping[str, Any],
-        left_out: set[str],
-        *,
-        streamed: bool,
+        self, refusal: RefusalError, fields: dict[str, Any], left_out: set[str], streamed: bool
     ) -> bool:
         """Whether to ask again in another way; `left_out` holds for this request alone."""
         return False
@@ -141,41 +219,37 @@ class HostedModel(Model):
         """The texts of one request, at most `n`; the first is the request's `index`-th."""
         left_out: set[str] = set()
         while True:
-            wanted = watch is not None or self._always_stream
-            streamed = wanted and self._capabilities.streaming
+            streamed = watch is not None or self._always_stream
             refused = self._refused | left_out
             most = (self._most_streamed if streamed else self._most_texts) or n
-            together = 1 if "n" in refused else min(n, most)
-            fields = self._fields(request, together, index, refused)
+            count = 1 if "n" in refused else min(n, most)
+            fields = _without(self._fields(request, count, index), refused)
             prefix = prefix_of(request)
-            replies = [
-                ReplyBuilder(logprobs=request.logprobs, prefix=prefix) for _ in range(together)
-            ]
+            replies = [ReplyBuilder(logprobs=request.logprobs, prefix=prefix) for _ in range(count)]
             try:
                 if streamed:
                     texts = await self._read_stream(fields, replies, watch)
                 else:
-                    texts = await self._read_whole(fields, replies, watch)
+                    texts = await self._read_whole(fields, replies)
             except RefusalError as refusal:
                 begun = any(reply.begun for reply in replies)
-                if begun or not self._gives_way(refusal, fields, left_out, streamed=streamed):
+                if begun or not self._gives_way(refusal, fields, left_out, streamed):
                     raise self._errors.refused(refusal) from refusal
                 continue
-            self._check_logprobs(request, texts, replies)
+            if request.logprobs and any(
+                text.text and not reply.has_entries
+                for text, reply in zip(texts, replies, strict=False)
+            ):
+                raise self._errors.no_logprobs()
             return texts
 
     def _gives_way(
-        self,
-        refusal: RefusalError,
-        fields: Mapping[str, Any],
-        left_out: set[str],
-        *,
-        streamed: bool,
+        self, refusal: RefusalError, fields: dict[str, Any], left_out: set[str], streamed: bool
     ) -> bool:
         """Whether the request is worth asking again, without what the service objects to."""
         if not refusal.is_about_fields:
             return False
-        if self._adapts(refusal, fields, left_out, streamed=streamed):
+        if self._adapts(refusal, fields, left_out, streamed):
             return True
         dropped = objections(refusal.words, fields)
         # A schema may be refused for what it says, so that the next one is worth a try.
@@ -184,7 +258,7 @@ class HostedModel(Model):
         return bool(dropped)
 
     async def _read_whole(
-        self, fields: dict[str, Any], replies: Sequence[ReplyBuilder], watch: Watcher | None
+        self, fields: dict[str, Any], replies: Sequence[ReplyBuilder]
     ) -> list[Generation]:
         with self._errors.reading():
             parts, usage = await self._whole(fields)
@@ -195,8 +269,6 @@ class HostedModel(Model):
                 reply.add(part.content, part.entries)
                 reply.close(part.finish_reason or "stop")
                 texts.append(reply.generation(Usage() if texts else usage))
-        if watch is not None and texts[0].text:
-            watch(Delta(text=texts[0].text, tokens=texts[0].tokens or ()))
         return texts
 
     async def _read_stream(
@@ -233,26 +305,17 @@ class HostedModel(Model):
             watch(rest)
         return texts
 
-    def _check_logprobs(
-        self,
-        request: GenerationRequest,
-        texts: Iterable[Generation],
-        replies: Iterable[ReplyBuilder],
-    ) -> None:
-        """Raise CapabilityError when log-probabilities were wanted and a text has none."""
-        if request.logprobs and any(
-            text.text and not reply.has_entries for text, reply in zip(texts, replies, strict=False)
-        ):
-            raise self._errors.no_logprobs()
 
-    async def _each(self, request: GenerationRequest, indices: Sequence[int]) -> list[Generation]:
-        tasks = [asyncio.ensure_future(self._ask(request, 1, index, None)) for index in indices]
-        try:
-            return [text for texts in await asyncio.gather(*tasks) for text in texts]
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+def _without(fields: Mapping[str, Any], refused: set[str]) -> dict[str, Any]:
+    """`fields` without those that the service does not take, of a request or of a message."""
+    body = {field: value for field, value in fields.items() if field not in refused}
+    if "max_tokens" in refused:
+        body["max_completion_tokens"] = fields["max_tokens"]
+    body["messages"] = [
+        {field: value for field, value in turn.items() if field not in refused}
+        for turn in fields["messages"]
+    ]
+    return body
 
 
 def _take(parts: Iterable[Part], replies: Sequence[ReplyBuilder]) -> Delta | None:
@@ -283,51 +346,6 @@ def sampling_seed(request: GenerationRequest, index: int) -> int:
     return int.from_bytes(digest[:4], "big") >> 1
 
 
-def chat_body(
-    request: GenerationRequest,
-    *,
-    model: str,
-    n: int,
-    index: int,
-    capabilities: Capabilities,
-    refused: Collection[str],
-) -> dict[str, Any]:
-    """The fields of a chat completion request for `n` texts, of which `index` is the first.
-
-    `refused` names fields that the service does not take; "max_tokens" among them stands for its
-    newer name `max_completion_tokens`.
-    """
-    body: dict[str, Any] = {
-        "model": model,
-        "messages": [{"role": turn.role, "content": turn.content} for turn in request.messages],
-        "temperature": request.temperature,
-    }
-    longest = "max_completion_tokens" if "max_tokens" in refused else "max_tokens"
-    body[longest] = request.max_tokens
-    if n > 1:
-        body["n"] = n
-    if request.temperature > 0:
-        body["seed"] = sampling_seed(request, index)
-    if request.stop:
-        body["stop"] = list(request.stop)
-    if request.logprobs:
-        limit = capabilities.top_logprobs or _MAX_ALTERNATIVES
-        body["logprobs"] = True
-        # Zero alternatives means "none at all" to some servers, llama.cpp among them.
-        body["top_logprobs"] = max(1, min(request.top_k, limit))
-    if request.json_schema is not None and capabilities.structured_output:
-        body["response_format"] = _response_format(request.json_schema)
-    return {field: value for field, value in body.items() if field not in refused}
-
-
-def _response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
-    form: dict[str, Any] = {"name": "reply", "schema": dict(schema)}
-    if _is_closed(schema):
-        # OpenAI guarantees the schema only in strict mode, and refuses loose schemas there.
-        form["strict"] = True
-    return {"type": "json_schema", "json_schema": form}
-
-
 def _is_closed(schema: Any) -> bool:
     if isinstance(schema, Mapping):
         properties = schema.get("properties")
@@ -344,7 +362,8 @@ def _is_closed(schema: Any) -> bool:
 def objections(words: str, body: Mapping[str, Any]) -> set[str]:
     """The fields of `body` that a refusal names and the request can do without.
 
-    Log-probabilities are never among them: a caller that asked for them needs them.
+    "max_tokens" among them stands for its newer name `max_completion_tokens`. Log-probabilities
+    are never among them: a caller that asked for them needs them.
     """
     if "max_tokens" in body and "max_completion_tokens" in words:
         return {"max_tokens"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from pipelines.errors import (
@@ -68,11 +69,21 @@ class RefusalError(Exception):
         return self.status == 400 and _WRONG_PATH.search(self.words) is not None
 
     @property
+    def is_about_model(self) -> bool:
+        """Whether the service does not know the model."""
+        return _NO_MODEL_CODE.search(self.code) is not None or (
+            self.status in (400, 404, 422)
+            and "model" in self.words.lower()
+            and _NO_SUCH_MODEL.search(self.words) is not None
+        )
+
+    @property
     def is_about_fields(self) -> bool:
         """Whether it may be a field of the request that the service objects to."""
         return self.status in (400, 422) and not self.is_inspection
 
 
+@dataclass(frozen=True, kw_only=True)
 class ErrorReader:
     """Words failures for one model. The key never appears in an error, even if it is echoed.
 
@@ -81,28 +92,15 @@ class ErrorReader:
     answered, None where it did not.
     """
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        model: str,
-        provider: str,
-        host: str,
-        key: str | None,
-        protocol: str,
-        ending: str,
-        client_errors: tuple[type[Exception], ...],
-        refusal: Callable[[Exception], RefusalError | None],
-    ) -> None:
-        self._name = name
-        self._model = model
-        self._provider = provider
-        self._host = host
-        self._key = key
-        self._protocol = protocol
-        self._ending = ending
-        self._client_errors = client_errors
-        self._refusal = refusal
+    name: str
+    model: str
+    provider: str
+    host: str
+    key: str | None = field(repr=False)
+    protocol: str
+    ending: str
+    client_errors: tuple[type[Exception], ...]
+    refusal: Callable[[Exception], RefusalError | None]
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -113,8 +111,8 @@ class ErrorReader:
         """
         try:
             yield
-        except self._client_errors as error:
-            refusal = self._refusal(error)
+        except self.client_errors as error:
+            refusal = self.refusal(error)
             if refusal is not None:
                 # Not `from error`: what the service said may echo the key.
                 raise refusal from None
@@ -126,7 +124,7 @@ class ErrorReader:
         """The reply is not what the protocol promises."""
         return self._error(
             InvalidReplyError,
-            f"{self._host} did not answer as {self._protocol}: {what}.",
+            f"{self.host} did not answer as {self.protocol}: {what}.",
             "Try again; if it stays so, check the address of the server.",
         )
 
@@ -134,52 +132,55 @@ class ErrorReader:
         """The server takes no request for log-probabilities, or leaves them out."""
         return self._error(
             CapabilityError,
-            f"{self._name} gives no log-probabilities of its tokens.",
+            f"{self.name} gives no log-probabilities of its tokens.",
             "Let the capability check find out what it can do, choose another model, or use"
             " a stand-in: agreement over samples, or a local model that scores the text.",
         )
 
-    def no_key(self) -> VeriscopeError:
-        """No key was given, and the service answers nobody without."""
-        return self._denied(401, "")
-
     def refused(self, refusal: RefusalError) -> VeriscopeError:
         """The typed error for what the service answered."""
         status, code = refusal.status, refusal.code
-        words = showable(refusal.words, self._key)
+        words = showable(refusal.words, self.key)
         told = f": {words}" if words else ""
         if refusal.is_inspection:
             return self._error(
                 RefusedRequestError,
-                f"The content inspection of {self._host} stopped the text{told}.",
+                f"The content inspection of {self.host} stopped the text{told}.",
                 "Word the question differently, or choose another model.",
             )
         if _NO_CREDIT.search(code) or (status in (400, 429) and _BILLING.search(words)):
             return self._error(
                 RefusedRequestError,
-                f"The account at {self._host} has no quota or credit left{told}.",
+                f"The account at {self.host} has no quota or credit left{told}.",
                 "Look at the account's quota and bills, or use another key.",
             )
         if status in (401, 403):
-            return self._denied(status, told)
+            return self.denied(status, told)
         if status == 429:
-            return self._rate_limit(refusal, told)
+            wait = retry_after(refusal.headers)
+            when = f"in {wait:.0f} s" if wait is not None else "later"
+            return RateLimitError(
+                f"{self.host} asks to slow down{told}.",
+                remedy=f"Try again {when}, or allow fewer calls at once.",
+                provider=self.provider,
+                retry_after=wait,
+            )
         if status == 408:
             return self._error(
                 ModelTimeoutError,
-                f"{self._host} gave up waiting{told}.",
+                f"{self.host} gave up waiting{told}.",
                 "Try again.",
             )
         if status >= 500:
             return self._error(
                 ServerFailedError,
-                f"{self._host} failed with status {status}{told}.",
+                f"{self.host} failed with status {status}{told}.",
                 "Try again in a moment.",
             )
-        if _names_missing_model(refusal, words):
+        if refusal.is_about_model:
             return self._error(
                 UnknownModelError,
-                f"{self._host} does not know the model {self._model!r}{told}.",
+                f"{self.host} does not know the model {self.model!r}{told}.",
                 "Check the model's name against the list of the provider.",
             )
         if _NO_LOGPROBS.search(words):
@@ -187,83 +188,64 @@ class ErrorReader:
         if status in (400, 413) and _TOO_LONG.search(words):
             return self._error(
                 RefusedRequestError,
-                f"The text is too long for {self._name}{told}.",
+                f"The text is too long for {self.name}{told}.",
                 "Use fewer or shorter passages, or a model that takes longer texts.",
             )
         if refusal.is_about_path:
             return self._error(
                 RefusedRequestError,
-                f"{self._model!r} does not write texts at this address of {self._host}{told}.",
-                f"Choose a model for text, and check the address; it ends in {self._ending}.",
+                f"{self.model!r} does not write texts at this address of {self.host}{told}.",
+                f"Choose a model for text, and check the address; it ends in {self.ending}.",
             )
         if status == 404 or status < 400:
             return self._error(
                 RefusedRequestError,
-                f"There are no chat completions at this address of {self._host}{told}.",
-                f"Check the address; it often ends in {self._ending}.",
+                f"There are no chat completions at this address of {self.host}{told}.",
+                f"Check the address; it often ends in {self.ending}.",
             )
         return self._error(
             RefusedRequestError,
-            f"{self._host} refused the request (status {status}){told}.",
+            f"{self.host} refused the request (status {status}){told}.",
             "Change what its message names, such as the length of the text.",
         )
 
     def _connection(self, error: Exception) -> VeriscopeError:
         cause = error.__cause__ or error
         kinds = {kind.__name__ for one in (error, cause) for kind in type(one).__mro__}
-        words = showable(str(cause), self._key)
+        words = showable(str(cause), self.key)
         if kinds & _UNREACHABLE:
             return self._error(
                 UnreachableError,
-                f"No connection to {self._host} could be made ({words}).",
+                f"No connection to {self.host} could be made ({words}).",
                 "Check the connection, that the server is running, and its address.",
             )
         if kinds & _TIMED_OUT:
             return self._error(
                 ModelTimeoutError,
-                f"{self._host} did not answer in time.",
+                f"{self.host} did not answer in time.",
                 "Try again, or ask for a shorter text.",
             )
         if kinds & _UNSENDABLE:
             return self._error(
                 RefusedRequestError,
-                f"The request to {self._host} could not be sent ({words}).",
+                f"The request to {self.host} could not be sent ({words}).",
                 "Check the address and the key for stray characters.",
             )
         return self.invalid("the connection was cut before the answer was complete")
 
-    def _rate_limit(self, refusal: RefusalError, told: str) -> RateLimitError:
-        wait = retry_after(refusal.headers)
-        when = f"in {wait:.0f} s" if wait is not None else "later"
-        return RateLimitError(
-            f"{self._host} asks to slow down{told}.",
-            remedy=f"Try again {when}, or allow fewer calls at once.",
-            provider=self._provider,
-            retry_after=wait,
-        )
-
-    def _denied(self, status: int, told: str) -> VeriscopeError:
-        if self._key is None:
+    def denied(self, status: int, told: str = "") -> VeriscopeError:
+        """The service refuses the key, or wants one."""
+        if self.key is None:
             return self._error(
                 MissingKeyError,
-                f"{self._host} wants a key{told}.",
+                f"{self.host} wants a key{told}.",
                 "Enter a key for this model in the settings.",
             )
         return self._error(
             AuthenticationError,
-            f"{self._host} refused the key (status {status}){told}.",
+            f"{self.host} refused the key (status {status}){told}.",
             "Check the key and what it is allowed to use.",
         )
 
     def _error(self, kind: type[E], message: str, remedy: str) -> E:
-        return kind(message, remedy=remedy, provider=self._provider)
-
-
-def _names_missing_model(refusal: RefusalError, words: str) -> bool:
-    if _NO_MODEL_CODE.search(refusal.code):
-        return True
-    return (
-        refusal.status in (400, 404, 422)
-        and "model" in words.lower()
-        and _NO_SUCH_MODEL.search(words) is not None
-    )
+        return kind(message, remedy=remedy, provider=self.provider)

@@ -14,7 +14,8 @@ from pipelines.types import Frozen, Generation, Language, Message
 __all__ = ["Finding", "ProbeReport", "probe"]
 
 Value = str | float | int | bool | None
-Check = Callable[[Model], Awaitable["Finding"]]
+Found = tuple[bool, Value, str]
+"""Whether the model is able, with the value and the note of the `Finding`."""
 
 
 class Finding(Frozen):
@@ -52,29 +53,31 @@ async def probe(model: Model) -> ProbeReport:
     refuses the key has nothing to report. A later check that fails is a finding.
     """
     started = time.perf_counter()
-    reply = await _ask(model, _FRANCE)
+    reply = (await _ask(model, _FRANCE)).text
+    waited = round(time.perf_counter() - started, 3)
     findings = [
         Finding(
             key="reachable",
             ok=True,
-            value=round(time.perf_counter() - started, 3),
+            value=waited,
             note="Seconds until a short reply was complete.",
         ),
-        _english(reply),
+        Finding(key="english", ok="paris" in reply.casefold(), value=reply.strip()),
     ]
-    checks: tuple[tuple[str, Check], ...] = (
-        ("streaming", _streaming),
-        ("logprobs", _logprobs),
-        ("chinese", _chinese),
-        ("format", _format),
-        ("schema", _schema),
-        ("prefill", _prefill),
-    )
-    for key, check in checks:
+    checks: dict[str, Callable[[Model], Awaitable[Found]]] = {
+        "streaming": _streaming,
+        "logprobs": _logprobs,
+        "chinese": _chinese,
+        "format": _format,
+        "schema": _schema,
+        "prefill": _prefill,
+    }
+    for key, check in checks.items():
         try:
-            findings.append(await check(model))
+            ok, value, note = await check(model)
         except VeriscopeError as error:
-            findings.append(Finding(key=key, ok=False, note=error.message))
+            ok, value, note = False, None, error.message
+        findings.append(Finding(key=key, ok=ok, value=value, note=note))
     return ProbeReport(capabilities=_found(model, findings), findings=tuple(findings))
 
 
@@ -123,11 +126,7 @@ async def _ask(model: Model, text: str, prefix: str = "", **fields: object) -> G
     return (await model.generate(request))[0]
 
 
-def _english(reply: Generation) -> Finding:
-    return Finding(key="english", ok="paris" in reply.text.casefold(), value=reply.text.strip())
-
-
-async def _streaming(model: Model) -> Finding:
+async def _streaming(model: Model) -> Found:
     started = time.perf_counter()
     pieces: list[str] = []
     waited = 0.0
@@ -139,16 +138,11 @@ async def _streaming(model: Model) -> Finding:
 
     turns = (Message(role="user", content="Count from one to ten in words."),)
     (reply,) = await model.generate(GenerationRequest(messages=turns, max_tokens=32), watch)
-    whole = "".join(pieces) == reply.text
-    return Finding(
-        key="streaming",
-        ok=whole and len(pieces) > 1,
-        value=round(waited, 3),
-        note=f"{len(pieces)} pieces; the value is seconds until the first.",
-    )
+    ok = len(pieces) > 1 and "".join(pieces) == reply.text
+    return ok, round(waited, 3), f"{len(pieces)} pieces; the value is seconds until the first."
 
 
-async def _logprobs(model: Model) -> Finding:
+async def _logprobs(model: Model) -> Found:
     failure = "The server sent no log-probabilities."
     declared = model.capabilities.top_logprobs or 0
     for wanted in sorted({declared, 20, 5, 1} - {0}, reverse=True):
@@ -161,27 +155,24 @@ async def _logprobs(model: Model) -> Finding:
         if not tokens:
             continue
         if all(token.top_k is None for token in tokens):
-            return Finding(key="logprobs", ok=True, note="Over the whole vocabulary.")
+            return True, None, "Over the whole vocabulary."
         most = max(min(wanted, len(token.alternatives)) for token in tokens)
-        if most == 0:
-            failure = "The server names no alternatives to a token."
-            continue
-        return Finding(key="logprobs", ok=True, value=most, note="Alternatives per token.")
-    return Finding(key="logprobs", ok=False, value=0, note=failure)
+        if most > 0:
+            return True, most, "Alternatives per token."
+        failure = "The server names no alternatives to a token."
+    return False, 0, failure
 
 
-async def _chinese(model: Model) -> Finding:
+async def _chinese(model: Model) -> Found:
     replies: list[str] = []
     for question, *expected in _CHINESE:
         text = (await _ask(model, question)).text
         replies.append(text.strip())
         if not any(name in text for name in expected):
-            note = f"Asked {question} it did not answer {expected[0]}."
-            return Finding(key="chinese", ok=False, value=replies[0], note=note)
+            return False, replies[0], f"Asked {question} it did not answer {expected[0]}."
         if _chinese_share(text) < _CHINESE_SHARE:
-            note = "Its replies to Chinese questions are mostly not Chinese."
-            return Finding(key="chinese", ok=False, value=replies[0], note=note)
-    return Finding(key="chinese", ok=True, value=replies[0])
+            return False, replies[0], "Its replies to Chinese questions are mostly not Chinese."
+    return True, replies[0], ""
 
 
 def _chinese_share(text: str) -> float:
@@ -191,12 +182,12 @@ def _chinese_share(text: str) -> float:
     return len(chinese) / len(letters) if letters else 0.0
 
 
-async def _format(model: Model) -> Finding:
+async def _format(model: Model) -> Found:
     text = (await _ask(model, "Is Paris a city in France? Reply with YES or NO only.")).text
-    return Finding(key="format", ok=parse_choice(text, _YES_NO) is not None, value=text.strip())
+    return parse_choice(text, _YES_NO) is not None, text.strip(), ""
 
 
-async def _schema(model: Model) -> Finding:
+async def _schema(model: Model) -> Found:
     # The prompt asks for no JSON: only a server that constrains the output answers with it.
     reply = await _ask(model, "Tell me about an old town.", max_tokens=96, json_schema=_SCHEMA)
     try:
@@ -204,14 +195,14 @@ async def _schema(model: Model) -> Finding:
         ok = set(record) == {"town", "age"} and isinstance(record["age"], int)
     except (ValueError, TypeError):
         ok = False
-    return Finding(key="schema", ok=ok, value=reply.text.strip())
+    return ok, reply.text.strip(), ""
 
 
-async def _prefill(model: Model) -> Finding:
+async def _prefill(model: Model) -> Found:
     """Two begun answers: one only a continuation goes on with 5, one stops inside a word."""
     counted, spelled = await asyncio.gather(
         _ask(model, "Count from 1 to 10, with commas.", "1, 2, 3, 4,", max_tokens=8),
         _ask(model, "What is the capital of France?", "The capital of France is Par", max_tokens=8),
     )
     goes_on = counted.text.lstrip().startswith("5") and spelled.text[:1].islower()
-    return Finding(key="prefill", ok=goes_on, value=f"{counted.text.strip()} | {spelled.text}")
+    return goes_on, f"{counted.text.strip()} | {spelled.text}", ""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import NamedTuple, Unpack
 
 from pipelines.errors import InvalidInputError
 from pipelines.models.base import (
@@ -19,6 +20,7 @@ from pipelines.models.base import (
     TRANSFORMERS,
     Capabilities,
     Model,
+    Overrides,
     Progress,
     no_progress,
 )
@@ -76,9 +78,8 @@ class ModelSpec(Frozen):
         """
         update: dict[str, object] = {"languages": tuple(sorted(found.languages)) or None}
         if provider_of(self.kind).hosted:
+            update |= found.model_dump(include={"prefill", "structured_output"})
             update["top_logprobs"] = found.top_logprobs if found.logprobs else 0
-            update["prefill"] = found.prefill
-            update["structured_output"] = found.structured_output
         return self.model_copy(update=update)
 
     def without_capabilities(self) -> ModelSpec:
@@ -86,10 +87,14 @@ class ModelSpec(Frozen):
         return ModelSpec(kind=self.kind, name=self.name, model=self.model, base_url=self.base_url)
 
     @property
-    def overrides(self) -> dict[str, Any]:
-        """What it says about the model's abilities, for `Capabilities.overridden`."""
-        named = ("top_logprobs", "prefill", "structured_output", "languages")
-        return {name: getattr(self, name) for name in named}
+    def overrides(self) -> Overrides:
+        """What it says about the model's abilities."""
+        return {
+            "top_logprobs": self.top_logprobs,
+            "prefill": self.prefill,
+            "structured_output": self.structured_output,
+            "languages": self.languages,
+        }
 
 
 class BuildRequest(NamedTuple):
@@ -175,38 +180,32 @@ def known_capabilities(spec: ModelSpec) -> Capabilities | None:
     return None if provider is None else provider.capabilities(spec)
 
 
-_ENGLISH: frozenset[Language] = frozenset({"en"})
-
-
 def _embedded(request: BuildRequest) -> Model:
     from pipelines.models.embedded import EmbeddedModel, is_available
 
     if is_available():
         return EmbeddedModel(progress=request.progress)
     # No wheel of llama.cpp for this platform: transformers reads the same file, more slowly.
-    return _embedded_weights(request.spec.name, request.progress)
+    return _embedded_weights(request)
 
 
 def _embedded_capabilities(spec: ModelSpec) -> Capabilities:
     from pipelines.models.embedded import is_available
 
     usual = LLAMA_CPP if is_available() else TRANSFORMERS
-    return usual.model_copy(update={"languages": _ENGLISH, "judges": False})
+    return usual.overridden(languages=("en",), judges=False)
 
 
-def _embedded_weights(name: str, progress: Progress) -> Model:
+def _embedded_weights(request: BuildRequest) -> Model:
     from pipelines.models.embedded import gguf_path
+
+    return _loaded(request, gguf_path(), languages=("en",), judges=False)
+
+
+def _loaded(request: BuildRequest, source: str | Path, **known: Unpack[Overrides]) -> Model:
     from pipelines.models.local import LocalModel
 
-    weights = gguf_path()
-    model = LocalModel(
-        weights.parent,
-        name=name,
-        gguf_file=weights.name,
-        languages=_ENGLISH,
-        judges=False,
-        progress=progress,
-    )
+    model = LocalModel(source, name=request.spec.name, progress=request.progress, **known)
     model.load()
     return model
 
@@ -218,7 +217,7 @@ def _is_gguf(spec: ModelSpec) -> bool:
 def _local(request: BuildRequest) -> Model:
     spec = request.spec
     if spec.model == EMBEDDED_WEIGHTS:
-        return _embedded_weights(spec.name, request.progress)
+        return _embedded_weights(request)
     if _is_gguf(spec):
         from pipelines.models.embedded import GgufModel
         from pipelines.models.local.loading import find_source
@@ -226,18 +225,12 @@ def _local(request: BuildRequest) -> Model:
         source = find_source(spec.model)
         path = source.fetch(request.progress) / (source.gguf_file or "")
         return GgufModel(path, name=spec.name, languages=spec.languages, progress=request.progress)
-    from pipelines.models.local import LocalModel
-
-    loaded = LocalModel(
-        spec.model, name=spec.name, languages=spec.languages, progress=request.progress
-    )
-    loaded.load()
-    return loaded
+    return _loaded(request, spec.model, languages=spec.languages)
 
 
 def _local_capabilities(spec: ModelSpec) -> Capabilities:
     if spec.model == EMBEDDED_WEIGHTS:
-        return TRANSFORMERS.model_copy(update={"languages": _ENGLISH, "judges": False})
+        return TRANSFORMERS.overridden(languages=("en",), judges=False)
     return (LLAMA_CPP if _is_gguf(spec) else TRANSFORMERS).overridden(languages=spec.languages)
 
 
@@ -300,10 +293,7 @@ def _scripted(request: BuildRequest) -> Model:
 _JUDGES = (
     ModelSpec(kind="judge", name="Veriscope judge", model="trained", languages=("en",)),
     ModelSpec(
-        kind="judge",
-        name="Similarity (all-MiniLM-L6-v2)",
-        model="similarity",
-        languages=("en",),
+        kind="judge", name="Similarity (all-MiniLM-L6-v2)", model="similarity", languages=("en",)
     ),
     ModelSpec(kind="judge", name="Word overlap", model="overlap", languages=("en", "zh")),
 )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import exp, log
 from typing import Any, NamedTuple
 
@@ -42,19 +42,20 @@ def truncated_entropy(logprobs: Sequence[float]) -> tuple[float, float]:
 
 
 class TokenEntry(NamedTuple):
-    """A token entry: the bytes it stands for and what the model thought of the position.
+    """A token entry: the bytes it stands for, and the token, which has no place yet.
 
-    `alternatives` are the candidates reported, most probable first, the token itself among them
+    The token's alternatives are the candidates reported, most probable first, itself among them
     when it is probable enough; `top_k` counts the candidates the entropy was computed over, which
     always include the token.
     """
 
     data: bytes
-    logprob: float
-    entropy: float
-    top_k: int
-    tail_mass: float
-    alternatives: tuple[Alternative, ...]
+    token: Token
+
+    def placed(self, text: str, start: int, end: int, before: int = 0) -> Token:
+        """The token at `[start, end)` of `text`, `before` characters into the reply."""
+        place = {"text": text[start:end], "start": before + start, "end": before + end}
+        return self.token.model_copy(update=place)
 
 
 def read_entry(entry: Mapping[str, Any]) -> TokenEntry:
@@ -77,7 +78,17 @@ def read_entry(entry: Mapping[str, Any]) -> TokenEntry:
     if not any(_same_token(entry, one) for one in listed):
         known.append(own)
     entropy, tail = truncated_entropy(known)
-    return TokenEntry(_data(entry), own, entropy, len(known), tail, alternatives)
+    token = Token(
+        text="",
+        start=0,
+        end=0,
+        logprob=own,
+        entropy=entropy,
+        top_k=len(known),
+        tail_mass=tail,
+        alternatives=alternatives,
+    )
+    return TokenEntry(_data(entry), token)
 
 
 def _data(entry: Mapping[str, Any]) -> bytes:
@@ -93,22 +104,9 @@ def _same_token(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return one["token"] == other["token"]
 
 
-def _to_token(piece: TokenEntry, text: str, start: int, end: int) -> Token:
-    """`piece` as the token at `[start, end)` of `text`."""
-    return Token(
-        text=text[start:end],
-        start=start,
-        end=end,
-        logprob=piece.logprob,
-        entropy=piece.entropy,
-        top_k=piece.top_k,
-        tail_mass=piece.tail_mass,
-        alternatives=piece.alternatives,
-    )
-
-
-def _decode_complete(data: bytes) -> str:
-    """`data` as text, without a character at its end whose bytes are not all there yet."""
+def _decode_complete(pieces: Iterable[TokenEntry]) -> str:
+    """What the pieces spell, without a character at the end whose bytes are not all there yet."""
+    data = b"".join(piece.data for piece in pieces)
     return codecs.getincrementaldecoder("utf-8")("replace").decode(data)
 
 
@@ -129,7 +127,7 @@ def align_entries(
     for piece, (start, end) in zip(pieces, spans, strict=True):
         first, last = max(start - offset, 0), min(end - offset, len(text))
         if first < last:
-            tokens.append(_to_token(piece, text, first, last))
+            tokens.append(piece.placed(text, first, last))
     return text, tuple(tokens)
 
 
@@ -197,19 +195,15 @@ class ReplyBuilder:
         rest = text[self._length :]
         if not self._logprobs:
             return self._show(rest.partition(_REPLACEMENT)[0], [])
-        decoded = self._decoded()
-        if self._matched and not _agree(rest, decoded):
-            if self._length == 0:
-                self._drop_blank()
-                decoded = self._decoded()
-            # Else the entries belong to something more than the text: see `align_entries`.
-            self._matched = _agree(rest, decoded)
+        decoded = _decode_complete(self._open)
+        if self._matched and not _agree(rest, decoded) and self._length == 0:
+            self._drop_blank()
+            decoded = _decode_complete(self._open)
+        # Else the entries belong to something more than the text: see `align_entries`.
+        self._matched = self._matched and _agree(rest, decoded)
         if not self._matched:
             return self._show(rest.partition(_REPLACEMENT)[0], [])
         return self._show_matched(rest, min(len(rest), len(decoded)))
-
-    def _decoded(self) -> str:
-        return _decode_complete(b"".join(piece.data for piece in self._open))
 
     def _drop_blank(self) -> None:
         """Forget white space before the text, which some servers trim from it."""
@@ -227,11 +221,8 @@ class ReplyBuilder:
         while count and (spans[count - 1][1] > ready or spans[count - 1][0] >= ready):
             count -= 1
             ready = min(ready, spans[count][0])
-        base = self._length
         tokens = [
-            _to_token(piece, rest, start, end).model_copy(
-                update={"start": start + base, "end": end + base}
-            )
+            piece.placed(rest, start, end, self._length)
             for piece, (start, end) in zip(self._open[:count], spans[:count], strict=True)
             if start < end
         ]
@@ -250,7 +241,7 @@ class ReplyBuilder:
         content, prefix = self._content, self._prefix
         if not prefix:
             return content
-        written = _decode_complete(b"".join(piece.data for piece in self._pieces))
+        written = _decode_complete(self._pieces)
         new = bool(written and content) and _agree(content, written)
         if not new and content.startswith(prefix):
             return content[len(prefix) :]
@@ -268,12 +259,8 @@ class ReplyBuilder:
     def generation(self, usage: Usage) -> Generation:
         """The whole reply."""
         text, tokens = self._final()
-        return Generation(
-            text=text,
-            tokens=tokens,
-            usage=usage,
-            finish_reason=self.finish_reason or "stop",
-        )
+        reason = self.finish_reason or "stop"
+        return Generation(text=text, tokens=tokens, usage=usage, finish_reason=reason)
 
     def stopped(self, usage: Usage | None = None) -> Generation:
         """The reply as far as it was shown, for a reader that wants no more of it.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -12,10 +11,11 @@ from math import isfinite, log
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from pipelines.errors import InvalidInputError, MissingReply
 from pipelines.models.base import (
+    TRANSFORMERS,
     Capabilities,
     ChoiceRequest,
     Delta,
@@ -25,7 +25,7 @@ from pipelines.models.base import (
     ScoreRequest,
     Watcher,
 )
-from pipelines.models.choice import parse_choice
+from pipelines.models.choice import choice_of_text
 from pipelines.models.replies import truncated_entropy
 from pipelines.types import (
     Alternative,
@@ -38,7 +38,7 @@ from pipelines.types import (
     Usage,
 )
 
-__all__ = ["ScriptedModel", "ScriptedReply", "ScriptedToken", "messages_hash", "scripted_tokens"]
+__all__ = ["ScriptedModel", "ScriptedReply", "ScriptedToken", "scripted_tokens"]
 
 _ROUNDING = 1e-6
 _WORD = re.compile(r"[\u3400-\u9fff]|\s*[^\s\u3400-\u9fff]+|\s+")
@@ -55,6 +55,16 @@ class ScriptedToken(Frozen):
     probability: float = Field(gt=0, le=1)
     entropy: float | None = Field(default=None, ge=0)
     alternatives: dict[str, float] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _row(cls, value: Any) -> Any:
+        """A token may be a row of text, probability, entropy and alternatives."""
+        if not isinstance(value, list | tuple):
+            return value
+        if not 2 <= len(value) <= len(cls.model_fields):
+            raise ValueError("a token is a row of text, probability, entropy and alternatives")
+        return dict(zip(cls.model_fields, value, strict=False))
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -85,35 +95,21 @@ class ScriptedToken(Frozen):
         )
 
 
-def scripted_tokens(
-    rows: Iterable[Sequence[Any] | Mapping[str, Any] | ScriptedToken],
-) -> tuple[ScriptedToken, ...]:
+def scripted_tokens(rows: Iterable[Any]) -> tuple[ScriptedToken, ...]:
     """Tokens from short rows: `(text, probability)`, then entropy and alternatives if wanted."""
-    return tuple(map(_token, rows))
-
-
-def _token(row: Any) -> ScriptedToken:
-    if isinstance(row, ScriptedToken):
-        return row
-    if isinstance(row, Mapping):
-        return ScriptedToken.model_validate(row)
-    fields = ("text", "probability", "entropy", "alternatives")
-    if isinstance(row, str) or not 2 <= len(row) <= len(fields):
-        raise ValueError("a token is a row of text, probability, entropy and alternatives")
-    return ScriptedToken.model_validate(dict(zip(fields, row, strict=False)))
+    return tuple(map(ScriptedToken.model_validate, rows))
 
 
 class ScriptedReply(Frozen):
     """What is answered, and to which requests.
 
-    A reply belongs to requests whose messages have this `hash`, or contain every string of
-    `contains` (anywhere in the conversation). One with neither fits any request and is used once;
-    `times` says otherwise. `texts` are the draws of a request for several. `choice` maps option
-    labels to probabilities and answers choices only; tokens that come with a `text` must spell it.
+    A reply belongs to requests whose messages contain every string of `contains` (anywhere in the
+    conversation). One without fits any request and is used once; `times` says otherwise. `texts`
+    are the draws of a request for several. `choice` maps option labels to probabilities and answers
+    choices only; tokens that come with a `text` must spell it.
     """
 
     contains: tuple[str, ...] = ()
-    hash: str | None = None
     times: int | None = Field(default=None, ge=1)
     text: str | None = None
     texts: tuple[str, ...] = ()
@@ -121,15 +117,17 @@ class ScriptedReply(Frozen):
     choice: dict[str, float] | None = None
     finish_reason: FinishReason = "stop"
 
-    @field_validator("contains", mode="before")
+    @model_validator(mode="before")
     @classmethod
-    def _one_or_more(cls, value: Any) -> Any:
-        return (value,) if isinstance(value, str) else value
-
-    @field_validator("tokens", mode="before")
-    @classmethod
-    def _rows(cls, value: Any) -> Any:
-        return value if value is None else scripted_tokens(value)
+    def _short(cls, value: Any) -> Any:
+        """A reply may be its text or its tokens alone, and `contains` a single string."""
+        if isinstance(value, str):
+            return {"text": value}
+        if isinstance(value, list | tuple):
+            return {"tokens": value}
+        if isinstance(value, Mapping) and isinstance(value.get("contains"), str):
+            return {**value, "contains": (value["contains"],)}
+        return value
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -155,41 +153,13 @@ class ScriptedReply(Frozen):
 
     def uses(self) -> int | None:
         """How often it can be given, None without limit."""
-        if self.times is None and not self.contains and self.hash is None:
-            return 1
-        return self.times
-
-
-def messages_hash(messages: Sequence[Message]) -> str:
-    """SHA-256 (hex) of a conversation, as `ScriptedReply.hash` names it."""
-    turns = [[message.role, message.content] for message in messages]
-    return hashlib.sha256(json.dumps(turns, ensure_ascii=False).encode()).hexdigest()
+        return 1 if self.times is None and not self.contains else self.times
 
 
 def place_tokens(tokens: Sequence[ScriptedToken]) -> tuple[Token, ...]:
     """The tokens with their offsets in the text they spell."""
     starts = accumulate((len(token.text) for token in tokens), initial=0)
     return tuple(token.at(start) for token, start in zip(tokens, starts, strict=False))
-
-
-def read_reply(place: int, entry: Any) -> ScriptedReply:
-    """The `place`-th reply of a script: a text, token rows, a mapping, or a reply already.
-
-    Raises InvalidInputError naming the reply when it is wrong.
-    """
-    try:
-        if isinstance(entry, ScriptedReply):
-            return entry
-        if isinstance(entry, str):
-            return ScriptedReply(text=entry)
-        if isinstance(entry, Mapping):
-            return ScriptedReply.model_validate(entry)
-        return ScriptedReply(tokens=scripted_tokens(entry))
-    except (ValidationError, ValueError, TypeError) as error:
-        reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
-        raise InvalidInputError(
-            f"Reply {place} of the script is wrong: {reason}.", remedy="Correct that entry."
-        ) from error
 
 
 class ScriptedModel(Model):
@@ -219,14 +189,7 @@ class ScriptedModel(Model):
         self._left = [reply.uses() for reply in self._script]
         self._pace = pace
         self._sleep = sleep
-        self._capabilities = capabilities or Capabilities(
-            languages=frozenset({"en", "zh"}),
-            logprobs=True,
-            top_logprobs=None,
-            structured_output=True,
-            prefill=True,
-            scores=True,
-        )
+        self._capabilities = capabilities or TRANSFORMERS.overridden(structured_output=True)
 
     @classmethod
     def from_replies(cls, replies: Iterable[Any], **options: Any) -> Self:
@@ -234,7 +197,16 @@ class ScriptedModel(Model):
 
         Raises InvalidInputError naming the reply that is wrong.
         """
-        return cls([read_reply(place, entry) for place, entry in enumerate(replies, 1)], **options)
+        read: list[ScriptedReply] = []
+        for place, entry in enumerate(replies, 1):
+            try:
+                read.append(ScriptedReply.model_validate(entry))
+            except ValidationError as error:
+                raise InvalidInputError(
+                    f"Reply {place} of the script is wrong: {error.errors()[0]['msg']}.",
+                    remedy="Correct that entry.",
+                ) from error
+        return cls(read, **options)
 
     @classmethod
     def from_file(cls, path: Path, *, role: str = "", **options: Any) -> Self:
@@ -264,11 +236,6 @@ class ScriptedModel(Model):
                 remedy='Write a list, or an object with a list under "replies".',
             )
         return cls.from_replies(script, **options)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the script is presented as being able to do."""
-        return self._capabilities
 
     async def generate(
         self, request: GenerationRequest, watch: Watcher | None = None
@@ -311,14 +278,7 @@ class ScriptedModel(Model):
             shares = {label: reply.choice.get(label, 0.0) for label in labels}
             other = max(0.0, 1.0 - sum(shares.values()))
             return Choice(probabilities=shares, other_mass=other, source="logprobs")
-        text = reply.drafts()[0]
-        named = parse_choice(text, request.options)
-        return Choice(
-            probabilities={label: float(label == named) for label in labels},
-            other_mass=float(named is None),
-            source="text",
-            text=text,
-        )
+        return choice_of_text(reply.drafts()[0], request.options)
 
     async def score(self, request: ScoreRequest) -> Generation:
         """The scripted tokens that spell `request.text`."""
@@ -334,11 +294,9 @@ class ScriptedModel(Model):
         self, messages: Sequence[Message], can: Callable[[ScriptedReply], bool]
     ) -> ScriptedReply:
         said = "\n".join(message.content for message in messages)
-        digest = messages_hash(messages)
         for place, reply in enumerate(self._script):
             left = self._left[place]
-            fits = reply.hash in (None, digest) and all(part in said for part in reply.contains)
-            if left != 0 and fits and can(reply):
+            if left != 0 and all(part in said for part in reply.contains) and can(reply):
                 self._left[place] = None if left is None else left - 1
                 return reply
         raise _missing(messages, "no reply of the script fits")

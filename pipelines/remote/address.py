@@ -19,6 +19,11 @@ class Address(NamedTuple):
     host: str
     on_this_machine: bool
 
+    @property
+    def encrypted(self) -> bool:
+        """Whether there is a certificate to verify: certificates take long to load."""
+        return self.url.startswith("https:")
+
 
 def read_address(
     url: str,

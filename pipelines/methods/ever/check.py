@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
+from pipelines.concurrency import together
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Question
 from pipelines.methods.checkers import checker
@@ -23,7 +24,6 @@ from pipelines.methods.ever.settings import EverSettings
 from pipelines.methods.replies.claims import claim_of
 from pipelines.methods.replies.verdicts import TRUE_FALSE_NEI, Reasoned, reason_then_decide
 from pipelines.models.base import ChoiceRequest
-from pipelines.run.concurrency import together
 from pipelines.run.events import Score, Verdict
 from pipelines.run.findings import Attempt, ConceptsListed, ConceptVerified, Listed
 from pipelines.run.scope import Scope

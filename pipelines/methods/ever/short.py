@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
+from pipelines.concurrency import together
 from pipelines.methods.ever.calls import PROMPTS, ask_line, ask_list
 from pipelines.methods.ever.check import Look, Target
 from pipelines.methods.ever.concepts import find_concept
 from pipelines.methods.ever.rectify import evidence_listed, may_go_on, rectify
 from pipelines.methods.ever.state import EverRun
 from pipelines.methods.replies.parsing import declines, parse_list
-from pipelines.run.concurrency import together
 from pipelines.run.events import RevisionReason
 from pipelines.run.findings import Attempt, Stopped
 from pipelines.run.scope import Scope

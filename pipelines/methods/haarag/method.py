@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from math import fsum
 
+from pipelines.concurrency import both, together
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.methods.base import Method, Need, Question
 from pipelines.methods.checkers import checker
@@ -20,7 +21,6 @@ from pipelines.methods.slm.judging import judge_sentence, probability_of_yes
 from pipelines.methods.writing import grounded_messages, visible_generation
 from pipelines.prompts import load_prompts
 from pipelines.retrieval.passages import indexed_text
-from pipelines.run.concurrency import both, together
 from pipelines.run.events import Verdict
 from pipelines.run.findings import (
     AlignmentRated,

@@ -12,6 +12,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from math import fsum, sqrt
 
+from pipelines.concurrency import together
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Question
 from pipelines.methods.haarag.settings import HaaragSettings
@@ -20,7 +21,6 @@ from pipelines.prompts import load_prompts
 from pipelines.retrieval.base import Matrix
 from pipelines.retrieval.bm25 import query_terms
 from pipelines.retrieval.passages import indexed_text
-from pipelines.run.concurrency import together
 from pipelines.run.events import Score, Verdict
 from pipelines.run.findings import ChunkOutcome, ChunkRated, RetrievalRated
 from pipelines.run.scope import Scope

@@ -11,6 +11,7 @@ from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pipelines.concurrency import together
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Question
 from pipelines.methods.replies.claims import claim_of_answers
@@ -20,7 +21,6 @@ from pipelines.methods.rowen import asking, reading
 from pipelines.methods.rowen.decision import Pair, is_certain
 from pipelines.methods.rowen.settings import RowenSettings
 from pipelines.retrieval.bm25 import LexicalEmbedder
-from pipelines.run.concurrency import together
 from pipelines.run.events import Score
 from pipelines.run.findings import (
     PairCompared,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
+from pipelines.concurrency import both, together
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Method, Need, Question
 from pipelines.methods.checkers import checker
@@ -20,7 +21,6 @@ from pipelines.methods.rowen.check import RowenCheck
 from pipelines.methods.rowen.decision import Conclusion, conclude
 from pipelines.methods.rowen.settings import RowenSettings, plan_for
 from pipelines.retrieval.base import reciprocal_rank_fusion
-from pipelines.run.concurrency import both, together
 from pipelines.run.findings import RepairStarted, RowenPlan, RowenVerdict, VerifierKind
 from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pipelines.concurrency import both, together
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.methods.base import Method, Need, Question
 from pipelines.methods.direct import direct_messages
@@ -25,7 +26,6 @@ from pipelines.methods.slm.scoring import (
 )
 from pipelines.methods.slm.settings import SlmSettings
 from pipelines.prompts import load_prompts
-from pipelines.run.concurrency import both, together
 from pipelines.run.events import Score
 from pipelines.run.findings import (
     CellJudged,

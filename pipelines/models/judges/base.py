@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pipelines.errors import CapabilityError
 from pipelines.models.base import (
+    JUDGE,
     Capabilities,
     ChoiceRequest,
     Claim,
@@ -37,7 +38,7 @@ class JudgeModel(Model):
     @property
     def capabilities(self) -> Capabilities:
         """It gives probabilities; it does not write."""
-        return Capabilities(languages=self.languages, logprobs=False, streaming=False, writes=False)
+        return JUDGE.overridden(languages=self.languages)
 
     @abstractmethod
     def read(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
@@ -48,8 +49,13 @@ class JudgeModel(Model):
 
         Each has to bear the other out.
         """
-        both = [_reversed(claim) for claim in claims if claim.relation == "same"]
-        readings = self.read([*claims, *both])
+        reversed_ones = [
+            claim.model_copy(update={"statement": other, "evidence": (claim.statement,)})
+            for claim in claims
+            if claim.relation == "same"
+            for other in claim.evidence
+        ]
+        readings = self.read([*claims, *reversed_ones])
         back = iter(readings[len(claims) :])
         return [
             min(reading, next(back)) if claim.relation == "same" else reading
@@ -64,9 +70,15 @@ class JudgeModel(Model):
         claim = request.claim
         if claim is None:
             raise self._unable("is asked about something that is no claim")
-        labels = frozenset(option.label for option in request.options)
+        labels = {option.label for option in request.options}
         (reading,) = await asyncio.to_thread(self.settle, [claim])
-        shares = _shares(reading, labels)
+        supported, contradicted, not_enough = reading
+        known = (
+            {"true": supported, "false": contradicted, "nei": not_enough},
+            {"yes": supported, "no": contradicted + not_enough},
+            {"true": supported, "false": contradicted + not_enough},
+        )
+        shares = next((one for one in known if set(one) == labels), None)
         if shares is None:
             raise self._unable(f"knows no verdicts called {', '.join(sorted(labels))}")
         return Choice(probabilities=shares, other_mass=0.0, source="judge")
@@ -83,20 +95,3 @@ class JudgeModel(Model):
             remedy="Choose a language model for this role, and this one as a judge.",
             provider=self.name,
         )
-
-
-def _shares(reading: ClaimVerdict, labels: frozenset[str]) -> dict[str, float] | None:
-    supported, contradicted, not_enough = reading
-    if labels == {"true", "false", "nei"}:
-        return {"true": supported, "false": contradicted, "nei": not_enough}
-    if labels == {"yes", "no"}:
-        return {"yes": supported, "no": contradicted + not_enough}
-    if labels == {"true", "false"}:
-        return {"true": supported, "false": contradicted + not_enough}
-    return None
-
-
-def _reversed(claim: Claim) -> Claim:
-    """The other answer held against this one."""
-    (other,) = claim.evidence
-    return claim.model_copy(update={"statement": other, "evidence": (claim.statement,)})

@@ -23,7 +23,6 @@ __all__ = ["OVERLAP_NAME", "SIMILARITY_NAME", "OverlapJudge", "SimilarityJudge"]
 SIMILARITY_NAME = "Similarity (all-MiniLM-L6-v2)"
 OVERLAP_NAME = "Word overlap"
 
-_UNSETTLED = ClaimVerdict(0.0, 0.0, 1.0)
 _WORD = re.compile(r"[^\W_]+", re.UNICODE)
 _HAN = re.compile(r"[\u4e00-\u9fff]+")
 _SMALL_WORDS = frozenset(
@@ -57,14 +56,13 @@ class _OneNumber(JudgeModel):
 
     def read(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
         """A verdict for every claim; without evidence nothing is settled."""
-        return [
-            self._reading(number) if any(map(str.strip, claim.evidence)) else _UNSETTLED
-            for claim, number in zip(claims, self.numbers(claims), strict=True)
-        ]
-
-    def _reading(self, number: float) -> ClaimVerdict:
-        supported = 1 / (1 + exp(-(self._offset + self._slope * number)))
-        return ClaimVerdict(supported, 0.0, 1 - supported)
+        verdicts: list[ClaimVerdict] = []
+        for claim, number in zip(claims, self.numbers(claims), strict=True):
+            supported = 1 / (1 + exp(-(self._offset + self._slope * number)))
+            if not any(map(str.strip, claim.evidence)):
+                supported = 0.0
+            verdicts.append(ClaimVerdict(supported, 0.0, 1 - supported))
+        return verdicts
 
 
 class SimilarityJudge(_OneNumber):
@@ -104,12 +102,8 @@ class OverlapJudge(_OneNumber):
 
     def numbers(self, claims: Sequence[Claim]) -> list[float]:
         """The shares, in [0, 1]; small words do not count."""
-        return [self._share(claim) for claim in claims]
-
-    def _share(self, claim: Claim) -> float:
-        wanted = _words(claim.statement)
-        there = _words(" ".join(claim.evidence))
-        return len(wanted & there) / len(wanted) if wanted else 0.0
+        texts = [(_words(claim.statement), _words(" ".join(claim.evidence))) for claim in claims]
+        return [len(said & there) / len(said) if said else 0.0 for said, there in texts]
 
 
 def _words(text: str) -> set[str]:

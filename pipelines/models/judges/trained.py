@@ -156,7 +156,7 @@ class JudgeReader:
         order = sorted(range(len(pairs)), key=lambda at: len(pairs[at].ids))
         found: dict[int, Scores] = {}
         # Where the processor computes in it natively, this takes a third less time.
-        kind = choose_dtype(torch.device("cpu"), None)
+        kind = choose_dtype(torch.device("cpu"))
         fast = torch.autocast("cpu", torch.bfloat16, enabled=kind is torch.bfloat16)
         with self._lock, torch.inference_mode(), fast:
             for start in range(0, len(order), _BATCH):

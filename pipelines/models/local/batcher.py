@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,26 +23,25 @@ from pipelines.models.local.work import Job, Probe, Scoring, Sequence
 if TYPE_CHECKING:
     from pipelines.models.local.engine import Engine, Rows
 
-__all__ = ["Batcher", "JobThread", "closed_error", "fail", "settle"]
+__all__ = ["Batcher", "JobThread", "fail", "settle"]
 
 
 class JobThread(ABC):
     """A thread that computes what callers of one model submit. `load(exact)` is called there.
 
-    `exact` asks for float32 weights; `max_rows` is the most sequences decoded together. `ready`
-    holds the engine once it is loaded, or the error with which loading failed.
+    `exact` asks for float32 weights. `ready` holds the engine once it is loaded, or the error with
+    which loading failed.
     """
 
-    def __init__(
-        self, load: Callable[[bool], Engine], *, name: str, max_rows: int | None = None
-    ) -> None:
+    _engine: Engine
+
+    def __init__(self, load: Callable[[bool], Engine], *, name: str) -> None:
         self.ready: Future[Engine] = Future()
         # Running futures cannot be cancelled, so a caller that gives up does not stop the others.
         self.ready.set_running_or_notify_cancel()
         self._load = load
         self._name = name
-        self._max_rows = max_rows
-        self._queue: deque[Any] = deque()
+        self._queue: deque[Job[Any]] = deque()
         self._changed = threading.Condition()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name=f"decode {name}", daemon=True)
@@ -52,13 +52,13 @@ class JobThread(ABC):
         """Whether it takes no more work: closed, or the model could not be loaded."""
         return self._closed or (self.ready.done() and self.ready.exception() is not None)
 
-    def submit(self, jobs: Iterable[Job]) -> None:
+    def submit(self, jobs: Iterable[Job[Any]]) -> None:
         """Queue jobs, all at once so that equal prompts are read once; futures get the results."""
         with self._changed:
             if self._closed:
-                fail(jobs, closed_error(self._name))
+                self._refuse(jobs)
                 return
-            self._enqueue(jobs)
+            self._queue.extend(jobs)
             self._changed.notify()
 
     def close(self) -> None:
@@ -68,57 +68,73 @@ class JobThread(ABC):
             self._changed.notify()
         self._thread.join()
 
-    def _enqueue(self, jobs: Iterable[Job]) -> None:
-        self._queue.extend(jobs)
+    def _run(self) -> None:
+        try:
+            self._engine = self._load(False)
+            self._begin()
+        except BaseException as error:
+            self.ready.set_exception(error)
+            return
+        self.ready.set_result(self._engine)
+        while (jobs := self._next()) is not None:
+            self._compute(jobs)
+        self._refuse(self._queue)
+        self._end()
+
+    def _begin(self) -> None:  # noqa: B027 - one kind has something to do
+        """Called when the weights are loaded."""
 
     @abstractmethod
-    def _run(self) -> None:
-        """Load the model, then compute jobs until closed."""
+    def _next(self) -> list[Job[Any]] | None:
+        """The jobs to begin now; waits while there is nothing to do; None when closed."""
+
+    @abstractmethod
+    def _compute(self, jobs: list[Job[Any]]) -> None:
+        """Begin the jobs, and go on with what was begun before."""
+
+    def _end(self) -> None:
+        """Free the weights."""
+        self._engine.release()
+
+    def _refuse(self, jobs: Iterable[Job[Any]]) -> None:
+        error = ServerFailedError(
+            f"{self._name} was closed before it had answered.",
+            remedy="Ask again: the model is loaded anew.",
+            provider=self._name,
+        )
+        fail(jobs, error)
 
 
 class Batcher(JobThread):
     """Decodes on this machine, in one batch of all callers."""
 
-    def __init__(
-        self, load: Callable[[bool], Engine], *, name: str, max_rows: int | None = None
-    ) -> None:
-        self._engines: dict[bool, Engine] = {}
+    def __init__(self, load: Callable[[bool], Engine], *, name: str) -> None:
+        self._exact: Engine | None = None
         self._active: list[Sequence] = []
         self._rows: Rows | None = None
-        super().__init__(load, name=name, max_rows=max_rows)
+        super().__init__(load, name=name)
 
-    def _run(self) -> None:
-        try:
-            self.ready.set_result(self._engine(exact=False))
-        except BaseException as error:
-            self.ready.set_exception(error)
-            return
-        while (admitted := self._next()) is not None:
-            self._turn(admitted)
-        fail([*self._queue, *self._active], closed_error(self._name))
+    def _end(self) -> None:
+        self._refuse(self._active)
         self._active, self._rows = [], None
-        for engine in self._engines.values():
-            engine.release()
-        self._engines.clear()
+        if self._exact is not None:
+            self._exact.release()
+        super()._end()
 
-    def _engine(self, *, exact: bool) -> Engine:
-        main = self._engines.get(False)
-        if exact and main is not None and main.exact:
-            return main
-        if exact not in self._engines:
-            self._engines[exact] = self._load(exact)
-        return self._engines[exact]
+    def _engine_for(self, job: Job[Any]) -> Engine:
+        if not job.reproducible or self._engine.exact:
+            return self._engine
+        self._exact = self._exact or self._load(True)
+        return self._exact
 
-    def _next(self) -> list[Job] | None:
-        """The jobs that join now; waits while there is nothing to do; None when closed."""
+    def _next(self) -> list[Job[Any]] | None:
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._queue or self._active)
             return None if self._closed else self._admit()
 
-    def _admit(self) -> list[Job]:
-        main = self._engines[False]
-        room = 1 if main.max_rows == 1 else max(1, self._max_rows or main.max_rows)
-        admitted: list[Job] = []
+    def _admit(self) -> list[Job[Any]]:
+        room = self._engine.max_rows
+        admitted: list[Job[Any]] = []
         running = list(self._active)
         while self._queue and len(admitted) < room:
             job = self._queue[0]
@@ -131,20 +147,20 @@ class Batcher(JobThread):
             admitted.append(job)
         return [job for job in admitted if not job.future.cancelled()]
 
-    def _turn(self, admitted: list[Job]) -> None:
-        for job in admitted:
+    def _compute(self, jobs: list[Job[Any]]) -> None:
+        for job in jobs:
             if isinstance(job, Scoring):
                 self._attempt([job], partial(self._score, job))
             elif job.reproducible:
                 self._attempt([job], partial(self._start, [job]))
-        shared = [j for j in admitted if not (isinstance(j, Scoring) or j.reproducible)]
-        for prompts in self._engine(exact=False).groups(list({job.prompt for job in shared})):
+        shared = [job for job in jobs if not (isinstance(job, Scoring) or job.reproducible)]
+        for prompts in self._engine.groups(list({job.prompt for job in shared})):
             group = [job for job in shared if job.prompt in prompts]
             self._attempt(group, partial(self._start, group))
         if self._active:
             self._attempt(self._active, self._step)
 
-    def _attempt(self, jobs: Iterable[Job], work: Callable[[], None]) -> None:
+    def _attempt(self, jobs: Iterable[Job[Any]], work: Callable[[], None]) -> None:
         """Do `work` for `jobs`; if it fails they fail, and the batch too if they are part of it."""
         try:
             work()
@@ -156,39 +172,35 @@ class Batcher(JobThread):
             fail(failed, self._explain(error))
 
     def _score(self, job: Scoring) -> None:
-        engine = self._engine(exact=job.reproducible)
-        settle(job, engine.score(job.prompt, job.reply, job.top_k))
+        settle(job, self._engine_for(job).score(job.prompt, job.reply, job.top_k))
 
-    def _start(self, jobs: list[Job]) -> None:
+    def _start(self, jobs: list[Job[Any]]) -> None:
         """Read the jobs' prompts; probes are answered, sequences get a first token and join."""
-        engine = self._engine(exact=jobs[0].reproducible)
+        engine = self._engine_for(jobs[0])
         prompts = list(dict.fromkeys(job.prompt for job in jobs))
         logits, rows = engine.prefill(prompts)
         place = {prompt: row for row, prompt in enumerate(prompts)}
-        sequences: list[Sequence] = []
         for job in jobs:
             if isinstance(job, Probe):
                 settle(job, engine.look(logits[place[job.prompt]], job.tokens))
-            elif isinstance(job, Sequence):
-                sequences.append(job)
+        sequences = [job for job in jobs if isinstance(job, Sequence)]
         if not sequences:
             return
         sources = [place[sequence.prompt] for sequence in sequences]
         going_on = self._advance(engine, sequences, logits[sources])
         if going_on:
-            engine.keep(rows, [sources[index] for index in going_on])
+            rows.keep([sources[index] for index in going_on])
             # From here on a failure leaves the joined cache unusable for all of them.
             self._active = [*self._active, *(sequences[index] for index in going_on)]
-            self._rows = engine.join(self._rows, rows)
+            self._rows = rows if self._rows is None else self._rows.join(rows)
 
     def _step(self) -> None:
-        engine = self._engine(exact=self._active[0].reproducible)
-        alive = [i for i, job in enumerate(self._active) if not job.future.cancelled()]
-        self._retain(engine, alive)
+        engine = self._engine_for(self._active[0])
+        self._retain([i for i, job in enumerate(self._active) if not job.future.cancelled()])
         if self._rows is None:
             return
         logits = engine.step(self._rows, [sequence.written[-1] for sequence in self._active])
-        self._retain(engine, self._advance(engine, self._active, logits))
+        self._retain(self._advance(engine, self._active, logits))
 
     def _advance(self, engine: Engine, sequences: list[Sequence], logits: Any) -> list[int]:
         """Give each sequence its next token; the indices of those that go on."""
@@ -206,18 +218,19 @@ class Batcher(JobThread):
             outcome = outcomes.get(index)
             if outcome is not None:
                 outcome = outcome._replace(alternatives=outcome.alternatives[: sequence.top_k])
-            if sequence.accept(token, outcome, engine.stop_ids):
+            piece, ends = engine.vocabulary.piece(token), token in engine.stop_ids
+            if sequence.accept(token, piece, outcome, ends=ends):
                 settle(sequence, sequence.result())
             else:
                 going_on.append(index)
         return going_on
 
-    def _retain(self, engine: Engine, indices: list[int]) -> None:
+    def _retain(self, indices: list[int]) -> None:
         self._active = [self._active[index] for index in indices]
         if not self._active:
             self._rows = None
         elif self._rows is not None:
-            engine.keep(self._rows, indices)
+            self._rows.keep(indices)
 
     def _explain(self, error: Exception) -> VeriscopeError:
         if isinstance(error, VeriscopeError):
@@ -235,27 +248,14 @@ class Batcher(JobThread):
         )
 
 
-def closed_error(name: str) -> VeriscopeError:
-    """What callers are told whose jobs were waiting when the model `name` was closed."""
-    return ServerFailedError(
-        f"{name} was closed before it had answered.",
-        remedy="Ask again: the model is loaded anew.",
-        provider=name,
-    )
-
-
 def settle(job: Job[Any], result: object) -> None:
     """Give a job its result, unless it was cancelled meanwhile."""
-    try:
+    with suppress(InvalidStateError):
         job.future.set_result(result)
-    except InvalidStateError:
-        return
 
 
 def fail(jobs: Iterable[Job[Any]], error: BaseException) -> None:
     """Give jobs an error, but those that were cancelled, or answered before."""
     for job in jobs:
-        try:
+        with suppress(InvalidStateError):
             job.future.set_exception(error)
-        except InvalidStateError:
-            continue

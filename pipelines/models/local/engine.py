@@ -25,11 +25,12 @@ from transformers.cache_utils import (
 
 from pipelines.models.local.prompting import Vocabulary
 from pipelines.models.local.work import Outcome
+from pipelines.types import Alternative
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["Engine", "Rows", "draw", "measure"]
+__all__ = ["Engine", "Rows"]
 
 _PREFILL_TOKENS = 8192
 """Most tokens, padding included, read in one pass: bounds the memory of activations."""
@@ -46,15 +47,12 @@ class Engine:
     decoding together, 1 for caches whose rows cannot be joined.
     """
 
-    def __init__(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, vocabulary: Vocabulary
-    ) -> None:
+    def __init__(self, model: PreTrainedModel, vocabulary: Vocabulary) -> None:
         self.model = model
-        self.tokenizer = tokenizer
         self.vocabulary = vocabulary
         self.device = model.device
         self.exact = model.dtype == torch.float32
-        self.stop_ids = _stop_ids(model, tokenizer)
+        self.stop_ids = _stop_ids(model, vocabulary.tokenizer)
         config = model.config.get_text_config(decoder=True)
         self.context: int | None = getattr(config, "max_position_embeddings", None)
         accepted = inspect.signature(model.forward).parameters
@@ -65,10 +63,12 @@ class Engine:
         self._cache_name = names[0]
         self._positions = "position_ids" in accepted
         self._keeps = "logits_to_keep" in accepted
-        empty = new_cache(model.config)
-        self._pads = supports_padding(empty)
+        layers = new_cache(model.config).layers
+        joins = all(type(layer) in _JOINABLE for layer in layers)
+        # Recurrent layers would carry padding on in their state.
+        self._pads = joins and not any(isinstance(one, LinearAttentionLayer) for one in layers)
         together = 64 if self.device.type == "cuda" else 32
-        self.max_rows = together if supports_joining(empty) else 1
+        self.max_rows = together if joins else 1
 
     def groups(self, prompts: Sequence[tuple[int, ...]]) -> list[list[tuple[int, ...]]]:
         """Prompts that are read in one pass each, of similar lengths to waste little on padding."""
@@ -105,28 +105,56 @@ class Engine:
         logits = self._forward(ids, rows.cache, before=before, lengths=rows.lengths, count=1)
         return logits[:, -1]
 
-    @torch.inference_mode()
-    def keep(self, rows: Rows, indices: list[int]) -> None:
-        """Keep only these rows, in this order; see the function `keep`."""
-        if indices != list(range(len(rows.lengths))):
-            keep(rows, indices)
-
-    @torch.inference_mode()
-    def join(self, first: Rows | None, second: Rows) -> Rows:
-        """Both batches as one."""
-        return second if first is None else join(first, second)
-
+    @staticmethod
     @torch.inference_mode()
     def draw(
-        self, logits: torch.Tensor, temperatures: Sequence[float], uniforms: Sequence[float]
+        logits: torch.Tensor, temperatures: Sequence[float], uniforms: Sequence[float]
     ) -> list[int]:
-        """The next token of every row; see the function `draw`."""
-        return draw(logits, temperatures, uniforms).tolist()
+        """The next token of each row of `logits` [rows, vocabulary].
+
+        Temperature 0 takes the most probable token, the first of equals. Above it, the token is
+        drawn from softmax(logits / temperature) over the whole vocabulary by inverting its
+        cumulative distribution at the row's own uniform number in [0, 1), so that a draw does not
+        depend on the other rows.
+        """
+        tokens = logits.argmax(dim=-1)
+        rows = [row for row, temperature in enumerate(temperatures) if temperature > 0]
+        if rows:
+            # Sums over 150 000 float32 probabilities would be off by more than rare tokens.
+            wide = {"dtype": torch.float64, "device": logits.device}
+            temperature = torch.tensor([temperatures[row] for row in rows], **wide)
+            uniform = torch.tensor([uniforms[row] for row in rows], **wide)
+            scaled = logits[rows].double() / temperature[:, None]
+            cumulative = scaled.softmax(dim=-1).cumsum(dim=-1)
+            place = uniform[:, None] * cumulative[:, -1:]
+            drawn = torch.searchsorted(cumulative, place, right=True)[:, 0]
+            tokens[rows] = drawn.clamp(max=logits.shape[-1] - 1)
+        return tokens.tolist()
 
     @torch.inference_mode()
     def measure(self, logits: torch.Tensor, tokens: Sequence[int], top_k: int) -> list[Outcome]:
-        """What the model thought of these tokens; see the function `measure`."""
-        return measure(logits, torch.tensor(tokens, device=logits.device), top_k)
+        """What the model thought of `tokens` [rows] at `logits` float32 [rows, vocabulary].
+
+        Everything comes from log_softmax of the logits as the model gave them, before temperature:
+        the token's log-probability, H = -sum p ln p over the whole vocabulary, the `top_k` best.
+        """
+        logprobs = logits.log_softmax(dim=-1)
+        taken = torch.tensor(tokens, device=logits.device)
+        chosen = logprobs.gather(1, taken[:, None])[:, 0].clamp(max=0).tolist()
+        entropies = torch.special.entr(logprobs.exp()).sum(dim=-1).clamp(min=0).tolist()
+        best = logprobs.topk(min(top_k, logits.shape[-1]), dim=-1)
+        values, indices = best.values.clamp(max=0).tolist(), best.indices.tolist()
+        return [
+            Outcome(
+                chosen[row],
+                entropies[row],
+                tuple(
+                    Alternative(text=self.vocabulary.text(token), logprob=value)
+                    for token, value in zip(indices[row], values[row], strict=True)
+                ),
+            )
+            for row in range(len(chosen))
+        ]
 
     @torch.inference_mode()
     def look(self, logits: torch.Tensor, tokens: Sequence[int]) -> tuple[list[float], int]:
@@ -145,7 +173,7 @@ class Engine:
         outcomes: list[Outcome] = []
         for logits in self._reply_logits(prompt, reply):
             part = reply[len(outcomes) : len(outcomes) + len(logits)]
-            outcomes += measure(logits, torch.tensor(part, device=logits.device), top_k)
+            outcomes += self.measure(logits, part, top_k)
         return outcomes
 
     def release(self) -> None:
@@ -219,22 +247,7 @@ def new_cache(config: PreTrainedConfig) -> DynamicCache:
 
 
 _JOINABLE = (DynamicLayer, DynamicSlidingWindowLayer, LinearAttentionLayer)
-
-
-def supports_joining(cache: DynamicCache) -> bool:
-    """Whether rows of this kind of cache can be put together, taken out and put elsewhere."""
-    return all(type(layer) in _JOINABLE for layer in cache.layers)
-
-
-def supports_padding(cache: DynamicCache) -> bool:
-    """Whether prompts of different lengths can be read in one pass.
-
-    Recurrent layers would carry the padding on in their state, so there only prompts of equal
-    length are read together.
-    """
-    return supports_joining(cache) and not any(
-        isinstance(layer, LinearAttentionLayer) for layer in cache.layers
-    )
+"""Layers of a cache whose rows can be put together, taken out and put elsewhere."""
 
 
 @dataclass
@@ -249,90 +262,49 @@ class Rows:
         """Columns of the cache: the length of the longest row."""
         return max(self.lengths)
 
+    @torch.inference_mode()
+    def keep(self, indices: list[int]) -> None:
+        """Keep the rows at `indices`, in that order; an index may occur more than once.
+
+        Columns that are padding in every row left are cut away.
+        """
+        if indices == list(range(len(self.lengths))):
+            return
+        surplus = self.width - max(self.lengths[index] for index in indices)
+        self.lengths = [self.lengths[index] for index in indices]
+        for layer in self.cache.layers:
+            if isinstance(layer, LinearAttentionLayer):
+                for table in _state_tables(layer):
+                    for name, state in table.items():
+                        if state is not None:
+                            table[name] = state[indices]
+            elif isinstance(layer, DynamicLayer) and layer.keys is not None:
+                assert layer.values is not None
+                layer.keys = layer.keys[indices, :, surplus:]
+                layer.values = layer.values[indices, :, surplus:]
+
+    @torch.inference_mode()
+    def join(self, second: Rows) -> Rows:
+        """One batch of these rows, then those of `second`; both are used up."""
+        width = max(self.width, second.width)
+
+        def together(one: torch.Tensor | None, two: torch.Tensor | None) -> torch.Tensor:
+            assert one is not None
+            assert two is not None
+            return torch.cat([pad(t, (0, 0, width - t.shape[-2], 0)) for t in (one, two)])
+
+        for layer, other in zip(self.cache.layers, second.cache.layers, strict=True):
+            if isinstance(layer, LinearAttentionLayer) and isinstance(other, LinearAttentionLayer):
+                for table, added in zip(_state_tables(layer), _state_tables(other), strict=True):
+                    for name, state in table.items():
+                        extra = added[name]
+                        if state is not None and extra is not None:
+                            table[name] = torch.cat([state, extra])
+            elif isinstance(layer, DynamicLayer) and isinstance(other, DynamicLayer):
+                layer.keys = together(layer.keys, other.keys)
+                layer.values = together(layer.values, other.values)
+        return Rows(self.cache, self.lengths + second.lengths)
+
 
 def _state_tables(layer: LinearAttentionLayer) -> tuple[dict[int, torch.Tensor | None], ...]:
     return layer.conv_states, layer.recurrent_states
-
-
-def keep(rows: Rows, indices: list[int]) -> None:
-    """Keep the rows at `indices`, in that order; an index may occur more than once.
-
-    Columns that are padding in every row left are cut away.
-    """
-    surplus = rows.width - max(rows.lengths[index] for index in indices)
-    rows.lengths = [rows.lengths[index] for index in indices]
-    for layer in rows.cache.layers:
-        if isinstance(layer, LinearAttentionLayer):
-            for table in _state_tables(layer):
-                for name, state in table.items():
-                    if state is not None:
-                        table[name] = state[indices]
-        elif isinstance(layer, DynamicLayer) and layer.keys is not None:
-            assert layer.values is not None
-            layer.keys = layer.keys[indices, :, surplus:]
-            layer.values = layer.values[indices, :, surplus:]
-
-
-def join(first: Rows, second: Rows) -> Rows:
-    """One batch of the rows of `first`, then those of `second`; both are used up."""
-    width = max(first.width, second.width)
-
-    def together(one: torch.Tensor | None, two: torch.Tensor | None) -> torch.Tensor:
-        assert one is not None
-        assert two is not None
-        return torch.cat([pad(t, (0, 0, width - t.shape[-2], 0)) for t in (one, two)])
-
-    for layer, other in zip(first.cache.layers, second.cache.layers, strict=True):
-        if isinstance(layer, LinearAttentionLayer) and isinstance(other, LinearAttentionLayer):
-            for table, added in zip(_state_tables(layer), _state_tables(other), strict=True):
-                for name, state in table.items():
-                    extra = added[name]
-                    if state is not None and extra is not None:
-                        table[name] = torch.cat([state, extra])
-        elif isinstance(layer, DynamicLayer) and isinstance(other, DynamicLayer):
-            layer.keys = together(layer.keys, other.keys)
-            layer.values = together(layer.values, other.values)
-    return Rows(first.cache, first.lengths + second.lengths)
-
-
-def draw(
-    logits: torch.Tensor, temperatures: Sequence[float], uniforms: Sequence[float]
-) -> torch.Tensor:
-    """The next token of each row of `logits` [rows, vocabulary]: int64 [rows].
-
-    Temperature 0 takes the most probable token, the first of equals. Above it, the token is drawn
-    from softmax(logits / temperature) over the whole vocabulary by inverting its cumulative
-    distribution at the row's own uniform number in [0, 1), so that a draw does not depend on the
-    other rows.
-    """
-    tokens = logits.argmax(dim=-1)
-    rows = [row for row, temperature in enumerate(temperatures) if temperature > 0]
-    if rows:
-        index = torch.tensor(rows, device=logits.device)
-        # Cumulative sums over 150 000 float32 probabilities would be off by more than rare tokens.
-        wide = {"dtype": torch.float64, "device": logits.device}
-        temperature = torch.tensor([temperatures[row] for row in rows], **wide)
-        uniform = torch.tensor([uniforms[row] for row in rows], **wide)
-        scaled = logits[index].double() / temperature[:, None]
-        cumulative = scaled.softmax(dim=-1).cumsum(dim=-1)
-        place = uniform[:, None] * cumulative[:, -1:]
-        drawn = torch.searchsorted(cumulative, place, right=True)[:, 0]
-        tokens[index] = drawn.clamp(max=logits.shape[-1] - 1)
-    return tokens
-
-
-def measure(logits: torch.Tensor, tokens: torch.Tensor, top_k: int) -> list[Outcome]:
-    """What the model thought of `tokens` [rows] at `logits` float32 [rows, vocabulary].
-
-    Everything comes from log_softmax of the logits as the model gave them, before temperature:
-    the token's log-probability, H = -sum p ln p over the whole vocabulary, the `top_k` best.
-    """
-    logprobs = logits.log_softmax(dim=-1)
-    chosen = logprobs.gather(1, tokens[:, None])[:, 0].clamp(max=0).tolist()
-    entropies = torch.special.entr(logprobs.exp()).sum(dim=-1).clamp(min=0).tolist()
-    best = logprobs.topk(min(top_k, logits.shape[-1]), dim=-1)
-    values, indices = best.values.clamp(max=0).tolist(), best.indices.tolist()
-    return [
-        Outcome(chosen[row], entropies[row], tuple(zip(indices[row], values[row], strict=True)))
-        for row in range(len(chosen))
-    ]

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["Source", "choose_dtype", "explain_failure", "find_source", "load_engine"]
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
-_FILES = ("*.json", "*.txt", "*.model", "*.jinja")
 
 
 @dataclass(frozen=True)
@@ -59,18 +58,45 @@ class Source:
         """
         if self.folder is not None:
             return self.folder
-        assert self.hub_id is not None
         if self.gguf_file is not None:
-            return _download(self.hub_id, [self.gguf_file, *_FILES], [], progress)
+            return self._download([self.gguf_file], [], progress)
         # Weights in subfolders and "consolidated" files are second copies for other programs.
         others = ["*/*", "consolidated*"]
-        folder = _download(self.hub_id, [*_FILES, "*.safetensors"], others, progress)
+        folder = self._download(["*.safetensors"], others, progress)
         if not any(folder.glob("*.safetensors")):
-            folder = _download(self.hub_id, [*_FILES, "*.bin"], others, progress)
+            folder = self._download(["*.bin"], others, progress)
         return folder
 
+    def _download(self, weights: list[str], unwanted: list[str], progress: Progress | None) -> Path:
+        from huggingface_hub import snapshot_download
+        from tqdm.auto import tqdm
 
-def find_source(path_or_hub_id: str | Path, gguf_file: str | None = None) -> Source:
+        class Reporter(tqdm):
+            """Draws nothing; hands the share of bytes on."""
+
+            def __init__(self, *args: Any, **kwargs: Any) -> None:
+                kwargs.pop("name", None)
+                self._counts_bytes = kwargs.get("unit") == "B"
+                super().__init__(*args, **kwargs | {"disable": True})
+
+            def update(self, n: float | None = 1) -> bool | None:
+                self.n += n or 0
+                if progress is not None and self._counts_bytes and self.total:
+                    progress("downloading", min(1.0, self.n / self.total))
+                return None
+
+        assert self.hub_id is not None
+        folder = snapshot_download(
+            self.hub_id,
+            allow_patterns=[*weights, "*.json", "*.txt", "*.model", "*.jinja"],
+            ignore_patterns=unwanted,
+            library_name="veriscope",
+            tqdm_class=Reporter,
+        )
+        return Path(folder)
+
+
+def find_source(path_or_hub_id: str | Path) -> Source:
     """Tell folder, GGUF file and hub id apart; no connection is made.
 
     "owner/repository:file.gguf" is a GGUF file of the hub.
@@ -82,16 +108,26 @@ def find_source(path_or_hub_id: str | Path, gguf_file: str | None = None) -> Sou
     hub_id, _, named = given.rpartition(":")
     if named.lower().endswith(".gguf") and "/" in hub_id and _HUB_ID.fullmatch(hub_id):
         return Source(named, hub_id=hub_id, gguf_file=named)
-    path = Path(given).expanduser()
-    if path.suffix.lower() == ".gguf" and gguf_file is None:
+    path, gguf_file = Path(given).expanduser(), None
+    label = path.resolve().name or given
+    if path.suffix.lower() == ".gguf":
         path, gguf_file = path.parent, path.name
-        label = gguf_file
-    else:
-        label = path.resolve().name or given
     if path.is_dir():
-        return _checked(Source(label, folder=path, gguf_file=gguf_file))
-    if isinstance(path_or_hub_id, str) and _HUB_ID.fullmatch(given) and path.suffix != ".gguf":
-        return Source(given, hub_id=given, gguf_file=gguf_file)
+        if (path / (gguf_file or "config.json")).is_file():
+            return Source(label, folder=path, gguf_file=gguf_file)
+        if gguf_file is None:
+            raise InvalidInputError(
+                f"The folder {label!r} holds no model: config.json is missing.",
+                remedy="Choose the folder that save_pretrained or a download of the model made.",
+                provider=label,
+            )
+        raise UnknownModelError(
+            f"There is no file named {gguf_file!r}.",
+            remedy="Check the path of the GGUF file.",
+            provider=label,
+        )
+    if isinstance(path_or_hub_id, str) and _HUB_ID.fullmatch(given) and not gguf_file:
+        return Source(given, hub_id=given)
     raise UnknownModelError(
         f"There is no model named {label!r} on this machine.",
         remedy="Check the path: a folder with config.json and weights, a GGUF file, or a hub id.",
@@ -99,77 +135,26 @@ def find_source(path_or_hub_id: str | Path, gguf_file: str | None = None) -> Sou
     )
 
 
-def _checked(source: Source) -> Source:
-    assert source.folder is not None
-    if source.gguf_file is None:
-        if (source.folder / "config.json").is_file():
-            return source
-        raise InvalidInputError(
-            f"The folder {source.label!r} holds no model: config.json is missing.",
-            remedy="Choose the folder that save_pretrained or a download of the model made.",
-            provider=source.label,
-        )
-    if (source.folder / source.gguf_file).is_file():
-        return source
-    raise UnknownModelError(
-        f"There is no file named {source.gguf_file!r}.",
-        remedy="Check the path of the GGUF file.",
-        provider=source.label,
-    )
-
-
-def _download(
-    hub_id: str, wanted: list[str], unwanted: list[str], progress: Progress | None
-) -> Path:
-    from huggingface_hub import snapshot_download
-    from tqdm.auto import tqdm
-
-    class Reporter(tqdm):
-        """Draws nothing; hands the share of bytes on."""
-
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            kwargs.pop("name", None)
-            self._counts_bytes = kwargs.get("unit") == "B"
-            super().__init__(*args, **kwargs | {"disable": True})
-
-        def update(self, n: float | None = 1) -> bool | None:
-            self.n += n or 0
-            if progress is not None and self._counts_bytes and self.total:
-                progress("downloading", min(1.0, self.n / self.total))
-            return None
-
-    folder = snapshot_download(
-        hub_id,
-        allow_patterns=wanted,
-        ignore_patterns=unwanted,
-        library_name="veriscope",
-        tqdm_class=Reporter,
-    )
-    return Path(folder)
-
-
 def load_engine(
-    source: Source,
-    *,
-    device: str | None = None,
-    dtype: str | None = None,
-    progress: Progress | None = None,
+    source: Source, *, dtype: str | None = None, progress: Progress | None = None
 ) -> Engine:
     """Read tokenizer and weights and place them on a device; blocks, for seconds to minutes.
 
-    `device` is CUDA when there is one, else the CPU. `dtype` is bfloat16 where the device computes
-    in it natively, else float32; GPUs without it get float16. Raises one of `pipelines.errors`.
+    The device is CUDA when there is one, else the CPU. `dtype` is bfloat16 where the device
+    computes in it natively, else float32; GPUs without it get float16. Raises one of
+    `pipelines.errors`.
     """
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     folder = source.folder
     try:
         with ONE_AT_A_TIME:
+            import torch
             from transformers import AutoModelForCausalLM, AutoTokenizer
 
             from pipelines.models.local.engine import Engine
 
-        place = choose_device(device)
-        kind = choose_dtype(place, dtype)
+        place = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        kind = choose_dtype(place) if dtype is None else getattr(torch, dtype)
         folder = source.fetch(progress)
         options = {} if source.gguf_file is None else {"gguf_file": source.gguf_file}
         with ONE_AT_A_TIME, _quietly(progress):
@@ -182,42 +167,17 @@ def load_engine(
         if found["missing_keys"]:
             raise ValueError(f"{len(found['missing_keys'])} weights are missing")
         model = model.to(place).eval().requires_grad_(False)
-        return Engine(model, tokenizer, read_vocabulary(tokenizer))
+        return Engine(model, read_vocabulary(tokenizer))
     except VeriscopeError:
         raise
     except Exception as error:
         raise explain_failure(error, source, folder) from error
 
 
-def choose_device(wanted: str | None) -> torch.device:
-    """The device to compute on. Raises InvalidInputError when it is not there."""
+def choose_dtype(device: torch.device) -> torch.dtype:
+    """The number format of weights and activations that is best for the device."""
     import torch
 
-    if wanted is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    kind, _, index = wanted.partition(":")
-    if kind == "cpu" and not index:
-        return torch.device("cpu")
-    if kind == "cuda" and (index or "0").isdecimal():
-        number = int(index or 0)
-        if number < torch.cuda.device_count():
-            return torch.device("cuda", number)
-    raise InvalidInputError(
-        f"There is no device {wanted!r} on this machine.", remedy='Choose "cpu" or "cuda".'
-    )
-
-
-def choose_dtype(device: torch.device, wanted: str | None) -> torch.dtype:
-    """The number format of weights and activations, by name or best for the device."""
-    import torch
-
-    known = {kind: getattr(torch, kind) for kind in ("float32", "bfloat16", "float16")}
-    if wanted is not None:
-        if wanted in known:
-            return known[wanted]
-        raise InvalidInputError(
-            f"Unknown number format {wanted!r}.", remedy=f"Choose one of {', '.join(known)}."
-        )
     if device.type == "cuda":
         return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
     able = torch.cpu.get_capabilities()
@@ -264,71 +224,69 @@ def _quietly(progress: Progress | None) -> Iterator[None]:
 
 def explain_failure(error: Exception, source: Source, folder: Path | None) -> VeriscopeError:
     """What went wrong while fetching or loading a model, as one of `pipelines.errors`."""
+    kind, message, remedy = _explained(error, source.label, folder)
+    return kind(message, remedy=remedy, provider=source.label)
+
+
+def _explained(
+    error: Exception, label: str, folder: Path | None
+) -> tuple[type[VeriscopeError], str, str]:
+    """The kind of error, what happened and what to do."""
     from huggingface_hub import errors as hub
 
-    label, chain = source.label, _chain(error)
+    chain = _chain(error)
     for cause in chain:
         status = getattr(getattr(cause, "response", None), "status_code", None)
-        if isinstance(cause, hub.GatedRepoError) or (
-            status in (401, 403) and not isinstance(cause, hub.RepositoryNotFoundError)
-        ):
-            return AuthenticationError(
+        unknown = isinstance(cause, hub.RepositoryNotFoundError | hub.HFValidationError)
+        # A repository that is gated is also one that is not found.
+        if isinstance(cause, hub.GatedRepoError) or (status in (401, 403) and not unknown):
+            return (
+                AuthenticationError,
                 f"The hub does not give out {label!r} to everyone.",
-                remedy="Accept the model's terms on its page and set HF_TOKEN, or choose another.",
-                provider=label,
+                "Accept the model's terms on its page and set HF_TOKEN, or choose another.",
             )
-        if isinstance(cause, hub.RepositoryNotFoundError | hub.HFValidationError):
-            return UnknownModelError(
+        if unknown:
+            return (
+                UnknownModelError,
                 f"Neither this machine nor the hub has a model named {label!r}.",
-                remedy='Check the spelling, e.g. "Qwen/Qwen3-0.6B"; private models need HF_TOKEN.',
-                provider=label,
+                'Check the spelling, e.g. "Qwen/Qwen3-0.6B"; private models need HF_TOKEN.',
             )
         if status == 429:
-            return RateLimitError(
-                "The hub asks to slow down.", remedy="Try again in a minute.", provider=label
-            )
+            return RateLimitError, "The hub asks to slow down.", "Try again in a minute."
         if status is not None and status >= 500:
-            return ServerFailedError(
-                f"The hub failed (status {status}).", remedy="Try again later.", provider=label
-            )
+            return ServerFailedError, f"The hub failed (status {status}).", "Try again later."
         if isinstance(cause, OSError) and cause.errno == errno.ENOSPC:
-            return InvalidInputError(
+            return (
+                InvalidInputError,
                 f"There is no room on the disk for {label!r}.",
-                remedy="Free some space, or choose a smaller model.",
-                provider=label,
+                "Free some space, or choose a smaller model.",
             )
-    if any(_is_connection_failure(cause) for cause in chain):
-        return UnreachableError(
+    missing = (hub.LocalEntryNotFoundError, hub.OfflineModeIsEnabled, ConnectionError, TimeoutError)
+    libraries = {type(cause).__module__.partition(".")[0] for cause in chain}
+    if libraries & {"httpx", "httpx2"} or any(isinstance(cause, missing) for cause in chain):
+        return (
+            UnreachableError,
             f"{label!r} could not be downloaded: the hub cannot be reached.",
-            remedy="Check the connection, or give the folder of a model that is on this machine.",
-            provider=label,
+            "Check the connection, or give the folder of a model that is on this machine.",
         )
     if type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError):
-        return InvalidInputError(
+        return (
+            InvalidInputError,
             f"{label!r} does not fit into memory.",
-            remedy="Choose a smaller model or another device.",
-            provider=label,
+            "Choose a smaller model or another device.",
         )
+    said = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
     if isinstance(error, ImportError):
-        return InvalidInputError(
-            f"A package that {label!r} needs is not installed ({_first_line(error)}).",
-            remedy="Install it, e.g. `pip install gguf` for GGUF files.",
-            provider=label,
+        return (
+            InvalidInputError,
+            f"A package that {label!r} needs is not installed ({said}).",
+            "Install it, e.g. `pip install gguf` for GGUF files.",
         )
-    reason = _first_line(error).replace(str(folder), label)
-    return InvalidInputError(
-        f"{label!r} cannot be loaded as a language model ({reason}).",
-        remedy="Download it again, or choose a causal language model in transformers' own format.",
-        provider=label,
+    return (
+        InvalidInputError,
+        f"{label!r} cannot be loaded as a language model ({said.replace(str(folder), label)}).",
+        "Download it again, or choose a causal language model in transformers' own format.",
     )
-
-
-def _is_connection_failure(error: BaseException) -> bool:
-    from huggingface_hub import errors as hub
-
-    missing = (hub.LocalEntryNotFoundError, hub.OfflineModeIsEnabled, ConnectionError, TimeoutError)
-    library = type(error).__module__.partition(".")[0]
-    return isinstance(error, missing) or library in ("httpx", "httpx2")
 
 
 def _chain(error: BaseException) -> list[BaseException]:
@@ -338,8 +296,3 @@ def _chain(error: BaseException) -> list[BaseException]:
         chain.append(step)
         step = step.__cause__ or step.__context__
     return chain
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0][:200]

@@ -3,18 +3,17 @@
 import asyncio
 import sys
 import threading
-from collections.abc import Collection
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from pipelines.errors import RefusedRequestError
 from pipelines.models.base import (
     TRANSFORMERS,
-    Capabilities,
     ChoiceRequest,
     GenerationRequest,
     Model,
+    Overrides,
     Progress,
     ScoreRequest,
     Watcher,
@@ -22,9 +21,9 @@ from pipelines.models.base import (
 from pipelines.models.local.batcher import Batcher, JobThread
 from pipelines.models.local.loading import Source, find_source
 from pipelines.models.local.prompting import Prompt, encode_prompt, encode_reply, first_tokens
-from pipelines.models.local.work import Job, Outcome, Pieces, Probe, Scoring, Sequence, make_token
+from pipelines.models.local.work import Job, Pieces, Probe, Scoring, Sequence, make_token
 from pipelines.models.local.zerogpu import ZeroGpuBatcher, is_zerogpu
-from pipelines.types import Choice, Generation, Language, Message, Usage
+from pipelines.types import Choice, Generation, Message, Usage
 
 if TYPE_CHECKING:
     from pipelines.models.local.engine import Engine
@@ -38,11 +37,9 @@ class LocalModel(Model):
     """Any causal language model that transformers loads, with concurrent callers in one batch.
 
     `path_or_hub_id` is a folder, a GGUF file or a hub id; `gguf_file` names a GGUF file within the
-    folder or repository. The model is loaded at the first call, in its own thread, which tells
-    `progress` how far it is. `device` and `dtype` ("float32", "bfloat16", "float16") are chosen by
-    the machine when None; `max_batch` is the most sequences decoded together (64 on CUDA, 32 on
-    the CPU when None); `languages` are English and Chinese when None. `thinking` lets models that
-    can write their reasoning first do so.
+    folder. The model is loaded at the first call, in its own thread, which tells `progress` how far
+    it is. `dtype` ("float32", "bfloat16", "float16") is chosen by the machine when None; `known` is
+    what is known of the model besides that.
 
     Every probability is that of the model's own distribution over the full vocabulary, before
     temperature. In bfloat16 the logits themselves are rounded (to 1/8 at 16); float32 is exact. A
@@ -57,34 +54,21 @@ class LocalModel(Model):
         *,
         name: str | None = None,
         gguf_file: str | None = None,
-        device: str | None = None,
         dtype: str | None = None,
-        max_batch: int | None = None,
-        languages: Collection[Language] | None = None,
-        judges: bool = True,
-        thinking: bool = False,
         progress: Progress | None = None,
+        **known: Unpack[Overrides],
     ) -> None:
+        path_or_hub_id = Path(path_or_hub_id, gguf_file) if gguf_file else path_or_hub_id
         given = Path(path_or_hub_id)
         self.name = name or (given.stem if given.suffix.lower() == ".gguf" else given.name)
         self._given = path_or_hub_id
-        self._gguf_file = gguf_file
-        self._device = device
         self._dtype = dtype
-        self._max_batch = max_batch
-        self._thinking = thinking
         self._progress = progress
-        known = TRANSFORMERS.overridden(languages=languages)
-        self._capabilities = known.model_copy(update={"judges": judges})
+        self._capabilities = TRANSFORMERS.overridden(**known)
         self._batcher: JobThread | None = None
         self._starting = threading.Lock()
         # A fast tokenizer may not be borrowed by two threads at once.
         self._encoding = threading.Lock()
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """Full-vocabulary probabilities, prefixes and teacher forcing, whatever the model."""
-        return self._capabilities
 
     def load(self) -> None:
         """Load the weights now instead of at the first call; blocks until they are there.
@@ -113,7 +97,6 @@ class LocalModel(Model):
                 request,
                 prompt,
                 index,
-                engine.vocabulary,
                 limit=limit,
                 on_delta=pieces.put if pieces and index == 0 else None,
             )
@@ -143,17 +126,16 @@ class LocalModel(Model):
         prompt = self._prompt(engine, request.messages)
         with self._encoding:
             heads = {
-                option.label: frozenset[int]().union(
-                    *(
-                        first_tokens(engine.tokenizer, engine.vocabulary, spelling)
-                        for spelling in option.spellings
-                    )
-                )
+                option.label: {
+                    token
+                    for spelling in option.spellings
+                    for token in first_tokens(engine.vocabulary, spelling)
+                }
                 for option in request.options
             }
         every = [token for tokens in heads.values() for token in tokens]
         own = tuple({token for token in every if every.count(token) == 1})
-        probe = Probe(prompt.ids, own, reproducible=request.reproducible)
+        probe = Probe(prompt=prompt.ids, tokens=own, reproducible=request.reproducible)
         masses, likeliest = await _submitted(batcher, probe)
         values = dict(zip(own, masses, strict=True))
         probabilities = {
@@ -172,27 +154,24 @@ class LocalModel(Model):
         batcher, engine = await self._ready()
         prompt = self._prompt(engine, request.messages)
         with self._encoding:
-            reply = encode_reply(
-                engine.tokenizer,
-                engine.vocabulary,
-                request.messages,
-                prompt,
-                request.text,
-                thinking=self._thinking,
+            reply = encode_reply(engine.vocabulary, request.messages, prompt, request.text)
+        self._room(engine, len(prompt.ids) + len(reply))
+        outcomes = []
+        if reply:
+            job = Scoring(
+                prompt=prompt.ids,
+                reply=tuple(token.id for token in reply),
+                top_k=request.top_k,
+                reproducible=request.reproducible,
             )
-        ids = tuple(token.id for token in reply)
-        self._room(engine, len(prompt.ids) + len(ids))
-        outcomes: list[Outcome] = []
-        if ids:
-            job = Scoring(prompt.ids, ids, request.top_k, reproducible=request.reproducible)
             outcomes = await _submitted(batcher, job)
         return Generation(
             text=request.text,
             tokens=tuple(
-                make_token(request.text, token.start, token.end, outcome, engine.vocabulary)
+                make_token(request.text, token.start, token.end, outcome)
                 for token, outcome in zip(reply, outcomes, strict=True)
             ),
-            usage=Usage(prompt_tokens=len(prompt.ids), completion_tokens=len(ids)),
+            usage=Usage(prompt_tokens=len(prompt.ids), completion_tokens=len(reply)),
             batch_size=1,
         )
 
@@ -206,11 +185,10 @@ class LocalModel(Model):
     def _start(self) -> JobThread:
         with self._starting:
             if self._batcher is None or self._batcher.finished:
-                source = find_source(self._given, self._gguf_file)
-                load = partial(_load, source, self._device, self._dtype, self._progress)
-                elsewhere = is_zerogpu() and self._device in (None, "cuda")
-                kind = ZeroGpuBatcher if elsewhere else Batcher
-                self._batcher = kind(load, name=self.name, max_rows=self._max_batch)
+                source = find_source(self._given)
+                load = partial(_load, source, self._dtype, self._progress)
+                kind = ZeroGpuBatcher if is_zerogpu() else Batcher
+                self._batcher = kind(load, name=self.name)
             return self._batcher
 
     async def _ready(self) -> tuple[JobThread, "Engine"]:
@@ -219,9 +197,7 @@ class LocalModel(Model):
 
     def _prompt(self, engine: "Engine", messages: tuple[Message, ...]) -> Prompt:
         with self._encoding:
-            return encode_prompt(
-                engine.tokenizer, engine.vocabulary, messages, thinking=self._thinking
-            )
+            return encode_prompt(engine.vocabulary, messages)
 
     def _room(self, engine: "Engine", used: int) -> int:
         """Tokens that still fit into the model's context after `used` ones."""
@@ -236,14 +212,11 @@ class LocalModel(Model):
         return engine.context - used
 
 
-def _load(
-    source: Source, device: str | None, dtype: str | None, progress: Progress | None, exact: bool
-) -> "Engine":
+def _load(source: Source, dtype: str | None, progress: Progress | None, exact: bool) -> "Engine":
     # Imported here, in the decoding thread: torch and transformers take seconds.
     from pipelines.models.local.loading import load_engine
 
-    kind = "float32" if exact else dtype
-    return load_engine(source, device=device, dtype=kind, progress=progress)
+    return load_engine(source, dtype="float32" if exact else dtype, progress=progress)
 
 
 async def _result(job: Job[T]) -> T:

@@ -8,33 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import random
-from abc import ABC, abstractmethod
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as ListOf
 from concurrent.futures import Future
 from contextlib import suppress
-from functools import partial
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from pipelines.models.base import Delta, GenerationRequest, Watcher
-from pipelines.models.local.prompting import Prompt, Vocabulary
+from pipelines.models.local.prompting import Prompt
 from pipelines.text.alignment import token_spans
 from pipelines.types import Alternative, FinishReason, Generation, Token, Usage
 
-__all__ = [
-    "Job",
-    "Order",
-    "Outcome",
-    "Pieces",
-    "Probe",
-    "Scoring",
-    "Sequence",
-    "Transcript",
-    "make_token",
-    "sampling_key",
-]
+__all__ = ["Job", "Outcome", "Pieces", "Probe", "Scoring", "Sequence", "Transcript", "make_token"]
 
 T = TypeVar("T")
 
@@ -42,29 +31,18 @@ T = TypeVar("T")
 class Outcome(NamedTuple):
     """A token's log-probability, the entropy (nats) of its position, the best tokens there.
 
-    `alternatives` are (token id, log-probability), the most probable first; the token itself is
-    among them when it is probable enough.
+    `alternatives` come most probable first; the token itself is among them when it is probable
+    enough.
     """
 
     logprob: float
     entropy: float
-    alternatives: tuple[tuple[int, float], ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
 
 
-def make_token(text: str, start: int, end: int, outcome: Outcome, vocabulary: Vocabulary) -> Token:
-    """A token of a generation whose entropy was computed over the full vocabulary."""
-    alternatives = tuple(
-        Alternative(text=vocabulary.text(index), logprob=logprob)
-        for index, logprob in outcome.alternatives
-    )
-    return Token(
-        text=text[start:end],
-        start=start,
-        end=end,
-        logprob=outcome.logprob,
-        entropy=outcome.entropy,
-        alternatives=alternatives,
-    )
+def make_token(text: str, start: int, end: int, outcome: Outcome) -> Token:
+    """The token at `[start, end)` of `text`; its entropy is that over the full vocabulary."""
+    return Token(text=text[start:end], start=start, end=end, **outcome._asdict())
 
 
 class Transcript:
@@ -75,13 +53,10 @@ class Transcript:
     taken back. `text` ends before the stop string.
     """
 
-    def __init__(
-        self, vocabulary: Vocabulary, stop: ListOf[str], *, drops_space: bool = False
-    ) -> None:
+    def __init__(self, stop: ListOf[str], *, drops_space: bool = False) -> None:
         self.text = ""
         self.tokens: list[Token] = []
         self.stopped = False
-        self._vocabulary = vocabulary
         self._stop = tuple(filter(None, stop))
         self._reach = max(map(len, self._stop), default=0)
         self._drops_space = drops_space
@@ -100,11 +75,10 @@ class Transcript:
         self._waiting.append((piece, outcome))
         if not self._decoder.getstate()[0]:
             self._settle()
-        if self._stop:
-            since = max(0, before - self._reach + 1)
-            places = [self.text.find(string, since) for string in self._stop]
-            if found := [place for place in places if place >= 0]:
-                self._cut(min(found))
+        since = max(0, before - self._reach + 1)
+        places = [self.text.find(string, since) for string in self._stop]
+        if found := [place for place in places if place >= 0]:
+            self._cut(min(found))
 
     def finish(self) -> None:
         """No more tokens will come: bytes of an unfinished character become U+FFFD."""
@@ -134,7 +108,7 @@ class Transcript:
         for (_, outcome), (start, end) in zip(self._waiting, spans, strict=True):
             if outcome is not None:
                 start, end = start + self._settled, end + self._settled
-                self.tokens.append(make_token(self.text, start, end, outcome, self._vocabulary))
+                self.tokens.append(make_token(self.text, start, end, outcome))
         self._waiting.clear()
         self._settled = len(self.text)
 
@@ -162,86 +136,51 @@ class Transcript:
         ]
 
 
-class Order(NamedTuple):
-    """A job without its future, which another process can be given.
+_OF_THE_CALLER = ("future", "context", "on_delta")
 
-    `tokens` is the most it writes. Of a job that is `watched` the pieces are wanted as well.
+
+@dataclass(eq=False, kw_only=True)
+class Job(Generic[T]):
+    """Something to compute. Cancelling `future` takes it out before the next step.
+
+    `context` is that of the caller. A copy, in this process or another, has a future of its own.
     """
 
-    make: Callable[..., Job[Any]]
-    tokens: int = 1
-    writes: bool = False
-    watched: bool = False
+    prompt: tuple[int, ...]
+    reproducible: bool
+    future: Future[T] = field(default_factory=Future)
+    context: Context = field(default_factory=copy_context)
 
-    def job(self, vocabulary: Vocabulary, on_delta: Callable[[Delta, int], None]) -> Job[Any]:
-        """The job anew."""
-        if not self.writes:
-            return self.make()
-        return self.make(vocabulary=vocabulary, on_delta=on_delta if self.watched else None)
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what belongs to the caller."""
+        return {name: kept for name, kept in vars(self).items() if name not in _OF_THE_CALLER}
 
-
-class Job(ABC, Generic[T]):
-    """Something to compute. Cancelling `future` takes it out before the next step."""
-
-    def __init__(self, prompt: tuple[int, ...], *, reproducible: bool) -> None:
-        self.prompt = prompt
-        self.reproducible = reproducible
-        self.future: Future[T] = Future()
-
-    @abstractmethod
-    def order(self) -> Order:
-        """This job, to be done elsewhere."""
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """The job with another future."""
+        vars(self).update(state, future=Future(), context=copy_context(), on_delta=None)
 
 
+@dataclass(eq=False, kw_only=True)
 class Probe(Job[tuple[list[float], int]]):
     """The probability of each of `tokens` as the next one, and the most probable of all."""
 
-    def __init__(
-        self, prompt: tuple[int, ...], tokens: tuple[int, ...], *, reproducible: bool
-    ) -> None:
-        super().__init__(prompt, reproducible=reproducible)
-        self.tokens = tokens
-
-    def order(self) -> Order:
-        """This look, to be taken elsewhere."""
-        return Order(partial(Probe, self.prompt, self.tokens, reproducible=self.reproducible))
+    tokens: tuple[int, ...]
 
 
+@dataclass(eq=False, kw_only=True)
 class Scoring(Job[list[Outcome]]):
     """What the model thinks of every token of `reply`."""
 
-    def __init__(
-        self, prompt: tuple[int, ...], reply: tuple[int, ...], top_k: int, *, reproducible: bool
-    ) -> None:
-        super().__init__(prompt, reproducible=reproducible)
-        self.reply = reply
-        self.top_k = top_k
-
-    def order(self) -> Order:
-        """This text, to be scored elsewhere."""
-        again = partial(
-            Scoring, self.prompt, self.reply, self.top_k, reproducible=self.reproducible
-        )
-        return Order(again)
-
-
-def sampling_key(request: GenerationRequest, prompt: Prompt, index: int) -> str:
-    """What the random numbers of text `index` of a request depend on.
-
-    The prompt is part of it: different questions under one seed would otherwise be answered with
-    the same random numbers, and their answers would agree more than chance allows. Text i of a
-    request with n texts and sample s is draw s * n + i.
-    """
-    ids = sha256(repr(prompt.ids).encode()).hexdigest()
-    return f"{request.seed}/{(request.sample or 0) * request.n + index}/{ids}"
+    reply: tuple[int, ...]
+    top_k: int
 
 
 class Sequence(Job[Generation]):
-    """A text being written.
+    """Text `index` of a request, being written; `limit` is the most tokens it may have.
 
-    `on_delta` is called in the decoding thread with each new piece and the number of tokens so
-    far. `batch_size` is the largest
-    number of sequences that were decoded together with this one, itself included.
+    `on_delta`, of a sequence that is `watched`, is called in the decoding thread with each new
+    piece and the number of tokens so far. `batch_size` is the largest number of sequences that were
+    decoded together with this one, itself included.
     """
 
     def __init__(
@@ -249,54 +188,50 @@ class Sequence(Job[Generation]):
         request: GenerationRequest,
         prompt: Prompt,
         index: int,
-        vocabulary: Vocabulary,
         *,
         limit: int,
         on_delta: Callable[[Delta, int], None] | None = None,
     ) -> None:
-        super().__init__(prompt.ids, reproducible=request.reproducible)
+        super().__init__(prompt=prompt.ids, reproducible=request.reproducible)
         self.temperature = request.temperature
         self.top_k = request.top_k if request.logprobs else None
+        self.limit = limit
+        self.watched = on_delta is not None
+        self.on_delta = on_delta
         self.batch_size = 1
         self.written: list[int] = []
-        self._limit = limit
         self._reason: FinishReason = "stop"
-        self._vocabulary = vocabulary
-        self._random = random.Random(sampling_key(request, prompt, index))
-        self._on_delta = on_delta
-        self._order = partial(Sequence, request, prompt, index, limit=limit)
-        self._transcript = Transcript(
-            vocabulary, (*request.stop, *prompt.stop), drops_space=prompt.drops_space
-        )
-
-    def order(self) -> Order:
-        """This text, to be written elsewhere, from its beginning."""
-        watched = self._on_delta is not None
-        return Order(self._order, self._limit, writes=True, watched=watched)
-
-    def forward(self, delta: Delta, written: int) -> None:
-        """Show a piece that was written elsewhere."""
-        if self._on_delta is not None:
-            self._on_delta(delta, written)
+        # With the prompt: different questions under one seed would otherwise be answered with the
+        # same random numbers, and their answers would agree more than chance allows.
+        ids = sha256(repr(prompt.ids).encode()).hexdigest()
+        draw = (request.sample or 0) * request.n + index
+        self._random = random.Random(f"{request.seed}/{draw}/{ids}")
+        self._transcript = Transcript((*request.stop, *prompt.stop), drops_space=prompt.drops_space)
 
     def uniform(self) -> float:
         """The random number in [0, 1) for the next token, from this sequence's own generator."""
         return self._random.random() if self.temperature > 0 else 0.0
 
-    def accept(self, token: int, outcome: Outcome | None, stop_ids: frozenset[int]) -> bool:
-        """Take the next token; True when the text is complete (then call `result`)."""
+    def accept(
+        self, token: int, piece: bytes | None, outcome: Outcome | None, *, ends: bool
+    ) -> bool:
+        """Take the next token, which stands for `piece`; True when the text is complete.
+
+        `ends` says that the token is none of the text but its end. Call `result` then.
+        """
         self.written.append(token)
-        if token in stop_ids:
-            return self._end("stop")
-        piece = self._vocabulary.piece(token)
-        if piece is not None:
+        if piece is not None and not ends:
             self._transcript.add(piece, outcome)
-        if self._transcript.stopped:
-            return self._end("stop")
-        if len(self.written) >= self._limit:
-            return self._end("length")
-        self._show()
-        return False
+        over = ends or self._transcript.stopped
+        complete = over or len(self.written) >= self.limit
+        if complete:
+            self._reason = "stop" if over else "length"
+            self._transcript.finish()
+        if self.on_delta is not None:
+            delta = self._transcript.take(everything=complete)
+            if delta is not None:
+                self.on_delta(delta, len(self.written))
+        return complete
 
     def result(self) -> Generation:
         """The finished text."""
@@ -321,18 +256,6 @@ class Sequence(Job[Generation]):
             finish_reason=reason,
             batch_size=self.batch_size,
         )
-
-    def _end(self, reason: FinishReason) -> bool:
-        self._reason = reason
-        self._transcript.finish()
-        self._show(everything=True)
-        return True
-
-    def _show(self, *, everything: bool = False) -> None:
-        if self._on_delta is not None:
-            delta = self._transcript.take(everything=everything)
-            if delta is not None:
-                self._on_delta(delta, len(self.written))
 
 
 class Pieces:

@@ -10,35 +10,35 @@ from __future__ import annotations
 import importlib
 import os
 import queue
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from contextvars import Context, copy_context
+from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pipelines.errors import BusyError, VeriscopeError
+from pipelines.errors import BusyError
 from pipelines.models.base import Delta
-from pipelines.models.local.batcher import Batcher, JobThread, closed_error, fail, settle
-from pipelines.models.local.work import Job, Order
+from pipelines.models.local.batcher import Batcher, JobThread, fail, settle
+from pipelines.models.local.work import Job
 from pipelines.models.local.work import Sequence as Text
 
 if TYPE_CHECKING:
     from pipelines.models.local.engine import Engine
 
-__all__ = ["GpuDecorator", "ZeroGpuBatcher", "is_zerogpu", "spaces_gpu"]
+__all__ = ["ZeroGpuBatcher", "is_zerogpu", "spaces_gpu"]
 
 POLL_SECONDS = 0.2
 """Seconds after which the copy yields even if it has nothing to report: jobs may be over."""
 
-_OVER = object()
-
 STARTUP_SECONDS, TOKEN_SECONDS, MAX_SECONDS = 5.0, 0.05, 120.0
 """Seconds that are asked for: to wake up, for every token of the longest text, and at most."""
 
+_OVER = object()
+
 
 class Report(NamedTuple):
-    """What became of the order at `place`: a piece of text, a result, or a failure."""
+    """What became of the job at `place`: a piece of text, a result, or a failure."""
 
     place: int
     piece: tuple[Delta, int] | None = None
@@ -46,11 +46,8 @@ class Report(NamedTuple):
     failure: BaseException | None = None
 
 
-BatchFn = Callable[[Sequence[Order]], Generator[Report | None]]
-"""Decodes orders; None is a sign of life."""
-
-GpuDecorator = Callable[[BatchFn, Callable[[Sequence[Order]], float]], BatchFn]
-"""Makes of a `BatchFn` one that has a GPU, for the seconds that the second argument returns."""
+BatchFn = Callable[[Sequence[Job[Any]]], Generator[Report | None]]
+"""Decodes jobs; None is a sign of life."""
 
 
 def is_zerogpu() -> bool:
@@ -58,13 +55,14 @@ def is_zerogpu() -> bool:
     return os.environ.get("SPACES_ZERO_GPU", "").lower() in ("1", "t", "true")
 
 
-def spaces_gpu(run: BatchFn, seconds: Callable[[Sequence[Order]], float]) -> BatchFn:
-    """The platform's decorator, from the package that is installed there."""
+def spaces_gpu(run: BatchFn, seconds: Callable[[Sequence[Job[Any]]], float]) -> BatchFn:
+    """`run` with a GPU, for the `seconds` that its jobs take, from the platform's own package."""
     return importlib.import_module("spaces").GPU(run, duration=seconds)
 
 
-def _seconds(orders: Sequence[Order]) -> float:
-    return min(MAX_SECONDS, STARTUP_SECONDS + TOKEN_SECONDS * max(order.tokens for order in orders))
+def _seconds(jobs: Sequence[Job[Any]]) -> float:
+    longest = max(job.limit if isinstance(job, Text) else 1 for job in jobs)
+    return min(MAX_SECONDS, STARTUP_SECONDS + TOKEN_SECONDS * longest)
 
 
 class ZeroGpuBatcher(JobThread):
@@ -74,50 +72,25 @@ class ZeroGpuBatcher(JobThread):
     context of the caller who has waited longest: the platform knows visitors by their context.
     """
 
-    def __init__(
-        self,
-        load: Callable[[bool], Engine],
-        *,
-        name: str,
-        max_rows: int | None = None,
-        decorate: GpuDecorator = spaces_gpu,
-    ) -> None:
-        self._decorate = decorate
-        super().__init__(load, name=name, max_rows=max_rows)
+    _decode: BatchFn
 
-    def _enqueue(self, jobs: Iterable[Job[Any]]) -> None:
-        context = copy_context()
-        self._queue.extend((context, job) for job in jobs)
+    def _begin(self) -> None:
+        self._decode = spaces_gpu(_batch_fn(self._engine, self._load, self._name), _seconds)
 
-    def _run(self) -> None:
-        try:
-            engine = self._load(False)
-            run = self._decorate(
-                _batch_fn(engine, self._load, self._name, self._max_rows), _seconds
-            )
-            self.ready.set_result(engine)
-        except BaseException as error:
-            self.ready.set_exception(error)
-            return
-        while waiting := self._next():
-            context, _ = waiting[0]
-            self._run_batch(context, [job for _, job in waiting], run)
-        fail((job for _, job in self._queue), closed_error(self._name))
-        engine.release()
-
-    def _next(self) -> list[tuple[Context, Job[Any]]]:
-        """Everything that waits, the first first; nothing when closed."""
-        waiting: list[tuple[Context, Job[Any]]] = []
+    def _next(self) -> list[Job[Any]] | None:
+        """Everything that waits, the first first."""
+        waiting: list[Job[Any]] = []
         with self._changed:
             while not (waiting or self._closed):
                 self._changed.wait_for(lambda: self._closed or self._queue)
-                waiting = [one for one in self._queue if not one[1].future.cancelled()]
+                waiting = [job for job in self._queue if not job.future.cancelled()]
                 if not self._closed:
                     self._queue.clear()
-            return [] if self._closed else waiting
+            return None if self._closed else waiting
 
-    def _run_batch(self, context: Context, jobs: list[Job[Any]], run: BatchFn) -> None:
-        reports = context.run(run, [job.order() for job in jobs])
+    def _compute(self, jobs: list[Job[Any]]) -> None:
+        context = jobs[0].context
+        reports = context.run(self._decode, [copy(job) for job in jobs])
         try:
             # Every step in the context: the platform asks whose it is at the first.
             for report in iter(partial(context.run, next, reports, _OVER), _OVER):
@@ -126,40 +99,31 @@ class ZeroGpuBatcher(JobThread):
                 if self._closed or all(job.future.done() for job in jobs):
                     break
         except Exception as error:
-            fail(jobs, self._explain(error))
+            # The platform's own words: it tells whose share is used up, and until when.
+            said = str(getattr(error, "message", "") or error) or type(error).__name__
+            refusal = BusyError(
+                f"{self._name} got no GPU ({said}).",
+                remedy="Ask again in a minute, sign in on the platform, or choose another model.",
+                provider=self._name,
+            )
+            fail(jobs, refusal)
         finally:
             with suppress(Exception):
                 context.run(reports.close)
-        fail(jobs, closed_error(self._name))
-
-    def _explain(self, error: Exception) -> VeriscopeError:
-        """The platform's own words: it tells whose share is used up, and until when."""
-        said = str(getattr(error, "message", "") or error) or type(error).__name__
-        return BusyError(
-            f"{self._name} got no GPU ({said}).",
-            remedy="Ask again in a minute, sign in on the platform, or choose another model.",
-            provider=self._name,
-        )
+        self._refuse(jobs)
 
 
-def _batch_fn(
-    engine: Engine, load: Callable[[bool], Engine], name: str, max_rows: int | None
-) -> BatchFn:
+def _batch_fn(engine: Engine, load: Callable[[bool], Engine], name: str) -> BatchFn:
     """What runs in the copy. Its batcher is made there, and stays for as long as the copy does."""
     made: list[Batcher] = []
 
-    def again(exact: bool) -> Engine:
-        return load(True) if exact and not engine.exact else engine
-
-    def run(orders: Sequence[Order]) -> Generator[Report | None]:
+    def run(jobs: Sequence[Job[Any]]) -> Generator[Report | None]:
         if not made:
-            made.append(Batcher(again, name=name, max_rows=max_rows))
+            made.append(Batcher(lambda exact: load(True) if exact else engine, name=name))
         news: queue.SimpleQueue[Report] = queue.SimpleQueue()
-        jobs = [
-            order.job(engine.vocabulary, partial(_piece, news, place))
-            for place, order in enumerate(orders)
-        ]
         for place, job in enumerate(jobs):
+            if isinstance(job, Text) and job.watched:
+                job.on_delta = partial(_piece, news, place)
             job.future.add_done_callback(partial(_done, news, place))
         made[0].submit(jobs)
         left = len(jobs)
@@ -193,8 +157,8 @@ def _done(news: queue.SimpleQueue[Report], place: int, future: Future[Any]) -> N
 def _report(job: Job[Any], report: Report) -> None:
     """Report to the job as a batcher of this process would."""
     if report.piece is not None:
-        if isinstance(job, Text) and not job.future.done():
-            job.forward(*report.piece)
+        if isinstance(job, Text) and job.on_delta is not None and not job.future.done():
+            job.on_delta(*report.piece)
     elif report.failure is not None:
         fail([job], report.failure)
     else:

@@ -38,8 +38,6 @@ async def test_any_gguf_file_is_served_until_closed():
         name="Mine",
         languages=("en",),
         progress=lambda stage, fraction: stages.append((stage, fraction)),
-        callers=2,
-        tokens_each=512,
     )
     assert stages == [("load", 0.0), ("load", 1.0)]
     (reply,) = await model.generate(asks(BORN, max_tokens=3))
@@ -50,8 +48,9 @@ async def test_any_gguf_file_is_served_until_closed():
         await model.generate(asks(BORN))
 
 
-async def test_closing_ends_what_is_being_written():
-    model = GgufModel(gguf_path(), name="Mine", callers=1)
+async def test_closing_ends_what_is_being_written(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(embedded, "_CALLERS", 1)
+    model = GgufModel(gguf_path(), name="Mine")
     started = asyncio.Event()
 
     def watch(delta: Delta) -> None:
@@ -67,8 +66,9 @@ async def test_closing_ends_what_is_being_written():
     assert model.server.counters() == {}
 
 
-async def test_a_cancelled_call_is_cancelled_and_not_closed():
-    model = GgufModel(gguf_path(), name="Mine", callers=1)
+async def test_a_cancelled_call_is_cancelled_and_not_closed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(embedded, "_CALLERS", 1)
+    model = GgufModel(gguf_path(), name="Mine")
     started = asyncio.Event()
 
     def watch(delta: Delta) -> None:

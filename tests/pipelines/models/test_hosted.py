@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from pipelines.models.base import Capabilities, GenerationRequest
-from pipelines.models.hosted import chat_body, objections, prefix_of, sampling_seed
+from pipelines.models.base import GenerationRequest
+from pipelines.models.hosted import _without, objections, prefix_of, sampling_seed
+from pipelines.models.openai_model import OpenAIModel
 from tests.pipelines.models.wire import asks
 
-ALL = Capabilities(logprobs=True, top_logprobs=20, structured_output=True, prefill=True)
 CLOSED = {
     "type": "object",
     "properties": {"names": {"type": "array", "items": {"type": "string"}}},
@@ -19,14 +19,9 @@ CLOSED = {
 }
 
 
-def body(request: GenerationRequest, n: int = 1, **fields: Any) -> dict[str, Any]:
-    given = {
-        "model": "m",
-        "index": 0,
-        "capabilities": ALL,
-        "refused": (),
-    } | fields
-    return chat_body(request, n=n, **given)
+def body(request: GenerationRequest, n: int = 1, **known: Any) -> dict[str, Any]:
+    fields = OpenAIModel("Model", "m", **known)._fields(request, n, 0)
+    return {name: value for name, value in fields.items() if name != "stream_options"}
 
 
 def test_a_plain_request_says_no_more_than_it_must():
@@ -55,8 +50,7 @@ def test_draws_have_seeds_of_their_own():
 
 @pytest.mark.parametrize(("asked", "limit", "sent"), [(0, 20, 1), (10, 20, 10), (50, 5, 5)])
 def test_alternatives_are_kept_within_what_the_server_takes(asked: int, limit: int, sent: int):
-    offered = ALL.model_copy(update={"top_logprobs": limit})
-    sent_body = body(asks(logprobs=True, top_k=asked), capabilities=offered)
+    sent_body = body(asks(logprobs=True, top_k=asked), top_logprobs=limit)
     assert (sent_body["logprobs"], sent_body["top_logprobs"]) == (True, sent)
 
 
@@ -76,8 +70,7 @@ def test_only_a_closed_schema_is_strict(schema: dict[str, Any], strict: bool):
 
 
 def test_a_schema_is_left_to_parsing_where_output_is_not_constrained():
-    plain = ALL.model_copy(update={"structured_output": False})
-    assert "response_format" not in body(asks(json_schema=CLOSED), capabilities=plain)
+    assert "response_format" not in body(asks(json_schema=CLOSED), structured_output=False)
 
 
 def test_a_final_assistant_message_is_a_begun_answer():
@@ -87,7 +80,7 @@ def test_a_final_assistant_message_is_a_begun_answer():
 
 def test_refused_fields_are_left_out():
     request = asks(n=3, temperature=1.0, max_tokens=9)
-    sent = body(request, n=3, refused={"n", "seed", "max_tokens"})
+    sent = _without(body(request, n=3), {"n", "seed", "max_tokens"})
     assert "n" not in sent
     assert "seed" not in sent
     assert "max_tokens" not in sent

@@ -44,17 +44,18 @@ def is_idle(model: EmbeddedModel) -> bool:
 
 def without_streaming(model: EmbeddedModel) -> OpenAIModel:
     """The same server, asked for replies in one piece."""
-    return OpenAIModel(
+    whole = OpenAIModel(
         model.name,
         model.server.name,
         base_url=model.server.start(),
         api_key=model.server.key,
+        limiter=model.server.limiter,
+        llama_cpp=True,
         top_logprobs=100,
         prefill=True,
-        prefill_style="native",
-        reproducible_body={"cache_prompt": False},
-        limiter=model.server.limiter,
     )
+    whole._always_stream = False
+    return whole
 
 
 async def test_tokens_spell_the_text_and_carry_their_probabilities(embedded_model: EmbeddedModel):

@@ -64,16 +64,8 @@ async def test_a_watched_reply_is_streamed(wire: Wire):
 
 async def test_a_stream_needs_no_closing_mark(wire: Wire):
     wire.answers(streams(chunk("Hi"), chunk(finish="stop"), done=False))
-    (reply,) = await model(wire, always_stream=True).generate(asks())
+    (reply,) = await model(wire, llama_cpp=True).generate(asks())
     assert reply.text == "Hi"
-
-
-async def test_a_model_that_cannot_stream_is_watched_in_one_piece(wire: Wire):
-    wire.answers(says(completion("Hi you")))
-    deltas: list[Delta] = []
-    await model(wire, streaming=False).generate(asks(), deltas.append)
-    assert [delta.text for delta in deltas] == ["Hi you"]
-    assert "stream" not in wire.seen[0].body
 
 
 async def test_the_watcher_ends_the_work_of_the_server(wire: Wire):
@@ -107,10 +99,11 @@ async def test_a_repeated_prefix_is_cut_off(wire: Wire):
     assert reply.text == " Arkansas"
 
 
-@pytest.mark.parametrize(("style", "told"), [("vllm", True), ("native", False)])
-async def test_only_vllm_is_told_to_continue(wire: Wire, style: str, told: bool):
+@pytest.mark.parametrize("told", [True, False])
+async def test_llama_cpp_is_not_told_to_continue(wire: Wire, told: bool):
     wire.answers(says(completion(" Hope")))
-    used = model(wire, prefill_style=style)
+    used = model(wire, llama_cpp=not told)
+    used._always_stream = False
     await used.generate(asks("Where?", "In "))
     await used.generate(asks("Where?"))
     assert ["continue_final_message" in seen.body for seen in wire.seen] == [told, False]
@@ -171,9 +164,9 @@ async def test_several_texts_in_one_stream(wire: Wire):
 
 
 async def test_one_failing_draw_ends_the_others(wire: Wire):
-    wire.answers(says(completion("a")), says(refusal("no"), 500))
+    wire.answers(streams(chunk("a"), chunk(finish="stop")), says(refusal("no"), 500))
     with pytest.raises(Exception, match="status 500"):
-        await model(wire, native_n=False).generate(asks(n=4, temperature=1.0))
+        await model(wire, llama_cpp=True).generate(asks(n=4, temperature=1.0))
 
 
 async def test_refused_fields_are_left_out_from_then_on(wire: Wire):
@@ -181,7 +174,7 @@ async def test_refused_fields_are_left_out_from_then_on(wire: Wire):
         says({"detail": "Unexpected fields in the request: {'stream_options'}"}, 422),
         streams(chunk("Hi"), chunk(finish="stop")),
     )
-    used = model(wire, always_stream=True)
+    used = model(wire, llama_cpp=True)
     await used.generate(asks())
     await used.generate(asks())
     assert ["stream_options" in seen.body for seen in wire.seen] == [True, False, False]
@@ -213,14 +206,18 @@ async def test_a_refusal_that_names_nothing_sent_is_final(wire: Wire):
 
 async def test_reproducible_texts_are_asked_for_one_after_the_other(wire: Wire):
     wire.answers(says(completion("a")))
-    used = model(wire, reproducible_body={"cache_prompt": False}, extra_body={"top_p": 0.9})
-    replies = await used.generate(asks(n=2, temperature=1.0, reproducible=True))
+    replies = await model(wire).generate(asks(n=2, temperature=1.0, reproducible=True))
     assert len(replies) == 2
-    assert all(seen.body["cache_prompt"] is False for seen in wire.seen)
-    assert all(seen.body["top_p"] == 0.9 for seen in wire.seen)
     assert all("n" not in seen.body for seen in wire.seen)
+    assert all("cache_prompt" not in seen.body for seen in wire.seen)
+
+
+async def test_reproducible_texts_of_llama_cpp_do_without_its_cache(wire: Wire):
+    wire.answers(streams(chunk("Hi"), chunk(finish="stop")))
+    used = model(wire, llama_cpp=True)
+    await used.generate(asks(reproducible=True))
     await used.generate(asks())
-    assert "cache_prompt" not in wire.seen[-1].body
+    assert [seen.body.get("cache_prompt") for seen in wire.seen] == [False, None]
 
 
 async def test_only_the_given_key_is_sent(wire: Wire):

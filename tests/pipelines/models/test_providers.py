@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -14,7 +14,7 @@ from pipelines.errors import InvalidInputError, UnknownModelError
 from pipelines.models import providers
 from pipelines.models.base import Capabilities, GenerationRequest, Model
 from pipelines.models.dashscope_model import DashScopeModel
-from pipelines.models.embedded import EMBEDDED_NAME, EmbeddedModel, EmbeddedServer, is_available
+from pipelines.models.embedded import EMBEDDED_NAME, EmbeddedModel, is_available
 from pipelines.models.local import LocalModel
 from pipelines.models.openai_model import OpenAIModel
 from pipelines.models.providers import (
@@ -123,10 +123,16 @@ class Server:
         return "http://127.0.0.1:9/v1"
 
 
-def test_the_embedded_model_is_no_judge_on_its_server_either():
-    model = EmbeddedModel(server=cast(EmbeddedServer, Server()))
-    assert not model.capabilities.judges
-    assert model.capabilities.logprobs
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> EmbeddedModel:
+    """The embedded model, whose server is not started."""
+    monkeypatch.setattr("pipelines.models.embedded.shared_server", Server)
+    return EmbeddedModel()
+
+
+def test_the_embedded_model_is_no_judge_on_its_server_either(served: EmbeddedModel):
+    assert not served.capabilities.judges
+    assert served.capabilities.logprobs
 
 
 def test_a_servers_model_may_judge():
@@ -154,9 +160,8 @@ def test_what_is_known_before_loading_is_what_the_loaded_model_says(
 
 
 @pytest.mark.skipif(not is_available(), reason="llama.cpp is not installed")
-def test_what_is_known_of_the_embedded_model_is_what_it_says():
-    model = EmbeddedModel(server=cast(EmbeddedServer, Server()))
-    assert known_capabilities(ModelSpec()) == model.capabilities
+def test_what_is_known_of_the_embedded_model_is_what_it_says(served: EmbeddedModel):
+    assert known_capabilities(ModelSpec()) == served.capabilities
 
 
 @pytest.fixture

@@ -160,25 +160,25 @@ def spans(content: str, *data: str | bytes) -> list[tuple[str, int, int]] | None
 def test_entropy_counts_the_tail_as_one_outcome():
     piece = read_entry(entry("a", 0.5, ("b", 0.25)))
     # 1/2 ln 2 + 1/4 ln 4 + 1/4 ln 4
-    assert piece.entropy == pytest.approx(1.5 * log(2))
-    assert piece.tail_mass == pytest.approx(0.25)
-    assert piece.top_k == 2
-    assert [one.text for one in piece.alternatives] == ["a", "b"]
+    assert piece.token.entropy == pytest.approx(1.5 * log(2))
+    assert piece.token.tail_mass == pytest.approx(0.25)
+    assert piece.token.top_k == 2
+    assert [one.text for one in piece.token.alternatives] == ["a", "b"]
 
 
 def test_a_token_outside_the_reported_ones_still_counts():
     improbable = entry("a", 0.5, ("b", 0.25)) | {"token": "z", "bytes": [122], "logprob": log(0.1)}
     piece = read_entry(improbable)
-    assert piece.top_k == 3
-    assert piece.tail_mass == pytest.approx(0.15)
-    assert [one.text for one in piece.alternatives] == ["a", "b"]
+    assert piece.token.top_k == 3
+    assert piece.token.tail_mass == pytest.approx(0.15)
+    assert [one.text for one in piece.token.alternatives] == ["a", "b"]
 
 
 def test_a_character_merged_from_several_tokens_is_found_by_its_id():
     merged = entry("魍", 0.5, id=9) | {
         "top_logprobs": [{"id": 9, "token": "", "bytes": [141], "logprob": log(0.5)}]
     }
-    assert read_entry(merged).top_k == 1
+    assert read_entry(merged).token.top_k == 1
 
 
 def test_without_bytes_the_token_string_stands_in():
@@ -186,7 +186,7 @@ def test_without_bytes_the_token_string_stands_in():
 
 
 def test_a_log_probability_never_exceeds_zero():
-    assert read_entry(entry("a", 1.0, logprob=1e-6)).logprob == 0.0
+    assert read_entry(entry("a", 1.0, logprob=1e-6)).token.logprob == 0.0
 
 
 @pytest.mark.parametrize("lost", ["logprob", "token"])
@@ -256,6 +256,6 @@ def test_no_text_has_no_tokens():
 
 
 def test_a_character_counts_once_all_its_bytes_are_there():
-    assert _decode_complete("a龘".encode()[:-1]) == "a"
-    assert _decode_complete("a龘".encode()) == "a龘"
-    assert _decode_complete(b"a\xff") == "a\ufffd"
+    assert _decode_complete(pieces("a龘".encode()[:-1])) == "a"
+    assert _decode_complete(pieces("a龘")) == "a龘"
+    assert _decode_complete(pieces(b"a\xff")) == "a\ufffd"

@@ -18,12 +18,7 @@ from pipelines.models.base import (
     Option,
     ScoreRequest,
 )
-from pipelines.models.scripted import (
-    ScriptedModel,
-    ScriptedReply,
-    messages_hash,
-    scripted_tokens,
-)
+from pipelines.models.scripted import ScriptedModel, ScriptedReply, scripted_tokens
 from pipelines.types import Message
 from tests.pipelines.models.wire import asks
 
@@ -60,27 +55,6 @@ async def test_replies_are_found_by_what_the_conversation_contains():
     assert await text_of(model, asks("Is Paris in France?")) == "both"
     assert await text_of(model, asks("Paris?", "In France")) == "both"
     assert await text_of(model, asks("Paris?")) == "one"
-
-
-async def test_replies_are_found_by_the_hash_of_the_conversation():
-    request = asks("Exactly this")
-    model = ScriptedModel.from_replies(
-        [{"hash": messages_hash(request.messages), "text": "found", "times": 1}]
-    )
-    with pytest.raises(MissingReply):
-        await model.generate(asks("Exactly that"))
-    assert await text_of(model, request) == "found"
-    with pytest.raises(MissingReply):
-        await model.generate(request)
-
-
-def test_the_hash_tells_roles_and_turns_apart():
-    hashes = {
-        messages_hash((Message(role="user", content="ab"),)),
-        messages_hash((Message(role="assistant", content="ab"),)),
-        messages_hash((Message(role="user", content="a"), Message(role="user", content="b"))),
-    }
-    assert len(hashes) == 3
 
 
 async def test_tokens_carry_what_the_script_says():
@@ -265,7 +239,7 @@ def test_it_says_that_it_is_an_illustration():
         ({"contains": ["a"]}, "needs a text"),
         ({"text": "a", "times": 0}, "greater than or equal to 1"),
         ({"txt": "a"}, "Extra inputs"),
-        (7, "not iterable"),
+        (7, "valid dictionary"),
     ],
 )
 def test_a_wrong_reply_is_named(entry: object, reason: str):

@@ -14,11 +14,13 @@ from tests.pipelines.models.local.tiny import OpenModel
 
 
 @pytest.fixture(scope="package", autouse=True)
-def one_thread() -> Iterator[None]:
+def one_thread_of_the_cpu() -> Iterator[None]:
     """Models this small lose more by sharing their sums between threads than they gain."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("torch.cuda.is_available", lambda: False)
+        yield
     torch.set_num_threads(before)
 
 
@@ -52,7 +54,7 @@ async def open_model() -> AsyncIterator[OpenModel]:
     models: list[LocalModel] = []
 
     def make(folder: Path, **options: object) -> LocalModel:
-        settings = {"device": "cpu", "dtype": "float32"} | options
+        settings = {"dtype": "float32"} | options
         models.append(LocalModel(folder, **settings))  # pyright: ignore[reportArgumentType]
         return models[-1]
 

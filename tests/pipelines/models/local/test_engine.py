@@ -79,7 +79,7 @@ class Table:
         for group in self.engine.groups(prompts):
             logits, rows = self.engine.prefill(group)
             self.check(logits, group)
-            self.rows = self.engine.join(self.rows, rows)
+            self.rows = rows if self.rows is None else self.rows.join(rows)
             self.ids += [list(prompt) for prompt in group]
 
     def step(self) -> None:
@@ -91,14 +91,16 @@ class Table:
 
     def keep(self, indices: list[int]) -> None:
         assert self.rows is not None
-        self.engine.keep(self.rows, indices)
+        self.rows.keep(indices)
         self.ids = [list(self.ids[index]) for index in indices]
 
 
 def make_engine(config: PreTrainedConfig) -> Engine:
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_config(config).eval()
-    return Engine(model, SimpleNamespace(eos_token_id=4), Vocabulary([], {}, False))  # pyright: ignore[reportArgumentType]
+    tokenizer: Any = SimpleNamespace(eos_token_id=4)
+    names: list[bytes | None] = [str(token).encode() for token in range(SIZES["vocab_size"])]
+    return Engine(model, Vocabulary(tokenizer, names, {}, prepends_space=False))
 
 
 @pytest.fixture(scope="module", params=CONFIGS)
@@ -146,7 +148,7 @@ def test_scores_equal_a_plain_pass(engine: Engine) -> None:
     for row, (token, outcome) in enumerate(zip(reply, outcomes, strict=True)):
         assert outcome.logprob == pytest.approx(logprobs[row, token].item(), abs=1e-4)
         assert outcome.entropy == pytest.approx(entropies[row].item(), abs=1e-4)
-        assert [index for index, _ in outcome.alternatives] == best.indices[row].tolist()
+        assert [int(one.text) for one in outcome.alternatives] == best.indices[row].tolist()
 
 
 def test_long_replies_are_scored_in_parts(llama: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

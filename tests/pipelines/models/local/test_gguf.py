@@ -20,9 +20,7 @@ async def test_the_embedded_weights_answer(capfd: pytest.CaptureFixture[str]) ->
     assert package.origin is not None
     (weights,) = Path(package.origin).parent.glob("*.gguf")
     told: list[tuple[str, float]] = []
-    model = LocalModel(
-        weights, device="cpu", dtype="float32", progress=lambda *step: told.append(step)
-    )
+    model = LocalModel(weights, dtype="float32", progress=lambda *step: told.append(step))
     (answer,) = await model.generate(
         GenerationRequest(messages=QUESTION, max_tokens=20, logprobs=True)
     )

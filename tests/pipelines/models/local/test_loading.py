@@ -28,7 +28,6 @@ from pipelines.models.base import GenerationRequest
 from pipelines.models.local import LocalModel
 from pipelines.models.local.loading import (
     Source,
-    choose_device,
     choose_dtype,
     explain_failure,
     find_source,
@@ -95,7 +94,7 @@ def test_cut_off_weights(broken: Path) -> None:
     weights = broken / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
     with pytest.raises(InvalidInputError, match="'my-model' cannot be loaded") as failure:
-        LocalModel(broken, device="cpu").load()
+        LocalModel(broken).load()
     assert "secret-place" not in str(failure.value)
     assert failure.value.provider == "my-model"
 
@@ -105,7 +104,7 @@ def test_missing_weights_are_not_made_up(broken: Path) -> None:
     del weights["model.norm.weight"]
     save_file(weights, broken / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(InvalidInputError, match="1 weights are missing"):
-        LocalModel(broken, device="cpu").load()
+        LocalModel(broken).load()
 
 
 @pytest.mark.parametrize(
@@ -115,14 +114,14 @@ def test_missing_weights_are_not_made_up(broken: Path) -> None:
 def test_damaged_settings(broken: Path, file: str, content: str) -> None:
     (broken / file).write_text(content)
     with pytest.raises(InvalidInputError, match="cannot be loaded") as failure:
-        LocalModel(broken, device="cpu").load()
+        LocalModel(broken).load()
     assert "secret-place" not in str(failure.value)
 
 
 def test_a_gguf_file_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "model.gguf").write_bytes(b"GGUF but not really")
     with pytest.raises(InvalidInputError, match=r"'model\.gguf' cannot be loaded"):
-        LocalModel(tmp_path / "model.gguf", device="cpu").load()
+        LocalModel(tmp_path / "model.gguf").load()
 
 
 async def test_a_repaired_folder_loads_at_the_next_call(
@@ -139,7 +138,7 @@ async def test_a_repaired_folder_loads_at_the_next_call(
 
 def test_end_tokens_of_the_generation_settings_count(broken: Path) -> None:
     (broken / "generation_config.json").write_text(json.dumps({"eos_token_id": [2, 9]}))
-    engine = load_engine(find_source(broken), device="cpu", dtype="float32")
+    engine = load_engine(find_source(broken), dtype="float32")
     assert engine.stop_ids == {2, 9}
 
 
@@ -147,7 +146,6 @@ def test_paths_and_hub_ids_are_told_apart(llama_folder: Path, tmp_path: Path) ->
     assert find_source(str(llama_folder)).folder == llama_folder
     assert find_source("Qwen/Qwen3-0.6B") == Source("Qwen/Qwen3-0.6B", hub_id="Qwen/Qwen3-0.6B")
     assert find_source("gpt2").hub_id == "gpt2"
-    assert find_source("a/b", "b.Q4.gguf").gguf_file == "b.Q4.gguf"
     assert find_source("a/b:b.Q4.gguf") == Source("b.Q4.gguf", hub_id="a/b", gguf_file="b.Q4.gguf")
     (tmp_path / "small.gguf").touch()
     assert find_source(tmp_path / "small.gguf") == Source(
@@ -224,30 +222,18 @@ def test_failures_of_the_machine(tmp_path: Path) -> None:
     assert "pip install gguf" in package.remedy
 
 
-def test_devices_and_formats() -> None:
-    assert choose_device("cpu").type == "cpu"
-    assert choose_device(None).type == ("cuda" if torch.cuda.is_available() else "cpu")
-    for unknown in ("cuda:99", "tpu", "cuda:x", "cpu:1"):
-        with pytest.raises(InvalidInputError, match="no device"):
-            choose_device(unknown)
-    assert choose_dtype(choose_device("cpu"), "float16") == torch.float16
-    assert choose_dtype(choose_device("cpu"), None) in (torch.float32, torch.bfloat16)
-    with pytest.raises(InvalidInputError, match="float32, bfloat16"):
-        choose_dtype(choose_device("cpu"), "int4")
-
-
 def test_processors_without_bfloat16_use_float32(monkeypatch: pytest.MonkeyPatch) -> None:
     cpu = torch.device("cpu")
     monkeypatch.setattr("torch.cpu.get_capabilities", lambda: {"avx2": True})
-    assert choose_dtype(cpu, None) == torch.float32
+    assert choose_dtype(cpu) == torch.float32
     monkeypatch.setattr("torch.cpu.get_capabilities", lambda: {"amx_bf16": True})
-    assert choose_dtype(cpu, None) == torch.bfloat16
+    assert choose_dtype(cpu) == torch.bfloat16
 
 
 def test_the_saved_tokenizer_is_the_one_used(
     llama_folder: Path, byte_level: PreTrainedTokenizerFast
 ) -> None:
-    engine = load_engine(find_source(llama_folder), device="cpu", dtype="float32")
+    engine = load_engine(find_source(llama_folder), dtype="float32")
     text = "The capital is 北京"
-    assert engine.tokenizer.encode(text) == byte_level.encode(text)
-    assert engine.tokenizer.chat_template == byte_level.chat_template
+    assert engine.vocabulary.tokenizer.encode(text) == byte_level.encode(text)
+    assert engine.vocabulary.tokenizer.chat_template == byte_level.chat_template

@@ -12,7 +12,7 @@ from transformers.models.auto.modeling_auto import AutoModelForCausalLM
 from pipelines.errors import RefusedRequestError
 from pipelines.models.base import ChoiceRequest, GenerationRequest, Option, ScoreRequest
 from pipelines.models.local import LocalModel
-from pipelines.models.local.prompting import token_bytes
+from pipelines.models.local.prompting import read_vocabulary
 from pipelines.types import Generation, Message
 from tests.pipelines.models.local import tiny
 from tests.pipelines.models.local.tiny import OpenModel
@@ -60,7 +60,7 @@ async def test_every_caller_gets_what_a_plain_pass_gives(
         for text in QUESTIONS
     ]
     answers = await asyncio.gather(*(model.generate(one) for one in requests))
-    pieces = token_bytes(tokenizer)
+    pieces = read_vocabulary(tokenizer).pieces
     for text, (answer, twin) in zip(QUESTIONS, answers, strict=True):
         ids, logprobs = greedy(folder, tokenizer, text, 12)
         assert answer.usage.prompt_tokens == len(tiny.prompt_ids(tokenizer, text))
@@ -245,7 +245,9 @@ async def test_many_choices_and_texts_at_once(llama_folder: Path, open_model: Op
 
 
 async def test_more_callers_than_places(llama_folder: Path, open_model: OpenModel) -> None:
-    wide, narrow = open_model(llama_folder), open_model(llama_folder, max_batch=2)
+    wide, narrow = open_model(llama_folder), open_model(llama_folder)
+    _, engine = await narrow._ready()
+    engine.max_rows = 2
     request = GenerationRequest(messages=ask("Is it?"), n=5, temperature=1.0, max_tokens=8)
     expected, answers = await wide.generate(request), await narrow.generate(request)
     assert [answer.text for answer in answers] == [answer.text for answer in expected]

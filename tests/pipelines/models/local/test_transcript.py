@@ -3,20 +3,20 @@ from collections.abc import Iterable
 import pytest
 
 from pipelines.models.base import Delta
-from pipelines.models.local.prompting import Vocabulary
 from pipelines.models.local.work import Outcome, Transcript
+from pipelines.types import Alternative
 
-VOCABULARY = Vocabulary(pieces=[b"x"], special={}, prepends_space=False)
+OTHER = Alternative(text="x", logprob=-0.1)
 
 
 def write(
     pieces: Iterable[bytes], stop: tuple[str, ...] = (), *, drops_space: bool = False
 ) -> tuple[Transcript, list[Delta]]:
     """Feed pieces one by one, showing after each; the log-probability numbers the tokens."""
-    transcript = Transcript(VOCABULARY, stop, drops_space=drops_space)
+    transcript = Transcript(stop, drops_space=drops_space)
     shown = []
     for number, piece in enumerate(pieces):
-        transcript.add(piece, Outcome(-float(number), 0.5, ((0, -0.1),)))
+        transcript.add(piece, Outcome(-float(number), 0.5, (OTHER,)))
         if transcript.stopped:
             break
         shown.append(transcript.take())
@@ -38,7 +38,7 @@ def test_words_are_shown_as_they_come() -> None:
     assert transcript.tokens[1].logprob == -1.0
     assert transcript.tokens[1].entropy == 0.5
     assert transcript.tokens[1].top_k is None
-    assert [a.text for a in transcript.tokens[1].alternatives] == ["x"]
+    assert transcript.tokens[1].alternatives == (OTHER,)
 
 
 def test_a_character_split_over_tokens_is_shown_whole() -> None:
@@ -113,7 +113,7 @@ def test_the_space_of_the_format_is_dropped_once() -> None:
 
 @pytest.mark.parametrize("stop", [(), ("", "。")])
 def test_text_without_measured_tokens(stop: tuple[str, ...]) -> None:
-    transcript = Transcript(VOCABULARY, stop)
+    transcript = Transcript(stop)
     transcript.add(b"moon")
     assert transcript.take() == Delta(text="moon")
     assert transcript.take() is None

@@ -4,7 +4,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from transformers import PreTrainedTokenizerFast
 
-from pipelines.models.local.prompting import read_vocabulary, token_bytes
+from pipelines.models.local.prompting import read_vocabulary
 from tests.pipelines.models.local import tiny
 
 TEXT = "The capital of 北京 is 🙂,\n naïve? Yes"
@@ -13,7 +13,7 @@ TEXT = "The capital of 北京 is 🙂,\n naïve? Yes"
 @pytest.mark.parametrize("kind", ["byte_level", "metaspace"])
 def test_bytes_of_the_tokens_join_to_the_text(kind: str, request: pytest.FixtureRequest) -> None:
     tokenizer: PreTrainedTokenizerFast = request.getfixturevalue(kind)
-    pieces = token_bytes(tokenizer)
+    pieces = read_vocabulary(tokenizer).pieces
     assert len(pieces) == len(tokenizer)
     ids = tokenizer.encode(TEXT, add_special_tokens=False)
     written = b"".join(pieces[token] or b"" for token in ids)
@@ -24,7 +24,7 @@ def test_bytes_of_the_tokens_join_to_the_text(kind: str, request: pytest.Fixture
 def test_byte_level_pieces_are_single_bytes_of_a_character(
     byte_level: PreTrainedTokenizerFast,
 ) -> None:
-    pieces = token_bytes(byte_level)
+    pieces = read_vocabulary(byte_level).pieces
     ids = byte_level.encode("北", add_special_tokens=False)
     assert [pieces[token] for token in ids] == [b"\xe5", b"\x8c", b"\x97"]
     (space,) = byte_level.encode(" ", add_special_tokens=False)
@@ -34,7 +34,7 @@ def test_byte_level_pieces_are_single_bytes_of_a_character(
 def test_metaspace_pieces_are_words_with_spaces_and_bytes(
     metaspace: PreTrainedTokenizerFast,
 ) -> None:
-    pieces = token_bytes(metaspace)
+    pieces = read_vocabulary(metaspace).pieces
     assert pieces[tiny.token_id(metaspace, "▁capital")] == b" capital"
     assert pieces[tiny.token_id(metaspace, "<0xE4>")] == b"\xe4"
 
@@ -68,6 +68,6 @@ def test_other_tokenizers_are_read_by_decoding() -> None:
     backend = Tokenizer(WordLevel(words, unk_token="[UNK]"))
     backend.pre_tokenizer = Whitespace()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="[UNK]")
-    pieces = token_bytes(tokenizer)
+    pieces = read_vocabulary(tokenizer).pieces
     assert pieces[2] == b" river"
     assert pieces[3] == b" flows"

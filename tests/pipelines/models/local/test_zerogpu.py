@@ -101,13 +101,16 @@ def endless(
     a, b = (byte_level.encode(letter, add_special_tokens=False)[0] for letter in "ab")
     start = tiny.last_prompt_token(byte_level)
     turns = {start: {a: 30.0}, a: {b: 30.0}, b: {a: 30.0}}
-    return open_model(tiny.save_reciter(tmp_path, byte_level, turns), device=None)
+    return open_model(tiny.save_reciter(tmp_path, byte_level, turns))
 
 
 async def test_answers_are_those_of_a_machine_of_ones_own(
     llama_folder: Path, open_model: OpenModel, platform: Platform
 ):
-    own, remote = open_model(llama_folder), open_model(llama_folder, device=None)
+    own, remote = open_model(llama_folder), open_model(llama_folder)
+    with pytest.MonkeyPatch.context() as elsewhere:
+        elsewhere.delenv("SPACES_ZERO_GPU")
+        own.load()
     writing = request(n=3, temperature=1.0, seed=4, max_tokens=12, logprobs=True)
     choosing = ChoiceRequest(
         messages=QUESTION,
@@ -127,7 +130,7 @@ async def test_answers_are_those_of_a_machine_of_ones_own(
 
 
 async def test_pieces_arrive_one_by_one(make_reciter: Reciter, platform: Platform):
-    model, seen = make_reciter("The capital is 北京", device=None), list[Delta]()
+    model, seen = make_reciter("The capital is 北京"), list[Delta]()
     (answer,) = await model.generate(request(logprobs=True), seen.append)
     assert [delta.text for delta in seen] == ["The", " capital", " is", " ", "北", "京"]
     assert tuple(token for delta in seen for token in delta.tokens) == answer.tokens

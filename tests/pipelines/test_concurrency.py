@@ -7,8 +7,8 @@ import contextlib
 
 import pytest
 
+from pipelines.concurrency import together
 from pipelines.errors import MissingReply, NotFoundError, ServerFailedError, VeriscopeError
-from pipelines.run.concurrency import together
 
 FAILED = ServerFailedError("It broke.", remedy="Wait.")
 OTHER = NotFoundError("It is gone.", remedy="Look elsewhere.")
