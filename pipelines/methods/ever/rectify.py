@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from pipelines.methods.base import Question
-from pipelines.methods.ever.calls import PROMPTS, ask_line, numbered, turns
+from pipelines.methods.ever.calls import PROMPTS, ask_line
 from pipelines.methods.ever.check import Look
 from pipelines.methods.replies.parsing import visible
 from pipelines.run.events import RevisionReason
@@ -66,20 +66,29 @@ async def rectify(scope: Scope, question: Question, look: Look) -> str:
     the evidence of all of them.
     """
     language, target = question.language, look.target
+    feedback = (
+        PROMPTS.fill(
+            language,
+            f"feedback_{concept.verdict}",
+            concept=concept.text,
+            reasoning=" ".join(concept.detail.reasoning.split()),
+        )
+        for concept in look.doubtful
+    )
     short = target.concept is not None
     async with scope.span(
         "rectify", sentence=target.sentence, round=target.round + 1, draft=target.draft
     ) as step:
         written = await ask_line(
             step,
-            turns(
+            PROMPTS.turns(
                 language,
                 "revise_answer" if short else rectify_reason(look),
                 "rectify_sentence",
                 question=question.text,
                 context=target.context or PROMPTS.fill(language, "none_before"),
                 sentence=target.text,
-                feedback=_feedback(language, look),
+                feedback="\n".join(feedback),
                 evidence=evidence_listed(language, look),
             ),
             max_tokens=160,
@@ -113,16 +122,4 @@ def read_rectified(written: str, sentence: str, question: Question, *, short: bo
 
 def evidence_listed(language: Language, look: Look) -> str:
     """The evidence on what is doubtful as prompts show it, or a word for its absence."""
-    return numbered(language, look.evidence) or PROMPTS.fill(language, "none_found")
-
-
-def _feedback(language: Language, look: Look) -> str:
-    return "\n".join(
-        PROMPTS.fill(
-            language,
-            f"feedback_{concept.verdict}",
-            concept=concept.text,
-            reasoning=" ".join(concept.detail.reasoning.split()),
-        ).rstrip()
-        for concept in look.doubtful
-    )
+    return PROMPTS.listed(language, look.evidence) or PROMPTS.fill(language, "none_found")

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from pipelines.methods.ever.calls import PROMPTS, ask_line
 from pipelines.methods.ever.check import Look, Target
 from pipelines.methods.ever.rectify import may_go_on, rectify, rectify_reason
 from pipelines.methods.ever.state import EverRun
-from pipelines.methods.ever.text import (
-    Piece,
-    appended,
-    cut,
-    first_piece,
-    length_of,
-    next_piece,
-    replaced,
-    until,
-)
+from pipelines.methods.ever.text import Piece, cut, first_piece, next_piece, until
 from pipelines.methods.replies.parsing import declines
+from pipelines.methods.writing import appended, part_of, units_of
 from pipelines.run.findings import Stopped
 from pipelines.run.scope import Scope
 from pipelines.text import split_sentences
@@ -53,7 +46,7 @@ class _Writer:
                 run.flag("truncated")
             index = len(run.sentences)
             ahead = await self._verify(index, piece)
-            if length_of(self.verified) >= self.settings.max_tokens:
+            if len(units_of(self.verified)) >= self.settings.max_tokens:
                 run.flag("truncated")
                 break
             if run.sentences[-1].last:
@@ -77,8 +70,6 @@ class _Writer:
         return piece
 
     async def _continued(self, step: Scope, base: Generation) -> Piece | None:
-        if length_of(base) >= self.settings.max_tokens:
-            return None
         return await next_piece(
             step, self.run.question, self.messages, base, max_tokens=self.settings.max_tokens
         )
@@ -139,7 +130,10 @@ class _Writer:
             if written == piece.sentence:
                 # The same words would be judged the same.
                 return looks, "same"
-            piece = replaced(piece, written)
+            rewritten = Generation(text=piece.generation.text[: piece.start] + written)
+            # What is rewritten has no tokens; the text around it keeps its own.
+            none = part_of(piece.generation, 0, 0)
+            piece = replace(piece, generation=appended(none, rewritten))
             run.revise(
                 step,
                 appended(self.verified, piece.generation),
@@ -165,10 +159,8 @@ class _Writer:
         """The bare answer that follows from the verified chain; "" where none does."""
         if not split_sentences(self.verified.text):
             return ""
-        content = PROMPTS.fill(
-            self.run.question.language,
-            "conclude",
-            question=self.run.question.text,
-            chain=self.verified.text,
+        question = self.run.question
+        asked = PROMPTS.turns(
+            question.language, "conclude", question=question.text, chain=self.verified.text
         )
-        return await ask_line(step, (Message(role="user", content=content),), max_tokens=48)
+        return await ask_line(step, asked, max_tokens=48)
