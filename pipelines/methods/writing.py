@@ -9,7 +9,7 @@ from typing import Any
 
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Question
-from pipelines.methods.replies.text import visible
+from pipelines.methods.replies.parsing import visible
 from pipelines.models.base import Watcher
 from pipelines.prompts import Prompts
 from pipelines.run.scope import Scope

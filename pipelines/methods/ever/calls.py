@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipelines.methods.replies.parsing import declines, parse_fields, visible
+from pipelines.methods.wording import load_wording
 from pipelines.methods.writing import ask
 from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
@@ -14,15 +15,7 @@ __all__ = ["PROMPTS", "ask_line", "demonstrations"]
 
 PROMPTS = load_prompts("ever")
 
-# What models put in front of the one thing they were asked for.
-_LABELS = {
-    "line": (
-        *("Question", "The question is", "Statement", "Sentence", "Corrected sentence"),
-        *("New sentence", "The corrected sentence is", "The new sentence is"),
-        *("Answer", "The answer", "The answer is"),
-        *("问题", "问题是", "陈述", "句子", "改正后的句子", "新的句子", "答案", "答案是"),
-    )
-}
+_LABELS = {"line": load_wording("ever").entries["labels"]}
 
 
 def demonstrations(language: Language, key: str, *names: str) -> tuple[Message, ...]:

@@ -8,13 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipelines.methods.base import Question
-from pipelines.methods.checkers import checker
 from pipelines.methods.ever.calls import PROMPTS, ask_line, demonstrations
 from pipelines.methods.ever.concepts import Concepts, concepts_in, main_subject, read_concepts
 from pipelines.methods.ever.questions import Checked, Validation, validation_for
 from pipelines.methods.ever.settings import EverSettings
-from pipelines.methods.replies.claims import claim_of
-from pipelines.methods.replies.verdicts import TRUE_FALSE_NEI, reason_then_decide
+from pipelines.methods.replies.verdicts import TRUE_FALSE_NEI, checker, claim_of, reason_then_decide
 from pipelines.methods.writing import ask_list, distinct, found_for
 from pipelines.models.base import ChoiceRequest
 from pipelines.run.concurrency import together

@@ -6,7 +6,9 @@ import re
 from collections.abc import Sequence
 from itertools import takewhile
 
-from pipelines.methods.replies.parsing import is_nothing, parse_json, parse_list, visible
+from pipelines.methods.replies.lists import parse_list
+from pipelines.methods.replies.parsing import is_nothing, parse_json, visible
+from pipelines.methods.wording import load_wording
 from pipelines.text import Span
 from pipelines.text.languages import has_han
 from pipelines.types import Frozen
@@ -32,26 +34,11 @@ _AROUND = " \t\n.,;:!?\"'`*_()[]。，；：！？、“”‘’《》「」（
 _WORD = re.compile(r"[^\W_]+(?:[.,:/'-][^\W_]+)*")
 
 
-def _words(listed: str) -> frozenset[str]:
-    return frozenset(listed.split())
-
-
-AUXILIARIES = _words(
-    "is are was were am do does did has have had can could will would shall should may might must"
-)
-_ASKING = _words("who whom whose what which when where why how in on at")
-_PREPOSITIONS = _words(
-    "in on at by for with from during after before since until to into as than about"
-)
-_DETERMINERS = _words("the a an")
-_WITHIN_NAMES = _words("of and the de la le von van der del di")
-SMALL_WORDS = AUXILIARIES.union(
-    _ASKING,
-    _PREPOSITIONS,
-    _DETERMINERS,
-    _words("of and or that it its be been being there not also yes no true correct right indeed"),
-    _words("he she they him his her their them this these those"),
-)
+_WORDING = load_wording("ever")
+AUXILIARIES, _ASKING = _WORDING.words("auxiliaries"), _WORDING.words("asking")
+_PREPOSITIONS, _DETERMINERS = _WORDING.words("prepositions"), _WORDING.words("determiners")
+_WITHIN_NAMES = _WORDING.words("within_names")
+SMALL_WORDS = AUXILIARIES | _ASKING | _PREPOSITIONS | _DETERMINERS | _WORDING.words("small")
 """English words that name nothing."""
 
 _OPENING_ZH = re.compile(r"^(?:请问|请?告诉我|请?介绍一下|请?介绍|请?简述|关于)+")

@@ -12,7 +12,8 @@ from pipelines.methods.ever.check import Look, Target
 from pipelines.methods.ever.concepts import find_concept
 from pipelines.methods.ever.rectify import evidence_listed, may_go_on, rectify
 from pipelines.methods.ever.state import EverRun
-from pipelines.methods.replies.parsing import declines, parse_list
+from pipelines.methods.replies.lists import parse_list
+from pipelines.methods.replies.parsing import declines
 from pipelines.methods.writing import ask_list
 from pipelines.run.concurrency import together
 from pipelines.run.events import RevisionReason

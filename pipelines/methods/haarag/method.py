@@ -11,11 +11,11 @@ from math import fsum
 
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.methods.base import Method, Need, Question
-from pipelines.methods.checkers import checker
 from pipelines.methods.haarag.alignment import Alignment, AlignmentRules, Comparison
 from pipelines.methods.haarag.claims import claims_something
 from pipelines.methods.haarag.retrieval import ChunkSearch, Retrieval
 from pipelines.methods.haarag.settings import HaaragSettings
+from pipelines.methods.replies.verdicts import checker
 from pipelines.methods.slm.judging import judge_sentence, probability_of_yes
 from pipelines.methods.writing import grounded_messages, write_draft
 from pipelines.prompts import load_prompts

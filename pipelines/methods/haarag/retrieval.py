@@ -14,7 +14,7 @@ from math import fsum, sqrt
 
 from pipelines.methods.base import Question
 from pipelines.methods.haarag.settings import HaaragSettings
-from pipelines.methods.replies.parsing import parse_list
+from pipelines.methods.replies.lists import parse_list
 from pipelines.methods.writing import ask_list, found_for
 from pipelines.prompts import load_prompts
 from pipelines.retrieval.base import Matrix

@@ -13,9 +13,8 @@ from typing import Any, Literal
 
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Question
-from pipelines.methods.replies.claims import claim_of_answers
 from pipelines.methods.replies.parsing import declines
-from pipelines.methods.replies.verdicts import TRUE_FALSE, decide_between, truth
+from pipelines.methods.replies.verdicts import TRUE_FALSE, claim_of_answers, decide_between, truth
 from pipelines.methods.rowen import asking, reading
 from pipelines.methods.rowen.decision import Pair, is_certain
 from pipelines.methods.rowen.settings import RowenSettings

@@ -13,8 +13,8 @@ from itertools import chain
 
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Method, Need, Question
-from pipelines.methods.checkers import checker
 from pipelines.methods.replies.parsing import is_refusal, visible
+from pipelines.methods.replies.verdicts import checker
 from pipelines.methods.rowen import asking
 from pipelines.methods.rowen.check import RowenCheck
 from pipelines.methods.rowen.decision import Conclusion, conclude

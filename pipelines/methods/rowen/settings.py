@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from pipelines.methods.base import Settings
-from pipelines.methods.checkers import CheckedBy
+from pipelines.methods.replies.verdicts import CheckedBy
 from pipelines.run.findings import TargetLanguage, Variant
 from pipelines.types import Language
 
