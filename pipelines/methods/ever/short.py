@@ -7,10 +7,12 @@ from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
+from pipelines.methods.base import Question
 from pipelines.methods.ever.calls import PROMPTS, ask_line
 from pipelines.methods.ever.check import Look, Target
 from pipelines.methods.ever.concepts import find_concept
 from pipelines.methods.ever.rectify import evidence_listed, may_go_on, rectify
+from pipelines.methods.ever.settings import EverSettings
 from pipelines.methods.ever.state import EverRun
 from pipelines.methods.replies.lists import parse_list
 from pipelines.methods.replies.parsing import declines
@@ -22,7 +24,7 @@ from pipelines.run.scope import Scope
 from pipelines.text import Span, text_key
 from pipelines.types import Answer, Generation
 
-__all__ = ["answer_shortly"]
+__all__ = ["ShortAnswer"]
 
 _SEPARATED = re.compile(r"[;；、]|\s\|\s")
 
@@ -39,28 +41,6 @@ class _Item:
     tried: list[str] = field(default_factory=list)
     stopped: Stopped = "finished"
     dropped: bool = False
-
-
-async def answer_shortly(run: EverRun) -> Answer:
-    """Answer in a few words; every answer is checked, corrected, replaced, or left out on its own.
-
-    With no answer left EVER abstains.
-    """
-    draft = await run.write_original(await run.opening())
-    if draft.finish_reason == "length":
-        run.flag("truncated")
-    declined = declines(draft.text)
-    items: list[_Item] = []
-    async with AsyncExitStack() as stack:
-        for index, (glue, text) in enumerate([] if declined else _answers_in(draft.text)):
-            span = run.scope.span("sentence", sentence=index)
-            items.append(_Item(await stack.enter_async_context(span), index, glue, text))
-        await _Short(run, items).verify()
-    async with run.scope.span("conclude") as step:
-        left = [item.text for item in items if not item.dropped]
-        if declined or (items and not left):
-            return run.abstain(step)
-        return run.conclude(step, short="\n".join(left) if left else None)
 
 
 def _answers_in(text: str) -> list[tuple[str, str]]:
@@ -81,37 +61,50 @@ def _answers_in(text: str) -> list[tuple[str, str]]:
     return [("", text)] if text else []
 
 
-@dataclass
-class _Short:
-    """The answers of one run, and the draft that they share.
+class ShortAnswer(EverRun):
+    """An answer in a few words; every answer of a list is corrected, replaced, or left out.
 
     They are checked side by side and changed in their order, so that what is asked for one does
-    not depend on how long another takes.
+    not depend on how long another takes. With no answer left EVER abstains.
     """
 
-    run: EverRun
-    items: Sequence[_Item]
+    def __init__(self, question: Question, scope: Scope, settings: EverSettings) -> None:
+        super().__init__(question, scope, settings)
+        self.items: list[_Item] = []
 
-    async def verify(self) -> None:
-        """Take every item to its end."""
-        await self._check(self.items, "draft")
-        await self._rectify()
-        await self._try_others()
-        for item in self.items:
-            last = item is self.items[-1]
-            self.run.verified(item.step, item.looks, item.stopped, last=last, dropped=item.dropped)
+    async def answer(self) -> Answer:
+        draft = await self.write_original(await self.opening())
+        if draft.finish_reason == "length":
+            self.flag("truncated")
+        declined = declines(draft.text)
+        async with AsyncExitStack() as stack:
+            for index, (glue, text) in enumerate([] if declined else _answers_in(draft.text)):
+                span = self.scope.span("sentence", sentence=index)
+                item = _Item(await stack.enter_async_context(span), index, glue, text)
+                self.items.append(item)
+            await self._check(self.items, "draft")
+            await self._rectify()
+            await self._try_others()
+            for item in self.items:
+                last = item is self.items[-1]
+                self.record(item.step, item.looks, item.stopped, last=last, dropped=item.dropped)
+        async with self.scope.span("conclude") as step:
+            left = [item.text for item in self.items if not item.dropped]
+            if declined or (self.items and not left):
+                return self.abstain(step)
+            return self.conclude(step, short="\n".join(left) if left else None)
 
     async def _rectify(self) -> None:
         checked, rounds = list(self.items), 0
         while checked:
             doubtful: list[_Item] = []
             for item in checked:
-                if may_go_on(item.looks[-1], rounds, self.run.settings.max_rounds):
+                if may_go_on(item.looks[-1], rounds, self.settings.max_rounds):
                     doubtful.append(item)
                 elif item.looks[-1].of("contradicted"):
                     item.stopped = "limit"
             written = await together(
-                *(rectify(item.step, self.run.question, item.looks[-1]) for item in doubtful)
+                *(rectify(item.step, self.question, item.looks[-1]) for item in doubtful)
             )
             corrected = zip(doubtful, written, strict=True)
             checked = [item for item, text in corrected if self._takes(item, text)]
@@ -164,19 +157,19 @@ class _Short:
         target = Target(
             sentence=item.index,
             round=len(item.looks),
-            draft=self.run.draft,
+            draft=self.draft,
             start=self._place(item),
             text=statement,
             attempt=attempt,
             concept=concept,
             shown=item.text,
         )
-        item.looks.append(await self.run.checker.check(item.step, target))
+        item.looks.append(await self.checker.check(item.step, target))
 
     async def _statement(self, item: _Item) -> tuple[str, Span]:
         """The claim that question and answer make together, and where it holds the answer."""
-        language = self.run.question.language
-        values = {"question": self.run.question.text, "answer": item.text}
+        language = self.question.language
+        values = {"question": self.question.text, "answer": item.text}
         async with item.step.span("statement", sentence=item.index, round=len(item.looks)) as own:
             written = await ask_line(own, PROMPTS.turns(language, "statement", **values))
         found = find_concept(written, item.text)
@@ -187,10 +180,10 @@ class _Short:
         return written, Span.of(written, *found)
 
     async def _candidates(self, item: _Item) -> list[str]:
-        limit = self.run.settings.candidates
+        limit = self.settings.candidates
         if not limit:
             return []
-        question = self.run.question
+        question = self.question
         async with item.step.span("candidates", sentence=item.index) as own:
             asked = PROMPTS.turns(
                 question.language,
@@ -210,19 +203,16 @@ class _Short:
     def _others(self, item: _Item) -> list[str]:
         return [other.text for other in self.items if other is not item and not other.dropped]
 
-    def _put(self, item: _Item, text: str, reason: RevisionReason) -> None:
-        item.text = text
-        self._revise(item, reason)
-
     def _drop(self, item: _Item) -> None:
         item.dropped = True
         if any(not other.dropped for other in self.items):
-            self._revise(item, "dropped")
+            self._put(item, item.text, "dropped")
 
-    def _revise(self, item: _Item, reason: RevisionReason) -> None:
+    def _put(self, item: _Item, text: str, reason: RevisionReason) -> None:
+        item.text = text
         text = _joined(self.items).strip()
         start = min(self._place(item), len(text))
-        self.run.revise(item.step, Generation(text=text), start, reason, sentence=item.index)
+        self.revise(item.step, Generation(text=text), start, reason, sentence=item.index)
 
     def _place(self, item: _Item) -> int:
         """Where the item stands in the current draft, or stood before it was left out."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -34,7 +35,7 @@ class Sentence:
     last: bool = False
 
 
-class EverRun:
+class EverRun(ABC):
     """Question, settings and the drafts of a run. Draft 0 is the model's answer in one go.
 
     That is what the model would have said unchecked: the same prompt, greedy, so that its first
@@ -56,6 +57,10 @@ class EverRun:
                 self.flag("no_judge")
             if not scope.model().capabilities.judges:
                 self.flag("weak_judge")
+
+    @abstractmethod
+    async def answer(self) -> Answer:
+        """Carry the run out."""
 
     async def opening(self) -> tuple[Message, ...]:
         """The prompt that text is written for; with RAG+ER it holds passages for the question."""
@@ -121,7 +126,7 @@ class EverRun:
         )
         self.current = after
 
-    def verified(
+    def record(
         self,
         step: Scope,
         looks: Sequence[Look],

@@ -20,7 +20,7 @@ from pipelines.methods.rowen.decision import Pair, is_certain
 from pipelines.methods.rowen.settings import RowenSettings
 from pipelines.methods.writing import ask, ask_list
 from pipelines.retrieval.bm25 import LexicalEmbedder
-from pipelines.run.concurrency import together
+from pipelines.run.concurrency import ended, together
 from pipelines.run.events import Score
 from pipelines.run.findings import (
     PairCompared,
@@ -84,7 +84,7 @@ class RowenCheck:
                     if is_certain(self.settings, self.plan.variant, self.pairs, len(taken)):
                         break
             finally:
-                await _dropped(*tasks)
+                await ended(*tasks)
 
     async def _paraphrase(self, scope: Scope) -> list[ParaphraseTaken]:
         """At most k paraphrases; asked for once more where there are fewer."""
@@ -161,7 +161,7 @@ class RowenCheck:
                     *(self._side(step, index, taken.text, s, source, turn) for s in self.plan.sides)
                 )
             finally:
-                await _dropped(source)
+                await ended(source)
 
     async def _side(
         self,
@@ -291,10 +291,3 @@ def _discard(step: Scope, text: str, why: ParaphraseDiscarded) -> None:
 async def _shared(answer: asyncio.Future[_Given]) -> _Given:
     """The answer that both sides wait for; a side that is cancelled does not cancel it."""
     return await asyncio.shield(answer)
-
-
-async def _dropped(*tasks: asyncio.Future[Any]) -> None:
-    """Cancel what is still running, and wait until it has ended."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
