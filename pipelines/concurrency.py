@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pipelines.errors import VeriscopeError
 
-__all__ = ["both", "together"]
+__all__ = ["both", "ended", "together"]
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -53,3 +53,13 @@ async def both(one: Awaitable[T], other: Awaitable[U]) -> tuple[T, U]:
     """`together` for two things of different kinds."""
     results: list[Any] = await together(one, other)
     return results[0], results[1]
+
+
+async def ended(*work: asyncio.Future[Any]) -> None:
+    """Cancel what is still running, and wait until it has ended; nothing is raised.
+
+    Gathered, so that being cancelled oneself is not taken for the end of `work`.
+    """
+    for one in work:
+        one.cancel()
+    await asyncio.gather(*work, return_exceptions=True)

@@ -7,12 +7,13 @@ recorded run says which wording produced it.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
 from string import Template
 
 from pipelines.paths import ASSETS
-from pipelines.types import Language
+from pipelines.types import Language, Message, Passage
 
 __all__ = ["Prompts", "load_prompts"]
 
@@ -30,6 +31,21 @@ class Prompts:
     def fill(self, language: Language, key: str, **values: str) -> str:
         """The prompt `key` with its placeholders filled; a missing value is a KeyError."""
         return Template(self._texts[language][key]).substitute(values).strip()
+
+    def turns(self, language: Language, *keys: str, **values: str) -> tuple[Message, ...]:
+        """The request of the last key; of two keys the first one gives the instructions."""
+        *system, user = (self.fill(language, key, **values) for key in keys)
+        return (
+            *(Message(role="system", content=one) for one in system),
+            Message(role="user", content=user),
+        )
+
+    def listed(self, language: Language, passages: Sequence[Passage]) -> str:
+        """The prompt `passage` for each of `passages`, numbered in their order."""
+        return "\n".join(
+            self.fill(language, "passage", rank=str(rank), title=one.title, text=one.text)
+            for rank, one in enumerate(passages, start=1)
+        )
 
     def keys(self, language: Language) -> frozenset[str]:
         """Which prompts exist in `language`."""

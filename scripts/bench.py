@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.service import Service
-from pipelines.methods.replies.claims import claim_of
+from pipelines.methods.replies.verdicts import claim_of
 from pipelines.models.judges.trained import TrainedJudge
 from pipelines.retrieval.dense import EmbeddedEmbedder
 from pipelines.run.events import ModelCalled, RunFinished

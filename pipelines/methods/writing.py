@@ -1,45 +1,129 @@
-"""What methods have in common when they write: prompts with passages, replies, continuations."""
+"""What methods have in common: drafts, their continuations, searches, lists of short texts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Question
-from pipelines.methods.replies.text import visible
+from pipelines.methods.replies.parsing import visible
 from pipelines.models.base import Watcher
 from pipelines.prompts import Prompts
 from pipelines.run.scope import Scope
-from pipelines.text import without_thinking
+from pipelines.text import text_key, without_thinking
+from pipelines.text.languages import HAN
 from pipelines.types import Generation, Message, Passage, Token
 
 __all__ = [
     "Continuation",
-    "continue_text",
+    "appended",
+    "ask",
+    "ask_list",
+    "distinct",
+    "found_for",
     "grounded_messages",
     "joined_to",
     "part_of",
-    "sample_continuations",
+    "units_of",
+    "unwrapped",
     "visible_generation",
+    "write",
+    "write_draft",
 ]
+
+# One unit per Chinese character or run of other visible characters, where there are no tokens.
+_UNIT = re.compile(rf"[{HAN}]|[^\s{HAN}]+")
 
 
 def grounded_messages(
     prompts: Prompts, question: Question, passages: Sequence[Passage]
 ) -> tuple[Message, ...]:
     """A prompt with the keys `system`, `question` and `passage`, filled with passages in order."""
-    language = question.language
-    listed = "\n".join(
-        prompts.fill(language, "passage", rank=str(number), title=passage.title, text=passage.text)
-        for number, passage in enumerate(passages, start=1)
+    listed = prompts.listed(question.language, passages)
+    return prompts.turns(
+        question.language, "system", "question", question=question.text, passages=listed
     )
-    return (
-        Message(role="system", content=prompts.fill(language, "system")),
-        Message(
-            role="user",
-            content=prompts.fill(language, "question", question=question.text, passages=listed),
-        ),
-    )
+
+
+# --- Asking ---------------------------------------------------------------------------------------
+
+
+async def write(
+    step: Scope, messages: Sequence[Message], max_tokens: int, watch: Watcher | None = None
+) -> Generation:
+    """A text of the main model as it was written, with token probabilities where it gives them."""
+    logprobs = step.model().capabilities.logprobs
+    request = step.request(messages, max_tokens=max_tokens, logprobs=logprobs)
+    return await step.write(request, watch=watch)
+
+
+async def write_draft(
+    step: Scope, messages: Sequence[Message], max_tokens: int, watch: Watcher | None = None
+) -> Generation:
+    """`write`, without what only surrounds the text."""
+    return visible_generation(await write(step, messages, max_tokens, watch))
+
+
+async def ask(
+    step: Scope, messages: Sequence[Message], *, role: str = "main", **options: Any
+) -> str:
+    """What the model of `role` replies, as people see it; `options` are those of the request."""
+    (reply,) = await step.model(role).generate(step.request(messages, **options))
+    return visible(reply.text)
+
+
+async def ask_list(
+    step: Scope,
+    messages: Sequence[Message],
+    name: str,
+    *,
+    exactly: int | None = None,
+    **options: Any,
+) -> str:
+    """A reply that lists texts, as JSON under `name` where the backend can be held to it.
+
+    Such a list has `exactly` so many items where that is given.
+    """
+    count = {} if exactly is None else {"minItems": exactly, "maxItems": exactly}
+    schema = {
+        "type": "object",
+        "properties": {name: {"type": "array", "items": {"type": "string"}, **count}},
+        "required": [name],
+        "additionalProperties": False,
+    }
+    held_to = schema if step.model().capabilities.structured_output else None
+    return await ask(step, messages, json_schema=held_to, **options)
+
+
+# --- Passages -------------------------------------------------------------------------------------
+
+
+async def found_for(
+    step: Scope, query: str, k: int, *, dense: bool = False
+) -> list[Passage] | None:
+    """What a search finds; None where it fails, which is recorded."""
+    try:
+        return await step.search(query, k, dense=dense)
+    except VeriscopeError:
+        return None
+
+
+def distinct(passages: Iterable[Passage]) -> tuple[Passage, ...]:
+    """Each passage once, by id and by its words, where it stood first."""
+    found: dict[str, Passage] = {}
+    seen: set[str] = set()
+    for passage in passages:
+        key = text_key(passage.text)
+        if passage.id not in found and key not in seen:
+            found[passage.id] = passage
+            seen.add(key)
+    return tuple(found.values())
+
+
+# --- Texts with their tokens ----------------------------------------------------------------------
 
 
 def visible_generation(generation: Generation) -> Generation:
@@ -58,25 +142,48 @@ def visible_generation(generation: Generation) -> Generation:
     return part_of(generation, start, start + len(text))
 
 
+def unwrapped(generation: Generation) -> Generation:
+    """`visible_generation`, but white space alone is no wrapping: it may part two words."""
+    seen = visible_generation(generation)
+    return generation if seen.text == generation.text.strip() else seen
+
+
 def part_of(generation: Generation, start: int, end: int) -> Generation:
     """The characters [start, end) of a generation with the tokens that contribute to them."""
     tokens = generation.tokens
     if tokens is not None:
         tokens = tuple(
-            token.model_copy(
-                update={
-                    "start": max(token.start, start) - start,
-                    "end": min(token.end, end) - start,
-                }
-            )
+            _at(token, max(token.start, start) - start, min(token.end, end) - start)
             for token in tokens
             if token.start < end and start < token.end
         )
     return generation.model_copy(update={"text": generation.text[start:end], "tokens": tokens})
 
 
+def appended(head: Generation, tail: Generation) -> Generation:
+    """Both texts as one; where only one has tokens, the other goes without."""
+    end, tokens = len(head.text), head.tokens
+    if tail.tokens is not None:
+        moved = (_at(token, token.start + end, token.end + end) for token in tail.tokens)
+        tokens = (*(tokens or ()), *moved)
+    return tail.model_copy(update={"text": head.text + tail.text, "tokens": tokens})
+
+
+def units_of(generation: Generation) -> tuple[Token, ...]:
+    """The generation's tokens, or its words without any probability where it has none."""
+    if generation.tokens is not None:
+        return generation.tokens
+    return tuple(
+        Token(text=match.group(), start=match.start(), end=match.end())
+        for match in _UNIT.finditer(generation.text)
+    )
+
+
 def _at(token: Token, start: int, end: int) -> Token:
     return token.model_copy(update={"start": start, "end": end})
+
+
+# --- Going on -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -106,11 +213,10 @@ class Continuation:
         if step.model().capabilities.prefill:
             handed = Message(role="assistant", content=prefix)
             return cls((*messages, handed), prefix, prefilled=True)
-        asked = prompts.fill(
+        asked = prompts.turns(
             question.language, "continue", question=messages[-1].content, prefix=prefix
         )
-        last = Message(role="user", content=asked)
-        return cls((*messages[:-1], last), prefix, prefilled=False)
+        return cls((*messages[:-1], *asked), prefix, prefilled=False)
 
     def added(self, reply: Generation) -> Generation:
         """What the reply adds to the prefix: neither thinking nor a repeated beginning."""
@@ -118,48 +224,7 @@ class Continuation:
             return visible_generation(reply)
         if self.prefilled and without_thinking(reply.text) == reply.text:
             return reply
-        said = visible_generation(reply)
-        # White space alone is no wrapping: the space before the next word belongs to the text.
-        return joined_to(self.prefix, reply if said.text == reply.text.strip() else said)
-
-
-async def continue_text(
-    step: Scope,
-    question: Question,
-    messages: Sequence[Message],
-    prefix: str,
-    *,
-    prompts: Prompts,
-    max_tokens: int,
-    watch: Watcher | None = None,
-) -> Generation:
-    """What the model writes after `prefix` as its reply to `messages`; the prefix is not repeated.
-
-    `watch` sees the reply as it comes in and may end it.
-    """
-    asked = Continuation.of(step, question, messages, prefix, prompts)
-    request = step.request(
-        asked.messages, max_tokens=max_tokens, logprobs=step.model().capabilities.logprobs
-    )
-    return asked.added(await step.write(request, watch=watch))
-
-
-async def sample_continuations(
-    step: Scope,
-    question: Question,
-    messages: Sequence[Message],
-    prefix: str,
-    *,
-    prompts: Prompts,
-    max_tokens: int,
-    count: int,
-) -> list[Generation]:
-    """`count` independent draws at temperature 1 of what `continue_text` would write."""
-    asked = Continuation.of(step, question, messages, prefix, prompts)
-    request = step.request(
-        asked.messages, max_tokens=max_tokens, n=count, temperature=1.0, sample=0
-    )
-    return [asked.added(reply) for reply in await step.model().generate(request)]
+        return joined_to(self.prefix, unwrapped(reply))
 
 
 def joined_to(prefix: str, written: Generation) -> Generation:
@@ -173,7 +238,4 @@ def joined_to(prefix: str, written: Generation) -> Generation:
         and rest.text[0].isascii()
         and rest.text[0].isalnum()
     )
-    if not needs_space:
-        return rest
-    tokens = rest.tokens and tuple(_at(t, t.start + 1, t.end + 1) for t in rest.tokens)
-    return rest.model_copy(update={"text": f" {rest.text}", "tokens": tokens})
+    return appended(Generation(text=" "), rest) if needs_space else rest

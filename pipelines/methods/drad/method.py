@@ -10,17 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Method, Need, Question
 from pipelines.methods.direct import direct_messages
 from pipelines.methods.drad import rhd, sek
-from pipelines.methods.drad.rhd import EntityReading, EntityVerdict, Thresholds
+from pipelines.methods.drad.rhd import EntityReading, EntityVerdict
 from pipelines.methods.drad.settings import DradSettings
 from pipelines.methods.writing import (
     Continuation,
+    appended,
+    found_for,
     grounded_messages,
     part_of,
-    sample_continuations,
+    units_of,
+    write,
 )
 from pipelines.models.base import Delta, ScoreRequest
 from pipelines.prompts import load_prompts
@@ -93,14 +95,12 @@ class _Run:
     async def answer(self) -> Answer:
         draft = await self._first_draft()
         original = draft.generation.text
-        readings, verdicts = await self._detect(draft)
+        verdicts = await self._detect(draft)
         while True:
-            target = rhd.first_doubtful(
-                readings, verdicts, after=self.handled, skip_repeats=self.settings.skip_repeats
-            )
+            target = rhd.first_doubtful(verdicts, after=self.handled)
             if target is not None:
-                self.handled = target.sentence_start
-                following = await self._correct(draft, target)
+                self.handled = target.reading.sentence_start
+                following = await self._correct(draft, target.reading)
             elif draft.unfinished:
                 # Nothing in it is left to correct: the rest is written.
                 following = await self._resume(draft)
@@ -108,9 +108,12 @@ class _Run:
                 break
             if following is not None:
                 draft = following
-                readings, verdicts = await self._detect(draft)
-        self._flag_what_remains(readings, verdicts)
-        return Answer(text=draft.generation.text, original=original, flags=tuple(self.flags))
+                verdicts = await self._detect(draft)
+        left = (one for one in verdicts if one.doubtful and one.counts)
+        if any(one.reading.sentence_start in self.revised for one in left):
+            self.flags.append("still_doubtful")
+        flags = tuple(dict.fromkeys(self.flags))
+        return Answer(text=draft.generation.text, original=original, flags=flags)
 
     async def _first_draft(self) -> _Draft:
         messages = direct_messages(self.question)
@@ -120,72 +123,60 @@ class _Run:
             generation = await self._write(step, nothing, asked, ends_early=True)
             step.revised(generation)
         if generation.finish_reason == "watcher":
-            self._flag("early_stop")
+            self.flags.append("early_stop")
         return _Draft(0, generation, messages, "", ((0, step.id),))
 
-    async def _detect(self, draft: _Draft) -> tuple[list[EntityReading], list[EntityVerdict]]:
+    async def _detect(self, draft: _Draft) -> list[EntityVerdict]:
         """RHD over the whole draft, every entity recorded; the original gets a verdict of its own.
 
         Where the writing was ended early, an entity at the very end may be part of a longer one and
         is left out.
         """
         generation = draft.generation
-        recorded, thresholds = self._thresholds(generation)
-        async with self.scope.span("detect", detail=recorded, draft=draft.number) as step:
+        thresholds = self._thresholds(generation)
+        async with self.scope.span("detect", detail=thresholds, draft=draft.number) as step:
             readings = self._readings(generation, await step.entities(generation.text))
             if draft.unfinished:
-                readings = [one for one in readings if one.stop < len(sek.units_of(generation))]
-            if self.source == "samples":
+                readings = [one for one in readings if one.stop < len(units_of(generation))]
+            if self.source == "samples" and readings:
                 readings = await self._sampled(step, draft, readings)
-            verdicts = [rhd.judge(reading, thresholds) for reading in readings]
-            self._record(step, draft, readings, verdicts, thresholds)
-        return readings, verdicts
+            verdicts = [rhd.judge(reading, thresholds, self.settings) for reading in readings]
+            self._record(step, draft, verdicts)
+        return verdicts
 
-    def _record(
-        self,
-        step: Scope,
-        draft: _Draft,
-        readings: Sequence[EntityReading],
-        verdicts: Sequence[EntityVerdict],
-        thresholds: Thresholds,
-    ) -> None:
-        scores = [
-            rhd.scores_of(
-                reading,
-                verdict,
-                thresholds,
-                ([span for start, span in draft.parts if start <= reading.start][-1], step.id),
-            )
-            for reading, verdict in zip(readings, verdicts, strict=True)
-        ]
-        for reading, verdict, numbers in zip(readings, verdicts, scores, strict=True):
-            measured = verdict.probability is not None or verdict.entropy is not None
+    def _record(self, step: Scope, draft: _Draft, verdicts: Sequence[EntityVerdict]) -> None:
+        def behind(verdict: EntityVerdict) -> tuple[str, str]:
+            wrote = [span for start, span in draft.parts if start <= verdict.reading.start][-1]
+            return wrote, step.id
+
+        for verdict in verdicts:
+            reading = verdict.reading
+            said = "doubtful" if verdict.doubtful else "confident"
             step.judged(
                 "entity",
                 reading.text,
-                verdict=("doubtful" if verdict.doubtful else "confident")
-                if measured
-                else "unchecked",
+                verdict=said if verdict.measured else "unchecked",
                 start=reading.start,
                 end=reading.end,
                 draft=draft.number,
                 label=reading.label,
                 sentence=reading.sentence,
-                scores=numbers,
+                scores=verdict.scores(behind(verdict)),
                 detail=reading,
             )
-        if draft.number == 0:
-            decisive = rhd.headline(readings, verdicts, skip_repeats=self.settings.skip_repeats)
-            if decisive is None:
-                step.judged("answer", draft.generation.text, verdict="unchecked")
-                return
-            step.judged(
-                "answer",
-                draft.generation.text,
-                verdict="doubtful" if verdicts[decisive].doubtful else "confident",
-                # The number that decided comes first.
-                scores=sorted(scores[decisive], key=lambda score: not score.flagged),
-            )
+        if draft.number:
+            return
+        text, decisive = draft.generation.text, rhd.headline(verdicts)
+        if decisive is None:
+            step.judged("answer", text, verdict="unchecked")
+            return
+        step.judged(
+            "answer",
+            text,
+            verdict="doubtful" if decisive.doubtful else "confident",
+            # The number that decided comes first.
+            scores=sorted(decisive.scores(behind(decisive)), key=lambda score: not score.flagged),
+        )
 
     async def _sampled(
         self, step: Scope, draft: _Draft, readings: Sequence[EntityReading]
@@ -195,18 +186,16 @@ class _Run:
         The samples (temperature 1) continue the same beginning for the same prompt as the text that
         is being checked. Entropies stay unknown.
         """
-        if not readings:
-            return []
-        samples = await sample_continuations(
-            step,
-            self.question,
-            draft.messages,
-            draft.prefix,
-            prompts=PROMPTS,
+        asked = Continuation.of(step, self.question, draft.messages, draft.prefix, PROMPTS)
+        request = step.request(
+            asked.messages,
             max_tokens=self.settings.max_tokens,
-            count=self.settings.samples,
+            n=self.settings.samples,
+            temperature=1.0,
+            sample=0,
         )
-        texts = [draft.prefix + sample.text for sample in samples]
+        replies = await step.model().generate(request)
+        texts = [draft.prefix + asked.added(reply).text for reply in replies]
         return [
             reading.model_copy(update={"probabilities": (rhd.agreement(reading.text, texts),)})
             for reading in readings
@@ -222,7 +211,7 @@ class _Run:
             if not passages:
                 return None
             self.revised.add(target.sentence_start)
-            units = sek.units_of(generation)
+            units = units_of(generation)
             kept = sek.kept_prefix(units, target.first)
             end = sek.prefix_end(units, kept, target.start)
             messages = grounded_messages(PROMPTS, self.question, passages)
@@ -230,10 +219,9 @@ class _Run:
 
     async def _resume(self, draft: _Draft) -> _Draft:
         """Go on where the writing was ended, with the prompt it was written for."""
-        units = sek.units_of(draft.generation)
-        end = len(draft.generation.text)
+        kept, end = len(units_of(draft.generation)), len(draft.generation.text)
         async with self.scope.span("resume", draft=draft.number) as step:
-            return await self._go_on(step, draft, draft.messages, end, len(units), corrects=False)
+            return await self._go_on(step, draft, draft.messages, end, kept, corrects=False)
 
     async def _go_on(
         self,
@@ -275,12 +263,8 @@ class _Run:
                 lambda reply: self._tokens_to_go(step, _joined(head, asked.added(reply))),
                 self.settings.m + 1,
             )
-        request = step.request(
-            asked.messages,
-            max_tokens=max(1, self.settings.max_tokens - len(sek.units_of(head))),
-            logprobs=step.model().capabilities.logprobs,
-        )
-        reply = await step.write(request, watch=stop)
+        left = max(1, self.settings.max_tokens - len(units_of(head)))
+        reply = await write(step, asked.messages, left, stop)
         added = asked.added(reply if stop is None else stop.cut(reply))
         if self.source == "samples":
             added = added.model_copy(update={"tokens": None})
@@ -297,21 +281,13 @@ class _Run:
         self, step: Scope, generation: Generation, target: EntityReading
     ) -> Sequence[Passage]:
         query = sek.formulate_query(
-            generation.text,
-            sek.units_of(generation),
-            target.first,
-            target.stop,
-            self.settings.m,
+            generation.text, units_of(generation), target.first, target.stop, self.settings.m
         )
-        try:
-            # A text that is the entity alone leaves no query: the question is searched for.
-            passages = await step.search(query or self.question.text, self.settings.passages)
-        except VeriscopeError:
-            self._flag("search_failed")
-            return ()
+        # A text that is the entity alone leaves no query: the question is searched for.
+        passages = await found_for(step, query or self.question.text, self.settings.passages)
         if not passages:
-            self._flag("no_evidence")
-        return passages
+            self.flags.append("search_failed" if passages is None else "no_evidence")
+        return passages or ()
 
     def _tokens_to_go(self, step: Scope, generation: Generation) -> int:
         """How many more tokens have to be written before the text may end; 0: it may end here.
@@ -323,52 +299,32 @@ class _Run:
         if not generation.text.strip():
             return m + 1
         readings = self._readings(generation, step.entities_now(generation.text))
-        written = len(sek.units_of(generation))
+        written = len(units_of(generation))
         complete = [reading for reading in readings if reading.stop < written]
-        _, thresholds = self._thresholds(generation)
+        thresholds = self._thresholds(generation)
         target = rhd.first_doubtful(
-            complete,
-            [rhd.judge(reading, thresholds) for reading in complete],
+            [rhd.judge(reading, thresholds, self.settings) for reading in complete],
             after=self.handled,
-            skip_repeats=self.settings.skip_repeats,
         )
         if target is not None:
-            return max(0, target.first + m + 1 - written)
+            return max(0, target.reading.first + m + 1 - written)
         # The next one to be doubtful begins here at the earliest.
         first = readings[-1].first if len(complete) < len(readings) else written
         return max(1, first + m + 1 - written)
 
-    def _thresholds(self, generation: Generation) -> tuple[DetectorThresholds, Thresholds]:
-        settings = self.settings
-        found = rhd.thresholds_for(settings, self.measured_by, generation.tokens)
-        return found, Thresholds(
-            theta_1=found.theta_1,
-            theta_2=found.theta_2,
-            pooling=settings.pooling,
-            entropy_pooling=settings.entropy_pooling,
-        )
+    def _thresholds(self, generation: Generation) -> DetectorThresholds:
+        return rhd.thresholds_for(self.settings, self.measured_by, generation.tokens)
 
     def _readings(self, generation: Generation, entities: Sequence[Entity]) -> list[EntityReading]:
-        units = sek.units_of(generation)
-        return rhd.read_entities(generation.text, units, self.question, entities)
-
-    def _flag_what_remains(
-        self, readings: Sequence[EntityReading], verdicts: Sequence[EntityVerdict]
-    ) -> None:
-        """Say so where a sentence that was revised still holds a doubtful entity."""
-        for reading, verdict in zip(readings, verdicts, strict=True):
-            left_alone = self.settings.skip_repeats and reading.repeats
-            if verdict.doubtful and reading.sentence_start in self.revised and not left_alone:
-                self._flag("still_doubtful")
-
-    def _flag(self, flag: str) -> None:
-        if flag not in self.flags:
-            self.flags.append(flag)
+        return rhd.read_entities(generation.text, units_of(generation), self.question, entities)
 
 
 def _joined(head: Generation, added: Generation) -> Generation:
     """Both parts as one text, without white space at its end."""
-    whole = sek.spliced(head, added)
+    whole = appended(head, added)
+    if head.tokens is None or added.tokens is None:
+        # A text is measured by the tokens of all of it, or by none.
+        whole = whole.model_copy(update={"tokens": None})
     return part_of(whole, 0, len(whole.text.rstrip()))
 
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import exp, fsum, log, prod
+from operator import itemgetter
+from statistics import fmean
 from typing import Literal
 
-from pipelines.errors import CapabilityError
 from pipelines.methods.base import Question
 from pipelines.methods.drad.settings import (
     DradSettings,
@@ -34,45 +35,83 @@ from pipelines.types import Frozen, Token
 __all__ = [
     "EntityReading",
     "EntityVerdict",
-    "Thresholds",
     "agreement",
     "choose_source",
     "entropies_over",
     "first_doubtful",
     "headline",
     "judge",
-    "pool_entropies",
-    "pool_probabilities",
+    "pool",
     "read_entities",
-    "scores_of",
     "thresholds_for",
 ]
-
-
-class Thresholds(Frozen):
-    """RHD's settings: both thresholds (theta_2 in nats, None to leave it out) and poolings."""
-
-    theta_1: float
-    theta_2: float | None
-    pooling: EntityPooling = "mean"
-    entropy_pooling: EntropyPooling = "max"
 
 
 class EntityVerdict(Frozen):
     """P(E) (in [0, 1], a sum may be larger) and H(E) in nats, None where nothing was measured.
 
-    `improbable` and `uncertain` say which threshold makes the entity doubtful.
+    Strict comparisons, so a value on its threshold is no hallucination.
     """
 
+    reading: EntityReading
+    thresholds: DetectorThresholds
+    settings: DradSettings
     probability: float | None
     entropy: float | None
-    improbable: bool
-    uncertain: bool
+
+    @property
+    def improbable(self) -> bool:
+        """Whether P(E) makes the entity doubtful."""
+        return self.probability is not None and self.probability < self.thresholds.theta_1
+
+    @property
+    def uncertain(self) -> bool:
+        """Whether H(E) makes the entity doubtful."""
+        theta_2 = self.thresholds.theta_2
+        return self.entropy is not None and theta_2 is not None and self.entropy > theta_2
 
     @property
     def doubtful(self) -> bool:
         """RHD's verdict: improbable by probability, or uncertain by entropy."""
         return self.improbable or self.uncertain
+
+    @property
+    def measured(self) -> bool:
+        """Whether there is anything to compare with a threshold."""
+        return self.probability is not None or self.entropy is not None
+
+    @property
+    def counts(self) -> bool:
+        """Whether the entity decides anything: those that repeat the question may be left alone."""
+        return not (self.settings.skip_repeats and self.reading.repeats)
+
+    def scores(self, behind: tuple[str, ...] = ()) -> tuple[Score, Score]:
+        """Both numbers with their thresholds, formulas, inputs and the spans `behind` them."""
+        pooling, reading = self.settings.pooling, self.reading
+        return (
+            Score(
+                name="entity_probability",
+                value=self.probability,
+                threshold=self.thresholds.theta_1,
+                bad="below",
+                flagged=self.improbable,
+                high=None if pooling == "sum" else 1.0,
+                formula=f"drad.probability.{pooling}",
+                inputs=reading.probabilities,
+                behind=behind,
+            ),
+            Score(
+                name="entity_entropy",
+                value=self.entropy,
+                threshold=self.thresholds.theta_2,
+                bad="above",
+                flagged=self.uncertain,
+                high=None,
+                formula=f"drad.entropy.{self.settings.entropy_pooling}",
+                inputs=reading.entropies,
+                behind=behind,
+            ),
+        )
 
 
 def entropies_over(counts: Iterable[int | None]) -> str:
@@ -106,70 +145,42 @@ def thresholds_for(
     )
 
 
-def pool_probabilities(values: Sequence[float], how: EntityPooling) -> float | None:
-    """P(E) = f(p_1..p_n), None for no values; the paper's best f is the mean.
+_POOLINGS: dict[str, Callable[[Sequence[float]], float]] = {
+    "mean": fmean,
+    "geometric": lambda values: exp(fmean(map(log, values))) if min(values) else 0.0,
+    "min": min,
+    "max": max,
+    "first": itemgetter(0),
+    "product": prod,
+    "sum": fsum,
+}
 
-    In [0, 1], except for the sum, which grows with the number of tokens.
+
+def pool(values: Sequence[float], how: EntityPooling | EntropyPooling) -> float | None:
+    """P(E) = f(p_1..p_n) or H(E) = g(H_1..H_n), in nats; None for no values.
+
+    The paper's best f is the mean, its best g the maximum. A sum grows with the number of tokens.
     """
-    if not values:
-        return None
-    match how:
-        case "mean":
-            return fsum(values) / len(values)
-        case "geometric":
-            return 0.0 if min(values) == 0 else exp(fsum(map(log, values)) / len(values))
-        case "min":
-            return min(values)
-        case "max":
-            return max(values)
-        case "first":
-            return values[0]
-        case "product":
-            return prod(values)
-        case "sum":
-            return fsum(values)
+    return _POOLINGS[how](values) if values else None
 
 
-def pool_entropies(values: Sequence[float], how: EntropyPooling) -> float | None:
-    """H(E) = g(H_1..H_n) in nats, None for no values; the paper's best g is the maximum."""
-    if not values:
-        return None
-    match how:
-        case "max":
-            return max(values)
-        case "mean":
-            return fsum(values) / len(values)
-        case "first":
-            return values[0]
-
-
-def judge(reading: EntityReading, thresholds: Thresholds) -> EntityVerdict:
-    """RHD for one entity; strict comparisons, so a value on its threshold is no hallucination."""
-    probability = pool_probabilities(reading.probabilities, thresholds.pooling)
-    entropy = pool_entropies(reading.entropies, thresholds.entropy_pooling)
-    theta_2 = thresholds.theta_2
+def judge(
+    reading: EntityReading, thresholds: DetectorThresholds, settings: DradSettings
+) -> EntityVerdict:
+    """RHD for one entity, with the poolings of the settings."""
     return EntityVerdict(
-        probability=probability,
-        entropy=entropy,
-        improbable=probability is not None and probability < thresholds.theta_1,
-        uncertain=entropy is not None and theta_2 is not None and entropy > theta_2,
+        reading=reading,
+        thresholds=thresholds,
+        settings=settings,
+        probability=pool(reading.probabilities, settings.pooling),
+        entropy=pool(reading.entropies, settings.entropy_pooling),
     )
 
 
-def first_doubtful(
-    readings: Sequence[EntityReading],
-    verdicts: Sequence[EntityVerdict],
-    *,
-    after: int,
-    skip_repeats: bool,
-) -> EntityReading | None:
-    """The first doubtful entity in a sentence that starts behind offset `after`."""
-    for reading, verdict in zip(readings, verdicts, strict=True):
-        if reading.sentence_start <= after or (skip_repeats and reading.repeats):
-            continue
-        if verdict.doubtful:
-            return reading
-    return None
+def first_doubtful(verdicts: Sequence[EntityVerdict], *, after: int) -> EntityVerdict | None:
+    """The first doubtful entity that counts in a sentence that starts behind offset `after`."""
+    later = (one for one in verdicts if one.counts and one.reading.sentence_start > after)
+    return next((one for one in later if one.doubtful), None)
 
 
 def read_entities(
@@ -203,52 +214,11 @@ def read_entities(
     return readings
 
 
-def scores_of(
-    reading: EntityReading,
-    verdict: EntityVerdict,
-    thresholds: Thresholds,
-    behind: tuple[str, ...] = (),
-) -> tuple[Score, Score]:
-    """Both numbers of an entity with their thresholds, formulas, inputs and the spans `behind`."""
-    return (
-        Score(
-            name="entity_probability",
-            value=verdict.probability,
-            threshold=thresholds.theta_1,
-            bad="below",
-            flagged=verdict.improbable,
-            high=None if thresholds.pooling == "sum" else 1.0,
-            formula=f"drad.probability.{thresholds.pooling}",
-            inputs=reading.probabilities,
-            behind=behind,
-        ),
-        Score(
-            name="entity_entropy",
-            value=verdict.entropy,
-            threshold=thresholds.theta_2,
-            bad="above",
-            flagged=verdict.uncertain,
-            high=None,
-            formula=f"drad.entropy.{thresholds.entropy_pooling}",
-            inputs=reading.entropies,
-            behind=behind,
-        ),
-    )
-
-
-def headline(
-    readings: Sequence[EntityReading], verdicts: Sequence[EntityVerdict], *, skip_repeats: bool
-) -> int | None:
+def headline(verdicts: Sequence[EntityVerdict]) -> EntityVerdict | None:
     """The entity that decides a text: the first doubtful one, else the least probable one."""
-    target = first_doubtful(readings, verdicts, after=-1, skip_repeats=skip_repeats)
-    if target is not None:
-        return readings.index(target)
-    measured = {
-        place: verdict.probability
-        for place, (reading, verdict) in enumerate(zip(readings, verdicts, strict=True))
-        if verdict.probability is not None and not (skip_repeats and reading.repeats)
-    }
-    return min(measured, key=measured.__getitem__, default=None)
+    measured = [one for one in verdicts if one.counts and one.probability is not None]
+    least = min(measured, key=lambda one: one.probability or 0.0, default=None)
+    return first_doubtful(verdicts, after=-1) or least
 
 
 # --- Stand-ins for the model's own probabilities --------------------------------------------------
@@ -257,26 +227,13 @@ def headline(
 def choose_source(
     scope: Scope, wanted: Literal["auto", "logprobs", "samples", "proxy"]
 ) -> ConfidenceSource:
-    """What the confidence is computed from, for what was asked and what the models can do.
-
-    Raises CapabilityError when the wanted source is not available.
-    """
-    can = scope.model().capabilities
+    """What the confidence is computed from; "auto" takes the best that the models can do."""
+    if wanted != "auto":
+        return wanted
+    if scope.model().capabilities.logprobs:
+        return "logprobs"
     has_proxy = scope.has_model("proxy") and scope.model("proxy").capabilities.scores
-    if wanted == "auto":
-        return "logprobs" if can.logprobs else "proxy" if has_proxy else "samples"
-    if wanted == "logprobs" and not can.logprobs:
-        raise CapabilityError(
-            f"{scope.model().name} gives no token probabilities.",
-            remedy="Let DRAD compare samples or use a local proxy model instead.",
-            provider=scope.model().name,
-        )
-    if wanted == "proxy" and not has_proxy:
-        raise CapabilityError(
-            "No proxy model that can score a text was chosen.",
-            remedy="Choose a local model as proxy, or compare samples.",
-        )
-    return wanted
+    return "proxy" if has_proxy else "samples"
 
 
 def agreement(entity: str, texts: Sequence[str]) -> float:

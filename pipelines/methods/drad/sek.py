@@ -5,32 +5,18 @@ Source: the DRAD paper's section on self-correction based on external knowledge,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from pipelines.text.languages import has_han
-from pipelines.types import Generation, Token
+from pipelines.types import Token
 
-__all__ = ["formulate_query", "kept_prefix", "prefix_end", "spliced", "units_of"]
-
-# One unit per Chinese character or run of other visible characters, where there are no tokens.
-_UNIT = re.compile(r"[\u3400-\u9fff]|[^\s\u3400-\u9fff]+")
+__all__ = ["formulate_query", "kept_prefix", "prefix_end"]
 
 _WIDE_CLOSING, _WIDE_OPENING = "，。；：！？、…）】》」』”", "（【《「『“"
 # Apostrophes are left out: "'s" belongs to the word before it, which is gone.
 _CLOSING = ",.;:!?)]}" + _WIDE_CLOSING
 _OPENING = "([{" + _WIDE_OPENING
 _PAIRS = {"()", "[]", "{}", '""', "''", "（）", "【】", "《》", "「」", "『』", "“”", "‘’"}
-
-
-def units_of(generation: Generation) -> tuple[Token, ...]:
-    """The generation's tokens, or its words without any probability where it has none."""
-    if generation.tokens is not None:
-        return generation.tokens
-    return tuple(
-        Token(text=match.group(), start=match.start(), end=match.end())
-        for match in _UNIT.finditer(generation.text)
-    )
 
 
 def formulate_query(text: str, tokens: Sequence[Token], first: int, stop: int, m: int) -> str:
@@ -85,16 +71,3 @@ def prefix_end(tokens: Sequence[Token], kept: int, entity_start: int) -> int:
     """
     end = tokens[kept].start
     return max(end, min(tokens[kept - 1].end, entity_start)) if kept else end
-
-
-def spliced(head: Generation, continuation: Generation) -> Generation:
-    """`head`, the part of a draft that is kept, followed by `continuation`."""
-    end = len(head.text)
-    tokens: tuple[Token, ...] | None = None
-    if head.tokens is not None and continuation.tokens is not None:
-        moved = tuple(
-            token.model_copy(update={"start": token.start + end, "end": token.end + end})
-            for token in continuation.tokens
-        )
-        tokens = head.tokens + moved
-    return continuation.model_copy(update={"text": head.text + continuation.text, "tokens": tokens})

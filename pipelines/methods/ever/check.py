@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pipelines.concurrency import together
-from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Question
-from pipelines.methods.checkers import checker
-from pipelines.methods.ever.calls import (
-    PROMPTS,
-    ask_line,
-    ask_list,
-    demonstrations,
-    distinct,
-    numbered,
-    turns,
-)
+from pipelines.methods.ever.calls import PROMPTS, ask_line, demonstrations
 from pipelines.methods.ever.concepts import Concepts, concepts_in, main_subject, read_concepts
 from pipelines.methods.ever.questions import Checked, Validation, validation_for
 from pipelines.methods.ever.settings import EverSettings
-from pipelines.methods.replies.claims import claim_of
-from pipelines.methods.replies.verdicts import TRUE_FALSE_NEI, Reasoned, reason_then_decide
+from pipelines.methods.replies.verdicts import TRUE_FALSE_NEI, checker, claim_of, reason_then_decide
+from pipelines.methods.writing import ask_list, distinct, found_for
 from pipelines.models.base import ChoiceRequest
 from pipelines.run.events import Score, Verdict
 from pipelines.run.findings import Attempt, ConceptsListed, ConceptVerified, Listed
@@ -30,7 +22,7 @@ from pipelines.run.scope import Scope
 from pipelines.text import Span
 from pipelines.types import Choice, Message, Passage
 
-__all__ = ["SAMPLING_TEMPERATURE", "Checker", "Concept", "Look", "Target"]
+__all__ = ["SAMPLING_TEMPERATURE", "Checker", "Concept", "Look", "Target", "worst"]
 
 SAMPLING_TEMPERATURE = 0.3
 """Of the verdicts that a majority is taken of (code)."""
@@ -40,6 +32,7 @@ _VERDICTS: dict[str, Verdict] = {
     "false": "contradicted",
     "nei": "not_enough",
 }
+_WORST_FIRST: tuple[Verdict, ...] = ("contradicted", "not_enough", "unchecked", "supported")
 _LABELS = {"reasoning": ("Reasoning", "推理"), "verdict": ("Verdict", "判断")}
 
 
@@ -73,6 +66,10 @@ class Concept:
     passages: tuple[Passage, ...] = ()
     scores: tuple[Score, ...] = ()
 
+    def noted(self, fields: dict[str, Any], **detail: Any) -> Concept:
+        """The concept with other `fields`, and other fields of its `detail`."""
+        return replace(self, detail=self.detail.model_copy(update=detail), **fields)
+
 
 @dataclass(frozen=True)
 class Look:
@@ -101,12 +98,17 @@ class Look:
     @property
     def verdict(self) -> Verdict:
         """The worst verdict of its concepts; "supported" only where all of them were checked."""
-        if self.listed == "none":
-            return "unchecked"
-        for verdict in ("contradicted", "not_enough", "unchecked"):
-            if self.of(verdict):
-                return verdict
-        return "supported" if self.concepts and not self.left_out else "unchecked"
+        found: list[Verdict] = [concept.verdict for concept in self.concepts]
+        return worst([*found, "unchecked"] if self.left_out else found)
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """The worst of `verdicts`; "unchecked" where there is none."""
+    found = set(verdicts)
+    for verdict in _WORST_FIRST:
+        if verdict in found:
+            return verdict
+    return "unchecked"
 
 
 @dataclass
@@ -163,7 +165,7 @@ class Checker:
         if target.concept is not None:
             return "read", Concepts(spans=(target.concept,))
         question, limit = self.question, self.settings.max_concepts
-        messages = turns(
+        system, asked = PROMPTS.turns(
             question.language,
             "extract",
             "extract_sentence",
@@ -171,11 +173,10 @@ class Checker:
             sentence=target.text,
         )
         again = PROMPTS.fill(question.language, "extract_again")
-        *before, last = messages
-        once_more = (*before, Message(role="user", content=f"{last.content}\n\n{again}"))
+        once_more = Message(role="user", content=f"{asked.content}\n\n{again}")
         async with step.span("extract", sentence=target.sentence, round=target.round) as own:
-            for asked in (messages, once_more):
-                listed = read_concepts(await ask_list(own, asked, "concepts"))
+            for last in (asked, once_more):
+                listed = read_concepts(await ask_list(own, (system, last), "concepts"))
                 if listed == []:
                     return "none", Concepts(spans=())
                 concepts = concepts_in(target.text, listed or (), limit, question.text)
@@ -228,7 +229,7 @@ class Checker:
 
     async def _validation(self, own: Scope, about: Checked) -> Validation:
         language = self.question.language
-        asked = turns(
+        system, asked = PROMPTS.turns(
             language,
             "validate",
             "validate_sentence",
@@ -238,7 +239,7 @@ class Checker:
             concept=about.concept.text,
         )
         shown = demonstrations(language, "validate", "subject", "context", "sentence", "concept")
-        reply = await ask_line(own, (asked[0], *shown, asked[1]))
+        reply = await ask_line(own, (system, *shown, asked))
         return validation_for(reply, about, language)
 
     async def _verified(
@@ -247,13 +248,10 @@ class Checker:
         """The concept with its verdict, taken over where the same question was answered before."""
         earlier = self._known.get(validation.text)
         if earlier is not None:
-            taken = {"reason", "reasoning", "evidence", "incomplete", "by"}
-            detail = concept.detail.model_copy(
-                update={**earlier.detail.model_dump(include=taken), "reused": earlier.step}
-            )
-            behind = (earlier.step,)
-            scores = tuple(one.model_copy(update={"behind": behind}) for one in earlier.scores)
-            return replace(earlier, detail=detail, step=own.id, scores=scores)
+            kept = concept.detail.model_dump(include={"round", "at", "fallback", "claim"})
+            behind = {"behind": (earlier.step,)}
+            scores = tuple(one.model_copy(update=behind) for one in earlier.scores)
+            return earlier.noted({"step": own.id, "scores": scores}, reused=earlier.step, **kept)
         if self.settings.variant == "nrg_sq":
             concept = await self._decided(own, concept)
         else:
@@ -270,19 +268,18 @@ class Checker:
     ) -> Concept:
         """The concept with the passages found for it: on the web with two queries, merged."""
         queries = validation.queries(about, web=own.web_evidence)
-        finds = await together(*(_search(own, query, self.settings.passages) for query in queries))
+        finds = await together(
+            *(found_for(own, query, self.settings.passages) for query in queries)
+        )
         passages = distinct(passage for found in finds for passage in found or ())
         incomplete = None in finds
         if passages:
             ids = tuple(passage.id for passage in passages)
-            update = {"evidence": ids, "incomplete": incomplete}
-            detail = concept.detail.model_copy(update=update)
-            return replace(concept, detail=detail, passages=passages)
-        # A search that failed decides nothing: the concept is neither supported nor doubtful.
-        reason = "search_failed" if incomplete else "no_evidence"
-        verdict: Verdict = "unchecked" if incomplete else "not_enough"
-        detail = concept.detail.model_copy(update={"reason": reason})
-        return replace(concept, detail=detail, verdict=verdict)
+            return concept.noted({"passages": passages}, evidence=ids, incomplete=incomplete)
+        if incomplete:
+            # A search that failed decides nothing: the concept is neither supported nor doubtful.
+            return concept.noted({}, reason="search_failed")
+        return concept.noted({"verdict": "not_enough"}, reason="no_evidence")
 
     async def _judged(self, own: Scope, concept: Concept) -> Concept:
         """The verdict of a judge on the concept's claim: one reading, no reasoning."""
@@ -296,20 +293,17 @@ class Checker:
             )
         )
         label = choice.best
-        update = {"by": model.name, "reason": "" if label else "unreadable"}
-        concept = replace(concept, detail=concept.detail.model_copy(update=update))
         if label is None:
-            return concept
-        return replace(concept, verdict=_VERDICTS[label], scores=(_probability(choice, label),))
+            return concept.noted({}, by=model.name, reason="unreadable")
+        scores = (_probability(choice, label),)
+        return concept.noted({"verdict": _VERDICTS[label], "scores": scores}, by=model.name)
 
     def _asked(self, concept: Concept) -> tuple[Message, ...]:
         language, asked = self.question.language, concept.detail.question
         if self.settings.variant == "nrg_sq":
-            content = PROMPTS.fill(language, "recall", question=asked)
-        else:
-            passages = numbered(language, concept.passages)
-            content = PROMPTS.fill(language, "verify", passages=passages, question=asked)
-        return (Message(role="user", content=content),)
+            return PROMPTS.turns(language, "recall", question=asked)
+        passages = PROMPTS.listed(language, concept.passages)
+        return PROMPTS.turns(language, "verify", passages=passages, question=asked)
 
     async def _decided(self, own: Scope, concept: Concept) -> Concept:
         """The verdict of the main model, or of the majority of several draws."""
@@ -332,41 +326,29 @@ class Checker:
         votes = Counter(one.label for one in drawn).most_common(2)
         (label, count), tied = votes[0], len(votes) == 2 and votes[0][1] == votes[1][1]
         if label is None or tied:
-            reason = "tie" if tied else "unreadable"
-            update = {"reason": reason, "reasoning": drawn[0].reasoning or drawn[0].text}
-            concept = replace(concept, detail=concept.detail.model_copy(update=update))
+            reasoning = drawn[0].reasoning or drawn[0].text
+            concept = concept.noted({}, reason="tie" if tied else "unreadable", reasoning=reasoning)
         else:
             chosen = next(one for one in drawn if one.label == label)
-            detail = concept.detail.model_copy(update={"reasoning": chosen.reasoning})
-            scores = _scores(chosen, label, count, draws)
-            concept = replace(concept, verdict=_VERDICTS[label], detail=detail, scores=scores)
+            scores: tuple[Score, ...] = ()
+            if draws > 1:
+                scores = (_share(count, draws),)
+            elif chosen.choice is not None and chosen.choice.source == "logprobs":
+                scores = (_probability(chosen.choice, label),)
+            fields = {"verdict": _VERDICTS[label], "scores": scores}
+            concept = concept.noted(fields, reasoning=chosen.reasoning)
         if self.settings.variant == "nrg_sq" and concept.detail.reasoning:
-            concept = replace(concept, passages=(_recalled(concept),))
+            concept = concept.noted({"passages": (_recalled(concept),)})
         return concept
 
 
-async def _search(own: Scope, query: str, k: int) -> list[Passage] | None:
-    """What a search finds; None where it failed, which is recorded."""
-    try:
-        return await own.search(query, k)
-    except VeriscopeError:
-        return None
-
-
-def _scores(chosen: Reasoned, label: str, count: int, draws: int) -> tuple[Score, ...]:
-    if draws > 1:
-        return (
-            Score(
-                name="verdict_share",
-                value=count / draws,
-                formula="ever.verdict_share",
-                inputs=(float(count), float(draws)),
-            ),
-        )
-    choice = chosen.choice
-    if choice is None or choice.source != "logprobs":
-        return ()
-    return (_probability(choice, label),)
+def _share(count: int, draws: int) -> Score:
+    return Score(
+        name="verdict_share",
+        value=count / draws,
+        formula="ever.verdict_share",
+        inputs=(float(count), float(draws)),
+    )
 
 
 def _probability(choice: Choice, label: str) -> Score:

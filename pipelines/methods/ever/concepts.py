@@ -6,7 +6,9 @@ import re
 from collections.abc import Sequence
 from itertools import takewhile
 
-from pipelines.methods.replies.parsing import is_nothing, parse_json, parse_list, visible
+from pipelines.methods.replies.lists import parse_list
+from pipelines.methods.replies.parsing import is_nothing, parse_json, visible
+from pipelines.methods.wording import load_wording
 from pipelines.text import Span
 from pipelines.text.languages import has_han
 from pipelines.types import Frozen
@@ -31,49 +33,12 @@ _ALIKE = str.maketrans(
 _AROUND = " \t\n.,;:!?\"'`*_()[]。，；：！？、“”‘’《》「」（）"
 _WORD = re.compile(r"[^\W_]+(?:[.,:/'-][^\W_]+)*")
 
-AUXILIARIES = frozenset(
-    (
-        *("is", "are", "was", "were", "am", "do", "does", "did", "has", "have", "had", "can"),
-        *("could", "will", "would", "shall", "should", "may", "might", "must"),
-    )
-)
-_ASKING = frozenset(
-    ("who", "whom", "whose", "what", "which", "when", "where", "why", "how", "in", "on", "at")
-)
-_PREPOSITIONS = frozenset(
-    (
-        *("in", "on", "at", "by", "for", "with", "from", "during", "after", "before", "since"),
-        *("until", "to", "into", "as", "than", "about"),
-    )
-)
-_DETERMINERS = frozenset(("the", "a", "an"))
-_WITHIN_NAMES = frozenset(("of", "and", "the", "de", "la", "le", "von", "van", "der", "del", "di"))
-SMALL_WORDS = (
-    AUXILIARIES
-    | _ASKING
-    | _PREPOSITIONS
-    | _DETERMINERS
-    | frozenset(
-        (
-            *(
-                "of",
-                "and",
-                "or",
-                "that",
-                "it",
-                "its",
-                "be",
-                "been",
-                "being",
-                "there",
-                "not",
-                "also",
-            ),
-            *("he", "she", "they", "him", "his", "her", "their", "them", "this", "these"),
-            *("those", "yes", "no", "true", "correct", "right", "indeed"),
-        )
-    )
-)
+
+_WORDING = load_wording("ever")
+AUXILIARIES, _ASKING = _WORDING.words("auxiliaries"), _WORDING.words("asking")
+_PREPOSITIONS, _DETERMINERS = _WORDING.words("prepositions"), _WORDING.words("determiners")
+_WITHIN_NAMES = _WORDING.words("within_names")
+SMALL_WORDS = AUXILIARIES | _ASKING | _PREPOSITIONS | _DETERMINERS | _WORDING.words("small")
 """English words that name nothing."""
 
 _OPENING_ZH = re.compile(r"^(?:请问|请?告诉我|请?介绍一下|请?介绍|请?简述|关于)+")
@@ -86,13 +51,11 @@ _TITLE_ZH = re.compile(r"《([^》]+)》")
 class Concepts(Frozen):
     """The concepts of a sentence that are checked, in order of place.
 
-    `left_out` are those beyond the limit. `dropped` counts listed ones that the sentence does not
-    contain, that are part of a longer one, or that name the main subject.
+    `left_out` are those beyond the limit.
     """
 
     spans: tuple[Span, ...]
     left_out: tuple[Span, ...] = ()
-    dropped: int = 0
 
 
 def read_concepts(reply: str) -> list[str] | None:
@@ -118,29 +81,28 @@ def concepts_in(sentence: str, listed: Sequence[str], limit: int, question: str 
     given and no concept; neither is the subject of the sentence where it states anything else.
     """
     whole = sentence.strip(_AROUND)
-    places = {
-        concept: [
+    places = [
+        [
             (start, end)
             for start, end in _occurrences(sentence, concept)
             if sentence[start:end].strip(_AROUND) != whole
         ]
         for concept in dict.fromkeys(listed)
-    }
+    ]
     taken: list[tuple[int, int]] = []
-    for spans in sorted(places.values(), key=_longest, reverse=True):
-        free = next((span for span in spans if not _inside(span, taken)), None)
-        if free is not None:
-            taken.append(free)
+    for spans in sorted(places, key=_longest, reverse=True):
+        free = (
+            (start, end)
+            for start, end in spans
+            if not any(first <= start and end <= last for first, last in taken)
+        )
+        taken += [*free][:1]
     found = [Span.of(sentence, start, end) for start, end in sorted(taken)]
     about = main_subject(question)
     found = [span for span in found if not _part_of(span.text, about)]
     others = [span for span in found if not _is_subject(sentence, span)]
     found = others or found
-    return Concepts(
-        spans=tuple(found[:limit]),
-        left_out=tuple(found[limit:]),
-        dropped=len(places) - len(found),
-    )
+    return Concepts(spans=tuple(found[:limit]), left_out=tuple(found[limit:]))
 
 
 def find_concept(text: str, concept: str) -> tuple[int, int] | None:
@@ -232,11 +194,8 @@ def _is_subject(sentence: str, span: Span) -> bool:
     while concept and concept[0].casefold() in _DETERMINERS:
         concept = concept[1:]
     # Of a name its end is enough: "Brandt" is Ada Brandt.
-    return bool(concept) and (concept == subject or (subject == name and _ends(subject, concept)))
-
-
-def _ends(words: Sequence[str], end: Sequence[str]) -> bool:
-    return list(words[-len(end) :]) == list(end)
+    ends = subject == name and subject[-len(concept) :] == concept
+    return bool(concept) and (concept == subject or ends)
 
 
 def _occurrences(text: str, concept: str) -> list[tuple[int, int]]:
@@ -272,7 +231,3 @@ def _joins(left: str, right: str) -> bool:
 
 def _longest(spans: Sequence[tuple[int, int]]) -> int:
     return max((end - start for start, end in spans), default=0)
-
-
-def _inside(span: tuple[int, int], taken: Sequence[tuple[int, int]]) -> bool:
-    return any(start <= span[0] and span[1] <= end for start, end in taken)

@@ -13,9 +13,8 @@ from __future__ import annotations
 from pipelines.methods.base import Method, Need, Question
 from pipelines.methods.ever.calls import PROMPTS
 from pipelines.methods.ever.settings import EverSettings
-from pipelines.methods.ever.short import answer_shortly
-from pipelines.methods.ever.state import EverRun
-from pipelines.methods.ever.writer import write_sentences
+from pipelines.methods.ever.short import ShortAnswer
+from pipelines.methods.ever.writer import SentenceWriter
 from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
 from pipelines.types import Answer
@@ -37,5 +36,5 @@ class Ever(Method[EverSettings]):
         return needs if settings.variant == "nrg_sq" else (*needs, Need(reason="evidence"))
 
     async def run(self, question: Question, scope: Scope, settings: EverSettings) -> Answer:
-        write = answer_shortly if settings.task == "short" else write_sentences
-        return await write(EverRun(question, scope, settings))
+        run = ShortAnswer if settings.task == "short" else SentenceWriter
+        return await run(question, scope, settings).answer()

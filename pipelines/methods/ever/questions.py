@@ -124,11 +124,12 @@ def is_usable(asked: str, about: Checked, language: Language) -> bool:
     if not yes_no.fullmatch(asked) or not _holds(asked, concept):
         return False
     beside = _without(asked, concept)
-    clause = _clause_of(about.sentence, about.concept)
+    # "是不是" and "有没有" deny nothing.
+    denies = _NEGATION.search(re.sub("是不是|有没有", " ", beside))
     return not (
         _PRONOUN.search(beside)
         or (_ALTERNATIVE.search(beside) and not _ALTERNATIVE.search(about.sentence))
-        or bool(_NEGATION.search(_plain_zh(beside))) != bool(_NEGATION.search(clause))
+        or bool(denies) != bool(_NEGATION.search(_clause_of(about.sentence, about.concept)))
     ) and _names_subject(beside, about, language)
 
 
@@ -249,11 +250,6 @@ def _clause_of(sentence: str, concept: Span) -> str:
     start = max((end for _, end in ends if end <= concept.start), default=0)
     stop = min((start for start, _ in ends if start >= concept.end), default=len(sentence))
     return sentence[start:stop]
-
-
-def _plain_zh(asked: str) -> str:
-    """A question without "是不是" and "有没有", which deny nothing."""
-    return re.sub("是不是|有没有", " ", asked)
 
 
 def _statement(asked: str, about: Checked) -> str:

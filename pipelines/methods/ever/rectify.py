@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from pipelines.methods.base import Question
-from pipelines.methods.ever.calls import PROMPTS, ask_line, numbered, turns
+from pipelines.methods.ever.calls import PROMPTS, ask_line
 from pipelines.methods.ever.check import Look
 from pipelines.methods.replies.parsing import visible
+from pipelines.methods.wording import load_wording
 from pipelines.run.events import RevisionReason
 from pipelines.run.scope import Scope
 from pipelines.text import split_sentences
@@ -16,27 +15,8 @@ from pipelines.types import Language
 
 __all__ = ["evidence_listed", "may_go_on", "read_rectified", "rectify", "rectify_reason"]
 
-_ANNOUNCED = re.compile(
-    r"(?:sure|okay|certainly|of course|here (?:is|'s)|here’s|the (?:corrected|revised|rewritten|"
-    r"new)|corrected|revised|好的|当然|以下是|下面是|(?:改正|修改|修正|改写)后)[^:：\n]{0,60}[:：]\s*",
-    re.IGNORECASE,
-)
-_GIVEN = r"(?:evidence|passages?|sources?|texts?|information|context)"
-_COMMENTARY = re.compile(
-    rf"\b(?:the|this|no|provided|given|available) (?:\w+ )?{_GIVEN}"
-    r" (?:does|do|did|is|are|was|were|only|says?|states?|supports?|mentions?|provides?|shows?|"
-    r"suggests?|contains?|confirms?|contradicts?|for|that|to|about|on)\b|"
-    rf"\b(?:based on|according to|from|by|in) the (?:\w+ )?(?:evidence|passages?)\b|"
-    r"\b(?:the|this|that|original|corrected|revised|rewritten|given|new) sentence"
-    r" (?:is|was|should|does|has|contains?|states?|says|can(?:not)?|remains|in)\b|"
-    r"\b(?:the claim that|not supported|is contradicted|no changes?|"
-    r"cannot be (?:verified|confirmed|corrected)|not enough information|please note|"
-    r"i (?:have|would|corrected|changed|rewrote)|as an ai)\b|"
-    r"证据(?:不|没|未|并|只|表明|显示|支持|中|里)|资料(?:不|没|未|并|只|表明|显示|中|里)|"
-    r"根据(?:证据|资料)|原句|这句话|(?:改正|修正|改写)(?:后|如下|为)|与证据|得不到支持|"
-    r"无法(?:判断|证实|核实|确定)",
-    re.IGNORECASE,
-)
+_WORDING = load_wording("ever")
+_ANNOUNCED, _COMMENTARY = _WORDING.pattern("announced"), _WORDING.pattern("commentary")
 _FINAL = ".!?。！？"
 
 
@@ -66,20 +46,29 @@ async def rectify(scope: Scope, question: Question, look: Look) -> str:
     the evidence of all of them.
     """
     language, target = question.language, look.target
+    feedback = (
+        PROMPTS.fill(
+            language,
+            f"feedback_{concept.verdict}",
+            concept=concept.text,
+            reasoning=" ".join(concept.detail.reasoning.split()),
+        )
+        for concept in look.doubtful
+    )
     short = target.concept is not None
     async with scope.span(
         "rectify", sentence=target.sentence, round=target.round + 1, draft=target.draft
     ) as step:
         written = await ask_line(
             step,
-            turns(
+            PROMPTS.turns(
                 language,
                 "revise_answer" if short else rectify_reason(look),
                 "rectify_sentence",
                 question=question.text,
                 context=target.context or PROMPTS.fill(language, "none_before"),
                 sentence=target.text,
-                feedback=_feedback(language, look),
+                feedback="\n".join(feedback),
                 evidence=evidence_listed(language, look),
             ),
             max_tokens=160,
@@ -113,16 +102,4 @@ def read_rectified(written: str, sentence: str, question: Question, *, short: bo
 
 def evidence_listed(language: Language, look: Look) -> str:
     """The evidence on what is doubtful as prompts show it, or a word for its absence."""
-    return numbered(language, look.evidence) or PROMPTS.fill(language, "none_found")
-
-
-def _feedback(language: Language, look: Look) -> str:
-    return "\n".join(
-        PROMPTS.fill(
-            language,
-            f"feedback_{concept.verdict}",
-            concept=concept.text,
-            reasoning=" ".join(concept.detail.reasoning.split()),
-        ).rstrip()
-        for concept in look.doubtful
-    )
+    return PROMPTS.listed(language, look.evidence) or PROMPTS.fill(language, "none_found")

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from pipelines.methods.base import Settings
-from pipelines.methods.checkers import CheckedBy
+from pipelines.methods.replies.verdicts import CheckedBy
 
 __all__ = ["EverSettings", "Task", "Variant"]
 

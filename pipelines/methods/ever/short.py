@@ -8,27 +8,32 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 from pipelines.concurrency import together
-from pipelines.methods.ever.calls import PROMPTS, ask_line, ask_list
+from pipelines.methods.base import Question
+from pipelines.methods.ever.calls import PROMPTS, ask_line
 from pipelines.methods.ever.check import Look, Target
 from pipelines.methods.ever.concepts import find_concept
 from pipelines.methods.ever.rectify import evidence_listed, may_go_on, rectify
+from pipelines.methods.ever.settings import EverSettings
 from pipelines.methods.ever.state import EverRun
-from pipelines.methods.replies.parsing import declines, parse_list
+from pipelines.methods.replies.lists import parse_list
+from pipelines.methods.replies.parsing import declines
+from pipelines.methods.writing import ask_list
 from pipelines.run.events import RevisionReason
 from pipelines.run.findings import Attempt, Stopped
 from pipelines.run.scope import Scope
 from pipelines.text import Span, text_key
-from pipelines.types import Answer, Generation, Message
+from pipelines.types import Answer, Generation
 
-__all__ = ["answer_shortly"]
+__all__ = ["ShortAnswer"]
 
 _SEPARATED = re.compile(r"[;；、]|\s\|\s")
 
 
 @dataclass
 class _Item:
-    """One answer of possibly several, and what stands before it in the draft."""
+    """One answer of possibly several: its span, and what stands before it in the draft."""
 
+    step: Scope
     index: int
     glue: str
     text: str
@@ -37,76 +42,73 @@ class _Item:
     stopped: Stopped = "finished"
     dropped: bool = False
 
-    @property
-    def rounds(self) -> int:
-        return sum(look.target.attempt == "rectified" for look in self.looks)
 
+def _answers_in(text: str) -> list[tuple[str, str]]:
+    """The answers in `text`, each with what stands before it.
 
-async def answer_shortly(run: EverRun) -> Answer:
-    """Answer in a few words; every answer is checked, corrected, replaced, or left out on its own.
-
-    With no answer left EVER abstains.
+    One, one a line, or several on a line between semicolons and 、.
     """
-    draft = await run.write_original(await run.opening())
-    if draft.finish_reason == "length":
-        run.flag("truncated")
-    declined = declines(draft.text)
-    items = [] if declined or not draft.text else _items(draft.text)
-    async with AsyncExitStack() as stack:
-        steps = [
-            await stack.enter_async_context(run.scope.span("sentence", sentence=item.index))
-            for item in items
-        ]
-        await _Short(run, items, steps).verify()
-    async with run.scope.span("conclude") as step:
-        left = [item.text for item in items if not item.dropped]
-        if declined or (items and not left):
-            return run.abstain(step)
-        return run.conclude(step, short="\n".join(left) if left else None)
+    found: list[tuple[str, str]] = []
+    position = 0
+    several = len(text.strip().splitlines()) > 1 or _SEPARATED.search(text)
+    for answer in parse_list(text.rstrip(" .。")) if several else []:
+        start = text.find(answer, position)
+        if start >= 0:
+            found.append((text[position:start], answer))
+            position = start + len(answer)
+    if len(found) > 1:
+        return found
+    return [("", text)] if text else []
 
 
-class _Short:
-    """The answers of one run, each with the span of its own, and the draft that they share.
+class ShortAnswer(EverRun):
+    """An answer in a few words; every answer of a list is corrected, replaced, or left out.
 
     They are checked side by side and changed in their order, so that what is asked for one does
-    not depend on how long another takes.
+    not depend on how long another takes. With no answer left EVER abstains.
     """
 
-    def __init__(self, run: EverRun, items: Sequence[_Item], steps: Sequence[Scope]) -> None:
-        self.run = run
-        self.items = items
-        self.steps = steps
+    def __init__(self, question: Question, scope: Scope, settings: EverSettings) -> None:
+        super().__init__(question, scope, settings)
+        self.items: list[_Item] = []
 
-    async def verify(self) -> None:
-        """Take every item to its end."""
-        await self._check(self.items, "draft")
-        await self._rectify()
-        await self._try_others()
-        for item, step in zip(self.items, self.steps, strict=True):
-            last = item.index == len(self.items) - 1
-            self.run.verified(step, item.looks, item.stopped, last=last, dropped=item.dropped)
+    async def answer(self) -> Answer:
+        draft = await self.write_original(await self.opening())
+        if draft.finish_reason == "length":
+            self.flag("truncated")
+        declined = declines(draft.text)
+        async with AsyncExitStack() as stack:
+            for index, (glue, text) in enumerate([] if declined else _answers_in(draft.text)):
+                span = self.scope.span("sentence", sentence=index)
+                item = _Item(await stack.enter_async_context(span), index, glue, text)
+                self.items.append(item)
+            await self._check(self.items, "draft")
+            await self._rectify()
+            await self._try_others()
+            for item in self.items:
+                last = item is self.items[-1]
+                self.record(item.step, item.looks, item.stopped, last=last, dropped=item.dropped)
+        async with self.scope.span("conclude") as step:
+            left = [item.text for item in self.items if not item.dropped]
+            if declined or (self.items and not left):
+                return self.abstain(step)
+            return self.conclude(step, short="\n".join(left) if left else None)
 
     async def _rectify(self) -> None:
-        limit = self.run.settings.max_rounds
-        checked = list(self.items)
+        checked, rounds = list(self.items), 0
         while checked:
             doubtful: list[_Item] = []
             for item in checked:
-                if may_go_on(item.looks[-1], item.rounds, limit):
+                if may_go_on(item.looks[-1], rounds, self.settings.max_rounds):
                     doubtful.append(item)
                 elif item.looks[-1].of("contradicted"):
                     item.stopped = "limit"
             written = await together(
-                *(
-                    rectify(self.steps[item.index], self.run.question, item.looks[-1])
-                    for item in doubtful
-                )
+                *(rectify(item.step, self.question, item.looks[-1]) for item in doubtful)
             )
-            checked = [
-                item
-                for item, text in zip(doubtful, written, strict=True)
-                if self._takes(item, text)
-            ]
+            corrected = zip(doubtful, written, strict=True)
+            checked = [item for item, text in corrected if self._takes(item, text)]
+            rounds += 1
             await self._check(checked, "rectified")
 
     def _takes(self, item: _Item, written: str) -> bool:
@@ -129,11 +131,8 @@ class _Short:
 
         Rewriting cannot verify what no evidence decides: it takes another answer, or none.
         """
-        open_items = [
-            item
-            for item in self.items
-            if item.looks[-1].verdict == "not_enough" and not item.dropped
-        ]
+        kept = (item for item in self.items if not item.dropped)
+        open_items = [item for item in kept if item.looks[-1].verdict == "not_enough"]
         lists = await together(*(self._candidates(item) for item in open_items))
         left = {item.index: iter(found) for item, found in zip(open_items, lists, strict=True)}
         while open_items:
@@ -150,48 +149,43 @@ class _Short:
             open_items = [item for item in trying if item.looks[-1].verdict != "supported"]
 
     async def _check(self, items: Iterable[_Item], attempt: Attempt) -> None:
-        items = list(items)
-        looks = await together(*(self._look(item, attempt) for item in items))
-        for item, look in zip(items, looks, strict=True):
-            item.looks.append(look)
+        await together(*(self._look(item, attempt) for item in items))
 
-    async def _look(self, item: _Item, attempt: Attempt) -> Look:
-        step = self.steps[item.index]
+    async def _look(self, item: _Item, attempt: Attempt) -> None:
         item.tried.append(item.text)
-        statement, concept = await self._statement(step, item)
+        statement, concept = await self._statement(item)
         target = Target(
             sentence=item.index,
             round=len(item.looks),
-            draft=self.run.draft,
+            draft=self.draft,
             start=self._place(item),
             text=statement,
             attempt=attempt,
             concept=concept,
             shown=item.text,
         )
-        return await self.run.checker.check(step, target)
+        item.looks.append(await self.checker.check(item.step, target))
 
-    async def _statement(self, step: Scope, item: _Item) -> tuple[str, Span]:
+    async def _statement(self, item: _Item) -> tuple[str, Span]:
         """The claim that question and answer make together, and where it holds the answer."""
-        question = self.run.question
-        values = {"question": question.text, "answer": item.text}
-        async with step.span("statement", sentence=item.index, round=len(item.looks)) as own:
-            content = PROMPTS.fill(question.language, "statement", **values)
-            written = await ask_line(own, (Message(role="user", content=content),))
+        language = self.question.language
+        values = {"question": self.question.text, "answer": item.text}
+        async with item.step.span("statement", sentence=item.index, round=len(item.looks)) as own:
+            written = await ask_line(own, PROMPTS.turns(language, "statement", **values))
         found = find_concept(written, item.text)
         if found is None:
-            written = PROMPTS.fill(question.language, "statement_plain", **values)
+            written = PROMPTS.fill(language, "statement_plain", **values)
             start = written.rfind(item.text)
             found = start, start + len(item.text)
         return written, Span.of(written, *found)
 
     async def _candidates(self, item: _Item) -> list[str]:
-        limit = self.run.settings.candidates
+        limit = self.settings.candidates
         if not limit:
             return []
-        question = self.run.question
-        async with self.steps[item.index].span("candidates", sentence=item.index) as own:
-            content = PROMPTS.fill(
+        question = self.question
+        async with item.step.span("candidates", sentence=item.index) as own:
+            asked = PROMPTS.turns(
                 question.language,
                 "candidates",
                 question=question.text,
@@ -199,7 +193,7 @@ class _Short:
                 tried="; ".join([*item.tried, *self._others(item)]),
                 evidence=evidence_listed(question.language, item.looks[-1]),
             )
-            reply = await ask_list(own, (Message(role="user", content=content),), "answers")
+            reply = await ask_list(own, asked, "answers")
         return [one for one in parse_list(reply, limit=limit) if not declines(one)]
 
     def _is_new(self, item: _Item, text: str) -> bool:
@@ -209,20 +203,16 @@ class _Short:
     def _others(self, item: _Item) -> list[str]:
         return [other.text for other in self.items if other is not item and not other.dropped]
 
-    def _put(self, item: _Item, text: str, reason: RevisionReason) -> None:
-        item.text = text
-        self._revise(item, reason)
-
     def _drop(self, item: _Item) -> None:
         item.dropped = True
         if any(not other.dropped for other in self.items):
-            self._revise(item, "dropped")
+            self._put(item, item.text, "dropped")
 
-    def _revise(self, item: _Item, reason: RevisionReason) -> None:
+    def _put(self, item: _Item, text: str, reason: RevisionReason) -> None:
+        item.text = text
         text = _joined(self.items).strip()
         start = min(self._place(item), len(text))
-        step = self.steps[item.index]
-        self.run.revise(step, Generation(text=text), start, reason, sentence=item.index)
+        self.revise(item.step, Generation(text=text), start, reason, sentence=item.index)
 
     def _place(self, item: _Item) -> int:
         """Where the item stands in the current draft, or stood before it was left out."""
@@ -234,16 +224,3 @@ class _Short:
 
 def _joined(items: Sequence[_Item]) -> str:
     return "".join(one.glue + one.text for one in items if not one.dropped)
-
-
-def _items(text: str) -> list[_Item]:
-    """The answers in `text`: one, one a line, or several on a line between semicolons and 、."""
-    several = len(text.strip().splitlines()) > 1 or _SEPARATED.search(text)
-    items: list[_Item] = []
-    position = 0
-    for answer in parse_list(text.rstrip(" .。")) if several else []:
-        start = text.find(answer, position)
-        if start >= 0:
-            items.append(_Item(len(items), text[position:start], answer))
-            position = start + len(answer)
-    return items if len(items) > 1 else [_Item(0, "", text)]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Question
-from pipelines.methods.ever.calls import PROMPTS, distinct, numbered
-from pipelines.methods.ever.check import Checker, Look
+from pipelines.methods.ever.calls import PROMPTS
+from pipelines.methods.ever.check import Checker, Look, worst
 from pipelines.methods.ever.settings import EverSettings
-from pipelines.methods.ever.text import cut, said, stripped
+from pipelines.methods.ever.text import cut
+from pipelines.methods.writing import distinct, found_for, write_draft
 from pipelines.models.base import Watcher
-from pipelines.run.events import Place, RevisionReason, Score, Verdict
+from pipelines.run.events import Place, RevisionReason, Score
 from pipelines.run.findings import SentenceVerified, Stopped
 from pipelines.run.scope import Scope
 from pipelines.text import split_sentences
@@ -34,7 +35,7 @@ class Sentence:
     last: bool = False
 
 
-class EverRun:
+class EverRun(ABC):
     """Question, settings and the drafts of a run. Draft 0 is the model's answer in one go.
 
     That is what the model would have said unchecked: the same prompt, greedy, so that its first
@@ -57,28 +58,28 @@ class EverRun:
             if not scope.model().capabilities.judges:
                 self.flag("weak_judge")
 
+    @abstractmethod
+    async def answer(self) -> Answer:
+        """Carry the run out."""
+
     async def opening(self) -> tuple[Message, ...]:
         """The prompt that text is written for; with RAG+ER it holds passages for the question."""
         language, settings = self.question.language, self.settings
-        limit = str(settings.max_sentences)
-        user = PROMPTS.fill(language, "question", question=self.question.text)
+        user, passages = "question", ""
         if settings.variant == "rag_er":
             async with self.scope.span("retrieve") as step:
-                try:
-                    found = distinct(await step.search(self.question.text, settings.passages))
-                except VeriscopeError:
-                    found = ()
-                    self.flag("lookup_failed")
-                else:
-                    if not found:
-                        self.flag("no_evidence")
+                found = await found_for(step, self.question.text, settings.passages)
             if found:
-                user = PROMPTS.fill(
-                    language, "grounded", passages=numbered(language, found), question=user
-                )
-        return (
-            Message(role="system", content=PROMPTS.fill(language, settings.task, limit=limit)),
-            Message(role="user", content=user),
+                user, passages = "grounded", PROMPTS.listed(language, distinct(found))
+            else:
+                self.flag("lookup_failed" if found is None else "no_evidence")
+        return PROMPTS.turns(
+            language,
+            settings.task,
+            user,
+            limit=str(settings.max_sentences),
+            passages=passages,
+            question=self.question.text,
         )
 
     async def write_original(
@@ -90,15 +91,7 @@ class EverRun:
     ) -> Generation:
         """Draft 0, recorded; not longer than `watch` lets it grow, nor than `sentences`."""
         async with self.scope.span("draft") as step:
-            written = await step.write(
-                step.request(
-                    messages,
-                    max_tokens=self.settings.max_tokens,
-                    logprobs=step.model().capabilities.logprobs,
-                ),
-                watch=watch,
-            )
-            whole = stripped(said(written))
+            whole = await write_draft(step, messages, self.settings.max_tokens, watch)
             spans = split_sentences(whole.text)
             if sentences is not None and len(spans) > sentences:
                 whole = cut(whole, spans[sentences - 1].end)
@@ -133,7 +126,7 @@ class EverRun:
         )
         self.current = after
 
-    def verified(
+    def record(
         self,
         step: Scope,
         looks: Sequence[Look],
@@ -164,51 +157,20 @@ class EverRun:
         return self.conclude(step, abstained=True)
 
     def conclude(self, step: Scope, *, short: str | None = None, abstained: bool = False) -> Answer:
-        """Record the verdict on the original, which ends the run, and give its answer."""
-        step.judged(
-            "answer",
-            self.original.text,
-            verdict=self._verdict(),
-            scores=(self._supported_share(),),
-        )
+        """Record the verdict on the original, which ends the run, and give its answer.
+
+        It is the worst verdict on the sentences as first written.
+        """
+        first = [sentence.looks[0] for sentence in self.sentences]
+        verdict = worst(look.verdict for look in first if look.listed != "none")
+        score = _supported_share(first)
+        step.judged("answer", self.original.text, verdict=verdict, scores=(score,))
         return Answer(
             text=self.current.text,
             original=self.original.text,
             short=short,
             abstained=abstained,
             flags=(*self._remarks(), *self.flags),
-        )
-
-    def _verdict(self) -> Verdict:
-        """The worst verdict on the sentences as first written.
-
-        "supported" only where everything in them was checked.
-        """
-        first = [sentence.looks[0] for sentence in self.sentences]
-        for verdict in ("contradicted", "not_enough"):
-            if any(look.of(verdict) for look in first):
-                return verdict
-        checked = [look for look in first if look.listed != "none"]
-        whole = bool(checked) and all(look.verdict == "supported" for look in checked)
-        return "supported" if whole else "unchecked"
-
-    def _supported_share(self) -> Score:
-        """The share of concepts supported as first written; those not decided are left out.
-
-        Any concept short of support puts it below its threshold of 1.
-        """
-        first = [sentence.looks[0] for sentence in self.sentences]
-        supported = sum(len(look.of("supported")) for look in first)
-        decided = supported + sum(len(look.doubtful) for look in first)
-        return Score(
-            name="supported_share",
-            value=supported / decided if decided else None,
-            threshold=1.0,
-            bad="below",
-            flagged=supported < decided,
-            formula="ever.supported_share",
-            inputs=(float(supported), float(decided)),
-            behind=tuple(look.step for look in first),
         )
 
     def _remarks(self) -> list[str]:
@@ -230,3 +192,22 @@ class EverRun:
             "item_dropped": len(kept) < len(self.sentences),
         }
         return [flag for flag, applies in present.items() if applies]
+
+
+def _supported_share(first: Sequence[Look]) -> Score:
+    """The share of concepts supported as first written; those not decided are left out.
+
+    Any concept short of support puts it below its threshold of 1.
+    """
+    supported = sum(len(look.of("supported")) for look in first)
+    decided = supported + sum(len(look.doubtful) for look in first)
+    return Score(
+        name="supported_share",
+        value=supported / decided if decided else None,
+        threshold=1.0,
+        bad="below",
+        flagged=supported < decided,
+        formula="ever.supported_share",
+        inputs=(float(supported), float(decided)),
+        behind=tuple(look.step for look in first),
+    )

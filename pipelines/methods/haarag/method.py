@@ -12,13 +12,13 @@ from math import fsum
 from pipelines.concurrency import both, together
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.methods.base import Method, Need, Question
-from pipelines.methods.checkers import checker
 from pipelines.methods.haarag.alignment import Alignment, AlignmentRules, Comparison
 from pipelines.methods.haarag.claims import claims_something
 from pipelines.methods.haarag.retrieval import ChunkSearch, Retrieval
 from pipelines.methods.haarag.settings import HaaragSettings
+from pipelines.methods.replies.verdicts import checker
 from pipelines.methods.slm.judging import judge_sentence, probability_of_yes
-from pipelines.methods.writing import grounded_messages, visible_generation
+from pipelines.methods.writing import grounded_messages, write_draft
 from pipelines.prompts import load_prompts
 from pipelines.retrieval.passages import indexed_text
 from pipelines.run.events import Verdict
@@ -152,12 +152,8 @@ class _Loop:
             if number == 0 and self.settings.subject == "given":
                 generation = Generation(text=self.settings.answer.strip())
             else:
-                request = step.request(
-                    grounded_messages(Haarag.prompts[0], self.question, context),
-                    max_tokens=self.settings.max_tokens,
-                    logprobs=step.model().capabilities.logprobs,
-                )
-                generation = visible_generation(await step.write(request))
+                asked = grounded_messages(Haarag.prompts[0], self.question, context)
+                generation = await write_draft(step, asked, self.settings.max_tokens)
             step.revised(
                 generation,
                 draft=number,

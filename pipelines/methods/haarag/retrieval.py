@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from math import fsum, sqrt
 
 from pipelines.concurrency import together
-from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Question
 from pipelines.methods.haarag.settings import HaaragSettings
-from pipelines.methods.replies.parsing import parse_list
+from pipelines.methods.replies.lists import parse_list
+from pipelines.methods.writing import ask_list, found_for
 from pipelines.prompts import load_prompts
 from pipelines.retrieval.base import Matrix
 from pipelines.retrieval.bm25 import query_terms
@@ -24,16 +24,9 @@ from pipelines.retrieval.passages import indexed_text
 from pipelines.run.events import Score, Verdict
 from pipelines.run.findings import ChunkOutcome, ChunkRated, RetrievalRated
 from pipelines.run.scope import Scope
-from pipelines.types import Message, Passage
+from pipelines.types import Passage
 
 __all__ = ["ChunkSearch", "Found", "Retrieval", "rate"]
-
-_QUESTIONS = {
-    "type": "object",
-    "properties": {"questions": {"type": "array", "items": {"type": "string"}}},
-    "required": ["questions"],
-    "additionalProperties": False,
-}
 
 
 @dataclass(frozen=True)
@@ -122,7 +115,11 @@ def rate(
     outcomes |= dict.fromkeys(stays, ("kept", None))
     kept = list(stays)
     for at in new:
-        alike = (one for one in (*kept, *before) if _alike(found, at, one, settings))
+        alike = (
+            one
+            for one in (*kept, *before)
+            if found.between[at][one] >= settings.duplicate_similarity
+        )
         twin = next(alike, None)
         if nearest[at] < floor:
             outcomes[at] = ("low", None)
@@ -145,10 +142,6 @@ def rate(
     )
     context = tuple(found.passages[at] for at in order if outcomes[at][0] == "kept")
     return _confident(found, settings.k, chunks, context, fresh=len(kept) > len(stays))
-
-
-def _alike(found: Found, one: int, other: int, settings: HaaragSettings) -> bool:
-    return found.between[one][other] >= settings.duplicate_similarity
 
 
 def _confident(
@@ -236,35 +229,22 @@ class ChunkSearch:
     async def _search(self, step: Scope, query: str, depth: int, ends: list[bool]) -> None:
         if self._asked.get(query, 0) >= depth:
             return
-        try:
-            self._found[query] = await step.search(query, depth, dense=True)
-        except VeriscopeError:
-            # Recorded with the search; the answer carries a remark.
+        found = await found_for(step, query, depth, dense=True)
+        ends.append(found is not None)
+        if found is None:
             self.failed = True
-            ends.append(False)
         else:
-            self._asked[query] = depth
-            ends.append(True)
+            self._found[query], self._asked[query] = found, depth
 
     async def _reword(self, step: Scope, depth: int, ends: list[bool]) -> None:
         """Ask the model for other forms of the question and search for them."""
-        known = len(self._forms)
-        count = self.settings.forms
+        known, count = len(self._forms), self.settings.forms
+        asked = load_prompts("haarag").turns(
+            self.question.language, "rephrase", question=self.question.text, count=str(count)
+        )
         async with step.span("rephrase") as asking:
-            prompt = load_prompts("haarag").fill(
-                self.question.language,
-                "rephrase",
-                question=self.question.text,
-                count=str(count),
-            )
-            structured = asking.model().capabilities.structured_output
-            request = asking.request(
-                (Message(role="user", content=prompt),),
-                max_tokens=64 * count,
-                json_schema=_QUESTIONS if structured else None,
-            )
-            [written] = await asking.model().generate(request)
-        for form in parse_list(written.text, limit=count):
+            written = await ask_list(asking, asked, "questions", max_tokens=64 * count)
+        for form in parse_list(written, limit=count):
             self._add(self._forms, _normalised(form))
         await together(*(self._search(step, form, depth, ends) for form in self._forms[known:]))
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from pipelines.methods.replies.text import (
+from pipelines.methods.replies.parsing import (
     embedded_json,
     is_citation,
     is_nothing,
@@ -14,6 +14,7 @@ from pipelines.methods.replies.text import (
     load_json,
     visible,
 )
+from pipelines.methods.wording import load_wording
 from pipelines.text import split_sentences, text_key
 
 __all__ = ["parse_list"]
@@ -169,19 +170,8 @@ def _in_sequence(line: str) -> list[str]:
     return []
 
 
-_INTRODUCTION = re.compile(
-    r"(?:sure|certainly|of course|okay|ok|absolutely|here(?:['’]s| is| are)|below (?:is|are)|"
-    r"(?:these|the following) (?:is|are)|好的|当然|没问题|以下|下面|这里[是有]|如下)",
-    re.I,
-)
-_REMARK = re.compile(
-    r"(?:let me know|i hope|hope (?:this|these|that)|feel free|please (?:let|note)|note\b|"
-    r"(?:all )?(?:these|the above) (?:questions|paraphrases|sentences|versions|are|all)|"
-    r"if you (?:need|want|would|have)|希望|如需|如果[您你]|请告诉我|请注意|注[:：]|以上|"
-    r"这些(?:问题|句子|改写|表述))(?!.*[?？]\Z)|"
-    r"(?:would you like|do you (?:need|want)|anything else|(?:还|是否)?需要我)",
-    re.I,
-)
+_INTRODUCTION = load_wording("replies").pattern("introduction")
+_REMARK = load_wording("replies").pattern("remark")
 _LONGEST = 400
 
 

@@ -1,4 +1,4 @@
-"""Reads what models really write: lists, labelled fields and JSON, with or without decoration.
+"""Reads what models really write: the visible text, JSON and labelled fields in it, refusals.
 
 Nothing here guesses: what cannot be read comes back empty, and the caller says so.
 """
@@ -8,21 +8,137 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pipelines.methods.replies.lists import parse_list
-from pipelines.methods.replies.text import is_nothing, is_refusal, parse_json, visible
+from pipelines.methods.wording import load_wording
+from pipelines.text import without_thinking
 
 __all__ = [
     "declines",
+    "embedded_json",
+    "is_citation",
     "is_nothing",
     "is_refusal",
+    "load_json",
     "parse_fields",
     "parse_json",
-    "parse_list",
     "visible",
 ]
+
+_WORDING = load_wording("replies")
+_WHOLE_FENCE = re.compile(r"\A\s*(`{3,}|~{3,})[\w-]*[ \t]*\n(.*?)\n?\s*(?:\1\s*)?\Z", re.S)
+_FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,})[\w-]*[ \t]*\n(.*?)(?:^[ \t]*\1|\Z)", re.S | re.M)
+_EMPHASIS = ("***", "**", "__", "*", "_", "`")
+_QUOTES = {'"': '"', "“": "”", "„": "“", "‘": "’", "「": "」", "『": "』", "«": "»", "'": "'"}
+
+
+def visible(text: str) -> str:
+    """`text` without thinking blocks, trimmed, out of one code fence, one emphasis and one quote.
+
+    A block that was never closed reaches to the end, one that was never opened to the beginning.
+    Emphasis and quotation marks go only when the pair surrounds everything.
+    """
+    text = without_thinking(text).strip()
+    fence = _WHOLE_FENCE.match(text)
+    if fence and fence[1] not in fence[2]:
+        text = fence[2].strip()
+    return _unquoted(_unemphasised(text))
+
+
+def _unemphasised(text: str) -> str:
+    for mark in _EMPHASIS:
+        inner = text[len(mark) : -len(mark)]
+        if text.startswith(mark) and text.endswith(mark) and inner and mark not in inner:
+            return inner.strip()
+    return text
+
+
+def _unquoted(text: str) -> str:
+    closing = _QUOTES.get(text[:1])
+    inner = text[1:-1]
+    if closing is None or not inner.strip() or text[-1] != closing:
+        return text
+    # Apostrophes inside words do not end what stands between single quotes.
+    bare = re.sub(r"(?<=\w)['’](?=\w)", "", inner) if closing in "'’" else inner
+    return text if text[0] in bare or closing in bare else inner.strip()
+
+
+_REFUSAL, _DECLINES = _WORDING.pattern("refusal"), _WORDING.pattern("declines")
+_NOTHING = _WORDING.pattern("nothing")
+
+
+def is_refusal(text: str) -> bool:
+    """Whether the reply declines the task: begins with an apology or with being unable to."""
+    return bool(_REFUSAL.match(visible(text)))
+
+
+def declines(answer: str) -> bool:
+    """Whether an answer gives none: a refusal, or "I don't know"."""
+    return is_refusal(answer) or _DECLINES.match(answer.strip()) is not None
+
+
+def is_nothing(text: str) -> bool:
+    """Whether the reply says that there is nothing to list; an empty reply says nothing at all."""
+    plain = unicodedata.normalize("NFKC", visible(text))
+    is_json, value = load_json(plain)
+    if is_json:
+        only = [*value.values()] if isinstance(value, dict) else [value]
+        return only in ([], [[]], [None])
+    return bool(_NOTHING.fullmatch(plain.strip(" \t\n.,;:!。、*-\"'()[]")))
+
+
+_TRAILING_COMMA = re.compile(r",(\s*[\]}])")
+_OPENING = re.compile(r"[\[{]")
+_MOST_STARTS = 64
+
+
+def load_json(text: str) -> tuple[bool, Any]:
+    """Whether the whole of `text` is a JSON value, and the value."""
+    for attempt in (text, _TRAILING_COMMA.sub(r"\1", text)):
+        try:
+            return True, json.loads(attempt)
+        except (ValueError, RecursionError):
+            continue
+    return False, None
+
+
+def parse_json(text: str) -> Any | None:
+    """The first JSON value of the reply, None when it holds none.
+
+    The reply as a whole or a fenced block may be any value; within prose an object or array is
+    looked for, and arrays of numbers, which citations look like, come last. Commas before a
+    closing bracket are forgiven.
+    """
+    text = visible(text)
+    for whole in (text, *(match[2] for match in _FENCED.finditer(text))):
+        is_json, value = load_json(whole)
+        if is_json:
+            return value
+    found = [value for _, value in embedded_json(text)]
+    return next((one for one in found if not is_citation(one)), found[0] if found else None)
+
+
+def embedded_json(text: str) -> Iterator[tuple[str, Any]]:
+    """The objects and arrays that stand in `text`, each with the text before it."""
+    text = _TRAILING_COMMA.sub(r"\1", text)
+    decoder, past = json.JSONDecoder(), 0
+    for number, opening in enumerate(_OPENING.finditer(text)):
+        if number == _MOST_STARTS:
+            return
+        start = opening.start()
+        if start < past:
+            continue
+        try:
+            value, past = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            continue
+        yield text[:start], value
+
+
+def is_citation(value: Any) -> bool:
+    """Whether a JSON value looks like the citation [1] or [1, 2]."""
+    return isinstance(value, list) and all(isinstance(one, int) for one in value)
 
 
 def parse_fields(text: str, names: Mapping[str, Sequence[str]]) -> dict[str, str]:
@@ -90,22 +206,3 @@ def _loose(part: str) -> str:
         if part.count(mark) % 2:
             part = part.removeprefix(mark).removesuffix(mark).strip()
     return part
-
-
-_DECLINES = re.compile(
-    r"(?:(?:i['’]m |i am )?sorry[,. ]+(?:but )?)?"
-    r"(?:i (?:really |honestly )?(?:do not|don['’]?t) "
-    r"(?:know|have (?:an|any|enough|sufficient|that|the)\b)|"
-    r"i(?:['’]m| am) (?:not |un)(?:sure|certain|aware)|"
-    r"i have no (?:idea|comment|information|knowledge)|no (?:idea|comment)\b|"
-    r"ich wei(?:ß|ss) (?:es |das )?(?:leider )?nicht|je ne (?:le )?sais pas|no (?:lo )?s[eé]\b)|"
-    r"(?:(?:抱歉|对不起|很遗憾)[，,]?)?我?(?:也|并|真的)?"
-    r"(?:不知道|不清楚|不确定|不了解|没有答案|无可奉告)|"
-    r"(?:すみません、?)?(?:わかりません|分かりません|知りません)",
-    re.I,
-)
-
-
-def declines(answer: str) -> bool:
-    """Whether an answer gives none: a refusal, or "I don't know"."""
-    return is_refusal(answer) or _DECLINES.match(answer.strip()) is not None

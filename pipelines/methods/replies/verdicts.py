@@ -1,4 +1,6 @@
-"""Verdicts of a model on a closed question: asked for, asked for again, or left undecided.
+"""Verdicts on closed questions: who gives them, on what claim, and how they are asked for.
+
+Where a reply names no option it is asked for again, and then left undecided.
 
 Source of the rule: whatever names no option counts for none of them. Published code of the methods
 reads such replies as agreement.
@@ -6,78 +8,68 @@ reads such replies as agreement.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from math import isclose
-from typing import Any
+from typing import Any, Literal
 
 from pipelines.methods.replies.parsing import parse_fields, parse_json, visible
+from pipelines.methods.wording import load_wording
 from pipelines.models.base import ChoiceRequest, Claim, Option
 from pipelines.models.choice import parse_choice
 from pipelines.run.scope import Scope
-from pipelines.types import Choice, Frozen, Language, Message
+from pipelines.run.spec import JUDGES
+from pipelines.types import Choice, Frozen, Language, Message, Passage
 
 __all__ = [
     "TRUE_FALSE",
     "TRUE_FALSE_NEI",
     "YES_NO",
+    "CheckedBy",
     "Reasoned",
+    "checker",
+    "claim_of",
+    "claim_of_answers",
     "decide_between",
     "reason_then_decide",
     "truth",
 ]
 
-# First tokens are compared with their case, whole replies without. So spellings that would make a
-# first token ambiguous ("No" of "Not enough ...") stand here in lower case, for replies only, and
-# Chinese ones have a rival that begins alike (一致, 一对一错) or are left out (不确定).
-_TRUE = ("True", "TRUE", "true")
-_FALSE = ("False", "FALSE", "false")
-_NEI = ("NEI", "nei", "not enough information", "not enough info", "not enough evidence")
-_INSUFFICIENT = ("insufficient", "insufficient information", "insufficient evidence")
+CheckedBy = Literal["auto", "judge", "main"]
+"""Who checks: a judge, the main model, or automatically the more reliable of the two."""
 
-_TRUE_ZH = ("正确", "对", "真", "是", "属实", "相同", "一致", *_TRUE)
-_FALSE_ZH = (
-    *("错误", "错", "假", "否", "不对", "不正确", "不是", "不属实", "不真实"),
-    *("不同", "不相同", "不一致", "一对一错", "相反", *_FALSE),
-)
-_NEI_ZH = ("无法判断", "无法确定", "信息不足", "证据不足", "资料不足", *_NEI)
 
-TRUE_FALSE: dict[Language, tuple[Option, ...]] = {
-    "en": (Option(label="true", spellings=_TRUE), Option(label="false", spellings=_FALSE)),
-    "zh": (Option(label="true", spellings=_TRUE_ZH), Option(label="false", spellings=_FALSE_ZH)),
-}
+def _options(table: str) -> dict[Language, tuple[Option, ...]]:
+    spelled: dict[Language, dict[str, tuple[str, ...]]] = load_wording("replies").entries[table]
+    return {
+        language: tuple(Option(label=one, spellings=words) for one, words in labels.items())
+        for language, labels in spelled.items()
+    }
+
+
+TRUE_FALSE = _options("true_false")
 """Labels "true" and "false"; in Chinese also "same" and "different"."""
 
-TRUE_FALSE_NEI: dict[Language, tuple[Option, ...]] = {
-    "en": (
-        Option(label="true", spellings=_TRUE),
-        Option(label="false", spellings=(*_FALSE, "incorrect", "not true", "not supported")),
-        Option(label="nei", spellings=_NEI + _INSUFFICIENT),
-    ),
-    "zh": (
-        Option(label="true", spellings=_TRUE_ZH),
-        Option(
-            label="false",
-            spellings=(*_FALSE_ZH, "信息相反", "信息有误", "证据相反", "资料相反", "not true"),
-        ),
-        Option(label="nei", spellings=_NEI_ZH),
-    ),
-}
+TRUE_FALSE_NEI = _options("true_false_nei")
 """Labels "true", "false" and "nei": not enough information to tell."""
 
-YES_NO: dict[Language, tuple[Option, ...]] = {
-    "en": (
-        Option(label="yes", spellings=("YES", "Yes", "yes")),
-        Option(label="no", spellings=("NO", "No", "no")),
-    ),
-    "zh": (
-        Option(label="yes", spellings=("是", "对", "正确", "YES", "Yes", "yes")),
-        Option(
-            label="no",
-            spellings=("否", "不是", "不对", "不正确", "错", "错误", "NO", "No", "no"),
-        ),
-    ),
-}
+YES_NO = _options("yes_no")
 """Labels "yes" and "no"."""
+
+
+def checker(scope: Scope, languages: Set[str], wanted: CheckedBy) -> str:
+    """The role that checks: "main", or the first judge made for it that reads all `languages`.
+
+    "auto" leaves the check to the main model unless its verdicts were measured to be no better than
+    chance. Without a judge of that kind the main model checks in any case.
+    """
+    if wanted == "main" or (wanted == "auto" and scope.model().capabilities.judges):
+        return "main"
+    for role in JUDGES:
+        if scope.has_model(role):
+            can = scope.model(role).capabilities
+            if not can.writes and languages <= can.languages:
+                return role
+    return "main"
 
 
 class Reasoned(Frozen):
@@ -225,3 +217,21 @@ def _read(
     spelled = {word.casefold() for option in options for word in option.spellings}
     bare = unnamed.strip(" .。!！*\n").casefold()
     return ("" if bare in spelled else unnamed), label
+
+
+def claim_of(statement: str, passages: Sequence[Passage], question: str = "") -> Claim:
+    """`statement` held against `passages`, each under its title."""
+    evidence = tuple(f"{one.title}: {one.text}" if one.title else one.text for one in passages)
+    return Claim(statement=statement, evidence=evidence, question=question)
+
+
+def claim_of_answers(question: str, first: str, second: str) -> Claim:
+    """That two answers to `question` agree: the shorter one as a claim, the longer as evidence.
+
+    Only this direction is read, because a detail that only one of them gives is no disagreement:
+    "2013" does not say that he died on 5 December. Of 10 pairs that agree and 8 that do not, the
+    trained judge gets 8 and 8 right this way, and 4 and 8 where each has to support the other.
+    The question stands before the evidence: alone it may be one word, which says nothing.
+    """
+    shorter, longer = sorted((first, second), key=len)
+    return Claim(statement=shorter, evidence=(f"{question} {longer}",), question=question)

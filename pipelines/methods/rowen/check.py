@@ -11,15 +11,15 @@ from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pipelines.concurrency import together
+from pipelines.concurrency import ended, together
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Question
-from pipelines.methods.replies.claims import claim_of_answers
-from pipelines.methods.replies.parsing import declines, visible
-from pipelines.methods.replies.verdicts import TRUE_FALSE, decide_between, truth
+from pipelines.methods.replies.parsing import declines
+from pipelines.methods.replies.verdicts import TRUE_FALSE, claim_of_answers, decide_between, truth
 from pipelines.methods.rowen import asking, reading
 from pipelines.methods.rowen.decision import Pair, is_certain
 from pipelines.methods.rowen.settings import RowenSettings
+from pipelines.methods.writing import ask, ask_list
 from pipelines.retrieval.bm25 import LexicalEmbedder
 from pipelines.run.events import Score
 from pipelines.run.findings import (
@@ -30,7 +30,6 @@ from pipelines.run.findings import (
     Side,
 )
 from pipelines.run.scope import Scope
-from pipelines.types import Message
 
 __all__ = ["RowenCheck"]
 
@@ -85,7 +84,7 @@ class RowenCheck:
                     if is_certain(self.settings, self.plan.variant, self.pairs, len(taken)):
                         break
             finally:
-                await _dropped(*tasks)
+                await ended(*tasks)
 
     async def _paraphrase(self, scope: Scope) -> list[ParaphraseTaken]:
         """At most k paraphrases; asked for once more where there are fewer."""
@@ -97,16 +96,23 @@ class RowenCheck:
                 if not missing:
                     break
                 known = [one.text for one in found]
+                asked = asking.PROMPTS.turns(
+                    self.question.language,
+                    "paraphrase_more" if known else "paraphrase",
+                    question=self.question.text,
+                    count=str(missing),
+                    had="\n".join(f"- {one}" for one in known),
+                )
                 # Of 48 paraphrases asked of the embedded model (4 sample questions, 2 draws of 6)
                 # 12 were questions with a schema and 1 without.
-                structured = step.model().capabilities.structured_output
-                reply = await self._say(
+                reply = await ask_list(
                     step,
-                    asking.paraphrase_messages(self.question, missing, known),
+                    asked,
+                    "questions",
+                    exactly=missing,
                     max_tokens=asking.SHORT_TOKENS * (missing + 1),
                     temperature=settings.temperature,
                     sample=attempt,
-                    json_schema=asking.paraphrase_schema(missing) if structured else None,
                 )
                 found += await self._usable(step, reply, known)
         return found[: settings.k]
@@ -155,7 +161,7 @@ class RowenCheck:
                     *(self._side(step, index, taken.text, s, source, turn) for s in self.plan.sides)
                 )
             finally:
-                await _dropped(source)
+                await ended(source)
 
     async def _side(
         self,
@@ -198,7 +204,9 @@ class RowenCheck:
         try:
             choice = await decide_between(
                 step,
-                asking.same_messages(side, language, text, first, second),
+                asking.PROMPTS.turns(
+                    language, f"same_{side}", question=text, first=first, second=second
+                ),
                 TRUE_FALSE[language],
                 reminder=asking.PROMPTS.fill(language, "reminder"),
                 role=self.plan.by,
@@ -238,13 +246,11 @@ class RowenCheck:
 
     async def _translated(self, scope: Scope, index: int, text: str) -> _Given:
         """What the model answers in the target language."""
-        target = self.plan.target
+        source, target = self.plan.source, self.plan.target
+        name = asking.PROMPTS.fill(source, f"language_{target}")
+        asked = asking.PROMPTS.turns(source, "translate", question=text, name=name)
         async with scope.span("translate", index=index, language=target) as step:
-            translation = await self._say(
-                step,
-                asking.translate_messages(text, self.plan.source, target),
-                max_tokens=asking.SHORT_TOKENS * 2,
-            )
+            translation = await ask(step, asked, max_tokens=asking.SHORT_TOKENS * 2)
         if not reading.is_translation(translation, text, target):
             return _Given("", (step.id,), "untranslated")
         given = await self._answer(scope, index, "target", translation)
@@ -277,10 +283,6 @@ class RowenCheck:
         except VeriscopeError:
             return _Given("", lost="failed")
 
-    async def _say(self, step: Scope, messages: Sequence[Message], **options: Any) -> str:
-        (written,) = await step.model().generate(step.request(messages, **options))
-        return visible(written.text)
-
 
 def _discard(step: Scope, text: str, why: ParaphraseDiscarded) -> None:
     step.judged("paraphrase", text, verdict="unchecked", detail=why)
@@ -289,10 +291,3 @@ def _discard(step: Scope, text: str, why: ParaphraseDiscarded) -> None:
 async def _shared(answer: asyncio.Future[_Given]) -> _Given:
     """The answer that both sides wait for; a side that is cancelled does not cancel it."""
     return await asyncio.shield(answer)
-
-
-async def _dropped(*tasks: asyncio.Future[Any]) -> None:
-    """Cancel what is still running, and wait until it has ended."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

@@ -48,15 +48,8 @@ class Conclusion:
 
 def conclude(settings: RowenSettings, variant: Variant, pairs: Sequence[Pair]) -> Conclusion:
     """The scores and whether to retrieve, for the pairs that `variant` compared."""
-    values: dict[Side, list[float]] = {
-        side: _values(pairs, side, settings) for side in SIDES[variant]
-    }
-    decided: list[Side] = [side for side in values if values[side]]
-    # Of two sides, one that decided nothing leaves the decision to the other.
-    variant = decided[0] if len(decided) == 1 else variant
-    threshold = settings.threshold_for(variant)
-    z = _z({side: _mean(values[side]) for side in decided}, variant, settings.alpha)
-    retrieve = z is None or z < threshold
+    variant, z = _decided(settings, variant, _values(settings, variant, pairs))
+    retrieve = z is None or z < settings.threshold_for(variant)
     return Conclusion(
         variant=variant,
         retrieve=retrieve,
@@ -73,32 +66,29 @@ def is_certain(
     Each may yet be anything in [0, 1], or stay undecided, which moves the mean less than 0 or 1.
     Which variant decides is certain once every side has a decided pair or none left.
     """
-    values: dict[Side, list[float]] = {
-        side: _values(pairs, side, settings) for side in SIDES[variant]
-    }
+    values = _values(settings, variant, pairs)
     left = {side: planned - sum(p.compared.side == side for p in pairs) for side in values}
     if not any(left.values()):
         return True
     if not all(values[side] or not left[side] for side in values):
         return False
-    known: list[Side] = [side for side in values if values[side]]
-    variant = known[0] if len(known) == 1 else variant
-    low, high = (
-        _z(
-            {side: _mean([*values[side], *[rest] * left[side]]) for side in known},
-            variant,
-            settings.alpha,
-        )
+    (decides, low), (_, high) = (
+        _decided(settings, variant, {s: [*values[s], *[rest] * left[s]] for s in values})
         for rest in (0.0, 1.0)
     )
-    threshold = settings.threshold_for(variant)
+    threshold = settings.threshold_for(decides)
     return (low is not None and low >= threshold) or (high is not None and high < threshold)
 
 
-def _values(pairs: Sequence[Pair], side: Side, settings: RowenSettings) -> list[float]:
-    """C of the decided pairs of a side, in the order of their paraphrases."""
-    values = (pair.compared.value(soft=settings.soft) for pair in _of_side(pairs, side))
-    return [value for value in values if value is not None]
+def _values(
+    settings: RowenSettings, variant: Variant, pairs: Sequence[Pair]
+) -> dict[Side, list[float]]:
+    """C of the decided pairs of each side, in the order of their paraphrases."""
+    found: dict[Side, list[float]] = {side: [] for side in SIDES[variant]}
+    for side, values in found.items():
+        known = (pair.compared.value(soft=settings.soft) for pair in _of_side(pairs, side))
+        values += [value for value in known if value is not None]
+    return found
 
 
 def _of_side(pairs: Sequence[Pair], side: Side) -> list[Pair]:
@@ -106,41 +96,42 @@ def _of_side(pairs: Sequence[Pair], side: Side) -> list[Pair]:
     return sorted(chosen, key=lambda pair: pair.compared.index)
 
 
-def _mean(values: Sequence[float]) -> float:
-    return fsum(values) / len(values)
+def _decided(
+    settings: RowenSettings, variant: Variant, values: dict[Side, list[float]]
+) -> tuple[Variant, float | None]:
+    """The variant that decides, and its Z; None where no pair was decided.
 
-
-def _z(means: dict[Side, float], variant: Variant, alpha: float) -> float | None:
-    """Z from the means of the sides that decided anything; None where none did."""
+    Of two sides, one that decided nothing leaves the decision to the other.
+    """
+    means: dict[Side, float] = {s: fsum(each) / len(each) for s, each in values.items() if each}
     if not means:
-        return None
-    value = means["cl"] + alpha * means["cm"] if variant == "hybrid" else means[variant]
+        return variant, None
+    if len(means) == 1:
+        ((side, z),) = means.items()
+        return side, round(z, 9)
     # A tie must be one: 0.7 + 0.1 is 0.7999999999999999 in floating point, and not below 0.8.
-    return round(value, 9)
+    return variant, round(means["cl"] + settings.alpha * means["cm"], 9)
 
 
 def _scores(
     settings: RowenSettings, variant: Variant, pairs: Sequence[Pair], z: float | None
 ) -> tuple[Score, ...]:
     threshold = settings.threshold_for(variant)
-    flagged = z is not None and z < threshold
-
-    def side(name: Side, *, alone: bool) -> Score:
-        values = _values(pairs, name, settings)
-        mean = round(_mean(values), 9) if values else None
-        return Score(
-            name=f"rowen_{name}",
-            value=mean,
+    flagged, alone = z is not None and z < threshold, variant != "hybrid"
+    parts = [
+        Score(
+            name=f"rowen_{side}",
+            value=_decided(settings, side, {side: values})[1],
             threshold=threshold if alone else None,
             flagged=alone and flagged,
-            formula=f"rowen.{name}",
+            formula=f"rowen.{side}",
             inputs=tuple(values),
-            behind=tuple(pair.span for pair in _of_side(pairs, name)),
+            behind=tuple(pair.span for pair in _of_side(pairs, side)),
         )
-
-    if variant != "hybrid":
-        return (side(variant, alone=True),)
-    parts = side("cl", alone=False), side("cm", alone=False)
+        for side, values in _values(settings, variant, pairs).items()
+    ]
+    if alone:
+        return tuple(parts)
     scale = 1.0 + settings.alpha
     behind = tuple(span for part in parts for span in part.behind)
     hybrid = Score(

@@ -14,14 +14,15 @@ from itertools import chain
 from pipelines.concurrency import both, together
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Method, Need, Question
-from pipelines.methods.checkers import checker
 from pipelines.methods.replies.parsing import is_refusal, visible
+from pipelines.methods.replies.verdicts import checker
 from pipelines.methods.rowen import asking
 from pipelines.methods.rowen.check import RowenCheck
 from pipelines.methods.rowen.decision import Conclusion, conclude
-from pipelines.methods.rowen.settings import RowenSettings, plan_for
+from pipelines.methods.rowen.settings import RowenSettings
+from pipelines.methods.writing import ask, found_for, write_draft
 from pipelines.retrieval.base import reciprocal_rank_fusion
-from pipelines.run.findings import RepairStarted, RowenPlan, RowenVerdict, VerifierKind
+from pipelines.run.findings import RepairStarted, RowenPlan, RowenVerdict, Variant, VerifierKind
 from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
 from pipelines.types import Answer, Generation, Language, Passage
@@ -82,17 +83,26 @@ def _answer(original: str, text: str, *flags: str) -> Answer:
 
 
 def _plan(question: Question, scope: Scope, settings: RowenSettings) -> RowenPlan:
-    """What is compared and by whom, with the models that were chosen."""
-    can = scope.model().capabilities
-    verifier: VerifierKind
-    if not scope.has_model("verifier"):
-        verifier = "stand_in"
-    elif scope.same_model("verifier"):
-        verifier = "same_model"
-    else:
-        speaks = question.language in scope.model("verifier").capabilities.languages
+    """What is compared and by whom, with the models that were chosen.
+
+    Capabilities name the two working languages only. A model that speaks both is taken to speak
+    the others as well.
+    """
+    can, source = scope.model().capabilities, question.language
+    auto: Variant = "hybrid" if can.languages >= {"en", "zh"} else "cm"
+    verifier: VerifierKind = "stand_in"
+    if scope.has_model("verifier"):
+        speaks = source in scope.model("verifier").capabilities.languages
         verifier = "model" if speaks else "language"
-    plan = plan_for(settings, question.language, can.languages, verifier, weak=not can.judges)
+        if scope.same_model("verifier"):
+            verifier = "same_model"
+    plan = RowenPlan(
+        variant=auto if settings.variant == "auto" else settings.variant,
+        source=source,
+        target=settings.target_for(source),
+        verifier=verifier,
+        weak=not can.judges,
+    )
     role = checker(scope, plan.languages, settings.checked_by)
     if role == "main":
         return plan
@@ -104,27 +114,15 @@ async def _first_answer(
     question: Question, scope: Scope, settings: RowenSettings
 ) -> tuple[str, Generation]:
     """The reasoning t0, and the short answer r0 as draft 0."""
-    messages = asking.reason_messages(question.text, question.language)
+    messages = asking.question_messages("reason", question.text, question.language)
     async with scope.span("reason") as step:
         written = await step.write(step.request(messages, max_tokens=settings.max_tokens))
         reasoning = visible(written.text)
     async with scope.span("draft") as step:
-        request = step.request(
-            asking.short_messages(messages, reasoning, question.language),
-            max_tokens=asking.SHORT_TOKENS,
-            logprobs=step.model().capabilities.logprobs,
-        )
-        original = _cleaned(await step.write(request))
+        asked = asking.short_messages(messages, reasoning, question.language)
+        original = await write_draft(step, asked, asking.SHORT_TOKENS)
         step.revised(original)
     return reasoning, original
-
-
-def _cleaned(generation: Generation) -> Generation:
-    """The generation as people see it; tokens are kept only where their offsets still hold."""
-    text = visible(generation.text)
-    if text == generation.text:
-        return generation
-    return generation.model_copy(update={"text": text, "tokens": None})
 
 
 def _check_flags(check: RowenCheck, concluded: Conclusion) -> list[str]:
@@ -153,6 +151,11 @@ async def _retrieve(
     The question itself is always searched. The paraphrases add a query each, written for them or
     their own words. Failed searches are recorded as such.
     """
+
+    async def search(index: int, query: str) -> list[Passage] | None:
+        async with step.span("search", index=index) as own:
+            return await found_for(own, query, settings.passages)
+
     async with scope.span("retrieve") as step:
         queries: Sequence[str] = paraphrases
         if settings.queries == "rewritten":
@@ -162,12 +165,7 @@ async def _retrieve(
         distinct: dict[str, str] = {}
         for text in (question.text, *queries):
             distinct.setdefault(text.casefold(), text)
-        found = await together(
-            *(
-                _search(step, number, text, settings.passages)
-                for number, text in enumerate(distinct.values())
-            )
-        )
+        found = await together(*(search(n, text) for n, text in enumerate(distinct.values())))
     rankings = [ranking for ranking in found if ranking is not None]
     failed = len(rankings) < len(found)
     passages: dict[str, Passage] = {}
@@ -183,24 +181,13 @@ async def _retrieve(
 async def _query(scope: Scope, index: int, text: str, question: Question) -> str:
     """A query for a paraphrase; its own words where none was written."""
     async with scope.span("query", index=index) as step:
-        request = step.request(
-            asking.query_messages(text, question.language), max_tokens=asking.SHORT_TOKENS
-        )
+        asked = asking.PROMPTS.turns(question.language, "query", question=text)
         try:
-            (written,) = await step.model().generate(request)
+            written = await ask(step, asked, max_tokens=asking.SHORT_TOKENS)
         except VeriscopeError:
             return text
-        query = " ".join(visible(written.text).split())
-        return text if is_refusal(query) else query or text
-
-
-async def _search(scope: Scope, index: int, query: str, k: int) -> list[Passage] | None:
-    """What is found, None where the search fails."""
-    async with scope.span("search", index=index) as step:
-        try:
-            return await step.search(query, k)
-        except VeriscopeError:
-            return None
+    query = " ".join(written.split())
+    return text if is_refusal(query) else query or text
 
 
 async def _repair(
@@ -210,15 +197,19 @@ async def _repair(
     original: Generation,
     passages: Sequence[Passage],
 ) -> str:
-    """The answer corrected from the passages, recorded as draft 1; "" where nothing was written."""
+    """The answer M(x0, t0, r0, E), recorded as draft 1; "" where nothing was written."""
     used = RepairStarted(passages=tuple(passage.id for passage in passages))
     async with scope.span("repair", detail=used) as step:
-        request = step.request(
-            asking.repair_messages(question, reasoning, original.text, passages),
-            max_tokens=asking.SHORT_TOKENS,
-            logprobs=step.model().capabilities.logprobs,
+        asked = asking.PROMPTS.turns(
+            question.language,
+            "repair",
+            "repair_question",
+            passages=asking.PROMPTS.listed(question.language, passages),
+            question=question.text,
+            reasoning=reasoning,
+            answer=original.text,
         )
-        written = _cleaned(await step.write(request))
+        written = await write_draft(step, asked, asking.SHORT_TOKENS)
         if written.text:
             step.revised(written, draft=1, before=original.text, reason="repaired")
     return written.text

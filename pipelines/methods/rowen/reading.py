@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable
 
 from pipelines.methods.base import Question
-from pipelines.methods.replies.parsing import is_refusal, parse_list
+from pipelines.methods.replies.lists import parse_list
+from pipelines.methods.replies.parsing import is_refusal
+from pipelines.methods.wording import load_wording
 from pipelines.models.base import Option
 from pipelines.models.choice import parse_choice
 from pipelines.retrieval.bm25 import content_terms
@@ -29,66 +31,19 @@ _FEWEST_WORDS = 3
 _WORD = re.compile(rf"[{HAN}]|[^\W{HAN}]+")
 
 _NUMBER = re.compile(r"\A(?:\d{1,2}(?:[.)] +|[、．）] *)|[(（]\d{1,2}[)）] *)(?=\D)")
-_NO_WORD = re.compile(
-    r"\w*\d\w*|_+|jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
-    r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?|"
-    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|am|pm|bce?|ad|ce|utc|gmt|st|nd|rd|th|"
-    r"and|or|to|of|the|in|on|at|[年月日号时点分秒世纪公元前至到和]",
-    re.I,
-)
-
 _ENDS_WITH_A_QUESTION = re.compile(r"[?？][^\w?？]*\Z")
-_QUESTION_FORM: dict[Language, re.Pattern[str]] = {
-    "en": re.compile(
-        r"(?:(?:and|so|in|on|at|to|from|for|by|with|of|about|during|under|after|before) ){0,2}"
-        r"(?:what|which|who|whom|whose|where|when|why|how)\b|"
-        r"(?:is|are|was|were|do|does|did|can|could|will|would|should|has|have|had|must|may)"
-        r"(?:n['’]t)?\s+\w|(?:please )?(?:tell|name|state|give|identify|describe|explain|list)\b",
-        re.I,
-    ),
-    "zh": re.compile(
-        r".*(?:谁|什么|哪|何|几[个年月日时种位次名座]|多[少大长远高久重深宽]|怎|吗|呢|是否|能否|可否|会否|"
-        r"为啥|有没有|([^\s\W])不\1|请(?:问|说出|告诉|列出|指出))"
-    ),
-}
-
 _KANA = re.compile(r"[\u3041-\u3096\u30a1-\u30fa]")
-_LISTED: dict[TargetLanguage, str] = {
-    "en": """
-        the of is are were did does do has have had and to for which what who whom whose where when
-        why how that this with from by his their its she they it been be would could become became
-    """,
-    "de": """
-        der das dem den ein eine einen einem einer eines und ist sind wurde wurden wird wann wo wer
-        wie warum wieso welche welcher welches welchem welchen woran wodurch von vom zu zum zur mit
-        für auf im nicht sich hatte haben er sie aus bei durch nach gibt viele
-    """,
-    "fr": """
-        le les une et est sont où quand qui quel quelle quels quelles comment pourquoi combien dans
-        pour avec sur au aux il elle ne pas cette ce été quoi lequel laquelle
-    """,
-    "es": """
-        el los las una y fue dónde donde cuándo cuando quién quiénes qué cuál cuáles cómo cuántos
-        cuántas por para con del al su está están era hay muere murió nació
-    """,
-}
-_FUNCTION_WORDS = {code: frozenset(listed.split()) for code, listed in _LISTED.items()}
-"""Words by which these four languages differ; those that two of them share ("die", "was", "la") are
-left out."""
 
-_YES_NO_QUESTION: dict[Language, re.Pattern[str]] = {
-    "en": re.compile(
-        r"(?:^|[.,;:!?]\s+)(?:(?:is|are|was|were|do|does|did|can|could|will|would|should|has|have|"
-        r"had|must)(?:n['’]t)?|won['’]t|can['’]t|am|shall|may|might)\s+\S",
-        re.I,
-    ),
-    "zh": re.compile(r"吗|是否|能否|可否|会否|有没有|(.)不\1"),
+_WORDING = load_wording("rowen")
+_NO_WORD = _WORDING.pattern("no_word")
+_QUESTION_FORM = {code: _WORDING.pattern(f"question_{code}") for code in ("en", "zh")}
+_YES_NO_QUESTION = {code: _WORDING.pattern(f"yes_no_question_{code}") for code in ("en", "zh")}
+_YES_NO = [
+    Option(label=label, spellings=words) for label, words in _WORDING.entries["yes_no"].items()
+]
+_FUNCTION_WORDS: dict[TargetLanguage, frozenset[str]] = {
+    code: frozenset(listed.split()) for code, listed in _WORDING.entries["function_words"].items()
 }
-_YES = ("Yes", "是", "是的", "对", "对的", "会", "能", "可以", "有", "Ja", "Oui", "Sí", "Si",
-        "はい")  # fmt: skip
-_NO = ("No", "否", "不", "不是", "不是的", "不对", "不会", "不能", "不可以", "没有", "没", "Nein",
-       "Non", "いいえ")  # fmt: skip
-_YES_NO = (Option(label="yes", spellings=_YES), Option(label="no", spellings=_NO))
 
 
 def paraphrases_in(

@@ -1,18 +1,18 @@
-"""What can be set about Rowen, with where each default comes from, and the plan of one run."""
+"""What can be set about Rowen, with where each default comes from."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, get_args
+from typing import Literal
 
 from pydantic import Field
 
 from pipelines.methods.base import Settings
-from pipelines.methods.checkers import CheckedBy
-from pipelines.run.findings import RowenPlan, TargetLanguage, Variant, VerifierKind
+from pipelines.methods.replies.verdicts import CheckedBy
+from pipelines.run.findings import TargetLanguage, Variant
 from pipelines.types import Language
 
-__all__ = ["RowenSettings", "plan_for"]
+__all__ = ["RowenSettings"]
 
 _THRESHOLDS: dict[Variant, float] = {"hybrid": 0.5, "cl": 0.6, "cm": 0.8}
 _AUTO: tuple[Variant, ...] = ("hybrid", "cm")
@@ -101,29 +101,3 @@ class RowenSettings(Settings):
         if self.target in ("auto", source):
             return "en" if source == "zh" else "zh"
         return self.target
-
-
-def plan_for(
-    settings: RowenSettings,
-    source: Language,
-    languages: frozenset[Language],
-    verifier: VerifierKind,
-    *,
-    weak: bool,
-) -> RowenPlan:
-    """The plan for a question in `source` and a main model that speaks `languages`.
-
-    Capabilities name the two working languages only. A model that speaks both is taken to speak
-    the others as well.
-    """
-    target = settings.target_for(source)
-    working = frozenset(get_args(Language))
-    wanted = {source, target} if target in working else working
-    auto: Variant = "hybrid" if wanted <= languages else "cm"
-    return RowenPlan(
-        variant=auto if settings.variant == "auto" else settings.variant,
-        source=source,
-        target=target,
-        verifier=verifier,
-        weak=weak,
-    )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipelines.methods.replies.claims import claim_of
-from pipelines.methods.replies.verdicts import YES_NO
+from pipelines.methods.replies.verdicts import YES_NO, claim_of
 from pipelines.models.base import ChoiceRequest
 from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope

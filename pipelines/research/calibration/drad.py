@@ -16,10 +16,11 @@ from pipelines.engine.libraries import SAMPLE_LIBRARY
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.methods.drad import Drad, rhd
-from pipelines.methods.drad.rhd import EntityReading, Thresholds
+from pipelines.methods.drad.rhd import EntityReading
 from pipelines.research.metrics import auroc, average_precision, best_cut, youden
 from pipelines.retrieval.documents import load_library
 from pipelines.run.events import Judged, Revised, RunFailed
+from pipelines.run.findings import DetectorThresholds
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.text import repeats_question
 from pipelines.types import Frozen
@@ -191,10 +192,10 @@ def measured(answers: Sequence[Answered], theta_2: float) -> dict[str, Any]:
     """
     entities = label(answers)
     wrong = _wrong(entities)
-    theta_1 = Drad().settings().theta_1
-    thresholds = Thresholds(theta_1=theta_1, theta_2=theta_2)
-    verdicts = [rhd.judge(entity.reading, thresholds) for entity in entities]
-    means = [rhd.pool_probabilities(e.reading.probabilities, "mean") or 0.0 for e in entities]
+    settings = Drad().settings()
+    thresholds = DetectorThresholds(theta_1=settings.theta_1, theta_2=theta_2)
+    verdicts = [rhd.judge(entity.reading, thresholds, settings) for entity in entities]
+    means = [rhd.pool(e.reading.probabilities, "mean") or 0.0 for e in entities]
     cut = best_cut(_entropies(entities), wrong)
     return {
         "questions": len(answers),
@@ -205,7 +206,7 @@ def measured(answers: Sequence[Answered], theta_2: float) -> dict[str, Any]:
         "base_rate": round(sum(wrong) / len(wrong), 4),
         "probability_mean": {
             **_ranked([-mean for mean in means], wrong),
-            "theta_1": theta_1,
+            "theta_1": settings.theta_1,
             **_flagged([verdict.improbable for verdict in verdicts], wrong),
         },
         "entropy_max": {
@@ -231,7 +232,7 @@ def _flagged(flagged: Sequence[bool], wrong: Sequence[bool]) -> dict[str, float]
 
 
 def _entropies(entities: Sequence[LabelledEntity]) -> list[float]:
-    return [rhd.pool_entropies(e.reading.entropies, "max") or 0.0 for e in entities]
+    return [rhd.pool(e.reading.entropies, "max") or 0.0 for e in entities]
 
 
 def _wrong(entities: Sequence[LabelledEntity]) -> list[bool]:

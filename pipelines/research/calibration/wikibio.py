@@ -98,8 +98,8 @@ def score_sentences(
         inside = [r for r in readings if span.start <= r.start < span.end]
         covered = (tokens[index] for index in tokens_covering(spans, span.start, span.end))
         logprobs = [token.logprob for token in covered if token.logprob is not None]
-        probabilities = [rhd.pool_probabilities(r.probabilities, "mean") for r in inside]
-        entropies = [rhd.pool_entropies(r.entropies, "max") for r in inside]
+        probabilities = [rhd.pool(r.probabilities, "mean") for r in inside]
+        entropies = [rhd.pool(r.entropies, "max") for r in inside]
         scored.append(
             ScoredSentence(
                 false=annotation != "accurate",

@@ -5,20 +5,20 @@ from math import log
 import pytest
 
 from pipelines.methods.base import Question
+from pipelines.methods.drad import Drad
 from pipelines.methods.drad.rhd import (
     EntityReading,
-    Thresholds,
+    EntityVerdict,
     agreement,
     entropies_over,
     first_doubtful,
     headline,
     judge,
-    pool_entropies,
-    pool_probabilities,
+    pool,
     read_entities,
-    scores_of,
 )
 from pipelines.models.replies import truncated_entropy
+from pipelines.run.findings import DetectorThresholds
 from pipelines.types import Token
 from tests.pipelines.methods.bench import FixedRecognizer
 
@@ -38,23 +38,23 @@ NEW_YORK_CITY = (0.17, 0.93, 0.96)
     ],
 )
 def test_probability_poolings(how, expected):
-    assert pool_probabilities(NEW_YORK_CITY, how) == pytest.approx(expected, abs=1e-6)
+    assert pool(NEW_YORK_CITY, how) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize(
     ("how", "expected"), [("max", 3.1), ("mean", 1.2), ("first", 3.1)]
 )  # (3.1 + 0.3 + 0.2) / 3 = 1.2
 def test_entropy_poolings(how, expected):
-    assert pool_entropies((3.1, 0.3, 0.2), how) == pytest.approx(expected)
+    assert pool((3.1, 0.3, 0.2), how) == pytest.approx(expected)
 
 
 def test_nothing_measured_pools_to_nothing():
-    assert pool_probabilities((), "mean") is None
-    assert pool_entropies((), "max") is None
+    assert pool((), "mean") is None
+    assert pool((), "max") is None
 
 
 def test_a_zero_probability_makes_the_geometric_mean_zero():
-    assert pool_probabilities((0.0, 1.0), "geometric") == 0.0
+    assert pool((0.0, 1.0), "geometric") == 0.0
 
 
 def reading(
@@ -77,6 +77,13 @@ def reading(
     return EntityReading.model_validate(values | fields)
 
 
+def judged(
+    subject: EntityReading, theta_1: float, theta_2: float | None = None, **settings: object
+) -> EntityVerdict:
+    thresholds = DetectorThresholds(theta_1=theta_1, theta_2=theta_2)
+    return judge(subject, thresholds, Drad().settings(settings))
+
+
 @pytest.mark.parametrize(
     ("probability", "entropy", "improbable", "uncertain"),
     [
@@ -88,26 +95,24 @@ def reading(
     ],
 )
 def test_either_threshold_makes_an_entity_doubtful(probability, entropy, improbable, uncertain):
-    verdict = judge(reading((probability,), (entropy,)), Thresholds(theta_1=0.60, theta_2=2.50))
+    verdict = judged(reading((probability,), (entropy,)), 0.60, 2.50)
     assert (verdict.improbable, verdict.uncertain) == (improbable, uncertain)
     assert verdict.doubtful == (improbable or uncertain)
 
 
 def test_without_theta_2_or_without_entropies_only_probability_counts():
-    certain = Thresholds(theta_1=0.4, theta_2=None)
-    assert not judge(reading((0.5,), (99.0,)), certain).doubtful
-    assert not judge(reading((0.5,), ()), Thresholds(theta_1=0.4, theta_2=1.0)).doubtful
+    assert not judged(reading((0.5,), (99.0,)), 0.4).doubtful
+    assert not judged(reading((0.5,), ()), 0.4, 1.0).doubtful
 
 
 def test_an_entity_nobody_measured_is_not_doubtful():
-    verdict = judge(reading((), ()), Thresholds(theta_1=0.6, theta_2=1.0))
+    verdict = judged(reading((), ()), 0.6, 1.0)
     assert (verdict.probability, verdict.entropy, verdict.doubtful) == (None, None, False)
 
 
 def test_scores_carry_their_threshold_side_and_inputs():
-    thresholds = Thresholds(theta_1=0.7, theta_2=2.0)
     subject = reading(NEW_YORK_CITY, (3.1, 0.3, 0.2))
-    probability, entropy = scores_of(subject, judge(subject, thresholds), thresholds)
+    probability, entropy = judged(subject, 0.7, 2.0).scores()
     assert (probability.threshold, probability.bad, probability.flagged) == (0.7, "below", True)
     assert probability.inputs == NEW_YORK_CITY
     assert (entropy.threshold, entropy.bad, entropy.flagged) == (2.0, "above", True)
@@ -115,9 +120,8 @@ def test_scores_carry_their_threshold_side_and_inputs():
 
 
 def test_a_sum_has_no_upper_end():
-    thresholds = Thresholds(theta_1=0.7, theta_2=None, pooling="sum")
-    subject = reading(NEW_YORK_CITY)
-    probability, _ = scores_of(subject, judge(subject, thresholds), thresholds, ("a", "b"))
+    verdict = judged(reading(NEW_YORK_CITY), 0.7, pooling="sum")
+    probability, _ = verdict.scores(("a", "b"))
     assert (probability.value, probability.high) == (pytest.approx(2.06), None)
     assert (probability.formula, probability.behind) == ("drad.probability.sum", ("a", "b"))
 
@@ -132,13 +136,13 @@ def test_the_first_doubtful_entity_decides_else_the_least_probable():
     ]
 
     def decides(theta_1: float, *, skip_repeats: bool = False) -> int | None:
-        verdicts = [judge(each, Thresholds(theta_1=theta_1, theta_2=None)) for each in readings]
-        return headline(readings, verdicts, skip_repeats=skip_repeats)
+        found = headline([judged(one, theta_1, skip_repeats=skip_repeats) for one in readings])
+        return None if found is None else readings.index(found.reading)
 
     assert decides(0.6) == 2
     assert decides(0.2) == 3
     assert (decides(1.0), decides(1.0, skip_repeats=True)) == (0, 1)
-    assert headline([], [], skip_repeats=False) is None
+    assert headline([]) is None
 
 
 @pytest.mark.parametrize(
@@ -170,14 +174,15 @@ def test_the_first_doubtful_entity_skips_settled_sentences_and_repeats():
         reading((0.2,), sentence_start=20, repeats=True),
         reading((0.3,), sentence_start=40),
     ]
-    verdicts = [judge(each, Thresholds(theta_1=0.6, theta_2=None)) for each in readings]
 
-    def first(after: int, skip_repeats: bool) -> EntityReading | None:
-        return first_doubtful(readings, verdicts, after=after, skip_repeats=skip_repeats)
+    def first(after: int, skip_repeats: bool) -> int | None:
+        verdicts = [judged(one, 0.6, skip_repeats=skip_repeats) for one in readings]
+        found = first_doubtful(verdicts, after=after)
+        return None if found is None else readings.index(found.reading)
 
-    assert first(-1, False) is readings[0]
-    assert first(0, False) is readings[2]
-    assert first(0, True) is readings[3]
+    assert first(-1, False) == 0
+    assert first(0, False) == 2
+    assert first(0, True) == 3
     assert first(40, False) is None
 
 
@@ -224,7 +229,7 @@ def test_entities_read_every_token_of_a_chinese_character():
     (entity,) = read_entities(text, tokens, question, FixedRecognizer("霍普").recognize(text))
     assert (entity.first, entity.stop) == (2, 5)
     assert entity.probabilities == pytest.approx((0.2, 0.9, 0.7))
-    assert pool_probabilities(entity.probabilities, "mean") == pytest.approx(0.6)
+    assert pool(entity.probabilities, "mean") == pytest.approx(0.6)
 
 
 def test_a_truncated_entropy_counts_the_tail_as_one_outcome():

@@ -2,13 +2,8 @@
 
 import pytest
 
-from pipelines.methods.drad.sek import (
-    formulate_query,
-    kept_prefix,
-    prefix_end,
-    spliced,
-    units_of,
-)
+from pipelines.methods.drad.sek import formulate_query, kept_prefix, prefix_end
+from pipelines.methods.writing import appended, units_of
 from pipelines.types import Generation, Token
 
 
@@ -117,7 +112,7 @@ def test_a_character_shared_with_the_token_before_stays_whole():
 def test_a_splice_keeps_the_beginning_and_moves_the_rest():
     head = Generation(text=TEXT[: TOKENS[5].start], tokens=TOKENS[:5])
     more = Generation(text=" Hope.", tokens=tokens_of(" Hope", "."))
-    result = spliced(head, more)
+    result = appended(head, more)
     assert result.text == "Bill Clinton was born in Hope."
     assert result.tokens is not None
     assert [token.text for token in result.tokens] == [*PIECES[:5], " Hope", "."]
@@ -128,4 +123,4 @@ def test_without_tokens_words_and_chinese_characters_are_the_units():
     units = units_of(Generation(text="He was 出生 in 1946."))
     assert [unit.text for unit in units] == ["He", "was", "出", "生", "in", "1946."]
     assert all(unit.logprob is None for unit in units)
-    assert spliced(Generation(text="a"), Generation(text=" c")).tokens is None
+    assert appended(Generation(text="a"), Generation(text=" c")).tokens is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.methods.replies.parsing import parse_list
+from pipelines.methods.replies.lists import parse_list
 
 ENGLISH = ["Who wrote it?", "When was it written?"]
 CHINESE = ["作者是谁？", "写于何时？"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.methods.replies.claims import claim_of_answers
+from pipelines.methods.replies.verdicts import claim_of_answers
 from pipelines.methods.rowen import Rowen
 from pipelines.models.base import Capabilities, Model
 from pipelines.models.judges.base import ClaimVerdict
