@@ -12,9 +12,10 @@ from app.engine import engine
 from app.session import owner
 from app.settings_form import read_settings
 from components.messages import Catalogue
+from pipelines.engine.executor import used_models
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Method, Need
-from pipelines.methods.registry import METHODS
+from pipelines.methods.registry import METHODS, STANDARD_METHODS
 from pipelines.methods.slm.scale import history_of
 from pipelines.models.base import Capabilities
 from pipelines.models.providers import known_capabilities
@@ -38,7 +39,6 @@ __all__ = [
     "EVIDENCE_SOURCES",
     "USE_HISTORY",
     "assumed_capabilities",
-    "chosen_evidence",
     "chosen_methods",
     "chosen_models",
     "chosen_spec",
@@ -57,8 +57,6 @@ SETTINGS = "ask"
 
 USE_HISTORY = "slm.use_history"
 """Whether judges are measured against their scores in this visitor's earlier runs."""
-
-_EARLIER = 50
 
 
 def known_models() -> dict[str, ModelSpec]:
@@ -121,7 +119,8 @@ def chosen_methods() -> list[str]:
     return [
         name
         for name, method in METHODS.items()
-        if st.session_state.get(f"method.{name}", True) and unmet_need(method, models) is None
+        if st.session_state.get(f"method.{name}", name in STANDARD_METHODS)
+        and unmet_need(method, models) is None
     ]
 
 
@@ -136,32 +135,24 @@ def _settings(name: str, question: str) -> dict[str, Any]:
 def _earlier_runs() -> Iterator[Trace]:
     """The visitor's latest runs of the SLM check, as far as they can still be read."""
     service = engine().service
-    runs = [run.id for run in service.store.list(owner(), limit=_EARLIER) if "slm" in run.methods]
-    for run in runs:
-        with suppress(VeriscopeError):
-            yield engine().call(service.load(run, owner=owner()))
-
-
-def chosen_evidence() -> EvidenceSpec:
-    """A library, or a search of the web."""
-    place = st.session_state.get("evidence.library") or "sample"
-    mode = st.session_state.get("evidence.mode") or "hybrid"
-    if place in EVIDENCE_SOURCES:
-        return EvidenceSpec(source=place, mode=mode)
-    return EvidenceSpec(library=place, mode=mode)
+    for run in service.store.list(owner(), limit=50):
+        if "slm" in run.methods:
+            with suppress(VeriscopeError):
+                yield engine().call(service.load(run.id, owner=owner()))
 
 
 def chosen_spec(question: str) -> RunSpec:
     """The run that the Ask page describes at the moment."""
-    methods = tuple(
-        MethodSpec(name=name, settings=_settings(name, question)) for name in chosen_methods()
-    )
-    used = {"main", *(role for method in methods for role in METHODS[method.name].roles)}
+    names = chosen_methods()
+    place = st.session_state.get("evidence.library") or "sample"
+    mode = st.session_state.get("evidence.mode") or "hybrid"
     return RunSpec(
         question=question,
-        methods=methods,
-        models={role: spec for role, spec in chosen_models().items() if role in used},
-        evidence=chosen_evidence(),
+        methods=tuple(MethodSpec(name=name, settings=_settings(name, question)) for name in names),
+        models=used_models(names, chosen_models()),
+        evidence=EvidenceSpec(source=place, mode=mode)
+        if place in EVIDENCE_SOURCES
+        else EvidenceSpec(library=place, mode=mode),
         seed=int(st.session_state.get("run.seed") or 0),
         reproducible=bool(st.session_state.get("run.reproducible")),
     )

@@ -14,8 +14,8 @@ from typing import Any
 import streamlit as st
 from streamlit.components.v2 import component
 
+from app.session import language
 from components.theme import script, stylesheet
-from pipelines.types import Language
 
 __all__ = ["Action", "load_code", "show_html"]
 
@@ -60,13 +60,7 @@ def load_code() -> None:
     _code(key="veriscope-code")
 
 
-def show_html(
-    html: str,
-    *,
-    key: str,
-    language: Language,
-    on_action: Callable[[Action], None] | None = None,
-) -> None:
+def show_html(html: str, *, key: str, on_action: Callable[[Action], None] | None = None) -> None:
     """Show `html`, which must come from `components/`: Streamlit does not escape it.
 
     An element with the same `key` is patched, so that focus, scroll positions and opened details
@@ -81,6 +75,6 @@ def show_html(
 
     _view(
         key=key,
-        data={"html": str(html), "lang": "zh-CN" if language == "zh" else "en"},
+        data={"html": str(html), "lang": "zh-CN" if language() == "zh" else "en"},
         on_action_change=asked,
     )

@@ -21,7 +21,7 @@ from components.models import kind_label
 from components.run_pages import PAGES
 from components.theme import script, stylesheet
 from pipelines.engine.executor import MAX_QUESTION
-from pipelines.methods.registry import METHODS
+from pipelines.methods.registry import METHODS, STANDARD_METHODS
 from pipelines.store.recordings import recordings
 from pipelines.types import Language
 
@@ -162,7 +162,7 @@ class Parts:
                 self.methods = put(
                     gr.CheckboxGroup,
                     lambda t: {"choices": [(named("method", name, t), name) for name in METHODS]},
-                    value=list(METHODS),
+                    value=STANDARD_METHODS,
                     show_label=False,
                     container=False,
                 )

@@ -173,14 +173,12 @@ class Runs:
                 # Not awaited: a client that hung up may have cancelled this task.
                 self.engine.submit(service.stop(run_id, owner=owner))
             if watched is not None:
-                watched.subscription.close()
+                watched.close()
 
     async def open(self, run_id: str, owner: str) -> Watched:
         """A run of this owner, or one that was shared. Raises NotFoundError."""
         subscription = await self.call(self.engine.service.watch(run_id, owner=owner))
-        watched = Watched(run_id, subscription)
-        watched.pull()
-        return watched
+        return Watched(run_id, subscription)
 
     async def share(self, run_id: str, owner: str) -> str:
         """The id under which everybody may read the run."""

@@ -24,7 +24,6 @@ from components.elements import notice
 from components.messages import Catalogue, named
 from pipelines.errors import VeriscopeError
 from pipelines.methods.registry import METHODS
-from pipelines.run.view import RunView
 
 _FEWEST = 2
 _LISTED = 100
@@ -57,7 +56,7 @@ def show() -> None:
     opened = _follow([part.run for part in asked])
     labels = _labels(opened)
     if not labels:
-        show_html(notice(t("compare.no_runs"), "no-runs"), key="no-runs", language=t.language)
+        show_html(notice(t("compare.no_runs"), "no-runs"), key="no-runs")
         st.button(t("nav.ask"), on_click=go_to, args=("ask",))
         return
     _choose_runs(opened, labels, t)
@@ -88,25 +87,21 @@ def _follow(runs: Sequence[str]) -> dict[str, live.Watched]:
     opened: dict[str, live.Watched] = {}
     for number, run in enumerate(list(dict.fromkeys(runs))[:MOST_COMPARED]):
         try:
-            opened[run] = known.get(run) or _watch(run)
+            opened[run] = known.get(run) or live.watch(run)
         except VeriscopeError as error:
             show_error(error, key=f"compare-missing-{number}")
         else:
             opened[run].pull()
     for run, watched in known.items():
         if run not in opened:
-            watched.subscription.close()
+            watched.close()
     st.session_state[_OPENED] = opened
     return opened
 
 
-def _watch(run: str) -> live.Watched:
-    return live.Watched(run, engine().call(engine().service.watch(run, owner=owner())))
-
-
 def _labels(opened: Mapping[str, live.Watched]) -> dict[str, str]:
     """The runs there are to choose from, with words that distinguish each from all others."""
-    words = {run: _question(watched.view) for run, watched in opened.items()}
+    words = {run: watched.spec.question for run, watched in opened.items()}
     for run in engine().service.store.list(owner(), limit=_LISTED):
         words[run.id] = f"{run.question} · {local_time(run)}"
     return disambiguate(words)
@@ -137,14 +132,16 @@ def _choose_columns(
 ) -> list[_Part]:
     runs = list(opened)
     labels = {
-        str(_Part(run, method)): _label(number, method, several=len(runs) > 1, t=t)
+        str(_Part(run, method)): named("method", method, t)
+        if len(runs) == 1
+        else t("compare.option", number=number, method=named("method", method, t))
         for number, run in enumerate(runs, start=1)
-        for method in _methods(opened[run].view)
+        for method in opened[run].methods
     }
     if any(part.method is not None for part in asked):
         chosen = [str(part) for part in asked if str(part) in labels]
     else:
-        chosen = _suggested({run: _methods(watched.view) for run, watched in opened.items()})
+        chosen = _suggested({run: watched.methods for run, watched in opened.items()})
     st.session_state[_COLUMNS] = chosen[:MOST_COMPARED]
     left, right = st.columns([3, 1.4], gap="medium", vertical_alignment="bottom")
     with left:
@@ -210,19 +207,6 @@ def _draw(columns: Sequence[_Part], running: bool) -> None:
         against=st.session_state.get("compare.against") or _AGAINST[0],
         now=time.time(),
     )
-    show_html(html, key="compare-view", language=t.language)
+    show_html(html, key="compare-view")
     if running and all(view.over for view in views.values()):
         st.rerun()
-
-
-def _methods(view: RunView) -> list[str]:
-    return [method.name for method in view.header.spec.methods] if view.header else []
-
-
-def _question(view: RunView) -> str:
-    return view.header.spec.question if view.header else view.run
-
-
-def _label(number: int, method: str, *, several: bool, t: Catalogue) -> str:
-    name = named("method", method, t)
-    return t("compare.option", number=number, method=name) if several else name

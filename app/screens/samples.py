@@ -8,18 +8,15 @@ from typing import NamedTuple
 import streamlit as st
 
 from app import live
-from app.parts import remember_error, section_title
+from app.parts import in_rows, remembered, section_title
 from app.screens.setup import fold_setup
 from app.session import language
 from components.markup import shown, tag
 from components.messages import Catalogue, named
-from pipelines.errors import VeriscopeError
 from pipelines.samples.walkthroughs import Walkthrough, walkthrough, walkthroughs
 from pipelines.store.recordings import Recording, recordings
 
 __all__ = ["draw_samples"]
-
-_IN_A_ROW = 2
 
 
 def draw_samples(t: Catalogue, *, place: str) -> None:
@@ -44,24 +41,19 @@ class _Card(NamedTuple):
 
 
 def _cards(cards: list[_Card], place: str) -> None:
-    for start in range(0, len(cards), _IN_A_ROW):
-        columns = st.columns(_IN_A_ROW, gap="medium")
-        for column, card in zip(columns, cards[start : start + _IN_A_ROW], strict=False):
-            with column, st.container(border=True, key=f"card-sample-{place}-{card.id}"):
-                st.html(card.html)
-                st.button(
-                    card.label,
-                    key=f"sample-{place}-{card.id}",
-                    on_click=card.watch,
-                    args=(card.id,),
-                )
+    for column, card in in_rows(cards, 2):
+        with column, st.container(border=True, key=f"card-sample-{place}-{card.id}"):
+            st.html(card.html)
+            key = f"sample-{place}-{card.id}"
+            st.button(card.label, key=key, on_click=card.watch, args=(card.id,))
 
 
 def _walkthrough_card(one: Walkthrough, t: Catalogue) -> _Card:
+    lang = "zh-CN" if one.language == "zh" else "en"
     html = tag(
         "div",
         tag("p", tag("strong", one.title[language()])),
-        tag("p", shown(one.question), dir="auto", lang=_lang(one)),
+        tag("p", shown(one.question), dir="auto", lang=lang),
         tag("p", one.shows[language()], class_="workbench-note"),
     )
     return _Card(one.id, html, t("samples.play"), _play)
@@ -77,31 +69,21 @@ def _recording_card(one: Recording, t: Catalogue) -> _Card:
     return _Card(one.id, html, t("action.open"), _open)
 
 
-def _lang(one: Walkthrough) -> str:
-    return "zh-CN" if one.language == "zh" else "en"
-
-
 def _play(name: str) -> None:
-    remember_error("ask", None)
-    try:
+    with remembered("ask"):
         live.start(walkthrough(name).spec())
         _show_question()
-    except VeriscopeError as error:
-        remember_error("ask", error)
 
 
 def _open(name: str) -> None:
-    remember_error("ask", None)
-    try:
+    with remembered("ask"):
         live.open_run(name)
         _show_question()
-    except VeriscopeError as error:
-        remember_error("ask", error)
 
 
 def _show_question() -> None:
     """The form shows what the sample was asked."""
     watched = live.current()
-    if watched is not None and watched.view.header is not None:
-        st.session_state["question"] = watched.view.header.spec.question
+    if watched is not None:
+        st.session_state["question"] = watched.spec.question
     fold_setup()

@@ -16,16 +16,16 @@ from app.choices import (
     unmet_need,
 )
 from app.engine import engine
-from app.session import has_search_key, keep_search_key
+from app.parts import in_rows
+from app.session import keep_key, key_for
 from app.settings_form import draw_settings
 from components.messages import Catalogue
-from pipelines.methods.registry import METHODS
+from pipelines.methods.registry import METHODS, STANDARD_METHODS
 from pipelines.retrieval.web import needs_key
 from pipelines.run.spec import ROLES
 
 __all__ = ["draw_setup", "fold_setup"]
 
-_IN_A_ROW = 4
 _SETUP = "setup"
 _SETTINGS = "settings"
 
@@ -57,61 +57,55 @@ def draw_setup(t: Catalogue, *, expanded: bool) -> None:
                         persist_state="session",
                     )
         with run_tab:
-            _run_settings(t)
-
-
-def _run_settings(t: Catalogue) -> None:
-    st.toggle(
-        t("setting.run.reproducible"),
-        key="run.reproducible",
-        help=t("setting.run.reproducible.help"),
-        persist_state="session",
-    )
-    st.number_input(
-        t("setting.run.seed"),
-        min_value=0,
-        max_value=2**31 - 1,
-        value=0,
-        key="run.seed",
-        help=t("setting.run.seed.help"),
-        persist_state="session",
-        width=160,
-    )
+            st.toggle(
+                t("setting.run.reproducible"),
+                key="run.reproducible",
+                help=t("setting.run.reproducible.help"),
+                persist_state="session",
+            )
+            st.number_input(
+                t("setting.run.seed"),
+                min_value=0,
+                max_value=2**31 - 1,
+                value=0,
+                key="run.seed",
+                help=t("setting.run.seed.help"),
+                persist_state="session",
+                width=160,
+            )
 
 
 def _methods(t: Catalogue) -> None:
-    names = list(METHODS)
-    for start in range(0, len(names), _IN_A_ROW):
-        columns = st.columns(_IN_A_ROW, gap="medium")
-        for column, name in zip(columns, names[start : start + _IN_A_ROW], strict=False):
-            with column, st.container(key=f"choice-{name}"):
-                _method(name, t)
-
-
-def _method(name: str, t: Catalogue) -> None:
-    need = unmet_need(METHODS[name], chosen_models())
-    st.checkbox(
-        t(f"method.{name}.title"),
-        value=True,
-        key=f"method.{name}",
-        disabled=need is not None,
-        persist_state="session",
-    )
-    st.caption(t(f"need.{need.reason}") if need else t(f"method.{name}.summary"))
+    models = chosen_models()
+    for column, name in in_rows(list(METHODS), 4):
+        need = unmet_need(METHODS[name], models)
+        with column, st.container(key=f"choice-{name}"):
+            st.checkbox(
+                t(f"method.{name}.title"),
+                value=name in STANDARD_METHODS,
+                key=f"method.{name}",
+                disabled=need is not None,
+                persist_state="session",
+            )
+            st.caption(t(f"need.{need.reason}") if need else t(f"method.{name}.summary"))
 
 
 def _sources(t: Catalogue) -> None:
     main, others, library, search = st.columns(4, gap="medium", vertical_alignment="bottom")
     with main:
         model_select(t("ask.model"), "main", known_models(), t)
-    with others:
-        _other_models(t)
-    libraries = engine().service.libraries.names
+    used = {role for name in chosen_methods() for role in METHODS[name].roles}
+    roles = [role for role in ROLES if role in used]
+    if roles:
+        # Second opinions, for the methods that are ticked and make use of them.
+        with others, st.popover(t("models.others"), key="other-models", width="stretch"):
+            for role in roles:
+                model_select(t(f"role.{role}").capitalize(), role, known_models(), t)
     web = [source for source in EVIDENCE_SOURCES if source != "library"]
     with library:
         place = st.selectbox(
             t("ask.evidence"),
-            [*libraries, *web],
+            [*engine().service.libraries.names, *web],
             key="evidence.library",
             format_func=lambda name: _place(name, t),
             persist_state="session",
@@ -128,29 +122,10 @@ def _sources(t: Catalogue) -> None:
         )
     if place in web:
         _web_search(place, t)
-    _same_models(t)
-
-
-def _other_models(t: Catalogue) -> None:
-    """Second opinions, for the methods that are ticked and make use of them."""
-    roles = _used_roles()
-    if not roles:
-        return
-    with st.popover(t("models.others"), key="other-models", width="stretch"):
-        for role in roles:
-            model_select(t(f"role.{role}").capitalize(), role, known_models(), t)
-
-
-def _same_models(t: Catalogue) -> None:
     models = chosen_models()
-    for role in _used_roles():
+    for role in roles:
         if models.get(role) == models["main"]:
             st.caption(t("models.same", role=t(f"role.{role}")))
-
-
-def _used_roles() -> list[str]:
-    used = {role for name in chosen_methods() for role in METHODS[name].roles}
-    return [role for role in ROLES if role in used]
 
 
 def _place(name: str, t: Catalogue) -> str:
@@ -168,11 +143,11 @@ def _web_search(name: str, t: Catalogue) -> None:
             key=f"search-key.{name}",
             help=t("evidence.key.note"),
             autocomplete="off",
-            placeholder=t("models.key.kept") if has_search_key(name) else None,
+            placeholder=t("models.key.kept") if key_for(name) else None,
             on_change=_keep_search_key,
             args=(name,),
         )
 
 
 def _keep_search_key(name: str) -> None:
-    keep_search_key(name, st.session_state.pop(f"search-key.{name}", "") or "")
+    keep_key(name, st.session_state.pop(f"search-key.{name}", "") or "")
