@@ -15,7 +15,7 @@ from components.messages import Catalogue
 from pipelines.engine.executor import used_models
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Method, Need
-from pipelines.methods.registry import METHODS, STANDARD_METHODS
+from pipelines.methods.registry import METHODS, standard_methods
 from pipelines.methods.slm.scale import history_of
 from pipelines.models.base import Capabilities
 from pipelines.models.providers import known_capabilities
@@ -119,7 +119,7 @@ def chosen_methods() -> list[str]:
     return [
         name
         for name, method in METHODS.items()
-        if st.session_state.get(f"method.{name}", name in STANDARD_METHODS)
+        if st.session_state.get(f"method.{name}", name in standard_methods())
         and unmet_need(method, models) is None
     ]
 

@@ -7,7 +7,6 @@ component that shows HTML waits for them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -15,44 +14,19 @@ import streamlit as st
 from streamlit.components.v2 import component
 
 from app.session import language
-from components.theme import script, stylesheet
+from components.theme import ASSETS, view_code
 
 __all__ = ["Action", "load_code", "show_html"]
 
 Action = dict[str, str | None]
 """What a button inside the HTML asks for: `action`, and the `value` it is asked for."""
 
-_PROVIDE = """
-export default function () {
-  const sheet = new CSSStyleSheet();
-  sheet.replaceSync(STYLE);
-  globalThis.veriscope ??= Promise.withResolvers();
-  globalThis.veriscope.resolve({ mount, patch, sheet });
-}
-"""
-
-_SHOW = """
-export default function ({ data, parentElement, setTriggerValue }) {
-  const root = parentElement.querySelector(".vs-root");
-  root.lang = data.lang;
-  root.vsData = data.html;
-  if (!root.vsAsk) root.addEventListener("vs-action", (event) => root.vsAsk(event.detail));
-  root.vsAsk = (detail) => setTriggerValue("action", detail);
-  globalThis.veriscope ??= Promise.withResolvers();
-  globalThis.veriscope.promise.then(({ mount, patch, sheet }) => {
-    if (!root.isConnected) return;
-    parentElement.adoptedStyleSheets = [sheet];
-    patch(root, root.vsData);
-    root.vsStop = mount(root);
-  });
-  return () => root.vsStop?.();
-}
-"""
-
-_code = component(
-    "veriscope_code", js=f"const STYLE = {json.dumps(stylesheet())};\n{script()}\n{_PROVIDE}"
+_code = component("veriscope_code", js=f"{view_code()}\nexport default function () {{}}")
+_view = component(
+    "veriscope_view",
+    html='<div class="vs-root"></div>',
+    js=(ASSETS / "streamlit.js").read_text(encoding="utf-8"),
 )
-_view = component("veriscope_view", html='<div class="vs-root"></div>', js=_SHOW)
 
 
 def load_code() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -17,7 +17,7 @@ from components.elements import error_note, notice
 from components.messages import LANGUAGES, Catalogue
 from components.page import standalone
 from components.run_pages import PAGES, page_html, whole_run
-from components.space import Allowance, queue_note, space_head
+from components.space import queue_note, space_head
 from pipelines.engine.admission import Turn
 from pipelines.errors import VeriscopeError
 from pipelines.run.spec import MethodSpec
@@ -27,19 +27,6 @@ from pipelines.store.recordings import recordings
 from pipelines.types import Language
 
 __all__ = ["SpacePage"]
-
-_COPY = """(link) => {
-  if (link) navigator.clipboard?.writeText(link).catch(() => {});
-  return link;
-}"""
-_LINK = "(id) => id ? `${location.origin}${location.pathname}?run=${id}` : ''"
-_OPEN = """(html) => {
-  if (!html) return "";
-  const page = URL.createObjectURL(new Blob([html], { type: "text/html" }));
-  window.open(page, "_blank");
-  setTimeout(() => URL.revokeObjectURL(page), 60000);
-  return "";
-}"""
 
 
 class SpacePage:
@@ -60,12 +47,9 @@ class SpacePage:
         return page
 
     def _connect(self, page: Any, visit: Any, owner: Any, parts: Parts) -> None:
-        quick = {"show_progress": "hidden", "queue": False, "api_visibility": "private"}
-        slow = {
-            "show_progress": "hidden",
-            "concurrency_limit": None,
-            "api_visibility": "private",
-        }
+        hidden = {"show_progress": "hidden", "api_visibility": "private"}
+        quick = {**hidden, "queue": False}
+        slow = {**hidden, "concurrency_limit": None}
         begun = page.load(self.arrive, [visit, owner], [owner, parts.language], **quick)
         told = begun.then(self.speak, [visit, parts.language], parts.words, **quick)
         told.then(self.play, [visit], parts.frame, **slow)
@@ -99,12 +83,12 @@ class SpacePage:
         for name, tab in parts.tabs.items():
             tab.select(self.turn_to(name), [visit], parts.frame, **quick)
         share = parts.share.click(self.share, [visit], [parts.link], **quick)
-        share.then(None, [parts.link], [parts.link], js=_LINK).then(
-            None, [parts.link], [parts.link], js=_COPY
+        share.then(None, [parts.link], [parts.link], js="(id) => veriscopeSpace.link(id)").then(
+            None, [parts.link], [parts.link], js="(link) => veriscopeSpace.copy(link)"
         )
         kept = gr.Textbox(visible="hidden")
         parts.report.click(self.report, [visit], [kept], **quick).then(
-            None, [kept], [kept], js=_OPEN
+            None, [kept], [kept], js="(html) => veriscopeSpace.open(html)"
         )
 
     async def arrive(
@@ -238,10 +222,14 @@ class SpacePage:
 
     def _head(self, t: Catalogue) -> str:
         """Who answers, and what visitors may take."""
-        may = self._limits
-        allowance = Allowance(may.max_runs, may.seconds, may.keep_hours)
-        failed = self._catalog.problem is not None
-        return space_head(self._catalog.models, allowance, t, failed=failed)
+        return space_head(
+            self._catalog.models,
+            t,
+            places=self._limits.max_runs,
+            seconds=self._limits.seconds,
+            hours=self._limits.keep_hours,
+            failed=self._catalog.problem is not None,
+        )
 
     def _frame(self, visit: VisitorSession) -> list[Any]:
         """The bar, the page in view, and which buttons can be used."""
@@ -268,9 +256,6 @@ def _nothing() -> list[Any]:
     return [gr.skip() for _ in range(1 + len(PAGES) + 4)]
 
 
-def _buttons(*, over: bool) -> Iterator[Any]:
+def _buttons(*, over: bool) -> list[Any]:
     """Run, stop, share, report."""
-    yield gr.update(interactive=over)
-    yield gr.update(interactive=not over)
-    yield gr.update(interactive=over)
-    yield gr.update(interactive=over)
+    return [gr.update(interactive=usable) for usable in (over, not over, over, over)]

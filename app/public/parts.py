@@ -6,7 +6,6 @@ affect the other's. Style and script are given to the page once, in its head.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from html import escape
 from typing import Any, TypeVar
@@ -19,9 +18,9 @@ from components.elements import notice
 from components.messages import Catalogue, named
 from components.models import kind_label
 from components.run_pages import PAGES
-from components.theme import script, stylesheet
+from components.theme import ASSETS, view_code
 from pipelines.engine.executor import MAX_QUESTION
-from pipelines.methods.registry import METHODS, STANDARD_METHODS
+from pipelines.methods.registry import METHODS, standard_methods
 from pipelines.store.recordings import recordings
 from pipelines.types import Language
 
@@ -31,36 +30,9 @@ C = TypeVar("C")
 Words = Callable[[Catalogue], dict[str, Any]]
 """The properties of a component that depend on the language."""
 
-HEAD = f"""<script type="module">
-{script()}
-const sheet = new CSSStyleSheet();
-sheet.replaceSync({json.dumps(stylesheet())});
-globalThis.veriscope ??= Promise.withResolvers();
-globalThis.veriscope.resolve({{ mount, patch, sheet }});
-</script>"""
-"""What `html_view` needs in the head of the page."""
-
-_TEMPLATE = '<div class="vs-host"></div>'
-
-_SHOW = """
-const host = element.querySelector(".vs-host");
-const shadow = host.attachShadow({ mode: "open" });
-const root = document.createElement("div");
-root.className = "vs-root";
-shadow.append(root);
-root.addEventListener("vs-action", (event) => trigger("select", event.detail));
-globalThis.veriscope ??= Promise.withResolvers();
-globalThis.veriscope.promise.then(({ mount, patch, sheet }) => {
-  shadow.adoptedStyleSheets = [sheet];
-  const show = () => {
-    root.lang = props.lang;
-    patch(root, props.value ?? "");
-  };
-  mount(root);
-  show();
-  watch(["value", "lang"], show);
-});
-"""
+_CODE = (ASSETS / "space.js").read_text(encoding="utf-8")
+HEAD = f'<script type="module">\n{view_code()}\n{_CODE}</script>'
+"""What the page needs in its head."""
 
 
 def html_view(value: str = "", *, name: str, lang: str = "en") -> gr.HTML:
@@ -70,8 +42,8 @@ def html_view(value: str = "", *, name: str, lang: str = "en") -> gr.HTML:
     """
     return gr.HTML(
         value,
-        html_template=_TEMPLATE,
-        js_on_load=_SHOW,
+        html_template='<div class="vs-host"></div>',
+        js_on_load=(ASSETS / "gradio.js").read_text(encoding="utf-8"),
         apply_default_css=False,
         padding=False,
         elem_id=name,
@@ -162,7 +134,7 @@ class Parts:
                 self.methods = put(
                     gr.CheckboxGroup,
                     lambda t: {"choices": [(named("method", name, t), name) for name in METHODS]},
-                    value=STANDARD_METHODS,
+                    value=standard_methods(),
                     show_label=False,
                     container=False,
                 )

@@ -16,7 +16,6 @@ from pipelines.engine.admission import Admission, Turn
 from pipelines.engine.executor import make_plan, used_models
 from pipelines.engine.thread import Engine
 from pipelines.errors import InvalidInputError, VeriscopeError
-from pipelines.run.live import Limits
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.types import Frozen, Language
 
@@ -81,11 +80,6 @@ class VisitorLimits(Frozen):
                 f"{variables[str(first['loc'][0])]} cannot be used: {first['msg']}.",
                 remedy="Correct it, or leave it out for the default.",
             ) from None
-
-    @property
-    def limits(self) -> Limits:
-        """What one run may take."""
-        return Limits(seconds=self.seconds, tokens=self.tokens)
 
 
 @dataclass

@@ -20,7 +20,7 @@ from app.parts import in_rows
 from app.session import keep_key, key_for
 from app.settings_form import draw_settings
 from components.messages import Catalogue
-from pipelines.methods.registry import METHODS, STANDARD_METHODS
+from pipelines.methods.registry import METHODS, standard_methods
 from pipelines.retrieval.web import needs_key
 from pipelines.run.spec import ROLES
 
@@ -82,7 +82,7 @@ def _methods(t: Catalogue) -> None:
         with column, st.container(key=f"choice-{name}"):
             st.checkbox(
                 t(f"method.{name}.title"),
-                value=name in STANDARD_METHODS,
+                value=name in standard_methods(),
                 key=f"method.{name}",
                 disabled=need is not None,
                 persist_state="session",

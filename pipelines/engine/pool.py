@@ -128,10 +128,6 @@ class ModelPool:
             await slot.model.prepare()
         return slot
 
-    def identities(self) -> list[str]:
-        """What identifies the models; contains no key."""
-        return list(self._slots)
-
     async def aclose(self) -> None:
         """Release every model."""
         slots, self._slots = list(self._slots.values()), {}
