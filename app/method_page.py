@@ -21,10 +21,11 @@ from app.parts import (
     page_title,
     section_title,
     show_error,
+    show_figure,
+    show_html,
 )
 from app.session import messages, owner, theme
 from app.settings_form import draw_settings, read_settings
-from app.view_component import show_html
 from components.elements import notice
 from components.messages import Catalogue, named
 from components.papers import has_paper, paper_section
@@ -115,8 +116,7 @@ def _draw_figures(name: str, view: RunView, t: Catalogue) -> None:
         for title, figure in found[number::2]:
             with column:
                 section_title(title)
-                key = f"{name}-figure-{title}"
-                st.plotly_chart(figure, theme=None, key=key, config={"displayModeBar": False})
+                show_figure(figure, key=f"{name}-figure-{title}")
 
 
 def _recorded_settings(watched: live.Watched, name: str) -> Settings:

@@ -6,23 +6,26 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import streamlit as st
+from plotly.graph_objects import Figure
+from streamlit.components.v2 import component
 from streamlit.delta_generator import DeltaGenerator
 
 from app import live
-from app.session import messages
-from app.view_component import Action, show_html
+from app.session import language, messages
 from components.ask import run_bar
 from components.elements import error_note
 from components.markup import shown, tag
 from components.messages import Catalogue
 from components.page import illustration_note
+from components.theme import ASSETS, view_code
 from pipelines.errors import ErrorInfo, VeriscopeError
 from pipelines.run.spec import RunSpec
 
 __all__ = [
+    "Action",
     "act",
     "begin_run",
     "delete_button",
@@ -32,18 +35,60 @@ __all__ = [
     "go_to",
     "heading",
     "in_rows",
+    "key_field",
+    "load_code",
     "page_title",
     "redraw_if_asked",
     "remembered",
     "section_title",
     "show_error",
+    "show_figure",
+    "show_html",
     "take_wanted_page",
 ]
 
 T = TypeVar("T")
 
+Action = dict[str, str | None]
+"""What a button inside the HTML asks for: `action`, and the `value` it is asked for."""
+
 _PAGE = "_wanted_page"
 _WHOLE = "_whole_page"
+
+# Streamlit sends a component's script and style again with everything it shows. A run is shown
+# again three times a second, so both are sent once, by a component that shows nothing, and the
+# component that shows HTML waits for them.
+_code = component("veriscope_code", js=f"{view_code()}\nexport default function () {{}}")
+_view = component(
+    "veriscope_view",
+    html='<div class="vs-root"></div>',
+    js=(ASSETS / "streamlit.js").read_text(encoding="utf-8"),
+)
+
+
+def load_code() -> None:
+    """Give the page what `show_html` needs; once in every pass of the script."""
+    _code(key="veriscope-code")
+
+
+def show_html(html: str, *, key: str, on_action: Callable[[Action], None] | None = None) -> None:
+    """Show `html`, which must come from `components/`: Streamlit does not escape it.
+
+    An element with the same `key` is patched, so that focus, scroll positions and opened details
+    stay. `on_action` is called, as a widget's callback, when a button with `data-action` is used.
+    """
+
+    def asked() -> None:
+        state: Any = st.session_state.get(key)
+        action = state.get("action") if state else None
+        if action and on_action is not None:
+            on_action(action)
+
+    _view(
+        key=key,
+        data={"html": str(html), "lang": "zh-CN" if language() == "zh" else "en"},
+        on_action_change=asked,
+    )
 
 
 def page_title(text: str, note: str) -> None:
@@ -140,6 +185,16 @@ def in_rows(items: Sequence[T], width: int) -> Iterator[tuple[DeltaGenerator, T]
     for start in range(0, len(items), width):
         columns = st.columns(width, gap="medium")
         yield from zip(columns, items[start : start + width], strict=False)
+
+
+def key_field(label: str, key: str, **look: Any) -> None:
+    """A field for a secret; `look` is what `st.text_input` takes besides."""
+    st.text_input(label, key=key, type="password", autocomplete="off", **look)
+
+
+def show_figure(figure: Figure, *, key: str) -> None:
+    """A figure in the colours that it brings."""
+    st.plotly_chart(figure, theme=None, key=key, config={"displayModeBar": False})
 
 
 def delete_button(key: str, sure: str, delete: Callable[[], None]) -> None:

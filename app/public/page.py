@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -81,7 +82,7 @@ class SpacePage:
             self._frame, [visit], parts.frame, **quick
         )
         for name, tab in parts.tabs.items():
-            tab.select(self.turn_to(name), [visit], parts.frame, **quick)
+            tab.select(partial(self.turn_to, name), [visit], parts.frame, **quick)
         share = parts.share.click(self.share, [visit], [parts.link], **quick)
         share.then(None, [parts.link], [parts.link], js="(id) => veriscopeSpace.link(id)").then(
             None, [parts.link], [parts.link], js="(link) => veriscopeSpace.copy(link)"
@@ -119,9 +120,9 @@ class SpacePage:
         if visit.watched is not None:
             yield self._frame(visit)
             return
+        t = Catalogue(visit.language)
         if visit.problem is not None:
-            t = Catalogue(visit.language)
-            yield self._told(error_note(visit.problem.info(), t), t, over=True)
+            yield _told(error_note(visit.problem.info(), t), t, over=True)
             return
         shown = next((one for one in walkthroughs() if one.language == visit.language), None)
         if shown is None:
@@ -155,14 +156,14 @@ class SpacePage:
                 async for stage in stages:
                     if isinstance(stage, Turn):
                         if visit.left:
-                            yield self._told(notice(t("space.left"), "left"), t, over=True)
+                            yield _told(notice(t("space.left"), "left"), t, over=True)
                             return
-                        yield self._told(queue_note(stage, t), t, over=False)
+                        yield _told(queue_note(stage, t), t, over=False)
                     else:
                         visit.watched = stage
                         yield self._frame(visit)
         except VeriscopeError as error:
-            yield self._told(error_note(error.info(), t), t, over=True)
+            yield _told(error_note(error.info(), t), t, over=True)
 
     async def act(
         self, visit: VisitorSession, event: gr.EventData, *own: str | None
@@ -172,10 +173,9 @@ class SpacePage:
         if event.action == "open" and wanted in PAGES:
             visit.page = wanted
             yield [gr.update(selected=wanted), *self._frame(visit)]
-        elif event.action == "retry" and visit.watched is not None and visit.watched.view.header:
-            spec = visit.watched.view.header.spec
-            methods = [method.name for method in spec.methods]
-            async with aclosing(self.answer(visit, spec.question, methods, *own)) as frames:
+        elif event.action == "retry" and (watched := visit.watched) is not None:
+            question, methods = watched.spec.question, watched.methods
+            async with aclosing(self.answer(visit, question, methods, *own)) as frames:
                 async for frame in frames:
                     yield [gr.skip(), *frame]
 
@@ -195,20 +195,15 @@ class SpacePage:
             visit.watched = await self._runs.open(recorded.id, visit.owner)
         return question
 
-    def turn_to(self, name: str) -> Any:
+    def turn_to(self, name: str, visit: VisitorSession) -> list[Any]:
         """Show another page of the run."""
-
-        def turn(visit: VisitorSession) -> list[Any]:
-            visit.page = name
-            return self._frame(visit)
-
-        return turn
+        visit.page = name
+        return self._frame(visit)
 
     async def share(self, visit: VisitorSession) -> str:
         """The id of the copy that everybody may read."""
-        if visit.watched is None:
-            return ""
-        return await self._runs.share(visit.watched.run_id, visit.owner)
+        watched = visit.watched
+        return await self._runs.share(watched.run_id, visit.owner) if watched else ""
 
     def report(self, visit: VisitorSession) -> str:
         """The whole run as a file of its own."""
@@ -216,9 +211,8 @@ class SpacePage:
         if watched is None or not watched.pull().over:
             return ""
         t = Catalogue(visit.language)
-        question = watched.view.header.spec.question if watched.view.header else ""
-        html = whole_run(watched.view, t)
-        return standalone(html, f"{question} · Veriscope", language=visit.language)
+        title = f"{watched.spec.question} · Veriscope"
+        return standalone(whole_run(watched.view, t), title, language=visit.language)
 
     def _head(self, t: Catalogue) -> str:
         """Who answers, and what visitors may take."""
@@ -246,9 +240,10 @@ class SpacePage:
             *_buttons(over=view.over),
         ]
 
-    def _told(self, html: str, t: Catalogue, *, over: bool) -> list[Any]:
-        """Something to know before there is a run to show."""
-        return [view_of(html, t), *(gr.skip() for _ in PAGES), *_buttons(over=over)]
+
+def _told(html: str, t: Catalogue, *, over: bool) -> list[Any]:
+    """A frame with something to know before there is a run to show."""
+    return [view_of(html, t), *(gr.skip() for _ in PAGES), *_buttons(over=over)]
 
 
 def _nothing() -> list[Any]:

@@ -7,13 +7,11 @@ import time
 import streamlit as st
 
 from app import live
-from app.choices import chosen_methods, chosen_spec
 from app.engine import engine
-from app.parts import act, draw_error, draw_run, page_title, remembered
+from app.parts import Action, act, draw_error, draw_run, page_title, remembered, show_html
 from app.screens.samples import draw_samples
-from app.screens.setup import draw_setup, fold_setup
+from app.screens.setup import chosen_methods, chosen_spec, draw_setup, fold_setup
 from app.session import language, messages
-from app.view_component import Action, show_html
 from components.ask import ask_view, examples
 from components.elements import notice
 from components.markup import tag

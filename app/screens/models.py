@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from dataclasses import dataclass
+from contextlib import suppress
 from functools import partial
+from typing import NamedTuple
 
 import streamlit as st
 
-from app.choices import assumed_capabilities, known_models, model_select
 from app.engine import engine
 from app.parts import (
     delete_button,
     draw_error,
     in_rows,
+    key_field,
     page_title,
     remembered,
     section_title,
     show_error,
+    show_figure,
+    show_html,
 )
+from app.screens.setup import assumed_capabilities, known_models, model_select
 from app.session import keep_key, key_for, messages, owner, theme
-from app.view_component import show_html
 from components.messages import Catalogue
 from components.models import (
     judge_report,
@@ -37,29 +40,16 @@ from pipelines.run.spec import ROLES
 
 _BUILT_IN = frozenset(spec.name for spec in BUILT_IN)
 _FIELDS = ("name", "model", "address", "key")
+_OFFERED = [kind for kind, provider in PROVIDERS.items() if provider.offered]
 _CHECK = "_check"
 
 
-@dataclass
-class Check:
-    """A check of `spec`, of the form's model where `is_new`; on the engine's thread, so that the
-    page stays usable."""
+class Check(NamedTuple):
+    """A check of `spec`, the form's model where `is_new`; the page stays usable meanwhile."""
 
     spec: ModelSpec
     is_new: bool
     future: Future[ProbeReport]
-
-    @property
-    def under_way(self) -> bool:
-        """Whether it has not ended yet."""
-        return not self.future.done()
-
-    def result(self) -> ProbeReport | VeriscopeError:
-        """What was found, or why nothing could be; waits for the end."""
-        try:
-            return self.future.result()
-        except VeriscopeError as error:
-            return error
 
 
 def show() -> None:
@@ -87,13 +77,12 @@ def _model(spec: ModelSpec, check: Check | None, t: Catalogue) -> None:
             facts = model_facts(spec, assumed_capabilities(spec), t)
             show_html(facts, key=f"facts-{slug}")
             if spec.kind in PROVIDERS and PROVIDERS[spec.kind].hosted:
-                st.text_input(
+                placeholder = t("models.key.kept" if key_for(spec) else "models.key")
+                key_field(
                     t("models.key"),
-                    type="password",
-                    key=f"key-{slug}",
-                    placeholder=t("models.key.kept") if key_for(spec) else t("models.key"),
+                    f"key-{slug}",
+                    placeholder=placeholder,
                     label_visibility="collapsed",
-                    autocomplete="off",
                     width=260,
                     on_change=_keep_key,
                     args=(spec,),
@@ -118,28 +107,22 @@ def _measurements(spec: ModelSpec, t: Catalogue) -> None:
     with st.expander(t("judged.title")):
         show_html(report, key=f"judged-{_slug(spec)}")
         st.caption(t("judged.reliability"))
-        st.plotly_chart(
-            reliability_figure(spec.name, t, theme()),
-            theme=None,
-            key=f"reliability-{_slug(spec)}",
-            config={"displayModeBar": False},
-        )
+        show_figure(reliability_figure(spec.name, t, theme()), key=f"reliability-{_slug(spec)}")
 
 
 def _findings(check: Check, t: Catalogue) -> None:
-    if check.under_way:
+    if not check.future.done():
         st.fragment(_wait, run_every=0.5)()
         return
-    found = check.result()
-    if isinstance(found, VeriscopeError):
-        show_error(found, key="probe-error")
-    else:
-        show_html(probe_table(found, t), key="probe-table")
+    try:
+        show_html(probe_table(check.future.result(), t), key="probe-table")
+    except VeriscopeError as error:
+        show_error(error, key="probe-error")
 
 
 def _wait() -> None:
     check = _current_check()
-    if check is None or not check.under_way:
+    if check is None or check.future.done():
         st.rerun()
     t = messages()
     loading = [item for item in engine().service.loading() if item.name == check.spec.name]
@@ -155,8 +138,8 @@ def _add(check: Check | None, t: Catalogue) -> None:
     with st.container(border=True, key="card-new-model"):
         kind = st.segmented_control(
             t("models.kind"),
-            _offered(),
-            default=_offered()[0],
+            _OFFERED,
+            default=_OFFERED[0],
             required=True,
             format_func=lambda kind: kind_label(kind, t),
             key="new.kind",
@@ -172,13 +155,7 @@ def _add(check: Check | None, t: Catalogue) -> None:
         with right:
             st.text_input(t.first(f"models.model.{kind}", "models.model"), key="new.model")
             if address:
-                st.text_input(
-                    t("models.key"),
-                    key="new.key",
-                    type="password",
-                    autocomplete="off",
-                    help=t("models.key.note"),
-                )
+                key_field(t("models.key"), "new.key", help=t("models.key.note"))
         with st.container(horizontal=True):
             st.button(t("models.probe"), key="new-probe", on_click=_check_new)
             st.button(t("action.save"), key="new-save", type="primary", on_click=_save)
@@ -190,7 +167,7 @@ def _add(check: Check | None, t: Catalogue) -> None:
 def _described() -> ModelSpec:
     """The model that the form describes; raises InvalidInputError for what is missing."""
     given = {name: (st.session_state.get(f"new.{name}") or "").strip() for name in _FIELDS}
-    kind = st.session_state.get("new.kind") or _offered()[0]
+    kind = st.session_state.get("new.kind") or _OFFERED[0]
     if not given["model"]:
         raise InvalidInputError(
             "The model was not named.",
@@ -206,11 +183,6 @@ def _described() -> ModelSpec:
         model=given["model"],
         base_url=(given["address"] or None) if provider_of(kind).hosted else None,
     )
-
-
-def _offered() -> list[str]:
-    """The kinds of models that can be added here."""
-    return [kind for kind, provider in PROVIDERS.items() if provider.offered]
 
 
 def _current_check() -> Check | None:
@@ -249,10 +221,9 @@ def _save() -> None:
     with remembered("models"):
         spec = _described()
         check = _current_check()
-        if check is not None and check.spec == spec and not check.under_way:
-            found = check.result()
-            if not isinstance(found, VeriscopeError):
-                spec = spec.with_capabilities(found.capabilities)
+        if check is not None and check.spec == spec and check.future.done():
+            with suppress(VeriscopeError):
+                spec = spec.with_capabilities(check.future.result().capabilities)
         engine().service.store.models.save(owner(), spec)
         keep_key(spec, st.session_state.get("new.key") or "")
         _forget_check()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import partial
 
 import streamlit as st
 
@@ -13,10 +13,12 @@ from app.screens.setup import fold_setup
 from app.session import language
 from components.markup import shown, tag
 from components.messages import Catalogue, named
-from pipelines.samples.walkthroughs import Walkthrough, walkthrough, walkthroughs
-from pipelines.store.recordings import Recording, recordings
+from pipelines.samples.walkthroughs import walkthrough, walkthroughs
+from pipelines.store.recordings import recordings
 
 __all__ = ["draw_samples"]
+
+_LANG = {"en": "en", "zh": "zh-CN"}
 
 
 def draw_samples(t: Catalogue, *, place: str) -> None:
@@ -24,49 +26,33 @@ def draw_samples(t: Catalogue, *, place: str) -> None:
     if walkthroughs():
         section_title(t("samples.walkthroughs"))
         st.caption(t("samples.walkthroughs.note"))
-        _cards([_walkthrough_card(one, t) for one in walkthroughs()], place)
+    for column, one in in_rows(walkthroughs(), 2):
+        html = tag(
+            "div",
+            tag("p", tag("strong", one.title[language()])),
+            tag("p", shown(one.question), dir="auto", lang=_LANG[one.language]),
+            tag("p", one.shows[language()], class_="workbench-note"),
+        )
+        with column:
+            _card(f"{place}-{one.id}", html, t("samples.play"), partial(_play, one.id))
     if recordings():
         section_title(t("samples.recordings"))
         st.caption(t("samples.recordings.note"))
-        _cards([_recording_card(one, t) for one in recordings()], place)
+    for column, one in in_rows(recordings(), 2):
+        methods = t("list.separator").join(named("method", name, t) for name in one.methods)
+        html = tag(
+            "div",
+            tag("p", tag("strong", shown(one.question)), dir="auto"),
+            tag("p", methods, class_="workbench-note"),
+        )
+        with column:
+            _card(f"{place}-{one.id}", html, t("action.open"), partial(_open, one.id))
 
 
-class _Card(NamedTuple):
-    """One sample: what it is called, what is shown of it, and what its button does."""
-
-    id: str
-    html: str
-    label: str
-    watch: Callable[[str], None]
-
-
-def _cards(cards: list[_Card], place: str) -> None:
-    for column, card in in_rows(cards, 2):
-        with column, st.container(border=True, key=f"card-sample-{place}-{card.id}"):
-            st.html(card.html)
-            key = f"sample-{place}-{card.id}"
-            st.button(card.label, key=key, on_click=card.watch, args=(card.id,))
-
-
-def _walkthrough_card(one: Walkthrough, t: Catalogue) -> _Card:
-    lang = "zh-CN" if one.language == "zh" else "en"
-    html = tag(
-        "div",
-        tag("p", tag("strong", one.title[language()])),
-        tag("p", shown(one.question), dir="auto", lang=lang),
-        tag("p", one.shows[language()], class_="workbench-note"),
-    )
-    return _Card(one.id, html, t("samples.play"), _play)
-
-
-def _recording_card(one: Recording, t: Catalogue) -> _Card:
-    methods = t("list.separator").join(named("method", name, t) for name in one.methods)
-    html = tag(
-        "div",
-        tag("p", tag("strong", shown(one.question)), dir="auto"),
-        tag("p", methods, class_="workbench-note"),
-    )
-    return _Card(one.id, html, t("action.open"), _open)
+def _card(key: str, html: str, label: str, watch: Callable[[], None]) -> None:
+    with st.container(border=True, key=f"card-sample-{key}"):
+        st.html(html)
+        st.button(label, key=f"sample-{key}", on_click=watch)
 
 
 def _play(name: str) -> None:

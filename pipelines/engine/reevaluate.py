@@ -53,13 +53,8 @@ def reevaluate(trace: Trace, method: Method[Any], settings: Settings) -> Reevalu
 
     May be called from any thread, also from one whose event loop is running.
     """
-    work = _replayed(trace, method, settings)
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
     with ThreadPoolExecutor(1) as elsewhere:
-        return elsewhere.submit(asyncio.run, work).result()
+        return elsewhere.submit(asyncio.run, _replayed(trace, method, settings)).result()
 
 
 async def _replayed(trace: Trace, method: Method[Any], settings: Settings) -> Reevaluation:
