@@ -64,10 +64,10 @@ install-research: ## As install, with what the research commands need
 	@python=$$(sh scripts/find_python.sh) && "$$python" scripts/environment.py --research
 
 browser: install-dev ## Find or install the Chromium that browser tests drive
-	@$(VENV_PYTHON) -m scripts.ensure_browser
+	@$(VENV_PYTHON) -m scripts.programs browser
 
 postgresql: install-dev ## Find or install the PostgreSQL that database tests start
-	@$(VENV_PYTHON) -m scripts.ensure_postgresql
+	@$(VENV_PYTHON) -m scripts.programs postgresql
 
 clean: ## Delete caches; .venv and your data in .veriscope stay
 	rm -rf .pytest_cache .ruff_cache

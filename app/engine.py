@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
 from pipelines.engine.thread import Engine
 from pipelines.run.events import Event, TokenWritten
 from pipelines.run.live import Subscription
+from pipelines.run.spec import RunSpec
 from pipelines.run.trace import Trace
 from pipelines.run.view import RunView, fold
 
@@ -43,23 +43,38 @@ def close_engines() -> None:
             _engines.popitem()[1].close()
 
 
-@dataclass
 class Watched:
-    """A run, its view so far, and the reader of its new events."""
+    """A run, its view as of the last `pull`, and the reader of its new events."""
 
-    run_id: str
-    subscription: Subscription
-    view: RunView = field(default_factory=RunView)
-    events: list[Event] = field(default_factory=list)
+    def __init__(self, run_id: str, subscription: Subscription) -> None:
+        self.run_id = run_id
+        self.view = RunView()
+        self._subscription = subscription
+        self._events: list[Event] = []
+        self.pull()
 
     def pull(self) -> RunView:
         """Read the events since the last call."""
-        news = self.subscription.drain()
+        news = self._subscription.drain()
         self.view = fold(news, self.view)
-        self.events += [event for event in news if not isinstance(event, TokenWritten)]
+        self._events += [event for event in news if not isinstance(event, TokenWritten)]
         return self.view
 
     @property
     def trace(self) -> Trace:
         """What was recorded so far."""
-        return Trace(events=tuple(self.events))
+        return Trace(events=tuple(self._events))
+
+    @property
+    def spec(self) -> RunSpec:
+        """What was asked."""
+        return self.trace.header.spec
+
+    @property
+    def methods(self) -> list[str]:
+        """The names of the methods that were asked."""
+        return [method.name for method in self.spec.methods]
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._subscription.close()

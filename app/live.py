@@ -9,7 +9,17 @@ from app.session import keys_for, owner
 from pipelines.errors import VeriscopeError
 from pipelines.run.spec import RunSpec
 
-__all__ = ["PERIOD", "Watched", "close", "current", "open_run", "start", "stop"]
+__all__ = [
+    "PERIOD",
+    "Watched",
+    "close",
+    "current",
+    "follow_address",
+    "open_run",
+    "start",
+    "stop",
+    "watch",
+]
 
 _WATCHED = "_watched"
 
@@ -22,11 +32,15 @@ def start(spec: RunSpec) -> None:
 
 def open_run(run_id: str) -> None:
     """Look at a run, live or recorded. Raises NotFoundError if this browser has no such run."""
-    subscription = engine().call(engine().service.watch(run_id, owner=owner()))
+    watched = watch(run_id)
     close()
-    watched = st.session_state[_WATCHED] = Watched(run_id, subscription)
-    watched.pull()
+    st.session_state[_WATCHED] = watched
     st.query_params["run"] = run_id
+
+
+def watch(run_id: str) -> Watched:
+    """A run, live or recorded, beside the one that is looked at. Raises NotFoundError."""
+    return Watched(run_id, engine().call(engine().service.watch(run_id, owner=owner())))
 
 
 def current() -> Watched | None:
@@ -62,4 +76,4 @@ def close() -> None:
     """Look at no run any more."""
     watched = st.session_state.pop(_WATCHED, None)
     if watched is not None:
-        watched.subscription.close()
+        watched.close()

@@ -8,10 +8,9 @@ from functools import cache, partial
 import streamlit as st
 
 from app.method_page import show_page
-from app.parts import take_wanted_page
+from app.parts import load_code, take_wanted_page
 from app.screens import ask, compare, models, runs
 from app.session import default_language, language, messages
-from app.view_component import load_code
 from components.theme import ASSETS
 from pipelines.methods.registry import method_pages
 

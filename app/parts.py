@@ -4,46 +4,96 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import streamlit as st
+from plotly.graph_objects import Figure
+from streamlit.components.v2 import component
+from streamlit.delta_generator import DeltaGenerator
 
 from app import live
-from app.engine import engine
 from app.session import language, messages
-from app.view_component import Action, show_html
-from components.ask import ask_view, run_bar
+from components.ask import run_bar
 from components.elements import error_note
 from components.markup import shown, tag
 from components.messages import Catalogue
 from components.page import illustration_note
+from components.theme import ASSETS, view_code
 from pipelines.errors import ErrorInfo, VeriscopeError
-from pipelines.run.view import RunView
+from pipelines.run.spec import RunSpec
 
 __all__ = [
+    "Action",
+    "act",
+    "begin_run",
+    "delete_button",
     "disambiguate",
-    "draw_live_run",
-    "draw_run_bar",
+    "draw_error",
+    "draw_run",
     "go_to",
     "heading",
+    "in_rows",
+    "key_field",
+    "load_code",
     "page_title",
     "redraw_if_asked",
-    "remember_error",
+    "remembered",
     "section_title",
     "show_error",
-    "take_error",
+    "show_figure",
+    "show_html",
     "take_wanted_page",
-    "whole_page",
 ]
+
+T = TypeVar("T")
+
+Action = dict[str, str | None]
+"""What a button inside the HTML asks for: `action`, and the `value` it is asked for."""
 
 _PAGE = "_wanted_page"
 _WHOLE = "_whole_page"
 
+# Streamlit sends a component's script and style again with everything it shows. A run is shown
+# again three times a second, so both are sent once, by a component that shows nothing, and the
+# component that shows HTML waits for them.
+_code = component("veriscope_code", js=f"{view_code()}\nexport default function () {{}}")
+_view = component(
+    "veriscope_view",
+    html='<div class="vs-root"></div>',
+    js=(ASSETS / "streamlit.js").read_text(encoding="utf-8"),
+)
 
-def page_title(text: str, note: str = "") -> None:
+
+def load_code() -> None:
+    """Give the page what `show_html` needs; once in every pass of the script."""
+    _code(key="veriscope-code")
+
+
+def show_html(html: str, *, key: str, on_action: Callable[[Action], None] | None = None) -> None:
+    """Show `html`, which must come from `components/`: Streamlit does not escape it.
+
+    An element with the same `key` is patched, so that focus, scroll positions and opened details
+    stay. `on_action` is called, as a widget's callback, when a button with `data-action` is used.
+    """
+
+    def asked() -> None:
+        state: Any = st.session_state.get(key)
+        action = state.get("action") if state else None
+        if action and on_action is not None:
+            on_action(action)
+
+    _view(
+        key=key,
+        data={"html": str(html), "lang": "zh-CN" if language() == "zh" else "en"},
+        on_action_change=asked,
+    )
+
+
+def page_title(text: str, note: str) -> None:
     """The page's only first-level heading."""
-    line = tag("p", note) if note else None
-    st.html(tag("header", tag("h1", text), line, class_="workbench-title"))
+    st.html(tag("header", tag("h1", text), tag("p", note), class_="workbench-title"))
 
 
 def section_title(text: str) -> None:
@@ -51,61 +101,108 @@ def section_title(text: str) -> None:
     st.html(tag("h2", text, class_="workbench-section"))
 
 
-def heading(view: RunView, t: Catalogue) -> None:
+def heading(watched: live.Watched, t: Catalogue) -> None:
     """The question a page is about, and whether it is answered by hand."""
-    question = view.header.spec.question if view.header else ""
     html = tag(
         "div",
-        tag("h2", shown(question), class_="vs-question", dir="auto"),
-        illustration_note(view, t),
+        tag("h2", shown(watched.spec.question), class_="vs-question", dir="auto"),
+        illustration_note(watched.view, t),
         class_="vs-run",
     )
-    show_html(html, key="question-heading", language=t.language)
+    show_html(html, key="question-heading")
 
 
-def draw_run_bar(view: RunView, t: Catalogue, *, now: float | None = None) -> None:
-    """What ticks, with Stop beside it while there is something to stop."""
-    now = now or time.time()
-    with st.container(key="run-bar", horizontal=True, vertical_alignment="center"):
-        show_html(run_bar(view, t, now=now), key="bar", language=t.language)
-        if not view.over:
-            st.button(t("action.stop"), key="stop", on_click=live.stop)
+def draw_run(watched: live.Watched, draw: Callable[[live.Watched, Catalogue], None]) -> None:
+    """The run that is looked at, drawn again and again while it goes on.
 
-
-def draw_live_run(*, key: str, on_action: Callable[[Action], None], running: bool) -> None:
-    """From a fragment: the run that is looked at, as it is now.
-
-    `running` says that it went on when the fragment was set up: once it is over, the whole page is
-    drawn again, without the fragment's period.
+    On top is what ticks, with Stop beside it while there is something to stop; `draw` draws what is
+    below.
     """
-    watched = live.current()
-    if watched is None:
-        return
-    redraw_if_asked()
-    t = messages()
-    view = watched.pull()
-    now = time.time()
-    draw_run_bar(view, t, now=now)
-    html = ask_view(view, t, now=now, loading=engine().service.loading())
-    show_html(html, key=key, language=t.language, on_action=on_action)
-    if running and view.over:
-        st.rerun()
+    running = not watched.pull().over
+
+    def body() -> None:
+        watched = live.current()
+        if watched is None:
+            return
+        redraw_if_asked()
+        t = messages()
+        view = watched.pull()
+        with st.container(key="run-bar", horizontal=True, vertical_alignment="center"):
+            show_html(run_bar(view, t, now=time.time()), key="bar")
+            if not view.over:
+                st.button(t("action.stop"), key="stop", on_click=live.stop)
+        draw(watched, t)
+        if running and view.over:
+            # The whole page is drawn again, without the fragment's period.
+            st.rerun()
+
+    # One fragment, running or not: what is drawn stays where it is when the run ends.
+    st.fragment(body, run_every=live.PERIOD if running else None)()
 
 
-def show_error(error: ErrorInfo | VeriscopeError, *, key: str, retry: str | None = None) -> None:
+def show_error(error: ErrorInfo | VeriscopeError, *, key: str) -> None:
     """What went wrong and what to do about it."""
     info = error.info() if isinstance(error, VeriscopeError) else error
-    show_html(error_note(info, messages(), retry=retry), key=key, language=language())
+    show_html(error_note(info, messages()), key=key)
 
 
-def remember_error(place: str, error: VeriscopeError | None) -> None:
-    """Keep what went wrong in a callback until the page is drawn."""
-    st.session_state[f"_error.{place}"] = error.info() if error else None
+@contextmanager
+def remembered(place: str) -> Iterator[None]:
+    """From a callback: what goes wrong inside is shown by `draw_error`, until the next try."""
+    st.session_state[f"_error.{place}"] = None
+    try:
+        yield
+    except VeriscopeError as error:
+        st.session_state[f"_error.{place}"] = error.info()
 
 
-def take_error(place: str) -> ErrorInfo | None:
-    """What went wrong, until the visitor tries something else."""
-    return st.session_state.get(f"_error.{place}")
+def draw_error(place: str, other: VeriscopeError | None = None) -> bool:
+    """Show what went wrong in a callback, else `other`; False where nothing did."""
+    problem = st.session_state.get(f"_error.{place}") or other
+    if problem is not None:
+        show_error(problem, key=f"{place}-error")
+    return problem is not None
+
+
+def begin_run(place: str, spec: RunSpec) -> None:
+    """From a callback: start a run and look at it; `place` shows why it could not be."""
+    with remembered(place):
+        live.start(spec)
+    st.session_state[_WHOLE] = True
+
+
+def act(place: str, action: Action) -> None:
+    """A button inside the run that `place` shows was used."""
+    watched = live.current()
+    if action["action"] == "open":
+        go_to(action["value"] or "ask")
+    elif action["action"] == "retry" and watched is not None:
+        begin_run(place, watched.spec)
+
+
+def in_rows(items: Sequence[T], width: int) -> Iterator[tuple[DeltaGenerator, T]]:
+    """Each of `items` with the column it belongs into, `width` beside each other."""
+    for start in range(0, len(items), width):
+        columns = st.columns(width, gap="medium")
+        yield from zip(columns, items[start : start + width], strict=False)
+
+
+def key_field(label: str, key: str, **look: Any) -> None:
+    """A field for a secret; `look` is what `st.text_input` takes besides."""
+    st.text_input(label, key=key, type="password", autocomplete="off", **look)
+
+
+def show_figure(figure: Figure, *, key: str) -> None:
+    """A figure in the colours that it brings."""
+    st.plotly_chart(figure, theme=None, key=key, config={"displayModeBar": False})
+
+
+def delete_button(key: str, sure: str, delete: Callable[[], None]) -> None:
+    """A button that asks before it deletes."""
+    word = messages()("action.delete")
+    with st.popover(word, key=f"delete-{key}"):
+        st.text(sure)
+        st.button(word, key=f"sure-{key}", type="primary", on_click=delete)
 
 
 def disambiguate(words: Mapping[str, str]) -> dict[str, str]:
@@ -122,17 +219,13 @@ def disambiguate(words: Mapping[str, str]) -> dict[str, str]:
 def go_to(page: str) -> None:
     """From a callback: open another page as soon as the script runs."""
     st.session_state[_PAGE] = page
-    whole_page()
+    # In a fragment's callback too: what it changed concerns the whole page.
+    st.session_state[_WHOLE] = True
 
 
 def take_wanted_page() -> str | None:
     """The page that a callback asked for, once."""
     return st.session_state.pop(_PAGE, None)
-
-
-def whole_page() -> None:
-    """From a callback of a fragment: what it changed concerns the whole page."""
-    st.session_state[_WHOLE] = True
 
 
 def redraw_if_asked() -> None:

@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 from components.messages import Catalogue, two_digits
 from pipelines.methods.base import Method, Settings
 
-__all__ = ["draw_settings", "forget_settings", "read_settings"]
+__all__ = ["draw_settings", "read_settings"]
 
 
 def draw_settings(
@@ -37,10 +37,24 @@ def draw_settings(
     # The effective default of an unset number may depend on the other controls.
     present: Settings = method.settings(read_settings(method, scope=scope, start=start))
     fields = method.settings_type.model_fields
-    drawn = (name for name in only or fields if _has_control(fields[name]))
-    for name in drawn:
-        control = _Control(method.name, name, fields[name], t, scope, disabled=disabled)
-        control.draw(known[name], present.effective_default(name))
+    for name in only or fields:
+        if get_origin(_kind(fields[name])) is dict:
+            # Filled in by other means.
+            continue
+        key = f"setting.{method.name}.{name}"
+        worded = f"{key}.help"
+        common = {
+            "label": t(key) if t.has(key) else name.replace("_", " ").capitalize(),
+            "help": (t(worded) if t.has(worded) else fields[name].description) or None,
+            "key": _place(scope, method, name),
+            "disabled": disabled,
+            "persist_state": "session",
+        }
+        if _is_optional(fields[name]):
+            unset = present.effective_default(name)
+            _draw_optional(fields[name], known[name], unset, key, t, common)
+        else:
+            _draw(fields[name], known[name], key, t, common)
 
 
 def read_settings(
@@ -52,7 +66,7 @@ def read_settings(
     """
     values = dict(start or {})
     for name, field in method.settings_type.model_fields.items():
-        place = _place(scope, method.name, name)
+        place = _place(scope, method, name)
         if place in st.session_state:
             values[name] = st.session_state[place]
         if _is_optional(field) and st.session_state.get(_switch(place)) is False:
@@ -62,136 +76,72 @@ def read_settings(
     return {k: v for k, v in settings.model_dump().items() if v != defaults[k]}
 
 
-def forget_settings(method: Method[Any], *, scope: str) -> None:
-    """Reset the controls: the next time they are drawn, they begin with the start values."""
-    for name in method.settings_type.model_fields:
-        place = _place(scope, method.name, name)
-        for key in (place, _switch(place)):
-            st.session_state.pop(key, None)
+def _draw(field: FieldInfo, value: Any, key: str, t: Catalogue, common: Mapping[str, Any]) -> None:
+    """The control of a field's kind; `key` is the catalogue's, `common` what all controls take."""
+    kind = _kind(field)
+    low, high = _bound(field, "ge"), _bound(field, "le")
+    # What the visitor chose last, so that drawing again does not ask for two values.
+    value = st.session_state.get(common["key"], value)
+    if get_origin(kind) is Literal:
 
-
-class _Control:
-    """One field of the settings as a widget."""
-
-    def __init__(
-        self,
-        method: str,
-        name: str,
-        field: FieldInfo,
-        t: Catalogue,
-        scope: str,
-        *,
-        disabled: bool,
-    ) -> None:
-        self._method = method
-        self._key = f"setting.{method}.{name}"
-        self._field = field
-        self._t = t
-        self._place = _place(scope, method, name)
-        self._disabled = disabled
-        self._label = t(self._key) if t.has(self._key) else name.replace("_", " ").capitalize()
-        worded = f"{self._key}.help"
-        self._help = t(worded) if t.has(worded) else field.description or ""
-
-    def draw(self, value: Any, effective_default: Mapping[str, float]) -> None:
-        kind = _kind(self._field)
-        if get_origin(kind) is Literal:
-            self._select(get_args(kind), value)
-        elif kind is bool:
-            st.toggle(value=bool(self._initial(value)), **self._common())
-        elif kind is str:
-            st.text_area(value=str(self._initial(value)), height=96, **self._common())
-        elif kind is int:
-            low, high = _bounds(self._field)
-            st.number_input(
-                min_value=_whole(low),
-                max_value=_whole(high),
-                value=int(self._initial(value)),
-                step=1,
-                **self._common(),
-            )
-        elif _is_optional(self._field):
-            self._optional(value, effective_default)
-        else:
-            self._slide(float(self._initial(value)))
-
-    def _select(self, options: tuple[str, ...], value: str) -> None:
         def word(option: str) -> str:
-            key = f"{self._key}.{option}"
-            return self._t(key) if self._t.has(key) else option
+            return t(f"{key}.{option}") if t.has(f"{key}.{option}") else option
 
-        chosen = self._initial(value)
-        st.selectbox(
-            options=options, index=options.index(chosen), format_func=word, **self._common()
-        )
-
-    def _optional(self, value: float | None, effective_default: Mapping[str, float]) -> None:
-        low, high = _bounds(self._field)
-        resting = next(iter(effective_default.values()), ((low or 0.0) + (high or 1.0)) / 4)
-        with st.container(gap="xsmall"):
-            used = st.checkbox(
-                self._label,
-                value=value is not None,
-                key=_switch(self._place),
-                help=self._help or None,
-                disabled=self._disabled,
-                persist_state="session",
-            )
-            if used:
-                start = float(self._initial(resting if value is None else value))
-                self._slide(start, label_visibility="collapsed")
-            elif effective_default:
-                words = self._by_default(effective_default)
-                st.caption(
-                    self._t.first(f"{self._key}.none", "setting.effective_default", value=words)
-                )
-
-    def _by_default(self, effective_default: Mapping[str, float]) -> str:
-        """The number, or each with what it is the number of where several are possible."""
-        if len(effective_default) == 1:
-            return two_digits(next(iter(effective_default.values())))
-        named = (
-            self._t(
-                "setting.effective_default_option",
-                value=two_digits(value),
-                option=self._t(f"setting.{self._method}.{option}"),
-            )
-            for option, value in effective_default.items()
-        )
-        return self._t("list.separator").join(named)
-
-    def _slide(self, value: float, **look: Any) -> None:
-        low, high = _bounds(self._field)
-        if low is None or high is None:
-            st.number_input(value=value, **look, **self._common())
-            return
-        step = 0.01 if high - low <= 2 else 0.05
+        options = get_args(kind)
+        st.selectbox(options=options, index=options.index(value), format_func=word, **common)
+    elif kind is bool:
+        st.toggle(value=bool(value), **common)
+    elif kind is str:
+        st.text_area(value=str(value), height=96, **common)
+    elif kind is int:
+        st.number_input(min_value=low, max_value=high, value=int(value), step=1, **common)
+    elif low is None or high is None:
+        st.number_input(value=float(value), **common)
+    else:
         st.slider(
             min_value=float(low),
             max_value=float(high),
-            value=value,
-            step=step,
+            value=float(value),
+            step=0.01 if high - low <= 2 else 0.05,
             format="%.2f",
-            **look,
-            **self._common(),
+            **common,
         )
 
-    def _initial(self, value: Any) -> Any:
-        """What the visitor chose last, so that drawing again does not ask for two values."""
-        return st.session_state.get(self._place, value)
 
-    def _common(self) -> dict[str, Any]:
-        return {
-            "label": self._label,
-            "help": self._help or None,
-            "key": self._place,
-            "disabled": self._disabled,
-            "persist_state": "session",
-        }
+def _draw_optional(
+    field: FieldInfo,
+    value: float | None,
+    unset: Mapping[str, float],
+    key: str,
+    t: Catalogue,
+    common: Mapping[str, Any],
+) -> None:
+    """A box that is ticked to set a number; `unset` is what applies while it is not ticked."""
+    with st.container(gap="xsmall"):
+        box = {**common, "key": _switch(common["key"])}
+        if st.checkbox(value=value is not None, **box):
+            if value is None:
+                low, high = _bound(field, "ge") or 0.0, _bound(field, "le") or 1.0
+                value = next(iter(unset.values()), (low + high) / 4)
+            _draw(field, value, key, t, {**common, "label_visibility": "collapsed"})
+        elif unset:
+            # The number, or each with what it is the number of where several are possible.
+            each = [
+                two_digits(number)
+                if len(unset) == 1
+                else t(
+                    "setting.effective_default_option",
+                    value=two_digits(number),
+                    option=t(f"{key.rpartition('.')[0]}.{option}"),
+                )
+                for option, number in unset.items()
+            ]
+            words = t("list.separator").join(each)
+            st.caption(t.first(f"{key}.none", "setting.effective_default", value=words))
 
 
-def _place(scope: str, method: str, name: str) -> str:
-    return f"{scope}.{method}.{name}"
+def _place(scope: str, method: Method[Any], name: str) -> str:
+    return f"{scope}.{method.name}.{name}"
 
 
 def _switch(place: str) -> str:
@@ -204,24 +154,10 @@ def _kind(field: FieldInfo) -> Any:
     return members[0] if _is_optional(field) else field.annotation
 
 
-def _has_control(field: FieldInfo) -> bool:
-    """Whether there is something to choose; mappings are filled in by other means."""
-    return get_origin(_kind(field)) is not dict
-
-
 def _is_optional(field: FieldInfo) -> bool:
     return get_origin(field.annotation) is not Literal and NoneType in get_args(field.annotation)
 
 
-def _bounds(field: FieldInfo) -> tuple[float | None, float | None]:
-    """The minimum and the maximum value that the field's constraints allow."""
-    found: dict[str, float] = {}
-    for constraint in field.metadata:
-        for name in ("ge", "le"):
-            if (value := getattr(constraint, name, None)) is not None:
-                found[name] = float(value)
-    return found.get("ge"), found.get("le")
-
-
-def _whole(value: float | None) -> int | None:
-    return None if value is None else int(value)
+def _bound(field: FieldInfo, name: Literal["ge", "le"]) -> Any:
+    """The minimum or maximum value that the field's constraints allow, None without one."""
+    return next((getattr(one, name) for one in field.metadata if hasattr(one, name)), None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from components.elements import notice
 from components.markup import Html, tag
@@ -12,27 +11,22 @@ from components.models import judge_quality
 from pipelines.engine.admission import Turn
 from pipelines.run.spec import ModelSpec
 
-__all__ = [
-    "Allowance",
-    "queue_note",
-    "space_head",
-]
-
-
-class Allowance(NamedTuple):
-    """What visitors may take: runs at a time, seconds for each, hours for which it is kept."""
-
-    places: int
-    seconds: float
-    hours: float
+__all__ = ["queue_note", "space_head"]
 
 
 def space_head(
-    models: Mapping[str, ModelSpec], allowed: Allowance, t: Catalogue, *, failed: bool = False
+    models: Mapping[str, ModelSpec],
+    t: Catalogue,
+    *,
+    places: int,
+    seconds: float,
+    hours: float,
+    failed: bool = False,
 ) -> str:
     """The name, what it is, and in one line who answers here and how good they are.
 
-    `failed` says that better models were wanted and could not be fetched.
+    `places` are the runs that go on at a time, `seconds` what each may take, `hours` how long it is
+    kept. `failed` says that better models were wanted and could not be fetched.
     """
     main = models["main"]
     judge = next((m for m in models.values() if m.kind == "judge"), None)
@@ -48,12 +42,7 @@ def space_head(
             tag("p", t("space.problem")) if failed else None,
             tag(
                 "p",
-                t(
-                    "space.limits",
-                    places=allowed.places,
-                    seconds=f"{allowed.seconds:g}",
-                    hours=f"{allowed.hours:g}",
-                ),
+                t("space.limits", places=places, seconds=f"{seconds:g}", hours=f"{hours:g}"),
             ),
             class_="vs-details",
         ),

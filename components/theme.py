@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,7 @@ __all__ = [
     "streamlit_theme",
     "stylesheet",
     "tokens",
+    "view_code",
 ]
 
 Theme = Literal["light", "dark"]
@@ -52,6 +54,12 @@ def script() -> str:
     """`assets/view.js` with the modules it imports, as one ES module that imports nothing."""
     parts = [_EXPORT.sub("", _read(f"{name}.js")) for name in ("patch", "tooltip")]
     return "\n".join([*parts, _IMPORT.sub("", _read("view.js"))])
+
+
+@cache
+def view_code() -> str:
+    """What a page has to run once before views are shown on it, as one ES module."""
+    return f"const STYLE = {json.dumps(stylesheet())};\n{script()}\n{_read('provide.js')}"
 
 
 @cache

@@ -9,18 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
-import math
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
+from contextlib import aclosing
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.service import Service
@@ -29,7 +24,17 @@ from pipelines.models.judges.trained import TrainedJudge
 from pipelines.retrieval.dense import EmbeddedEmbedder
 from pipelines.run.events import ModelCalled, RunFinished
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
-from pipelines.run.trace import Trace
+from tests.pipelines.models.wire import (
+    Handler,
+    Seen,
+    chunk,
+    completion,
+    entry,
+    says,
+    serve,
+    streams,
+    usage_chunk,
+)
 
 DELAY = 0.2
 """Seconds the server takes for every call."""
@@ -37,26 +42,17 @@ DELAY = 0.2
 _ROWEN_CHAIN = 7
 """Paraphrase, translate, reason, answer, compare, query, repair: each needs the one before."""
 
-_LIST = "\n".join(
-    f"{number}. {question}"
-    for number, question in enumerate(
-        (
-            "In which town was Bill Clinton born?",
-            "What is the birthplace of Bill Clinton?",
-            "Where did Bill Clinton come into the world?",
-            "Which place is Bill Clinton a native of?",
-            "Bill Clinton was born in which town?",
-            "What town can Bill Clinton call his place of birth?",
-        ),
-        start=1,
-    )
-)
+_LIST = """\
+1. In which town was Bill Clinton born?
+2. What is the birthplace of Bill Clinton?
+3. Where did Bill Clinton come into the world?
+4. Which place is Bill Clinton a native of?
+5. Bill Clinton was born in which town?
+6. What town can Bill Clinton call his place of birth?"""
 _SENTENCE = "Bill Clinton was born in Hope, Arkansas, and studied at Yale."
 _PASSAGES = 10
 _TIMES = 20
 _QUESTION = "Where was Bill Clinton born?"
-_CHINESE = "比尔·克林顿出生在哪个镇？"
-_VERDICT = "False"
 _numbers = itertools.count()
 
 
@@ -77,97 +73,49 @@ class Row(NamedTuple):
         )
 
 
-class _Slow(BaseHTTPRequestHandler):
-    """Speaks enough of the OpenAI protocol: a list of paraphrases, or "False" with its odds."""
+class _Slow(Handler):
+    """Answers every call after the same time."""
 
     protocol_version = "HTTP/1.1"
 
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+    def answer(self, seen: Seen) -> None:
+        """A verdict where odds are asked for, Chinese for a translation, else many questions."""
         time.sleep(DELAY)
-        streamed = bool(body.get("stream"))
-        reply = _reply(body["model"], _words(body), streamed=streamed)
-        data = json.dumps(reply).encode()
-        if streamed:
-            data = b"data: " + data + b"\n\ndata: [DONE]\n\n"
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream" if streamed else "application/json")
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
-
-
-def _words(body: dict[str, Any]) -> str:
-    """A verdict where odds are asked for, Chinese for a translation, else a list of questions."""
-    if body.get("logprobs"):
-        return _VERDICT
-    translating = "Translate" in body["messages"][-1]["content"]
-    # No two answers are alike, or the cache would spare calls.
-    number = next(_numbers)
-    return f"{_CHINESE} ({number})" if translating else f"Version {number}:\n{_LIST}"
-
-
-def _reply(model: str, text: str, *, streamed: bool) -> dict[str, Any]:
-    """A whole reply, or the only piece of a streamed one."""
-    said = {"role": "assistant", "content": text}
-    choice: dict[str, Any] = {"index": 0, "finish_reason": "stop"}
-    choice["delta" if streamed else "message"] = said
-    if text == _VERDICT:
-        odds = [(_VERDICT, 0.9), ("True", 0.1)]
-        listed = [{"token": t, "logprob": math.log(p), "bytes": None} for t, p in odds]
-        choice["logprobs"] = {"content": [{**listed[0], "top_logprobs": listed}]}
-    return {
-        "id": "bench",
-        "object": "chat.completion.chunk" if streamed else "chat.completion",
-        "created": 0,
-        "model": model,
-        "choices": [choice],
-        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
-    }
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    # Dozens of calls arrive at once; the default would turn some of them away.
-    request_queue_size = 128
-
-
-@contextmanager
-def _server() -> Iterator[str]:
-    server = _Server(("127.0.0.1", 0), _Slow)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-    finally:
-        server.shutdown()
-        server.server_close()
+        # No two answers are alike, or the cache would spare calls.
+        number, entries = next(_numbers), None
+        if seen.body.get("logprobs"):
+            text, entries = "False", [entry("False", 0.9, ("True", 0.1))]
+        elif "Translate" in seen.body["messages"][-1]["content"]:
+            text = f"比尔·克林顿出生在哪个镇？ ({number})"
+        else:
+            text = f"Version {number}:\n{_LIST}"
+        if seen.body.get("stream"):
+            streams(chunk(text, entries=entries, finish="stop"), usage_chunk(1, 1))(self)
+        else:
+            says(completion(text, entries=entries))(self)
 
 
 async def rowen() -> Row:
     """Rowen-Hybrid with six paraphrases, two models, one server."""
-    with _server() as address, TemporaryDirectory() as folder:
-        service = Service(Path(folder))
+    with serve(_Slow) as server, TemporaryDirectory() as folder:
         spec = RunSpec(
             question=_QUESTION,
             methods=(MethodSpec(name="rowen", settings={"variant": "hybrid", "k": 6}),),
-            models={role: _model(role, address) for role in ("main", "verifier")},
+            models={role: _model(role, server.url) for role in ("main", "verifier")},
             evidence=EvidenceSpec(mode="bm25"),
         )
-        try:
+        async with aclosing(Service(Path(folder))) as service:
             await service.libraries.retriever(spec.evidence)
             # The embedder that compares paraphrases with the question is loaded beforehand.
             await service.libraries.similarity("en").compare([_QUESTION], [_QUESTION])
-            run = await service.start(spec, owner="bench")
-            async for _ in service.follow(run, owner="bench"):
-                pass
-            trace = await service.load(run, owner="bench")
-        finally:
-            await service.aclose()
-    floor = _ROWEN_CHAIN * DELAY
-    return Row("Rowen-Hybrid, k = 6", _ROWEN_CHAIN, _calls(trace), floor, _duration(trace))
+            trace = await service.record(spec, owner="bench")
+    if not isinstance(trace.terminal, RunFinished):
+        raise SystemExit(f"The run did not finish: {trace.terminal}")
+    calls = [event for event in trace.events if isinstance(event, ModelCalled)]
+    made = sum(not call.cached and call.role != "embedder" for call in calls)
+    # From the first call's start to the end: loading is not what is measured.
+    measured = trace.terminal.time - min(call.started for call in calls)
+    return Row("Rowen-Hybrid, k = 6", _ROWEN_CHAIN, made, _ROWEN_CHAIN * DELAY, measured)
 
 
 def _model(role: str, address: str) -> ModelSpec:
@@ -181,19 +129,6 @@ def _model(role: str, address: str) -> ModelSpec:
         structured_output=False,
         languages=("en", "zh"),
     )
-
-
-def _calls(trace: Trace) -> int:
-    calls = (event for event in trace.events if isinstance(event, ModelCalled))
-    return sum(not call.cached and call.role != "embedder" for call in calls)
-
-
-def _duration(trace: Trace) -> float:
-    """Seconds from the first call's start to the end; loading is not what is measured."""
-    if not isinstance(trace.terminal, RunFinished):
-        raise SystemExit(f"The run did not finish: {trace.terminal}")
-    calls = [event for event in trace.events if isinstance(event, ModelCalled)]
-    return trace.terminal.time - min(call.started for call in calls)
 
 
 async def judge_row() -> str:
@@ -223,12 +158,6 @@ def _middle(work: Callable[[], object]) -> float:
     return median(durations[2:])
 
 
-def main() -> int:
-    """Print every row."""
+if __name__ == "__main__":
     print(asyncio.run(rowen()))
     print(asyncio.run(judge_row()))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -26,9 +26,6 @@ IDENTITY = (
     "assert sys.version_info >= (3, 11) and importlib.util.find_spec('pip')\n"
     "print(platform.python_version(), sysconfig.get_platform())\n"
 )
-RUNTIME_FILES = ("requirements.txt", "requirements-embedded.txt")
-RESEARCH_FILES = (*RUNTIME_FILES, "requirements-research.txt")
-DEVELOPMENT_FILES = (*RESEARCH_FILES, "requirements-dev.txt")
 PLACES = re.compile(
     r"\.(?:index-url|extra-index-url|find-links|no-index|proxy|cert|client-cert|trusted-host"
     r"|constraint)=",
@@ -54,11 +51,6 @@ def run_command(command: Sequence[str]) -> None:
         ) from error
 
 
-def venv_python(venv: Path) -> Path:
-    """The environment's interpreter, whether or not it exists yet."""
-    return venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-
-
 def identity(python: Path) -> str | None:
     """Version and platform of `python`, or None when it is too old, broken or without pip."""
     try:
@@ -77,21 +69,15 @@ def fingerprint(python: str, files: Sequence[Path]) -> str:
     return digest.hexdigest()
 
 
-def find_uv(python: Path) -> str | None:
-    """The uv to install with, None where there is none or pip is told where packages come from."""
-    uv = shutil.which("uv")
-    if uv is None:
-        return None
-    command = [python, "-m", "pip", "config", "list"]
-    settings = subprocess.run(command, capture_output=True, text=True, check=False)
-    return None if PLACES.search(settings.stdout) else uv
-
-
 def installer(python: Path) -> list[str]:
     """The command, less what to install, that installs into the environment of `python`."""
-    if uv := find_uv(python):
-        # As pip does, so that the first start is not slower.
-        return [uv, "pip", "install", "--python", str(python), "--compile-bytecode"]
+    uv = shutil.which("uv")
+    if uv is not None:
+        command = [python, "-m", "pip", "config", "list"]
+        settings = subprocess.run(command, capture_output=True, text=True, check=False)
+        if not PLACES.search(settings.stdout):
+            # Compiled as pip does, so that the first start is not slower.
+            return [uv, "pip", "install", "--python", str(python), "--compile-bytecode"]
     return [str(python), "-m", "pip", "install", "--disable-pip-version-check"]
 
 
@@ -103,38 +89,24 @@ def torch_requirement(requirements: str) -> str:
     raise InstallationError("requirements.txt does not pin torch with a line torch==...")
 
 
-def ensure_venv(venv: Path, chosen: str | None, run: Runner) -> str:
-    """Create `venv` where it is missing, broken, or not of the Python explicitly `chosen`.
+def ensure_venv(python: Path, chosen: str | None, run: Runner) -> str:
+    """Create the environment of `python` where it is missing, broken, or of another Python line
+    than this one although that was `chosen`.
 
     Returns the identity of its interpreter.
     """
-    present = identity(venv_python(venv))
-    if present and (not chosen or same_minor(present, sys.version_info)):
+    present = identity(python)
+    line = [str(part) for part in sys.version_info[:2]]
+    if present and (not chosen or present.split()[0].split(".")[:2] == line):
         return present
+    venv = python.parents[1]
     # An interpreter inside the environment cannot rebuild the environment it lives in.
     base = getattr(sys, "_base_executable", None) or sys.executable
     run([base, "-m", "venv", "--clear", str(venv)])
-    created = identity(venv_python(venv))
+    created = identity(python)
     if created is None:
         raise InstallationError(f"The environment in {venv.name} has no working Python and pip.")
     return created
-
-
-def same_minor(present: str, version: Sequence[object]) -> bool:
-    """Whether the identity `present` is of the Python line of `version`, e.g. 3.12."""
-    return present.split()[0].split(".")[:2] == [str(part) for part in version[:2]]
-
-
-def bring_up_to_date(stamp: Path, wanted: str, commands: Sequence[Sequence[str]], run: Runner):
-    """Run `commands` unless `stamp` says `wanted`; then make it say so, all at once."""
-    if stamp.is_file() and stamp.read_text() == wanted:
-        return
-    stamp.unlink(missing_ok=True)
-    for command in commands:
-        run(command)
-    unfinished = stamp.with_suffix(".unfinished")
-    unfinished.write_text(wanted)
-    unfinished.replace(stamp)
 
 
 def prepare(
@@ -147,27 +119,39 @@ def prepare(
 ) -> None:
     """Bring `root/.venv` up to date for running; with `research` or `dev` also for that."""
     venv = root / ".venv"
-    python = ensure_venv(venv, environ.get("PYTHON"), run)
-    install = installer(venv_python(venv))
+    python = venv / "bin" / "python"
+    present = ensure_venv(python, environ.get("PYTHON"), run)
+    install = installer(python)
+    runtime, embedded, for_research, for_dev = (
+        root / f"requirements{kind}.txt" for kind in ("", "-embedded", "-research", "-dev")
+    )
+    files = [runtime, embedded]
 
-    def update(stamp: str, files: Sequence[str], *packages: Sequence[str]) -> None:
-        wanted = fingerprint(python, [root / name for name in files])
-        commands = [[*install, *what] for what in packages]
-        bring_up_to_date(venv / f"installed-{stamp}", wanted, commands, run)
+    def update(stamp: str, *packages: Sequence[str]) -> None:
+        """Install `packages` unless the stamp says so of `files`; then make it say so at once."""
+        path, wanted = venv / f"installed-{stamp}", fingerprint(present, files)
+        if path.is_file() and path.read_text() == wanted:
+            return
+        path.unlink(missing_ok=True)
+        for one in packages:
+            run([*install, *one])
+        unfinished = path.with_suffix(".unfinished")
+        unfinished.write_text(wanted)
+        unfinished.replace(path)
 
-    requirements = root / "requirements.txt"
     update(
         "runtime",
-        RUNTIME_FILES,
         # Alone and first: with it in place nothing else pulls another build of it.
-        [torch_requirement(requirements.read_text(encoding="utf-8"))],
-        ["-r", str(requirements)],
-        ["--no-deps", "-r", str(root / "requirements-embedded.txt")],
+        [torch_requirement(runtime.read_text(encoding="utf-8"))],
+        ["-r", str(runtime)],
+        ["--no-deps", "-r", str(embedded)],
     )
     if dev or research:
-        update("research", RESEARCH_FILES, ["-r", str(root / "requirements-research.txt")])
+        files.append(for_research)
+        update("research", ["-r", str(for_research)])
     if dev:
-        update("development", DEVELOPMENT_FILES, ["-r", str(root / "requirements-dev.txt")])
+        files.append(for_dev)
+        update("development", ["-r", str(for_dev)])
 
 
 def main() -> None:

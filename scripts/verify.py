@@ -19,6 +19,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
+from components.messages import Catalogue, duration
+
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "verify-results"
 LIMIT = 70 * 60.0
@@ -49,11 +51,6 @@ class Counts:
     skipped: int
     slowest: tuple[tuple[str, float], ...]
 
-    @property
-    def cases(self) -> int:
-        """All cases, whatever their outcome."""
-        return self.passed + self.failed + self.errors + self.skipped
-
 
 @dataclass(frozen=True)
 class Verification:
@@ -61,8 +58,6 @@ class Verification:
 
     started: datetime
     commit: str
-    python: str
-    system: str
     steps: tuple[Step, ...]
     tests: Counts | None
 
@@ -113,45 +108,41 @@ def read_tests(report: Path) -> Counts | None:
     return Counts(functions, passed, failed, errors, skipped, tuple(timed[:SLOWEST]))
 
 
-def duration(seconds: float) -> str:
-    """Seconds as people write them: 0.4 s, 41 s, 12 min 3 s."""
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
-
-
 def render(result: Verification) -> str:
     """The result file's text."""
-    total = sum(step.seconds for step in result.steps)
+    t = Catalogue("en")
+    total = duration(sum(step.seconds for step in result.steps), t)
     lines = [
         f"# Verification of {result.started:%Y-%m-%d}",
         "",
         f"- Outcome: **{'passed' if result.passed else 'failed'}**",
         f"- Commit: {result.commit}",
-        f"- Python: {result.python} on {result.system}",
-        f"- Started: {result.started:%Y-%m-%d %H:%M} UTC, took {duration(total)}",
+        f"- Python: {platform.python_version()} on {platform.system()} {platform.machine()},"
+        f" {os.cpu_count()} cores",
+        f"- Started: {result.started:%Y-%m-%d %H:%M} UTC, took {total}",
         "",
         "| Step | Outcome | Duration |",
         "|---|---|---|",
-        *(f"| {step.name} | {step.outcome} | {duration(step.seconds)} |" for step in result.steps),
+        *(f"| {one.name} | {one.outcome} | {duration(one.seconds, t)} |" for one in result.steps),
         "",
     ]
-    if result.tests is None:
-        lines.append("The tests left no report.")
-    else:
-        tests = result.tests
-        lines += [
+    if (tests := result.tests) is None:
+        return "\n".join([*lines, "The tests left no report.", ""])
+    cases = (tests.passed, tests.failed, tests.errors, tests.skipped)
+    counts = (tests.functions, sum(cases), *cases)
+    return "\n".join(
+        [
+            *lines,
             "| Test functions | Cases | passed | failed | errors | skipped |",
             "|---|---|---|---|---|---|",
-            f"| {tests.functions:,} | {tests.cases:,} | {tests.passed:,} | {tests.failed:,} "
-            f"| {tests.errors:,} | {tests.skipped:,} |",
+            f"| {' | '.join(f'{count:,}' for count in counts)} |",
             "",
             "| Slowest tests | Duration |",
             "|---|---|",
-            *(f"| {name} | {duration(seconds)} |" for name, seconds in tests.slowest),
+            *(f"| {name} | {duration(seconds, t)} |" for name, seconds in tests.slowest),
+            "",
         ]
-    return "\n".join(lines) + "\n"
+    )
 
 
 def current_commit(root: Path) -> str:
@@ -185,14 +176,8 @@ def verify(pytest_arguments: Sequence[str], limit: float = LIMIT) -> Verificatio
             run_step(name, command, deadline - time.monotonic())
             for name, command in commands.items()
         )
-        return Verification(
-            started=started,
-            commit=commit,
-            python=platform.python_version(),
-            system=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-            steps=steps,
-            tests=read_tests(report),
-        )
+        tests = read_tests(report)
+    return Verification(started, commit, steps, tests)
 
 
 def save(result: Verification, folder: Path) -> Path:
@@ -205,13 +190,8 @@ def save(result: Verification, folder: Path) -> Path:
     return path
 
 
-def main() -> None:
-    """Command line: verifies this tree."""
-    result = verify(sys.argv[1:])
-    path = save(result, RESULTS)
-    print(f"\n{render(result)}\nWritten to {path.relative_to(ROOT)}")
-    sys.exit(0 if result.passed else 1)
-
-
 if __name__ == "__main__":
-    main()
+    outcome = verify(sys.argv[1:])
+    written = save(outcome, RESULTS)
+    print(f"\n{render(outcome)}\nWritten to {written.relative_to(ROOT)}")
+    sys.exit(0 if outcome.passed else 1)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, contextmanager
-from typing import Any
+from functools import wraps
+from typing import Any, NamedTuple
 
 import gradio as gr
 from gradio.events import api
@@ -13,7 +14,6 @@ from app.engine import Watched
 from app.public.models import ModelCatalog
 from app.public.session import Runs, checked_run
 from components.run_view import clock, passages_of, totals
-from pipelines.engine.admission import Turn
 from pipelines.errors import VeriscopeError
 from pipelines.methods.registry import METHODS
 from pipelines.run.spec import EvidenceSpec, MethodSpec, RunSpec
@@ -30,13 +30,31 @@ _OF_SCORE = {"name", "value", "threshold", "bad", "flagged"}
 _OF_PASSAGE = {"id", "title", "text", "url"}
 
 
+@contextmanager
+def _worded() -> Iterator[None]:
+    """Errors as Gradio shows them."""
+    try:
+        yield
+    except VeriscopeError as error:
+        raise gr.Error(f"{error.message} {error.remedy}", print_exception=False) from error
+
+
+class Asked(NamedTuple):
+    """A run that a program wants, whether to share it, and the request that asks for it."""
+
+    spec: RunSpec
+    share: bool
+    request: gr.Request | None
+
+
 class Api:
     """The calls; each is described by its docstring wherever it is offered.
 
-    `ask` and `check` come in two forms. The one of that name reports its progress, and ends its
-    run when the client stops listening. The other, `..._at_once`, answers a single request, and is
-    what MCP clients are given, under the plain name: Gradio goes on with what streams after such a
-    client has hung up, while here it can be asked whether it is still there.
+    `ask` and `check` say what is to run, and are offered in two forms. The one of that name reports
+    its progress, and ends its run when the client stops listening. The other, `..._at_once`,
+    answers a single request, and is what MCP clients are given, under the plain name: Gradio goes
+    on with what streams after such a client has hung up, while here it can be asked whether it is
+    still there.
     """
 
     def __init__(self, runs: Runs, catalog: ModelCatalog) -> None:
@@ -45,21 +63,23 @@ class Api:
 
     def register(self) -> None:
         """Offer the calls on the page that is being built."""
-        _register(self.stream_ask, "ask", streams=True)
-        _register(self.stream_check, "check", streams=True)
-        _register(self.ask, "ask_at_once")
-        _register(self.check, "check_at_once")
+        calls = {"ask": self.ask, "check": self.check}
+        for name, call in calls.items():
+            _register(self._streaming(call), name, streams=True)
+        for name, call in calls.items():
+            _register(self._answering(call), f"{name}_at_once")
         _register(self.list_methods, "list_methods")
         _register(self.get_run, "get_run")
 
-    async def ask(
+    @_worded()
+    def ask(
         self,
         question: str,
         method: str = "drad",
         settings: dict[str, Any] | None = None,
         share: bool = False,
         request: gr.Request | None = None,
-    ) -> dict[str, Any]:
+    ) -> Asked:
         """Answer a question, detect hallucinations in the answer, and correct them.
 
         Args:
@@ -71,16 +91,18 @@ class Api:
         Returns:
             The corrected answer, the original one, verdicts with scores, the evidence, and costs.
         """
-        return await self._at_once(self._asked(question, method, settings), share, request)
+        chosen = MethodSpec(name=method, settings=settings or {})
+        return Asked(checked_run(question, [chosen], self._catalog.models), share, request)
 
-    async def check(
+    @_worded()
+    def check(
         self,
         question: str,
         answer: str,
         context: str,
         share: bool = False,
         request: gr.Request | None = None,
-    ) -> dict[str, Any]:
+    ) -> Asked:
         """Check an answer that you have, sentence by sentence, against a text that you have.
 
         Args:
@@ -93,35 +115,18 @@ class Api:
             For every sentence the judges' score of the SLM check and its alignment with the text
             (HAARAG), and the verdicts of both on the whole.
         """
-        return await self._at_once(self._checked(question, answer, context), share, request)
-
-    async def stream_ask(
-        self,
-        question: str,
-        method: str = "drad",
-        settings: dict[str, Any] | None = None,
-        share: bool = False,
-        request: gr.Request | None = None,
-    ) -> AsyncGenerator[dict[str, Any]]:
-        """As ask_at_once, telling one's place in the queue and what is known so far meanwhile."""
-        spec = self._asked(question, method, settings)
-        async with aclosing(self._answered(spec, share, request)) as stages:
-            async for stage in stages:
-                yield stage
-
-    async def stream_check(
-        self,
-        question: str,
-        answer: str,
-        context: str,
-        share: bool = False,
-        request: gr.Request | None = None,
-    ) -> AsyncGenerator[dict[str, Any]]:
-        """As check_at_once, telling one's place in the queue and what is known so far meanwhile."""
-        spec = self._checked(question, answer, context)
-        async with aclosing(self._answered(spec, share, request)) as stages:
-            async for stage in stages:
-                yield stage
+        given = {"subject": "given", "answer": answer}
+        methods = (
+            MethodSpec(name="slm", settings={**given, "context": "given", "passage": context}),
+            # Aligned, not changed: no word of it is searched for, and no other draft is written.
+            MethodSpec(name="haarag", settings={**given, "max_iterations": 1, "rephrase": "off"}),
+        )
+        for one in methods:
+            # Checked first: a text that is too long is a wrong setting here.
+            METHODS[one.name].settings(one.settings)
+        evidence = EvidenceSpec(source="given", text=context)
+        spec = checked_run(question, methods, self._catalog.models, evidence)
+        return Asked(spec, share, request)
 
     def list_methods(self) -> list[dict[str, Any]]:
         """The methods that ask knows, with their settings as JSON schemas."""
@@ -140,56 +145,60 @@ class Api:
             trace = await self._runs.call(self._runs.engine.service.load(run, owner=""))
         return results_of(fold(trace.events), run)
 
-    def _asked(self, question: str, method: str, settings: Mapping[str, Any] | None) -> RunSpec:
-        chosen = MethodSpec(name=method, settings=dict(settings or {}))
-        with _worded():
-            return checked_run(question, [chosen], self._catalog.models)
+    def _streaming(self, call: Callable[..., Asked]) -> Callable[..., Any]:
+        """`call` with its progress; Gradio reads the arguments of `call`."""
 
-    def _checked(self, question: str, answer: str, context: str) -> RunSpec:
-        given = {"subject": "given", "answer": answer}
-        methods = (
-            MethodSpec(name="slm", settings={**given, "context": "given", "passage": context}),
-            # Aligned, not changed: no word of it is searched for, and no other draft is written.
-            MethodSpec(name="haarag", settings={**given, "max_iterations": 1, "rephrase": "off"}),
+        @wraps(call)
+        async def stream(*given: Any) -> AsyncGenerator[dict[str, Any]]:
+            async with aclosing(self._answered(call(*given))) as stages:
+                async for stage in stages:
+                    yield stage
+
+        # Tools are named after their functions, also those that are left out.
+        stream.__name__ = f"stream_{call.__name__}"
+        stream.__annotations__ = {**call.__annotations__, "return": AsyncGenerator[dict[str, Any]]}
+        stream.__doc__ = (
+            f"As {call.__name__}_at_once, telling one's place in the queue and what is known so far"
+            " meanwhile."
         )
-        with _worded():
-            for one in methods:
-                # Checked first: a text that is too long is a wrong setting here.
-                METHODS[one.name].settings(one.settings)
-            evidence = EvidenceSpec(source="given", text=context)
-            return checked_run(question, methods, self._catalog.models, evidence)
+        return stream
 
-    async def _at_once(
-        self, spec: RunSpec, share: bool, request: gr.Request | None
-    ) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        async with aclosing(self._answered(spec, share, request)) as stages:
-            async for stage in stages:
-                found = stage
-                if request is not None and await _hung_up(request):
-                    break
-        return found
+    def _answering(self, call: Callable[..., Asked]) -> Callable[..., Any]:
+        """`call` with its result alone; Gradio reads the arguments of `call`."""
 
-    async def _answered(
-        self, spec: RunSpec, share: bool, request: gr.Request | None
-    ) -> AsyncGenerator[dict[str, Any]]:
+        @wraps(call)
+        async def answer(*given: Any) -> dict[str, Any]:
+            found: dict[str, Any] = {}
+            asked = call(*given)
+            async with aclosing(self._answered(asked)) as stages:
+                async for stage in stages:
+                    found = stage
+                    if asked.request is not None and await _hung_up(asked.request):
+                        break
+            return found
+
+        answer.__annotations__ = {**call.__annotations__, "return": dict[str, Any]}
+        return answer
+
+    async def _answered(self, asked: Asked) -> AsyncGenerator[dict[str, Any]]:
         owner, last = new_owner(), None
         with _worded():
-            async with aclosing(self._runs.ask(spec, owner, visitor=_visitor(request))) as stages:
+            visitor = _visitor(asked.request)
+            async with aclosing(self._runs.ask(asked.spec, owner, visitor=visitor)) as stages:
                 async for stage in stages:
                     if isinstance(stage, Watched):
                         last = stage
                         yield results_of(stage.view)
                     else:
-                        yield waiting(stage)
-            if last is not None and share:
+                        yield {"status": "waiting", "before": stage.before, "seconds": stage.wait}
+            if last is not None and asked.share:
                 yield results_of(last.view, await self._runs.share(last.run_id, owner))
 
 
 def _register(call: Callable[..., Any], name: str, *, streams: bool = False) -> None:
     """Only what streams is queued. Of the tools it is left out by being of a kind MCP has not."""
     if streams:
-        vars(call.__func__)["_mcp_type"] = "stream"  # type: ignore[attr-defined]
+        vars(call)["_mcp_type"] = "stream"
     api(call, api_name=name, queue=streams, concurrency_limit=None)
 
 
@@ -203,20 +212,6 @@ def _visitor(request: gr.Request | None) -> str | None:
     """Who calls: all from one address count as one, where a proxy names the addresses."""
     forwarded = request.headers.get("x-forwarded-for", "") if request is not None else ""
     return forwarded.split(",")[0].strip() or None
-
-
-@contextmanager
-def _worded() -> Iterator[None]:
-    """Errors as Gradio shows them."""
-    try:
-        yield
-    except VeriscopeError as error:
-        raise gr.Error(f"{error.message} {error.remedy}", print_exception=False) from error
-
-
-def waiting(turn: Turn) -> dict[str, Any]:
-    """What is known before a run begins: how many are before, and about how many seconds."""
-    return {"status": "waiting", "before": turn.before, "seconds": turn.wait}
 
 
 def results_of(view: RunView, run: str = "") -> dict[str, Any]:
@@ -247,6 +242,8 @@ def _method(method: MethodView) -> dict[str, Any]:
     `judged` are verdicts with their scores: on the answer, its sentences, facts or words.
     """
     answer = method.answer
+    # A passage that several searches found is listed once, with the last of them.
+    found = {passage.id: (passage, query) for passage, query in passages_of(method)}
     return {
         "answer": answer.text if answer else None,
         "original": answer.original if answer else None,
@@ -259,14 +256,9 @@ def _method(method: MethodView) -> dict[str, Any]:
             }
             for one in method.judged
         ],
-        "evidence": _evidence(method),
+        "evidence": [
+            {**passage.model_dump(include=_OF_PASSAGE), "query": query}
+            for passage, query in found.values()
+        ],
         "error": method.error.model_dump() if method.error else None,
     }
-
-
-def _evidence(method: MethodView) -> list[dict[str, Any]]:
-    found = {passage.id: (passage, query) for passage, query in passages_of(method)}
-    return [
-        {**passage.model_dump(include=_OF_PASSAGE), "query": query}
-        for passage, query in found.values()
-    ]

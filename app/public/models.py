@@ -7,20 +7,20 @@ import importlib.util
 import os
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pipelines.engine.thread import Engine
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.models.base import Model, Progress
 from pipelines.models.providers import PROVIDERS, ModelSpec, build_model
+from pipelines.paths import ASSETS
 from pipelines.run.defaults import default_models
 
 __all__ = [
-    "HUB_ON_CPU",
-    "HUB_ON_GPU",
     "OWN_KINDS",
     "ModelCatalog",
     "OwnModel",
@@ -28,38 +28,8 @@ __all__ = [
     "fetch_weights",
     "hub_models",
     "missing_weights",
+    "shipped_list",
 ]
-
-_BOTH = ("en", "zh")
-
-HUB_ON_CPU: dict[str, ModelSpec] = {
-    "main": ModelSpec(
-        kind="local",
-        name="Qwen2.5-0.5B-Instruct",
-        model="Qwen/Qwen2.5-0.5B-Instruct-GGUF:qwen2.5-0.5b-instruct-q4_k_m.gguf",
-        languages=_BOTH,
-    ),
-    "verifier": ModelSpec(
-        kind="local",
-        name="LFM2-350M",
-        model="LiquidAI/LFM2-350M-GGUF:LFM2-350M-Q4_K_M.gguf",
-        languages=_BOTH,
-    ),
-}
-"""Small models that speak both languages, of two families, run by llama.cpp."""
-
-HUB_ON_GPU: dict[str, ModelSpec] = {
-    "main": ModelSpec(
-        kind="local",
-        name="Qwen3-4B-Instruct-2507",
-        model="Qwen/Qwen3-4B-Instruct-2507",
-        languages=_BOTH,
-    ),
-    "verifier": ModelSpec(
-        kind="local", name="LFM2-1.2B", model="LiquidAI/LFM2-1.2B", languages=_BOTH
-    ),
-}
-"""The same for a GPU, run by transformers."""
 
 
 def hub_models(environment: Mapping[str, str]) -> dict[str, ModelSpec]:
@@ -72,7 +42,15 @@ def hub_models(environment: Mapping[str, str]) -> dict[str, ModelSpec]:
         return {}
     import torch
 
-    return HUB_ON_GPU if torch.cuda.is_available() else HUB_ON_CPU
+    return shipped_list("gpu" if torch.cuda.is_available() else "cpu")
+
+
+def shipped_list(hardware: Literal["cpu", "gpu"]) -> dict[str, ModelSpec]:
+    """The models of `assets/hub.toml` for that hardware, by role."""
+    found = tomllib.loads((ASSETS / "hub.toml").read_text(encoding="utf-8"))[hardware]
+    return {
+        role: ModelSpec(kind="local", languages=("en", "zh"), **one) for role, one in found.items()
+    }
 
 
 class ModelCatalog:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -17,7 +18,7 @@ from components.elements import error_note, notice
 from components.messages import LANGUAGES, Catalogue
 from components.page import standalone
 from components.run_pages import PAGES, page_html, whole_run
-from components.space import Allowance, queue_note, space_head
+from components.space import queue_note, space_head
 from pipelines.engine.admission import Turn
 from pipelines.errors import VeriscopeError
 from pipelines.run.spec import MethodSpec
@@ -27,19 +28,6 @@ from pipelines.store.recordings import recordings
 from pipelines.types import Language
 
 __all__ = ["SpacePage"]
-
-_COPY = """(link) => {
-  if (link) navigator.clipboard?.writeText(link).catch(() => {});
-  return link;
-}"""
-_LINK = "(id) => id ? `${location.origin}${location.pathname}?run=${id}` : ''"
-_OPEN = """(html) => {
-  if (!html) return "";
-  const page = URL.createObjectURL(new Blob([html], { type: "text/html" }));
-  window.open(page, "_blank");
-  setTimeout(() => URL.revokeObjectURL(page), 60000);
-  return "";
-}"""
 
 
 class SpacePage:
@@ -60,12 +48,9 @@ class SpacePage:
         return page
 
     def _connect(self, page: Any, visit: Any, owner: Any, parts: Parts) -> None:
-        quick = {"show_progress": "hidden", "queue": False, "api_visibility": "private"}
-        slow = {
-            "show_progress": "hidden",
-            "concurrency_limit": None,
-            "api_visibility": "private",
-        }
+        hidden = {"show_progress": "hidden", "api_visibility": "private"}
+        quick = {**hidden, "queue": False}
+        slow = {**hidden, "concurrency_limit": None}
         begun = page.load(self.arrive, [visit, owner], [owner, parts.language], **quick)
         told = begun.then(self.speak, [visit, parts.language], parts.words, **quick)
         told.then(self.play, [visit], parts.frame, **slow)
@@ -97,14 +82,14 @@ class SpacePage:
             self._frame, [visit], parts.frame, **quick
         )
         for name, tab in parts.tabs.items():
-            tab.select(self.turn_to(name), [visit], parts.frame, **quick)
+            tab.select(partial(self.turn_to, name), [visit], parts.frame, **quick)
         share = parts.share.click(self.share, [visit], [parts.link], **quick)
-        share.then(None, [parts.link], [parts.link], js=_LINK).then(
-            None, [parts.link], [parts.link], js=_COPY
+        share.then(None, [parts.link], [parts.link], js="(id) => veriscopeSpace.link(id)").then(
+            None, [parts.link], [parts.link], js="(link) => veriscopeSpace.copy(link)"
         )
         kept = gr.Textbox(visible="hidden")
         parts.report.click(self.report, [visit], [kept], **quick).then(
-            None, [kept], [kept], js=_OPEN
+            None, [kept], [kept], js="(html) => veriscopeSpace.open(html)"
         )
 
     async def arrive(
@@ -135,9 +120,9 @@ class SpacePage:
         if visit.watched is not None:
             yield self._frame(visit)
             return
+        t = Catalogue(visit.language)
         if visit.problem is not None:
-            t = Catalogue(visit.language)
-            yield self._told(error_note(visit.problem.info(), t), t, over=True)
+            yield _told(error_note(visit.problem.info(), t), t, over=True)
             return
         shown = next((one for one in walkthroughs() if one.language == visit.language), None)
         if shown is None:
@@ -171,14 +156,14 @@ class SpacePage:
                 async for stage in stages:
                     if isinstance(stage, Turn):
                         if visit.left:
-                            yield self._told(notice(t("space.left"), "left"), t, over=True)
+                            yield _told(notice(t("space.left"), "left"), t, over=True)
                             return
-                        yield self._told(queue_note(stage, t), t, over=False)
+                        yield _told(queue_note(stage, t), t, over=False)
                     else:
                         visit.watched = stage
                         yield self._frame(visit)
         except VeriscopeError as error:
-            yield self._told(error_note(error.info(), t), t, over=True)
+            yield _told(error_note(error.info(), t), t, over=True)
 
     async def act(
         self, visit: VisitorSession, event: gr.EventData, *own: str | None
@@ -188,10 +173,9 @@ class SpacePage:
         if event.action == "open" and wanted in PAGES:
             visit.page = wanted
             yield [gr.update(selected=wanted), *self._frame(visit)]
-        elif event.action == "retry" and visit.watched is not None and visit.watched.view.header:
-            spec = visit.watched.view.header.spec
-            methods = [method.name for method in spec.methods]
-            async with aclosing(self.answer(visit, spec.question, methods, *own)) as frames:
+        elif event.action == "retry" and (watched := visit.watched) is not None:
+            question, methods = watched.spec.question, watched.methods
+            async with aclosing(self.answer(visit, question, methods, *own)) as frames:
                 async for frame in frames:
                     yield [gr.skip(), *frame]
 
@@ -211,20 +195,15 @@ class SpacePage:
             visit.watched = await self._runs.open(recorded.id, visit.owner)
         return question
 
-    def turn_to(self, name: str) -> Any:
+    def turn_to(self, name: str, visit: VisitorSession) -> list[Any]:
         """Show another page of the run."""
-
-        def turn(visit: VisitorSession) -> list[Any]:
-            visit.page = name
-            return self._frame(visit)
-
-        return turn
+        visit.page = name
+        return self._frame(visit)
 
     async def share(self, visit: VisitorSession) -> str:
         """The id of the copy that everybody may read."""
-        if visit.watched is None:
-            return ""
-        return await self._runs.share(visit.watched.run_id, visit.owner)
+        watched = visit.watched
+        return await self._runs.share(watched.run_id, visit.owner) if watched else ""
 
     def report(self, visit: VisitorSession) -> str:
         """The whole run as a file of its own."""
@@ -232,16 +211,19 @@ class SpacePage:
         if watched is None or not watched.pull().over:
             return ""
         t = Catalogue(visit.language)
-        question = watched.view.header.spec.question if watched.view.header else ""
-        html = whole_run(watched.view, t)
-        return standalone(html, f"{question} · Veriscope", language=visit.language)
+        title = f"{watched.spec.question} · Veriscope"
+        return standalone(whole_run(watched.view, t), title, language=visit.language)
 
     def _head(self, t: Catalogue) -> str:
         """Who answers, and what visitors may take."""
-        may = self._limits
-        allowance = Allowance(may.max_runs, may.seconds, may.keep_hours)
-        failed = self._catalog.problem is not None
-        return space_head(self._catalog.models, allowance, t, failed=failed)
+        return space_head(
+            self._catalog.models,
+            t,
+            places=self._limits.max_runs,
+            seconds=self._limits.seconds,
+            hours=self._limits.keep_hours,
+            failed=self._catalog.problem is not None,
+        )
 
     def _frame(self, visit: VisitorSession) -> list[Any]:
         """The bar, the page in view, and which buttons can be used."""
@@ -258,9 +240,10 @@ class SpacePage:
             *_buttons(over=view.over),
         ]
 
-    def _told(self, html: str, t: Catalogue, *, over: bool) -> list[Any]:
-        """Something to know before there is a run to show."""
-        return [view_of(html, t), *(gr.skip() for _ in PAGES), *_buttons(over=over)]
+
+def _told(html: str, t: Catalogue, *, over: bool) -> list[Any]:
+    """A frame with something to know before there is a run to show."""
+    return [view_of(html, t), *(gr.skip() for _ in PAGES), *_buttons(over=over)]
 
 
 def _nothing() -> list[Any]:
@@ -268,9 +251,6 @@ def _nothing() -> list[Any]:
     return [gr.skip() for _ in range(1 + len(PAGES) + 4)]
 
 
-def _buttons(*, over: bool) -> Iterator[Any]:
+def _buttons(*, over: bool) -> list[Any]:
     """Run, stop, share, report."""
-    yield gr.update(interactive=over)
-    yield gr.update(interactive=not over)
-    yield gr.update(interactive=over)
-    yield gr.update(interactive=over)
+    return [gr.update(interactive=usable) for usable in (over, not over, over, over)]

@@ -6,7 +6,6 @@ affect the other's. Style and script are given to the page once, in its head.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from html import escape
 from typing import Any, TypeVar
@@ -19,48 +18,21 @@ from components.elements import notice
 from components.messages import Catalogue, named
 from components.models import kind_label
 from components.run_pages import PAGES
-from components.theme import script, stylesheet
+from components.theme import ASSETS, view_code
 from pipelines.engine.executor import MAX_QUESTION
-from pipelines.methods.registry import METHODS
+from pipelines.methods.registry import METHODS, standard_methods
 from pipelines.store.recordings import recordings
 from pipelines.types import Language
 
 __all__ = ["HEAD", "Parts", "sample_questions", "view_of"]
 
 C = TypeVar("C")
-Words = Callable[[Catalogue], dict[str, Any]]
-"""The properties of a component that depend on the language."""
+Words = dict[str, str | Callable[[Catalogue], Any]]
+"""The properties of a component that depend on the language: a text's key, or what gives it."""
 
-HEAD = f"""<script type="module">
-{script()}
-const sheet = new CSSStyleSheet();
-sheet.replaceSync({json.dumps(stylesheet())});
-globalThis.veriscope ??= Promise.withResolvers();
-globalThis.veriscope.resolve({{ mount, patch, sheet }});
-</script>"""
-"""What `html_view` needs in the head of the page."""
-
-_TEMPLATE = '<div class="vs-host"></div>'
-
-_SHOW = """
-const host = element.querySelector(".vs-host");
-const shadow = host.attachShadow({ mode: "open" });
-const root = document.createElement("div");
-root.className = "vs-root";
-shadow.append(root);
-root.addEventListener("vs-action", (event) => trigger("select", event.detail));
-globalThis.veriscope ??= Promise.withResolvers();
-globalThis.veriscope.promise.then(({ mount, patch, sheet }) => {
-  shadow.adoptedStyleSheets = [sheet];
-  const show = () => {
-    root.lang = props.lang;
-    patch(root, props.value ?? "");
-  };
-  mount(root);
-  show();
-  watch(["value", "lang"], show);
-});
-"""
+_CODE = (ASSETS / "space.js").read_text(encoding="utf-8")
+HEAD = f'<script type="module">\n{view_code()}\n{_CODE}</script>'
+"""What the page needs in its head."""
 
 
 def html_view(value: str = "", *, name: str, lang: str = "en") -> gr.HTML:
@@ -70,8 +42,8 @@ def html_view(value: str = "", *, name: str, lang: str = "en") -> gr.HTML:
     """
     return gr.HTML(
         value,
-        html_template=_TEMPLATE,
-        js_on_load=_SHOW,
+        html_template='<div class="vs-host"></div>',
+        js_on_load=(ASSETS / "gradio.js").read_text(encoding="utf-8"),
         apply_default_css=False,
         padding=False,
         elem_id=name,
@@ -99,10 +71,10 @@ class Parts:
             container=False,
             elem_id="language",
         )
-        put(html_view, lambda t: _shown(head_of(t), t), name="head")
+        put(html_view, {"value": head_of, "lang": _lang}, name="head")
         self.samples = put(
             gr.Dataset,
-            lambda t: {"label": t("ask.examples"), "samples": _samples(t.language)},
+            {"label": "ask.examples", "samples": _samples},
             # A text box would cut its examples short.
             components=[gr.HTML(visible=False)],
             type="index",
@@ -114,38 +86,28 @@ class Parts:
         self.tabs: dict[str, gr.Tab] = {}
         with gr.Tabs(elem_id="pages") as self.pages:
             for name in PAGES:
-                with put(gr.Tab, _labelled(f"nav.{name}"), id=name) as self.tabs[name]:
+                with put(gr.Tab, {"label": f"nav.{name}"}, id=name) as self.tabs[name]:
                     self.views[name] = html_view(name=f"view-{name}")
         with gr.Row(elem_id="actions"):
-            self.share = put(gr.Button, _valued("space.share"), size="sm", interactive=False)
-            self.report = put(gr.Button, _valued("space.report"), size="sm", interactive=False)
-            self.link = put(gr.Textbox, _labelled("space.link"), interactive=False)
-        with put(gr.Accordion, _labelled("space.own"), open=False, elem_id="own"):
-            put(html_view, lambda t: _shown(notice(t("space.own.note"), "own"), t), name="own-note")
+            self.share = put(gr.Button, {"value": "space.share"}, size="sm", interactive=False)
+            self.report = put(gr.Button, {"value": "space.report"}, size="sm", interactive=False)
+            self.link = put(gr.Textbox, {"label": "space.link"}, interactive=False)
+        with put(gr.Accordion, {"label": "space.own"}, open=False, elem_id="own"):
+            put(html_view, {"value": _own_note, "lang": _lang}, name="own-note")
+            kind: Words = {"label": "models.kind", "choices": _kinds}
+            address: Words = {"label": "models.server"}
             with gr.Row():
                 self.own_fields: list[Any] = [
-                    put(
-                        gr.Dropdown,
-                        lambda t: {
-                            "label": t("models.kind"),
-                            "choices": [(kind_label(kind, t), kind) for kind in OWN_KINDS],
-                        },
-                        value=OWN_KINDS[0],
-                    ),
-                    put(gr.Textbox, _labelled("models.model"), max_length=200),
-                    put(gr.Textbox, _labelled("models.key"), type="password", max_length=400),
-                    put(
-                        gr.Textbox,
-                        _labelled("models.server"),
-                        max_length=400,
-                        visible=custom_servers,
-                    ),
+                    put(gr.Dropdown, kind, value=OWN_KINDS[0]),
+                    put(gr.Textbox, {"label": "models.model"}, max_length=200),
+                    put(gr.Textbox, {"label": "models.key"}, type="password", max_length=400),
+                    put(gr.Textbox, address, max_length=400, visible=custom_servers),
                 ]
         with gr.Column(elem_id="composer"):
             with gr.Row(elem_id="asking", equal_height=True):
                 self.question = put(
                     gr.Textbox,
-                    lambda t: {"label": t("ask.question"), "placeholder": t("ask.placeholder")},
+                    {"label": "ask.question", "placeholder": "ask.placeholder"},
                     show_label=False,
                     max_length=MAX_QUESTION,
                     lines=1,
@@ -154,34 +116,28 @@ class Parts:
                     container=False,
                 )
                 narrow: dict[str, Any] = {"scale": 1, "min_width": 96}
-                self.run = put(gr.Button, _valued("action.run"), variant="primary", **narrow)
+                self.run = put(gr.Button, {"value": "action.run"}, variant="primary", **narrow)
                 self.stop = put(
-                    gr.Button, _valued("action.stop"), variant="stop", interactive=False, **narrow
+                    gr.Button, {"value": "action.stop"}, variant="stop", interactive=False, **narrow
                 )
-            with put(gr.Accordion, _labelled("ask.methods"), open=False, elem_id="methods"):
+            with put(gr.Accordion, {"label": "ask.methods"}, open=False, elem_id="methods"):
                 self.methods = put(
                     gr.CheckboxGroup,
-                    lambda t: {"choices": [(named("method", name, t), name) for name in METHODS]},
-                    value=list(METHODS),
+                    {"choices": lambda t: [(named("method", name, t), name) for name in METHODS]},
+                    value=standard_methods(),
                     show_label=False,
                     container=False,
                 )
-        self.frame: list[Any] = [
-            self.bar,
-            *self.views.values(),
-            self.run,
-            self.stop,
-            self.share,
-            self.report,
-        ]
+        buttons = (self.run, self.stop, self.share, self.report)
+        self.frame: list[Any] = [self.bar, *self.views.values(), *buttons]
 
     def spoken(self, t: Catalogue) -> list[Any]:
         """An update of each of `words`, in the language of `t`."""
-        return [gr.update(**words(t)) for words in self._words]
+        return [gr.update(**_worded(words, t)) for words in self._words]
 
     def _put(self, kind: Callable[..., C], words: Words, **options: Any) -> C:
         """A component whose words follow the language."""
-        component = kind(**words(Catalogue("en")), **options)
+        component = kind(**_worded(words, Catalogue("en")), **options)
         self.words.append(component)
         self._words.append(words)
         return component
@@ -195,20 +151,24 @@ def sample_questions(language: Language) -> list[str]:
 
 def view_of(html: str, t: Catalogue) -> Any:
     """An update of an `html_view`."""
-    return gr.update(**_shown(html, t))
+    return gr.update(value=str(html), lang=_lang(t))
 
 
-def _shown(html: str, t: Catalogue) -> dict[str, Any]:
-    return {"value": str(html), "lang": "zh-CN" if t.language == "zh" else "en"}
+def _worded(words: Words, t: Catalogue) -> dict[str, Any]:
+    return {name: t(word) if isinstance(word, str) else word(t) for name, word in words.items()}
 
 
-def _labelled(key: str) -> Words:
-    return lambda t: {"label": t(key)}
+def _lang(t: Catalogue) -> str:
+    return "zh-CN" if t.language == "zh" else "en"
 
 
-def _valued(key: str) -> Words:
-    return lambda t: {"value": t(key)}
+def _own_note(t: Catalogue) -> str:
+    return str(notice(t("space.own.note"), "own"))
 
 
-def _samples(language: Language) -> list[list[str]]:
-    return [[escape(question)] for question in sample_questions(language)]
+def _kinds(t: Catalogue) -> list[tuple[str, str]]:
+    return [(kind_label(kind, t), kind) for kind in OWN_KINDS]
+
+
+def _samples(t: Catalogue) -> list[list[str]]:
+    return [[escape(question)] for question in sample_questions(t.language)]

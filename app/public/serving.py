@@ -18,12 +18,7 @@ from starlette.routing import Route
 
 from app.engine import data_folder
 from app.public.api import Api
-from app.public.models import (
-    ModelCatalog,
-    build_for_visitors,
-    fetch_weights,
-    missing_weights,
-)
+from app.public.models import ModelCatalog, build_for_visitors, fetch_weights, missing_weights
 from app.public.page import SpacePage
 from app.public.parts import HEAD
 from app.public.session import Runs, VisitorLimits
@@ -32,6 +27,7 @@ from pipelines.engine.admission import Admission
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.thread import Engine
 from pipelines.models.local.zerogpu import is_zerogpu
+from pipelines.run.live import Limits
 
 __all__ = ["Space", "serve"]
 
@@ -44,9 +40,8 @@ class Space:
     def __init__(self, folder: Path, limits: VisitorLimits, **options: Any) -> None:
         self.limits = limits
         options.setdefault("pool", ModelPool(build_for_visitors))
-        self.engine = Engine(
-            folder, unwatched_after=limits.idle_timeout, limits=limits.limits, **options
-        )
+        each = Limits(limits.seconds, limits.tokens)
+        self.engine = Engine(folder, unwatched_after=limits.idle_timeout, limits=each, **options)
         admission = Admission(limits.max_runs, limits.max_runs_per_visitor, limits.max_queue)
         self.runs = Runs(self.engine, admission)
         self.catalog = ModelCatalog()

@@ -16,7 +16,6 @@ from pipelines.engine.admission import Admission, Turn
 from pipelines.engine.executor import make_plan, used_models
 from pipelines.engine.thread import Engine
 from pipelines.errors import InvalidInputError, VeriscopeError
-from pipelines.run.live import Limits
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.types import Frozen, Language
 
@@ -81,11 +80,6 @@ class VisitorLimits(Frozen):
                 f"{variables[str(first['loc'][0])]} cannot be used: {first['msg']}.",
                 remedy="Correct it, or leave it out for the default.",
             ) from None
-
-    @property
-    def limits(self) -> Limits:
-        """What one run may take."""
-        return Limits(seconds=self.seconds, tokens=self.tokens)
 
 
 @dataclass
@@ -173,14 +167,12 @@ class Runs:
                 # Not awaited: a client that hung up may have cancelled this task.
                 self.engine.submit(service.stop(run_id, owner=owner))
             if watched is not None:
-                watched.subscription.close()
+                watched.close()
 
     async def open(self, run_id: str, owner: str) -> Watched:
         """A run of this owner, or one that was shared. Raises NotFoundError."""
         subscription = await self.call(self.engine.service.watch(run_id, owner=owner))
-        watched = Watched(run_id, subscription)
-        watched.pull()
-        return watched
+        return Watched(run_id, subscription)
 
     async def share(self, run_id: str, owner: str) -> str:
         """The id under which everybody may read the run."""

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
+import time
+
 import streamlit as st
 
 from app import live
-from app.choices import chosen_methods, chosen_spec
-from app.parts import (
-    draw_live_run,
-    go_to,
-    page_title,
-    remember_error,
-    show_error,
-    take_error,
-    whole_page,
-)
+from app.engine import engine
+from app.parts import Action, act, draw_error, draw_run, page_title, remembered, show_html
 from app.screens.samples import draw_samples
-from app.screens.setup import draw_setup, fold_setup
+from app.screens.setup import chosen_methods, chosen_spec, draw_setup, fold_setup
 from app.session import language, messages
-from app.view_component import Action, show_html
-from components.ask import examples
+from components.ask import ask_view, examples
 from components.elements import notice
 from components.markup import tag
 from components.messages import Catalogue, integer
 from pipelines.engine.executor import MAX_QUESTION
-from pipelines.errors import VeriscopeError
-from pipelines.run.spec import RunSpec
-from pipelines.run.view import RunView
 
 _QUESTION = "question"
 _EXAMPLE = "example"
@@ -39,32 +29,23 @@ def show() -> None:
     page_title(t("ask.title"), t("app.tagline"))
     missing = live.follow_address()
     watched = live.current()
-    if watched is not None:
-        _fill_in(watched.view)
+    if watched is not None and _QUESTION not in st.session_state:
+        # After a reload the form shows what the run was asked.
+        st.session_state[_QUESTION] = watched.spec.question
     _question_row(t)
     if watched is not None:
         with st.popover(t("samples.title"), key="samples", width="content"):
             draw_samples(t, place="more")
     draw_setup(t, expanded=watched is None)
-    refusal = _refusal(t)
+    refusal = _refusal(t) if st.session_state.get(_REFUSED) else None
     if refusal is not None:
-        show_html(notice(refusal, "refusal", role="alert"), key="refusal", language=t.language)
-    problem = take_error("ask") or (missing.info() if missing else None)
-    if problem is not None:
-        show_error(problem, key="ask-error")
+        show_html(notice(refusal, "refusal", role="alert"), key="refusal")
+    failed = draw_error("ask", missing)
     if watched is not None:
-        running = not watched.pull().over
-        area = st.fragment(_live_area, run_every=live.PERIOD if running else None)
-        area(running=running)
-    elif problem is None and refusal is None:
+        draw_run(watched, _draw_view)
+    elif refusal is None and not failed:
         st.html(tag("p", t("ask.empty"), class_="workbench-empty"))
         draw_samples(t, place="empty")
-
-
-def _fill_in(view: RunView) -> None:
-    """After a reload the form shows what the run was asked."""
-    if _QUESTION not in st.session_state and view.header is not None:
-        st.session_state[_QUESTION] = view.header.spec.question
 
 
 def _question_row(t: Catalogue) -> None:
@@ -97,21 +78,15 @@ def _take_example() -> None:
 
 
 def _ask() -> None:
-    question = st.session_state.get(_QUESTION) or ""
-    st.session_state[_REFUSED] = True
-    if not question.strip() or len(question.strip()) > MAX_QUESTION or not chosen_methods():
-        remember_error("ask", None)
-        return
-    try:
-        _start(chosen_spec(question))
-    except VeriscopeError as error:
-        remember_error("ask", error)
+    with remembered("ask"):
+        st.session_state[_REFUSED] = _refusal(messages()) is not None
+        if not st.session_state[_REFUSED]:
+            live.start(chosen_spec(st.session_state[_QUESTION]))
+            fold_setup()
 
 
 def _refusal(t: Catalogue) -> str | None:
-    """Why the question was not asked, after the visitor tried to run it."""
-    if not st.session_state.get(_REFUSED):
-        return None
+    """Why the question cannot be asked, if it cannot."""
     length = len((st.session_state.get(_QUESTION) or "").strip())
     if not length:
         return t("ask.no_question")
@@ -120,25 +95,13 @@ def _refusal(t: Catalogue) -> str | None:
     return None if chosen_methods() else t("ask.no_method")
 
 
-def _start(spec: RunSpec) -> None:
-    remember_error("ask", None)
-    st.session_state[_REFUSED] = False
-    live.start(spec)
-    fold_setup()
-
-
-def _live_area(*, running: bool) -> None:
-    draw_live_run(key="run-view", on_action=_act, running=running)
+def _draw_view(watched: live.Watched, t: Catalogue) -> None:
+    loading = engine().service.loading()
+    html = ask_view(watched.view, t, now=time.time(), loading=loading)
+    show_html(html, key="run-view", on_action=_act)
 
 
 def _act(action: Action) -> None:
-    """A button inside the run was used."""
-    watched = live.current()
-    if action["action"] == "open":
-        go_to(action["value"] or "ask")
-    elif action["action"] == "retry" and watched is not None and watched.view.header is not None:
-        try:
-            _start(watched.view.header.spec)
-        except VeriscopeError as error:
-            remember_error("ask", error)
-        whole_page()
+    act("ask", action)
+    if action["action"] == "retry":
+        fold_setup()

@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, get_args
+from typing import get_args
 
 import streamlit as st
 
 from app import live
 from app.engine import engine
-from app.parts import disambiguate, go_to, page_title, redraw_if_asked, show_error
+from app.parts import disambiguate, go_to, page_title, redraw_if_asked, show_error, show_html
 from app.screens.runs import TO_COMPARE, local_time
 from app.session import messages, owner
-from app.view_component import show_html
 from components.compare import MOST_COMPARED, Against, CompareColumn, compare_view
 from components.elements import notice
 from components.messages import Catalogue, named
 from pipelines.errors import VeriscopeError
 from pipelines.methods.registry import METHODS
-from pipelines.run.view import RunView
 
 _FEWEST = 2
 _LISTED = 100
@@ -34,87 +32,17 @@ _RUNS = "compare.runs"
 _COLUMNS = "compare.columns"
 
 
-class _Part(NamedTuple):
-    """A part of the address. Without a method it leaves open which ones are compared."""
-
-    run: str
-    method: str | None
-
-    @classmethod
-    def read(cls, text: str) -> _Part:
-        run, colon, method = text.strip().partition(":")
-        return cls(run, method if colon else None)
-
-    def __str__(self) -> str:
-        return self.run if self.method is None else f"{self.run}:{self.method}"
-
-
 def show() -> None:
     """Draw the page."""
     t = messages()
     page_title(t("compare.title"), t("compare.note"))
     asked = _asked()
-    opened = _follow([part.run for part in asked])
+    opened = _follow(asked)
     labels = _labels(opened)
     if not labels:
-        show_html(notice(t("compare.no_runs"), "no-runs"), key="no-runs", language=t.language)
+        show_html(notice(t("compare.no_runs"), "no-runs"), key="no-runs")
         st.button(t("nav.ask"), on_click=go_to, args=("ask",))
         return
-    _choose_runs(opened, labels, t)
-    columns = _choose_columns(asked, opened, t) if opened else []
-    running = any(not opened[part.run].view.over for part in columns)
-    st.fragment(_draw, run_every=live.PERIOD if running else None)(columns, running)
-
-
-def _asked() -> list[_Part]:
-    """What the address names, or what another page has just asked for."""
-    wanted = st.session_state.pop(TO_COMPARE, None)
-    if wanted:
-        st.query_params["runs"] = ",".join(wanted)
-    parts = [_Part.read(text) for text in st.query_params.get("runs", "").split(",")]
-    asked = list(dict.fromkeys(part for part in parts if part.run))
-    if asked:
-        return asked
-    missing = live.follow_address()
-    if missing is not None:
-        show_error(missing, key="compare-missing")
-    watched = live.current()
-    return [_Part(watched.run_id, None)] if watched is not None else []
-
-
-def _follow(runs: Sequence[str]) -> dict[str, live.Watched]:
-    """The runs that can be shown, as they are now; for the others, the reason why they cannot."""
-    known: dict[str, live.Watched] = st.session_state.get(_OPENED, {})
-    opened: dict[str, live.Watched] = {}
-    for number, run in enumerate(list(dict.fromkeys(runs))[:MOST_COMPARED]):
-        try:
-            opened[run] = known.get(run) or _watch(run)
-        except VeriscopeError as error:
-            show_error(error, key=f"compare-missing-{number}")
-        else:
-            opened[run].pull()
-    for run, watched in known.items():
-        if run not in opened:
-            watched.subscription.close()
-    st.session_state[_OPENED] = opened
-    return opened
-
-
-def _watch(run: str) -> live.Watched:
-    return live.Watched(run, engine().call(engine().service.watch(run, owner=owner())))
-
-
-def _labels(opened: Mapping[str, live.Watched]) -> dict[str, str]:
-    """The runs there are to choose from, with words that distinguish each from all others."""
-    words = {run: _question(watched.view) for run, watched in opened.items()}
-    for run in engine().service.store.list(owner(), limit=_LISTED):
-        words[run.id] = f"{run.question} · {local_time(run)}"
-    return disambiguate(words)
-
-
-def _choose_runs(
-    opened: Mapping[str, live.Watched], labels: Mapping[str, str], t: Catalogue
-) -> None:
     # The address decides: what the control shows is set to it before every drawing.
     st.session_state[_RUNS] = list(opened)
     st.multiselect(
@@ -126,6 +54,56 @@ def _choose_runs(
         placeholder=t("compare.nothing"),
         on_change=_take_runs,
     )
+    columns = _choose_columns(asked, opened, t) if opened else []
+    running = any(not opened[_run_of(column)].view.over for column in columns)
+    st.fragment(_draw, run_every=live.PERIOD if running else None)(columns, running)
+
+
+def _run_of(part: str) -> str:
+    """The run of a part of the address, which may go on with a colon and a method."""
+    return part.partition(":")[0]
+
+
+def _asked() -> list[str]:
+    """The parts of the address, or what another page has just asked for."""
+    wanted = st.session_state.pop(TO_COMPARE, None)
+    if wanted:
+        st.query_params["runs"] = ",".join(wanted)
+    parts = [text.strip() for text in st.query_params.get("runs", "").split(",")]
+    asked = list(dict.fromkeys(part for part in parts if _run_of(part)))
+    if asked:
+        return asked
+    missing = live.follow_address()
+    if missing is not None:
+        show_error(missing, key="compare-missing")
+    watched = live.current()
+    return [watched.run_id] if watched is not None else []
+
+
+def _follow(asked: Sequence[str]) -> dict[str, live.Watched]:
+    """The runs that can be shown, as they are now; for the others, the reason why they cannot."""
+    known: dict[str, live.Watched] = st.session_state.get(_OPENED, {})
+    opened: dict[str, live.Watched] = {}
+    for number, run in enumerate(list(dict.fromkeys(map(_run_of, asked)))[:MOST_COMPARED]):
+        try:
+            opened[run] = known.get(run) or live.watch(run)
+        except VeriscopeError as error:
+            show_error(error, key=f"compare-missing-{number}")
+        else:
+            opened[run].pull()
+    for run, watched in known.items():
+        if run not in opened:
+            watched.close()
+    st.session_state[_OPENED] = opened
+    return opened
+
+
+def _labels(opened: Mapping[str, live.Watched]) -> dict[str, str]:
+    """The runs there are to choose from, with words that distinguish each from all others."""
+    words = {run: watched.spec.question for run, watched in opened.items()}
+    for run in engine().service.store.list(owner(), limit=_LISTED):
+        words[run.id] = f"{run.question} · {local_time(run)}"
+    return disambiguate(words)
 
 
 def _take_runs() -> None:
@@ -133,22 +111,23 @@ def _take_runs() -> None:
 
 
 def _choose_columns(
-    asked: Sequence[_Part], opened: Mapping[str, live.Watched], t: Catalogue
-) -> list[_Part]:
-    runs = list(opened)
+    asked: Sequence[str], opened: Mapping[str, live.Watched], t: Catalogue
+) -> list[str]:
     labels = {
-        str(_Part(run, method)): _label(number, method, several=len(runs) > 1, t=t)
-        for number, run in enumerate(runs, start=1)
-        for method in _methods(opened[run].view)
+        f"{run}:{method}": named("method", method, t)
+        if len(opened) == 1
+        else t("compare.option", number=number, method=named("method", method, t))
+        for number, run in enumerate(opened, start=1)
+        for method in opened[run].methods
     }
-    if any(part.method is not None for part in asked):
-        chosen = [str(part) for part in asked if str(part) in labels]
+    if any(":" in part for part in asked):
+        chosen = [part for part in asked if part in labels]
     else:
-        chosen = _suggested({run: _methods(watched.view) for run, watched in opened.items()})
+        chosen = _suggested({run: watched.methods for run, watched in opened.items()})
     st.session_state[_COLUMNS] = chosen[:MOST_COMPARED]
     left, right = st.columns([3, 1.4], gap="medium", vertical_alignment="bottom")
     with left:
-        picked: list[str] = st.multiselect(
+        picked = st.multiselect(
             t("compare.methods"),
             list(labels),
             key=_COLUMNS,
@@ -156,7 +135,7 @@ def _choose_columns(
             max_selections=MOST_COMPARED,
             placeholder=t("compare.hint"),
             on_change=_take_columns,
-            args=(runs,),
+            args=(list(opened),),
         )
     with right:
         st.segmented_control(
@@ -170,14 +149,14 @@ def _choose_columns(
         )
     if len(picked) < _FEWEST:
         st.caption(t("compare.hint"))
-    return [_Part.read(text) for text in picked]
+    return picked
 
 
 def _take_columns(runs: Sequence[str]) -> None:
     picked = st.session_state[_COLUMNS]
-    used = {_Part.read(text).run for text in picked}
+    used = set(map(_run_of, picked))
     # A run none of whose methods is chosen stays available, without a suggestion for it.
-    left = [str(_Part(run, "")) for run in runs if run not in used]
+    left = [f"{run}:" for run in runs if run not in used]
     st.query_params["runs"] = ",".join([*picked, *left])
 
 
@@ -185,44 +164,34 @@ def _suggested(methods: Mapping[str, Sequence[str]]) -> list[str]:
     """Of one run all methods; of several the same ones of each, those that judge before others."""
     runs = list(methods)
     if len(runs) == 1:
-        return [str(_Part(runs[0], method)) for method in methods[runs[0]]]
+        return [f"{runs[0]}:{method}" for method in methods[runs[0]]]
     common = [name for name in methods[runs[0]] if all(name in methods[run] for run in runs)]
     if not common:
-        return [str(_Part(run, _telling(methods[run])[0])) for run in runs]
+        return [f"{run}:{_telling(methods[run])[0]}" for run in runs]
     fitting = _telling(common)[: max(1, MOST_COMPARED // len(runs))]
-    return [str(_Part(run, name)) for name in fitting for run in runs]
+    return [f"{run}:{name}" for name in fitting for run in runs]
 
 
 def _telling(methods: Sequence[str]) -> list[str]:
     return sorted(methods, key=lambda name: name in METHODS and not METHODS[name].judges)
 
 
-def _draw(columns: Sequence[_Part], running: bool) -> None:
+def _draw(columns: Sequence[str], running: bool) -> None:
     """From a fragment: the columns as they are now."""
     redraw_if_asked()
     t = messages()
     opened: dict[str, live.Watched] = st.session_state.get(_OPENED, {})
-    present = [part for part in columns if part.run in opened]
-    views = {run: opened[run].pull() for run in dict.fromkeys(part.run for part in present)}
+    present = [column for column in columns if _run_of(column) in opened]
+    views = {run: opened[run].pull() for run in dict.fromkeys(map(_run_of, present))}
     html = compare_view(
-        [CompareColumn(views[part.run], part.method or "") for part in present],
+        [
+            CompareColumn(views[run], method)
+            for run, _, method in (c.partition(":") for c in present)
+        ],
         t,
         against=st.session_state.get("compare.against") or _AGAINST[0],
         now=time.time(),
     )
-    show_html(html, key="compare-view", language=t.language)
+    show_html(html, key="compare-view")
     if running and all(view.over for view in views.values()):
         st.rerun()
-
-
-def _methods(view: RunView) -> list[str]:
-    return [method.name for method in view.header.spec.methods] if view.header else []
-
-
-def _question(view: RunView) -> str:
-    return view.header.spec.question if view.header else view.run
-
-
-def _label(number: int, method: str, *, several: bool, t: Catalogue) -> str:
-    name = named("method", method, t)
-    return t("compare.option", number=number, method=name) if several else name

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from typing import NamedTuple
+
 import streamlit as st
 
-from app import session
-from app.choices import assumed_capabilities, known_models, model_select
 from app.engine import engine
-from app.parts import page_title, remember_error, section_title, show_error, take_error
-from app.probing import Check, begin_check, current_check, forget_check
-from app.session import messages, owner, theme
-from app.view_component import show_html
+from app.parts import (
+    delete_button,
+    draw_error,
+    in_rows,
+    key_field,
+    page_title,
+    remembered,
+    section_title,
+    show_error,
+    show_figure,
+    show_html,
+)
+from app.screens.setup import assumed_capabilities, known_models, model_select
+from app.session import keep_key, key_for, messages, owner, theme
 from components.messages import Catalogue
 from components.models import (
     judge_report,
@@ -21,11 +34,22 @@ from components.models import (
 )
 from components.page import loading_note
 from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.models.probe import ProbeReport, probe
 from pipelines.models.providers import BUILT_IN, PROVIDERS, ModelSpec, provider_of
 from pipelines.run.spec import ROLES
 
 _BUILT_IN = frozenset(spec.name for spec in BUILT_IN)
 _FIELDS = ("name", "model", "address", "key")
+_OFFERED = [kind for kind, provider in PROVIDERS.items() if provider.offered]
+_CHECK = "_check"
+
+
+class Check(NamedTuple):
+    """A check of `spec`, the form's model where `is_new`; the page stays usable meanwhile."""
+
+    spec: ModelSpec
+    is_new: bool
+    future: Future[ProbeReport]
 
 
 def show() -> None:
@@ -34,11 +58,10 @@ def show() -> None:
     page_title(t("models.title"), t("models.note"))
     models = known_models()
     section_title(t("models.roles"))
-    for start in range(0, len(ROLES), 3):
-        for column, role in zip(st.columns(3), ROLES[start : start + 3], strict=True):
-            with column:
-                model_select(t(f"role.{role}").capitalize(), role, models, t)
-    check = current_check()
+    for column, role in in_rows(ROLES, 3):
+        with column:
+            model_select(t(f"role.{role}").capitalize(), role, models, t)
+    check = _current_check()
     section_title(t("models.known"))
     for spec in models.values():
         _model(spec, check, t)
@@ -47,43 +70,32 @@ def show() -> None:
 
 
 def _model(spec: ModelSpec, check: Check | None, t: Catalogue) -> None:
-    with st.container(border=True, key=f"card-model-{_slug(spec)}"):
-        with st.container(
-            horizontal=True, vertical_alignment="center", key=f"row-model-{_slug(spec)}"
-        ):
+    slug = _slug(spec)
+    with st.container(border=True, key=f"card-model-{slug}"):
+        row = st.container(horizontal=True, vertical_alignment="center", key=f"row-model-{slug}")
+        with row:
             facts = model_facts(spec, assumed_capabilities(spec), t)
-            show_html(facts, key=f"facts-{_slug(spec)}", language=t.language)
+            show_html(facts, key=f"facts-{slug}")
             if spec.kind in PROVIDERS and PROVIDERS[spec.kind].hosted:
-                st.text_input(
+                placeholder = t("models.key.kept" if key_for(spec) else "models.key")
+                key_field(
                     t("models.key"),
-                    type="password",
-                    key=f"key-{_slug(spec)}",
-                    placeholder=t("models.key.kept") if _key(spec) else t("models.key"),
+                    f"key-{slug}",
+                    placeholder=placeholder,
                     label_visibility="collapsed",
-                    autocomplete="off",
                     width=260,
                     on_change=_keep_key,
                     args=(spec,),
                 )
             if assumed_capabilities(spec).writes:
                 st.button(
-                    t("models.probe"),
-                    key=f"probe-{_slug(spec)}",
-                    on_click=_check_saved,
-                    args=(spec,),
+                    t("models.probe"), key=f"probe-{slug}", on_click=_check_saved, args=(spec,)
                 )
             if spec.name not in _BUILT_IN:
-                with st.popover(t("action.delete"), key=f"delete-{_slug(spec)}"):
-                    st.text(t("models.delete.sure", name=spec.name))
-                    st.button(
-                        t("action.delete"),
-                        key=f"sure-{_slug(spec)}",
-                        type="primary",
-                        on_click=_delete,
-                        args=(spec,),
-                    )
+                sure = t("models.delete.sure", name=spec.name)
+                delete_button(slug, sure, partial(_delete, spec))
         _measurements(spec, t)
-        if check is not None and check.spec.name == spec.name and not _is_new(check):
+        if check is not None and check.spec.name == spec.name and not check.is_new:
             _findings(check, t)
 
 
@@ -93,47 +105,41 @@ def _measurements(spec: ModelSpec, t: Catalogue) -> None:
     if not report:
         return
     with st.expander(t("judged.title")):
-        show_html(report, key=f"judged-{_slug(spec)}", language=t.language)
+        show_html(report, key=f"judged-{_slug(spec)}")
         st.caption(t("judged.reliability"))
-        st.plotly_chart(
-            reliability_figure(spec.name, t, theme()),
-            theme=None,
-            key=f"reliability-{_slug(spec)}",
-            config={"displayModeBar": False},
-        )
+        show_figure(reliability_figure(spec.name, t, theme()), key=f"reliability-{_slug(spec)}")
 
 
 def _findings(check: Check, t: Catalogue) -> None:
-    if check.under_way:
+    if not check.future.done():
         st.fragment(_wait, run_every=0.5)()
         return
-    found = check.result()
-    if isinstance(found, VeriscopeError):
-        show_error(found, key="probe-error")
-    else:
-        show_html(probe_table(found, t), key="probe-table", language=t.language)
+    try:
+        show_html(probe_table(check.future.result(), t), key="probe-table")
+    except VeriscopeError as error:
+        show_error(error, key="probe-error")
 
 
 def _wait() -> None:
-    check = current_check()
-    if check is None or not check.under_way:
+    check = _current_check()
+    if check is None or check.future.done():
         st.rerun()
     t = messages()
     loading = [item for item in engine().service.loading() if item.name == check.spec.name]
     note = loading_note(loading, t)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.text(t("probe.under_way"))
-        st.button(t("action.stop"), key="probe-stop", on_click=forget_check)
+        st.button(t("action.stop"), key="probe-stop", on_click=_forget_check)
     if note:
-        show_html(note, key="probe-loading", language=t.language)
+        show_html(note, key="probe-loading")
 
 
 def _add(check: Check | None, t: Catalogue) -> None:
     with st.container(border=True, key="card-new-model"):
         kind = st.segmented_control(
             t("models.kind"),
-            _offered(),
-            default=_offered()[0],
+            _OFFERED,
+            default=_OFFERED[0],
             required=True,
             format_func=lambda kind: kind_label(kind, t),
             key="new.kind",
@@ -149,27 +155,19 @@ def _add(check: Check | None, t: Catalogue) -> None:
         with right:
             st.text_input(t.first(f"models.model.{kind}", "models.model"), key="new.model")
             if address:
-                st.text_input(
-                    t("models.key"),
-                    key="new.key",
-                    type="password",
-                    autocomplete="off",
-                    help=t("models.key.note"),
-                )
+                key_field(t("models.key"), "new.key", help=t("models.key.note"))
         with st.container(horizontal=True):
             st.button(t("models.probe"), key="new-probe", on_click=_check_new)
             st.button(t("action.save"), key="new-save", type="primary", on_click=_save)
-        problem = take_error("models")
-        if problem is not None:
-            show_error(problem, key="models-error")
-        if check is not None and _is_new(check):
+        draw_error("models")
+        if check is not None and check.is_new:
             _findings(check, t)
 
 
 def _described() -> ModelSpec:
     """The model that the form describes; raises InvalidInputError for what is missing."""
     given = {name: (st.session_state.get(f"new.{name}") or "").strip() for name in _FIELDS}
-    kind = st.session_state.get("new.kind") or _offered()[0]
+    kind = st.session_state.get("new.kind") or _OFFERED[0]
     if not given["model"]:
         raise InvalidInputError(
             "The model was not named.",
@@ -187,67 +185,61 @@ def _described() -> ModelSpec:
     )
 
 
-def _offered() -> list[str]:
-    """The kinds of models that can be added here."""
-    return [kind for kind, provider in PROVIDERS.items() if provider.offered]
+def _current_check() -> Check | None:
+    """The check that this visitor started last."""
+    return st.session_state.get(_CHECK)
 
 
-def _is_new(check: Check) -> bool:
-    """Whether the check is of the model in the form, not of a saved one."""
-    return st.session_state.get("_checked_new", False)
+def _forget_check() -> None:
+    """Stop a check that is under way, and delete what was found."""
+    check: Check | None = st.session_state.pop(_CHECK, None)
+    if check is not None:
+        check.future.cancel()
+
+
+def _begin_check(spec: ModelSpec, key: str | None, *, is_new: bool) -> None:
+    """Check `spec`, as configured without what was assumed or found before."""
+    plain, service = spec.without_capabilities(), engine().service
+
+    async def check() -> ProbeReport:
+        return await probe(await service.model(plain, key))
+
+    _forget_check()
+    st.session_state[_CHECK] = Check(plain, is_new, engine().submit(check()))
 
 
 def _check_new() -> None:
-    try:
-        spec = _described()
-    except VeriscopeError as error:
-        remember_error("models", error)
-        return
-    remember_error("models", None)
-    st.session_state["_checked_new"] = True
-    begin_check(spec, st.session_state.get("new.key") or None)
+    with remembered("models"):
+        _begin_check(_described(), st.session_state.get("new.key") or None, is_new=True)
 
 
 def _check_saved(spec: ModelSpec) -> None:
-    st.session_state["_checked_new"] = False
-    begin_check(spec, _key(spec))
+    _begin_check(spec, key_for(spec), is_new=False)
 
 
 def _save() -> None:
-    try:
+    with remembered("models"):
         spec = _described()
-        check = current_check()
-        if check is not None and check.spec == spec and not check.under_way:
-            found = check.result()
-            if not isinstance(found, VeriscopeError):
-                spec = spec.with_capabilities(found.capabilities)
+        check = _current_check()
+        if check is not None and check.spec == spec and check.future.done():
+            with suppress(VeriscopeError):
+                spec = spec.with_capabilities(check.future.result().capabilities)
         engine().service.store.models.save(owner(), spec)
-    except VeriscopeError as error:
-        remember_error("models", error)
-        return
-    remember_error("models", None)
-    session.keep_key(spec, st.session_state.get("new.key") or "")
-    forget_check()
-    for name in _FIELDS:
-        st.session_state[f"new.{name}"] = ""
+        keep_key(spec, st.session_state.get("new.key") or "")
+        _forget_check()
+        for name in _FIELDS:
+            st.session_state[f"new.{name}"] = ""
 
 
 def _delete(spec: ModelSpec) -> None:
-    forget_check()
-    session.forget_key(spec)
-    try:
+    _forget_check()
+    keep_key(spec, "")
+    with remembered("models"):
         engine().service.store.models.delete(owner(), spec.name)
-    except VeriscopeError as error:
-        remember_error("models", error)
 
 
 def _keep_key(spec: ModelSpec) -> None:
-    place = f"key-{_slug(spec)}"
-    session.keep_key(spec, st.session_state.get(place) or "")
-
-
-def _key(spec: ModelSpec) -> str | None:
-    return session.key_for(spec)
+    keep_key(spec, st.session_state.get(f"key-{_slug(spec)}") or "")
 
 
 def _slug(spec: ModelSpec) -> str:

@@ -11,13 +11,13 @@ import streamlit as st
 
 from app import live
 from app.engine import engine
-from app.parts import go_to, page_title, remember_error, show_error, take_error
+from app.parts import delete_button, draw_error, go_to, page_title, remembered
 from app.session import messages, owner
 from components.compare import MOST_COMPARED
 from components.elements import Status, status_badge
 from components.markup import shown, tag
 from components.messages import Catalogue, duration, named
-from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.errors import InvalidInputError
 from pipelines.store import RunSummary
 
 TO_COMPARE = "_compare.wanted"
@@ -32,9 +32,7 @@ def show() -> None:
     """Draw the page."""
     t = messages()
     page_title(t("runs.title"), t("runs.note"))
-    problem = take_error("runs")
-    if problem is not None:
-        show_error(problem, key="runs-error")
+    draw_error("runs")
     left, right = st.columns([3, 2], gap="large", vertical_alignment="bottom")
     with left:
         text = st.text_input(
@@ -103,22 +101,13 @@ def _row(run: RunSummary, t: Catalogue) -> None:
                 key=f"export-{run.id}",
                 on_click="ignore",
             )
-            with st.popover(t("action.delete"), key=f"delete-{run.id}"):
-                st.text(t("runs.delete.sure"))
-                st.button(
-                    t("action.delete"),
-                    key=f"sure-{run.id}",
-                    type="primary",
-                    on_click=_delete,
-                    args=(run.id,),
-                )
+            delete_button(run.id, t("runs.delete.sure"), partial(_delete, run.id))
 
 
 def _summary(run: RunSummary, t: Catalogue) -> str:
     status: Status = "done" if run.status == "finished" else run.status
-    methods = t("list.separator").join(named("method", name, t) for name in run.methods)
     facts = (
-        methods,
+        t("list.separator").join(named("method", name, t) for name in run.methods),
         local_time(run),
         duration(run.duration, t),
         t("counter.calls", count=run.model_calls),
@@ -145,12 +134,8 @@ def _exported(run_id: str, whose: str) -> str:
 
 
 def _open(run_id: str) -> None:
-    try:
+    with remembered("runs"):
         live.open_run(run_id)
-    except VeriscopeError as error:
-        remember_error("runs", error)
-    else:
-        remember_error("runs", None)
         go_to("ask")
 
 
@@ -158,12 +143,8 @@ def _delete(run_id: str) -> None:
     watched = live.current()
     if watched is not None and watched.run_id == run_id:
         live.close()
-    try:
+    with remembered("runs"):
         engine().call(engine().service.delete(run_id, owner=owner()))
-    except VeriscopeError as error:
-        remember_error("runs", error)
-    else:
-        remember_error("runs", None)
 
 
 def _bring_in() -> None:
@@ -173,23 +154,16 @@ def _bring_in() -> None:
         return
     # The uploader keeps its file until it is another uploader.
     st.session_state[_UPLOADS] = uploads + 1
-    try:
-        text = file.getvalue().decode("utf-8-sig")
-        run_id = engine().service.store.import_run(text, owner())
-        live.open_run(run_id)
-    except UnicodeDecodeError:
-        remember_error("runs", _not_text())
-    except VeriscopeError as error:
-        remember_error("runs", error)
-    else:
-        remember_error("runs", None)
+    with remembered("runs"):
+        try:
+            text = file.getvalue().decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise InvalidInputError(
+                "The file is no exported run.",
+                remedy="Choose a .jsonl file that was exported here.",
+            ) from None
+        live.open_run(engine().service.store.import_run(text, owner()))
         go_to("ask")
-
-
-def _not_text() -> VeriscopeError:
-    return InvalidInputError(
-        "The file is no exported run.", remedy="Choose a .jsonl file that was exported here."
-    )
 
 
 def _show_more() -> None:

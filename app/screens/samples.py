@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import partial
 
 import streamlit as st
 
 from app import live
-from app.parts import remember_error, section_title
+from app.parts import in_rows, remembered, section_title
 from app.screens.setup import fold_setup
 from app.session import language
 from components.markup import shown, tag
 from components.messages import Catalogue, named
-from pipelines.errors import VeriscopeError
-from pipelines.samples.walkthroughs import Walkthrough, walkthrough, walkthroughs
-from pipelines.store.recordings import Recording, recordings
+from pipelines.samples.walkthroughs import walkthrough, walkthroughs
+from pipelines.store.recordings import recordings
 
 __all__ = ["draw_samples"]
 
-_IN_A_ROW = 2
+_LANG = {"en": "en", "zh": "zh-CN"}
 
 
 def draw_samples(t: Catalogue, *, place: str) -> None:
@@ -27,81 +26,50 @@ def draw_samples(t: Catalogue, *, place: str) -> None:
     if walkthroughs():
         section_title(t("samples.walkthroughs"))
         st.caption(t("samples.walkthroughs.note"))
-        _cards([_walkthrough_card(one, t) for one in walkthroughs()], place)
+    for column, one in in_rows(walkthroughs(), 2):
+        html = tag(
+            "div",
+            tag("p", tag("strong", one.title[language()])),
+            tag("p", shown(one.question), dir="auto", lang=_LANG[one.language]),
+            tag("p", one.shows[language()], class_="workbench-note"),
+        )
+        with column:
+            _card(f"{place}-{one.id}", html, t("samples.play"), partial(_play, one.id))
     if recordings():
         section_title(t("samples.recordings"))
         st.caption(t("samples.recordings.note"))
-        _cards([_recording_card(one, t) for one in recordings()], place)
+    for column, one in in_rows(recordings(), 2):
+        methods = t("list.separator").join(named("method", name, t) for name in one.methods)
+        html = tag(
+            "div",
+            tag("p", tag("strong", shown(one.question)), dir="auto"),
+            tag("p", methods, class_="workbench-note"),
+        )
+        with column:
+            _card(f"{place}-{one.id}", html, t("action.open"), partial(_open, one.id))
 
 
-class _Card(NamedTuple):
-    """One sample: what it is called, what is shown of it, and what its button does."""
-
-    id: str
-    html: str
-    label: str
-    watch: Callable[[str], None]
-
-
-def _cards(cards: list[_Card], place: str) -> None:
-    for start in range(0, len(cards), _IN_A_ROW):
-        columns = st.columns(_IN_A_ROW, gap="medium")
-        for column, card in zip(columns, cards[start : start + _IN_A_ROW], strict=False):
-            with column, st.container(border=True, key=f"card-sample-{place}-{card.id}"):
-                st.html(card.html)
-                st.button(
-                    card.label,
-                    key=f"sample-{place}-{card.id}",
-                    on_click=card.watch,
-                    args=(card.id,),
-                )
-
-
-def _walkthrough_card(one: Walkthrough, t: Catalogue) -> _Card:
-    html = tag(
-        "div",
-        tag("p", tag("strong", one.title[language()])),
-        tag("p", shown(one.question), dir="auto", lang=_lang(one)),
-        tag("p", one.shows[language()], class_="workbench-note"),
-    )
-    return _Card(one.id, html, t("samples.play"), _play)
-
-
-def _recording_card(one: Recording, t: Catalogue) -> _Card:
-    methods = t("list.separator").join(named("method", name, t) for name in one.methods)
-    html = tag(
-        "div",
-        tag("p", tag("strong", shown(one.question)), dir="auto"),
-        tag("p", methods, class_="workbench-note"),
-    )
-    return _Card(one.id, html, t("action.open"), _open)
-
-
-def _lang(one: Walkthrough) -> str:
-    return "zh-CN" if one.language == "zh" else "en"
+def _card(key: str, html: str, label: str, watch: Callable[[], None]) -> None:
+    with st.container(border=True, key=f"card-sample-{key}"):
+        st.html(html)
+        st.button(label, key=f"sample-{key}", on_click=watch)
 
 
 def _play(name: str) -> None:
-    remember_error("ask", None)
-    try:
+    with remembered("ask"):
         live.start(walkthrough(name).spec())
         _show_question()
-    except VeriscopeError as error:
-        remember_error("ask", error)
 
 
 def _open(name: str) -> None:
-    remember_error("ask", None)
-    try:
+    with remembered("ask"):
         live.open_run(name)
         _show_question()
-    except VeriscopeError as error:
-        remember_error("ask", error)
 
 
 def _show_question() -> None:
     """The form shows what the sample was asked."""
     watched = live.current()
-    if watched is not None and watched.view.header is not None:
-        st.session_state["question"] = watched.view.header.spec.question
+    if watched is not None:
+        st.session_state["question"] = watched.spec.question
     fold_setup()

@@ -1,33 +1,64 @@
-"""What a question is asked of: methods, model, evidence and settings."""
+"""What a question is asked of: its methods, models, evidence and settings, to choose and chosen."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any, get_args
+
 import streamlit as st
 
-from app.choices import (
-    EVIDENCE_MODES,
-    EVIDENCE_SOURCES,
-    SETTINGS,
-    USE_HISTORY,
-    chosen_methods,
-    chosen_models,
-    known_models,
-    model_select,
-    unmet_need,
-)
 from app.engine import engine
-from app.session import has_search_key, keep_search_key
-from app.settings_form import draw_settings
+from app.parts import in_rows, key_field
+from app.session import keep_key, key_for, owner
+from app.settings_form import draw_settings, read_settings
 from components.messages import Catalogue
-from pipelines.methods.registry import METHODS
+from pipelines.engine.executor import used_models
+from pipelines.errors import VeriscopeError
+from pipelines.methods.base import Method, Need
+from pipelines.methods.registry import METHODS, standard_methods
+from pipelines.methods.slm.scale import history_of
+from pipelines.models.base import Capabilities
+from pipelines.models.providers import known_capabilities
 from pipelines.retrieval.web import needs_key
-from pipelines.run.spec import ROLES
+from pipelines.run.defaults import default_models
+from pipelines.run.spec import (
+    BUILT_IN,
+    JUDGES,
+    ROLES,
+    EvidenceMode,
+    EvidenceSource,
+    EvidenceSpec,
+    MethodSpec,
+    ModelSpec,
+    RunSpec,
+)
+from pipelines.run.trace import Trace
+from pipelines.text import detect_language
 
-__all__ = ["draw_setup", "fold_setup"]
+__all__ = [
+    "EVIDENCE_SOURCES",
+    "assumed_capabilities",
+    "chosen_methods",
+    "chosen_spec",
+    "draw_setup",
+    "fold_setup",
+    "known_models",
+    "model_select",
+]
 
-_IN_A_ROW = 4
+EVIDENCE_SOURCES: tuple[EvidenceSource, ...] = tuple(
+    source for source in get_args(EvidenceSource) if source != "given"
+)
+_MODES: tuple[EvidenceMode, ...] = get_args(EvidenceMode)
+
 _SETUP = "setup"
 _SETTINGS = "settings"
+_SCOPE = "ask"
+"""Where the session keeps the settings of the next run."""
+
+_USE_HISTORY = "slm.use_history"
+"""Whether judges are measured against their scores in this visitor's earlier runs."""
 
 
 def fold_setup() -> None:
@@ -48,70 +79,64 @@ def draw_setup(t: Catalogue, *, expanded: bool) -> None:
         *tabs, run_tab = st.tabs([*titles, t("setting.run.title")])
         for tab, (name, method) in zip(tabs, METHODS.items(), strict=True):
             with tab, st.container(key=f"settings-{name}"):
-                draw_settings(method, t, scope=SETTINGS)
+                draw_settings(method, t, scope=_SCOPE)
                 if name == "slm":
                     st.toggle(
                         t("setting.slm.use_history"),
-                        key=USE_HISTORY,
+                        key=_USE_HISTORY,
                         help=t("setting.slm.use_history.help"),
                         persist_state="session",
                     )
         with run_tab:
-            _run_settings(t)
-
-
-def _run_settings(t: Catalogue) -> None:
-    st.toggle(
-        t("setting.run.reproducible"),
-        key="run.reproducible",
-        help=t("setting.run.reproducible.help"),
-        persist_state="session",
-    )
-    st.number_input(
-        t("setting.run.seed"),
-        min_value=0,
-        max_value=2**31 - 1,
-        value=0,
-        key="run.seed",
-        help=t("setting.run.seed.help"),
-        persist_state="session",
-        width=160,
-    )
+            st.toggle(
+                t("setting.run.reproducible"),
+                key="run.reproducible",
+                help=t("setting.run.reproducible.help"),
+                persist_state="session",
+            )
+            st.number_input(
+                t("setting.run.seed"),
+                min_value=0,
+                max_value=2**31 - 1,
+                value=0,
+                key="run.seed",
+                help=t("setting.run.seed.help"),
+                persist_state="session",
+                width=160,
+            )
 
 
 def _methods(t: Catalogue) -> None:
-    names = list(METHODS)
-    for start in range(0, len(names), _IN_A_ROW):
-        columns = st.columns(_IN_A_ROW, gap="medium")
-        for column, name in zip(columns, names[start : start + _IN_A_ROW], strict=False):
-            with column, st.container(key=f"choice-{name}"):
-                _method(name, t)
-
-
-def _method(name: str, t: Catalogue) -> None:
-    need = unmet_need(METHODS[name], chosen_models())
-    st.checkbox(
-        t(f"method.{name}.title"),
-        value=True,
-        key=f"method.{name}",
-        disabled=need is not None,
-        persist_state="session",
-    )
-    st.caption(t(f"need.{need.reason}") if need else t(f"method.{name}.summary"))
+    models = _chosen_models()
+    for column, name in in_rows(list(METHODS), 4):
+        need = _unmet_need(METHODS[name], models)
+        with column, st.container(key=f"choice-{name}"):
+            st.checkbox(
+                t(f"method.{name}.title"),
+                value=name in standard_methods(),
+                key=f"method.{name}",
+                disabled=need is not None,
+                persist_state="session",
+            )
+            st.caption(t(f"need.{need.reason}") if need else t(f"method.{name}.summary"))
 
 
 def _sources(t: Catalogue) -> None:
     main, others, library, search = st.columns(4, gap="medium", vertical_alignment="bottom")
     with main:
         model_select(t("ask.model"), "main", known_models(), t)
-    with others:
-        _other_models(t)
-    libraries = engine().service.libraries.names
+    used = {role for name in chosen_methods() for role in METHODS[name].roles}
+    roles = [role for role in ROLES if role in used]
+    if roles:
+        # Second opinions, for the methods that are ticked and make use of them.
+        with others, st.popover(t("models.others"), key="other-models", width="stretch"):
+            for role in roles:
+                model_select(t(f"role.{role}").capitalize(), role, known_models(), t)
     web = [source for source in EVIDENCE_SOURCES if source != "library"]
     with library:
         place = st.selectbox(
             t("ask.evidence"),
-            [*libraries, *web],
+            [*engine().service.libraries.names, *web],
             key="evidence.library",
             format_func=lambda name: _place(name, t),
             persist_state="session",
@@ -119,8 +144,8 @@ def _sources(t: Catalogue) -> None:
     with search:
         st.selectbox(
             t("ask.search"),
-            EVIDENCE_MODES,
-            index=EVIDENCE_MODES.index("hybrid"),
+            _MODES,
+            index=_MODES.index("hybrid"),
             key="evidence.mode",
             format_func=lambda mode: t(f"evidence.mode.{mode}"),
             disabled=place in web,
@@ -128,29 +153,10 @@ def _sources(t: Catalogue) -> None:
         )
     if place in web:
         _web_search(place, t)
-    _same_models(t)
-
-
-def _other_models(t: Catalogue) -> None:
-    """Second opinions, for the methods that are ticked and make use of them."""
-    roles = _used_roles()
-    if not roles:
-        return
-    with st.popover(t("models.others"), key="other-models", width="stretch"):
-        for role in roles:
-            model_select(t(f"role.{role}").capitalize(), role, known_models(), t)
-
-
-def _same_models(t: Catalogue) -> None:
-    models = chosen_models()
-    for role in _used_roles():
+    models = _chosen_models()
+    for role in roles:
         if models.get(role) == models["main"]:
             st.caption(t("models.same", role=t(f"role.{role}")))
-
-
-def _used_roles() -> list[str]:
-    used = {role for name in chosen_methods() for role in METHODS[name].roles}
-    return [role for role in ROLES if role in used]
 
 
 def _place(name: str, t: Catalogue) -> str:
@@ -162,17 +168,114 @@ def _place(name: str, t: Catalogue) -> str:
 def _web_search(name: str, t: Catalogue) -> None:
     st.caption(t("evidence.web.note"))
     if needs_key(name):
-        st.text_input(
+        key_field(
             t("evidence.key", name=t(f"evidence.web.{name}")),
-            type="password",
-            key=f"search-key.{name}",
+            f"search-key.{name}",
             help=t("evidence.key.note"),
-            autocomplete="off",
-            placeholder=t("models.key.kept") if has_search_key(name) else None,
+            placeholder=t("models.key.kept") if key_for(name) else None,
             on_change=_keep_search_key,
             args=(name,),
         )
 
 
 def _keep_search_key(name: str) -> None:
-    keep_search_key(name, st.session_state.pop(f"search-key.{name}", "") or "")
+    keep_key(name, st.session_state.pop(f"search-key.{name}", "") or "")
+
+
+def known_models() -> dict[str, ModelSpec]:
+    """The bundled models and those this visitor saved, by name."""
+    saved = engine().service.store.models.list(owner())
+    return {spec.name: spec for spec in (*BUILT_IN, *saved)}
+
+
+def _chosen_models() -> dict[str, ModelSpec]:
+    """Role to model, for every role that was given one; "main" always is."""
+    known = known_models()
+    chosen = {role: known.get(_chosen_name(role) or "") for role in ROLES}
+    models = {role: spec for role, spec in chosen.items() if spec is not None}
+    return {"main": next(iter(known.values())), **models}
+
+
+def _chosen_name(role: str) -> str | None:
+    """The model of `role`; None for a role that is left open, or was emptied."""
+    default = default_models().get(role)
+    return st.session_state.get(f"model.{role}", default and default.name)
+
+
+def model_select(label: str, role: str, models: Mapping[str, ModelSpec], t: Catalogue) -> None:
+    """Lets a role be given to a model; every role but "main" may stay without one."""
+    if role not in JUDGES:
+        models = {name: spec for name, spec in models.items() if assumed_capabilities(spec).writes}
+    place = f"model.{role}"
+    if st.session_state.get(place) not in (None, *models):
+        st.session_state.pop(place)
+    if role != "main" and place not in st.session_state:
+        # Not by `index`: a control that has one cannot be emptied.
+        st.session_state[place] = _chosen_name(role)
+    st.selectbox(
+        label,
+        list(models),
+        index=0 if role == "main" else None,
+        key=place,
+        placeholder=t("models.nobody"),
+        help=t(f"models.role.{role}"),
+        persist_state="session",
+    )
+
+
+def assumed_capabilities(spec: ModelSpec) -> Capabilities:
+    """What a model can probably do, before it is loaded: for what is greyed out, not for a run."""
+    return known_capabilities(spec) or Capabilities()
+
+
+def _unmet_need(method: Method[Any], models: Mapping[str, ModelSpec]) -> Need | None:
+    """The first thing the method lacks with these models and its chosen settings."""
+    settings = method.settings(read_settings(method, scope=_SCOPE))
+    capabilities = {role: assumed_capabilities(spec) for role, spec in models.items()}
+    needs = method.needs(settings)
+    return next((n for n in needs if n.unmet(capabilities, has_evidence=True)), None)
+
+
+def chosen_methods() -> list[str]:
+    """The methods that are ticked and can run, in the order they are listed."""
+    models = _chosen_models()
+    return [
+        name
+        for name, method in METHODS.items()
+        if st.session_state.get(f"method.{name}", name in standard_methods())
+        and _unmet_need(method, models) is None
+    ]
+
+
+def _settings(name: str, question: str) -> dict[str, Any]:
+    settings = read_settings(METHODS[name], scope=_SCOPE)
+    if name == "slm" and st.session_state.get(_USE_HISTORY):
+        earlier = history_of(_earlier_runs(), detect_language(question))
+        settings["history"] = {judge: scale.model_dump() for judge, scale in earlier.items()}
+    return settings
+
+
+def _earlier_runs() -> Iterator[Trace]:
+    """The visitor's latest runs of the SLM check, as far as they can still be read."""
+    service = engine().service
+    for run in service.store.list(owner(), limit=50):
+        if "slm" in run.methods:
+            with suppress(VeriscopeError):
+                yield engine().call(service.load(run.id, owner=owner()))
+
+
+def chosen_spec(question: str) -> RunSpec:
+    """The run that the Ask page describes at the moment."""
+    names = chosen_methods()
+    place = st.session_state.get("evidence.library") or "sample"
+    mode = st.session_state.get("evidence.mode") or "hybrid"
+    return RunSpec(
+        question=question,
+        methods=tuple(MethodSpec(name=name, settings=_settings(name, question)) for name in names),
+        models=used_models(names, _chosen_models()),
+        evidence=EvidenceSpec(source=place, mode=mode)
+        if place in EVIDENCE_SOURCES
+        else EvidenceSpec(library=place, mode=mode),
+        seed=int(st.session_state.get("run.seed") or 0),
+        reproducible=bool(st.session_state.get("run.reproducible")),
+    )

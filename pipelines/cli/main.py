@@ -11,7 +11,8 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ __all__ = ["main"]
 
 _OWNER = "command-line"
 
+Command = Callable[[Service, argparse.Namespace], Awaitable[int]]
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
@@ -44,11 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 async def _with_service(options: argparse.Namespace) -> int:
-    service = Service(options.data)
-    try:
-        return await _COMMANDS[options.command](service, options)
-    finally:
-        await service.aclose()
+    async with aclosing(Service(options.data)) as service:
+        return await options.command(service, options)
 
 
 async def _ask(service: Service, options: argparse.Namespace) -> int:
@@ -151,18 +151,6 @@ async def _delete(service: Service, options: argparse.Namespace) -> int:
     return 0
 
 
-_COMMANDS = {
-    "ask": _ask,
-    "replay": _replay,
-    "list": _list,
-    "show": _show,
-    "export": _export,
-    "import": _import,
-    "delete": _delete,
-    "index": _index,
-}
-
-
 def _methods(names: Sequence[str], assignments: Sequence[str]) -> tuple[MethodSpec, ...]:
     settings: dict[str, dict[str, Any]] = {name: {} for name in names}
     for assignment in assignments:
@@ -188,9 +176,18 @@ def _parser() -> argparse.ArgumentParser:
         default=Path(os.environ.get("VERISCOPE_DATA", ".veriscope")),
         help="where runs and indexes are kept (default: %(default)s)",
     )
-    commands = parser.add_subparsers(dest="command", required=True)
+    commands = parser.add_subparsers(required=True)
 
-    ask = commands.add_parser("ask", help="ask a question and watch the methods work on it")
+    def add(name: str, command: Command, text: str, prints: str = "") -> argparse.ArgumentParser:
+        """A command; `prints` says what it can print as JSON."""
+        added = commands.add_parser(name, help=text)
+        added.set_defaults(command=command)
+        if prints:
+            added.add_argument("--json", action="store_true", help=f"print {prints}")
+        return added
+
+    every_event = "every event as a JSON line"
+    ask = add("ask", _ask, "ask a question and watch the methods work on it", every_event)
     ask.add_argument("question")
     ask.add_argument(
         "--method", action="append", choices=list(METHODS), help="repeat for several (drad)"
@@ -211,26 +208,20 @@ def _parser() -> argparse.ArgumentParser:
     ask.add_argument(
         "--reproducible", action="store_true", help="one call at a time, for identical answers"
     )
-    ask.add_argument("--json", action="store_true", help="print every event as a JSON line")
 
-    replay = commands.add_parser("replay", help="run a recorded run again on its own replies")
-    replay.add_argument("run")
-    replay.add_argument("--json", action="store_true", help="print every event as a JSON line")
-
-    listing = commands.add_parser("list", help="recorded runs, newest first")
-    listing.add_argument("--limit", type=int, default=20)
-    listing.add_argument("--json", action="store_true", help="print a JSON line per run")
-
-    for name, text in (("show", "one recorded run"), ("delete", "delete a recorded run")):
-        commands.add_parser(name, help=text).add_argument("run")
-
-    export = commands.add_parser("export", help="a recorded run as JSON lines")
-    export.add_argument("run")
+    replay = add("replay", _replay, "run a recorded run again on its own replies", every_event)
+    show = add("show", _show, "one recorded run")
+    export = add("export", _export, "a recorded run as JSON lines")
+    for command in (replay, show, export, add("delete", _delete, "delete a recorded run")):
+        command.add_argument("run")
     export.add_argument("--to", type=Path, metavar="FILE", help="default: standard output")
 
-    commands.add_parser("import", help="store an exported run").add_argument("file", type=Path)
+    listing = add("list", _list, "recorded runs, newest first", "a JSON line per run")
+    listing.add_argument("--limit", type=int, default=20)
 
-    index = commands.add_parser("index", help="index a library, or bring its index up to date")
+    add("import", _import, "store an exported run").add_argument("file", type=Path)
+
+    index = add("index", _index, "index a library, or bring its index up to date")
     index.add_argument("library", nargs="?", default="sample")
     index.add_argument("--rebuild", action="store_true", help="start from nothing")
     return parser

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
@@ -20,6 +20,7 @@ _OTHER_ROLES = [role for role in ROLES if role != "main"]
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """The options that `models_by_role` reads."""
+    own = " or ".join(one.key_variable for one in PROVIDERS.values() if one.key_variable)
     parser.add_argument(
         "--profile", choices=list(PROVIDERS), default="embedded", help="kind of the main model"
     )
@@ -31,7 +32,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         "--key-env",
         metavar="NAME",
         help="environment variable that holds the key; at a provider's own address"
-        f" {_key_variables()} without it",
+        f" {own} without it",
     )
     parser.add_argument(
         "--role",
@@ -45,11 +46,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         "--role-url", action="append", default=[], metavar="ROLE=URL", help="where that model is"
     )
     parser.add_argument(
-        "--role-key-env",
-        action="append",
-        default=[],
-        metavar="ROLE=NAME",
-        help="its key",
+        "--role-key-env", action="append", default=[], metavar="ROLE=NAME", help="its key"
     )
     parser.add_argument(
         "--proxy",
@@ -67,9 +64,8 @@ async def models_by_role(
     Raises InvalidInputError when an option cannot be understood.
     """
     specs = {"main": _spec(options.profile, options.model, options.base_url)}
-    keys = {"main": options.key_env}
     urls = _assigned(options.role_url, "--role-url")
-    variables = _assigned(options.role_key_env, "--role-key-env")
+    variables = {"main": options.key_env, **_assigned(options.role_key_env, "--role-key-env")}
     given = _assigned(options.role, "--role")
     if options.proxy:
         given["proxy"] = f"local:{options.proxy}"
@@ -80,18 +76,20 @@ async def models_by_role(
                 f"There is no profile {profile!r}.", remedy=f"Use one of: {', '.join(PROVIDERS)}."
             )
         specs[role] = _spec(profile, model, urls.get(role))
-        keys[role] = variables.get(role)
+    keys: dict[str, str] = {}
+    for role, spec in specs.items():
+        provider, variable = provider_of(spec.kind), variables.get(role)
+        if variable is None and spec.base_url is None:
+            # The provider's own variable is read for its own address only.
+            variable = provider.key_variable
+        if key := os.environ.get(variable or ""):
+            keys[spec.name] = key
+        if provider.hosted:
+            report = await probe(await service.model(spec, keys.get(spec.name)))
+            specs[role] = spec.with_capabilities(report.capabilities)
     if not given.keys() & set(JUDGES):
         specs |= {role: spec for role, spec in default_models().items() if role in JUDGES}
-    secrets = {
-        specs[role].name: key
-        for role, name in keys.items()
-        if (key := _key(specs[role], name, os.environ))
-    }
-    probed = {
-        role: await _probed(service, spec, secrets.get(spec.name)) for role, spec in specs.items()
-    }
-    return probed, secrets
+    return specs, keys
 
 
 def _spec(profile: str, model: str, base_url: str | None) -> ModelSpec:
@@ -110,25 +108,6 @@ def _spec(profile: str, model: str, base_url: str | None) -> ModelSpec:
             remedy=f"Use one of: {', '.join(name or 'no name' for name in bundled)}.",
         )
     return ModelSpec(kind=profile, name=model, model=model, base_url=base_url)
-
-
-def _key(spec: ModelSpec, variable: str | None, environment: Mapping[str, str]) -> str | None:
-    """The key in `variable`; the provider's own variable is read for its own address only."""
-    if variable is None and spec.base_url is None:
-        variable = provider_of(spec.kind).key_variable
-    return environment.get(variable or "")
-
-
-def _key_variables() -> str:
-    return " or ".join(one.key_variable for one in PROVIDERS.values() if one.key_variable)
-
-
-async def _probed(service: Service, spec: ModelSpec, key: str | None) -> ModelSpec:
-    """The configuration with what a server turns out to be able to do."""
-    if not provider_of(spec.kind).hosted:
-        return spec
-    report = await probe(await service.model(spec, key))
-    return spec.with_capabilities(report.capabilities)
 
 
 def _assigned(assignments: Sequence[str], option: str) -> dict[str, str]:

@@ -48,13 +48,12 @@ class Terminal:
         match event:
             case SpanStarted():
                 return event.name if event.name != "method" else "started"
-            case ModelCalled(error=None):
+            case ModelCalled(error=error) if error is not None:
+                return f"  call to {event.model}, attempt {event.attempt}: {error.message}"
+            case ModelCalled():
                 written = sum(g.usage.completion_tokens for g in event.generations)
                 source = "from cache" if event.cached else f"{written} tokens"
                 return f"  call to {event.model}: {source}"
-            case ModelCalled(error=error):
-                failure = error.message if error else ""
-                return f"  call to {event.model}, attempt {event.attempt}: {failure}"
             case Retrieved():
                 return f"  search {event.query!r}: {len(event.passages)} passages"
             case Judged(verdict="doubtful"):

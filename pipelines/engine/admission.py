@@ -66,11 +66,28 @@ class Admission:
         Leaving early gives it up. Raises BusyError where the queue is full, or the visitor is in it
         as often as allowed.
         """
-        ticket = self._ask(visitor)
+        if len(self._queue) >= self._max_queue:
+            raise BusyError(
+                f"{self._max_queue} visitors are waiting already.",
+                remedy="Try again in a few minutes, or run your own copy.",
+            )
+        if sum(one.visitor == visitor for one in self._queue) >= self._per_visitor:
+            raise BusyError(
+                "You are in the queue already.",
+                remedy="Wait for your turn, or stop the run that waits.",
+            )
+        ticket = Ticket(visitor)
+        self._queue.append(ticket)
+        self._admit()
         try:
             yield ticket
         finally:
-            self._leave(ticket)
+            if ticket in self._running:
+                self._running.remove(ticket)
+                self._durations.append(self._clock() - ticket.begun)
+            else:
+                self._queue.remove(ticket)
+            self._admit()
 
     def turn(self, ticket: Ticket) -> Turn:
         """The position of `ticket` now."""
@@ -88,30 +105,6 @@ class Admission:
             first = free.index(min(free))
             free[first] += usual
         return Turn(before, min(free))
-
-    def _ask(self, visitor: str) -> Ticket:
-        if len(self._queue) >= self._max_queue:
-            raise BusyError(
-                f"{self._max_queue} visitors are waiting already.",
-                remedy="Try again in a few minutes, or run your own copy.",
-            )
-        if sum(one.visitor == visitor for one in self._queue) >= self._per_visitor:
-            raise BusyError(
-                "You are in the queue already.",
-                remedy="Wait for your turn, or stop the run that waits.",
-            )
-        ticket = Ticket(visitor)
-        self._queue.append(ticket)
-        self._admit()
-        return ticket
-
-    def _leave(self, ticket: Ticket) -> None:
-        if ticket in self._running:
-            self._running.remove(ticket)
-            self._durations.append(self._clock() - ticket.begun)
-        else:
-            self._queue.remove(ticket)
-        self._admit()
 
     def _admit(self) -> None:
         """Admit those who may run, the first in the queue first."""

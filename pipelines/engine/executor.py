@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -22,7 +23,6 @@ from pipelines.errors import (
 )
 from pipelines.methods.base import Method, Need, Question, Settings
 from pipelines.methods.registry import get_method
-from pipelines.models.base import Capabilities
 from pipelines.remote.retry import RetryPolicy
 from pipelines.run.events import RunCancelled, RunFailed, RunFinished, RunStarted
 from pipelines.run.findings import MethodStarted
@@ -58,16 +58,7 @@ MAX_QUESTION = 4000
 ROOT = "run"
 """The span of the run itself."""
 
-_PACKAGES = (
-    "transformers",
-    "torch",
-    "openai",
-    "dashscope",
-    "xllamacpp",
-    "spacy",
-    "bm25s",
-    "faiss-cpu",
-)
+_PACKAGES = "transformers torch openai dashscope xllamacpp spacy bm25s faiss-cpu"
 _logger = logging.getLogger(__name__)
 
 
@@ -138,9 +129,8 @@ async def gather_materials(
     roles = plan.spec.models
     models = list(dict.fromkeys(roles.values()))
     # Every method asks the main model; the others are loaded by their first call, if any.
-    main = plan.spec.models["main"]
     loaded = await together(
-        *(pool.get(spec, keys.get(spec.name), lazy=spec != main) for spec in models)
+        *(pool.get(spec, keys.get(spec.name), lazy=spec != roles["main"]) for spec in models)
     )
     slots = dict(zip(models, loaded, strict=True))
     return Materials(
@@ -151,16 +141,21 @@ async def gather_materials(
     )
 
 
-def start_event(live: LiveRun, plan: Plan, created: float | None = None) -> RunStarted:
-    """Emit the header of the run; `created` is seconds since 1970, None for now."""
+def start_event(live: LiveRun, plan: Plan) -> RunStarted:
+    """Emit the header of the run."""
+    # First: the times of all events are counted from about now.
+    created, versions = time.time(), {}
+    for package in _PACKAGES.split():
+        with suppress(PackageNotFoundError):
+            versions[package] = version(package)
     return live.recorder.emit(
         RunStarted,
         span=ROOT,
         parent=None,
         spec=plan.spec,
         language=plan.question.language,
-        created=time.time() if created is None else created,
-        versions=_versions(),
+        created=created,
+        versions=versions,
         prompts={p.name: p.hash for method, _ in plan.methods for p in method.prompts},
     )
 
@@ -174,19 +169,28 @@ async def execute(
     """Run every method of `plan` on what `gather` finds; record exactly one event that ends it.
 
     A method that fails does not touch the others; the run fails only when none answered. Being
-    cancelled ends the calls under way and the run; what was recorded stays.
+    cancelled ends the calls under way and the run; what was recorded stays. A run that cannot be
+    recorded any more is cancelled as well, and fails with that.
     """
 
     def end(event_type: type[Any], **fields: Any) -> None:
         live.recorder.emit(event_type, span=ROOT, parent=None, **fields)
 
+    async def outcome(method: Method[Any], settings: Settings) -> Answer | ErrorInfo:
+        """What the method answers, or why it does not."""
+        try:
+            return await run_method(live.recorder, plan, materials, method, settings, retry)
+        except Exception as error:
+            return _told(error, f"Method {method.name}")
+
     try:
         materials = await gather()
-        results = await together(
-            *(_outcome(live, plan, materials, retry, *chosen) for chosen in plan.methods)
-        )
+        results = await together(*(outcome(*chosen) for chosen in plan.methods))
     except asyncio.CancelledError:
-        end(RunCancelled, reason=live.cancel_reason)
+        if live.unsaved is not None:
+            end(RunFailed, error=live.unsaved)
+        else:
+            end(RunCancelled, reason=live.cancel_reason)
     except Exception as error:
         end(RunFailed, error=_told(error, "A run"))
     else:
@@ -201,23 +205,6 @@ async def execute(
             end(RunFailed, error=results[0])
 
 
-async def _outcome(
-    live: LiveRun,
-    plan: Plan,
-    materials: Materials,
-    retry: RetryPolicy,
-    method: Method[Any],
-    settings: Settings,
-) -> Answer | ErrorInfo:
-    """What the method answers, or why it does not."""
-    try:
-        return await run_method(
-            live.recorder, plan.spec, plan.question, materials, method, settings, retry
-        )
-    except Exception as error:
-        return _told(error, f"Method {method.name}")
-
-
 def _told(error: Exception, what: str) -> ErrorInfo:
     """`error` as an event stores it; the internals of an unexpected one go to the log."""
     if isinstance(error, VeriscopeError | MissingReply):
@@ -228,14 +215,14 @@ def _told(error: Exception, what: str) -> ErrorInfo:
 
 async def run_method(
     recorder: Recorder,
-    spec: RunSpec,
-    question: Question,
+    plan: Plan,
     materials: Materials,
     method: Method[Any],
     settings: Settings,
-    retry: RetryPolicy | None = None,
+    retry: RetryPolicy,
 ) -> Answer:
     """Run one method in a span of its own; raises what it raises, after recording it."""
+    spec, question = plan.spec, plan.question
     capabilities = {role: slot.model.capabilities for role, slot in materials.slots.items()}
     root = Scope(
         recorder,
@@ -253,22 +240,18 @@ async def run_method(
         settings=settings.model_dump(mode="json"), models=capabilities, embedder=root.embedder
     )
     async with root.span("method", detail=started) as scope:
-        _check_needs(method, settings, capabilities, materials.retriever is not None)
+        for need in method.needs(settings):
+            if need.unmet(capabilities, has_evidence=materials.retriever is not None):
+                raise _unmet(method.name, need)
         answer = await method.run(question, scope, settings)
-        answer = _remarked(answer, capabilities["main"], question)
+        flags = list(answer.flags)
+        if question.language not in capabilities["main"].languages:
+            flags.append("language_unsupported")
+        if not answer.text.strip() and not answer.abstained:
+            flags.append("empty")
+        answer = answer.model_copy(update={"flags": tuple(flags)})
         scope.end(answer=answer)
         return answer
-
-
-def _check_needs(
-    method: Method[Any],
-    settings: Settings,
-    capabilities: Mapping[str, Capabilities],
-    has_evidence: bool,
-) -> None:
-    for need in method.needs(settings):
-        if need.unmet(capabilities, has_evidence=has_evidence):
-            raise _unmet(method.name, need)
 
 
 def _unmet(method: str, need: Need) -> CapabilityError:
@@ -290,22 +273,3 @@ def _unmet(method: str, need: Need) -> CapabilityError:
         ),
     }[need.reason]
     return CapabilityError(f"{method} needs {what}.", remedy=remedy)
-
-
-def _remarked(answer: Answer, main: Capabilities, question: Question) -> Answer:
-    flags = list(answer.flags)
-    if question.language not in main.languages:
-        flags.append("language_unsupported")
-    if not answer.text.strip() and not answer.abstained:
-        flags.append("empty")
-    return answer.model_copy(update={"flags": tuple(flags)})
-
-
-def _versions() -> dict[str, str]:
-    known = {}
-    for package in _PACKAGES:
-        try:
-            known[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return known

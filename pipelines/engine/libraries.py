@@ -84,10 +84,16 @@ class Libraries:
         """
         if evidence.source == "given":
             return GivenText(evidence.text)
-        if evidence.source != "library":
-            return self._web_search(evidence, key)
-        self._folder(evidence.library)
-        return _OpenedBySearching(evidence, self)
+        if evidence.source == "library":
+            self._folder(evidence.library)
+            return _OpenedBySearching(evidence, self)
+        # One for all runs with the same key: it bounds how much is asked at the same time.
+        place = (evidence.source, evidence.base_url, key)
+        if place not in self._web:
+            self._web[place] = build_web_search(
+                evidence.source, key=key, base_url=evidence.base_url
+            )
+        return self._web[place]
 
     def open_soon(self, evidence: EvidenceSpec) -> asyncio.Task[None]:
         """Open the library of `evidence`, if it is one, while other things are done."""
@@ -109,28 +115,19 @@ class Libraries:
         while self._web:
             await self._web.popitem()[1].aclose()
 
-    def _web_search(self, evidence: EvidenceSpec, key: str | None) -> WebSearch:
-        # One for all runs with the same key: it bounds how much is asked at the same time.
-        place = (evidence.source, evidence.base_url, key)
-        if place not in self._web:
-            self._web[place] = build_web_search(
-                evidence.source, key=key, base_url=evidence.base_url
-            )
-        return self._web[place]
-
     def dense_search(self, evidence: EvidenceSpec, language: Language) -> Retriever | None:
         """A search of the library by vectors, None where there are none in `language`."""
-        embedder = self._find_embedder()
-        if evidence.source != "library" or embedder is None or language not in embedder.languages:
+        if evidence.source != "library" or self._embedder(language) is None:
             return None
         return _OpenedBySearching(evidence.model_copy(update={"mode": "dense"}), self)
 
     def similarity(self, language: Language) -> Similarity:
         """What compares texts in `language`: by meaning where an embedder reads it, else words."""
+        return EmbedderSimilarity(self._embedder(language) or LexicalEmbedder())
+
+    def _embedder(self, language: Language) -> Embedder | None:
         embedder = self._find_embedder()
-        if embedder is None or language not in embedder.languages:
-            embedder = LexicalEmbedder()
-        return EmbedderSimilarity(embedder)
+        return embedder if embedder is not None and language in embedder.languages else None
 
     async def retriever(self, evidence: EvidenceSpec) -> Retriever:
         """The library's retriever; its index is built, or brought up to date, at first use."""

@@ -84,16 +84,16 @@ class LazyModel(Model):
             await self._loaded.aclose()
 
     async def _model(self) -> Model:
+        async def begin() -> None:
+            self._loaded = await self._load()
+
         while self._loaded is None:
             if self._loading is None or self._loading.done():
-                self._loading = asyncio.create_task(self._begin())
+                self._loading = asyncio.create_task(begin())
                 # When every caller has gone, nobody else reads the result.
                 self._loading.add_done_callback(lambda task: task.cancelled() or task.exception())
             await asyncio.shield(self._loading)
         return self._loaded
-
-    async def _begin(self) -> None:
-        self._loaded = await self._load()
 
 
 class ModelPool:
@@ -117,7 +117,8 @@ class ModelPool:
 
     async def get(self, spec: ModelSpec, key: str | None = None, *, lazy: bool = False) -> Slot:
         """The slot of `spec`, its model loaded unless `lazy`; raises what loading raises."""
-        identity = self._identity(spec, key)
+        secret = sha256(key.encode()).hexdigest() if key else ""
+        identity = f"{spec.model_dump_json()}:{secret}"
         known = known_capabilities(spec)
         slot = self._slots.get(identity)
         if slot is None:
@@ -128,10 +129,6 @@ class ModelPool:
             await slot.model.prepare()
         return slot
 
-    def identities(self) -> list[str]:
-        """What identifies the models; contains no key."""
-        return list(self._slots)
-
     async def aclose(self) -> None:
         """Release every model."""
         slots, self._slots = list(self._slots.values()), {}
@@ -141,8 +138,15 @@ class ModelPool:
     def _new_slot(
         self, identity: str, spec: ModelSpec, key: str | None, known: Capabilities
     ) -> Slot:
+        def progress(stage: str, fraction: float) -> None:
+            self._loading[identity] = Loading(spec.name, stage, fraction)
+
         async def load() -> Model:
-            slot.model = await self._load(identity, spec, key)
+            progress("load", 0.0)
+            try:
+                slot.model = await asyncio.to_thread(self._build, spec, key, progress)
+            finally:
+                self._loading.pop(identity, None)
             if slot.model.illustration:
                 slot.cache = None
                 self._slots.pop(identity, None)
@@ -154,18 +158,3 @@ class ModelPool:
         limiter = Limiter(provider.slots if provider else LOCAL_SLOTS)
         slot = Slot(LazyModel(spec.name, known, load), limiter)
         return slot
-
-    async def _load(self, identity: str, spec: ModelSpec, key: str | None) -> Model:
-        def progress(stage: str, fraction: float) -> None:
-            self._loading[identity] = Loading(spec.name, stage, fraction)
-
-        progress("load", 0.0)
-        try:
-            return await asyncio.to_thread(self._build, spec, key, progress)
-        finally:
-            self._loading.pop(identity, None)
-
-    @staticmethod
-    def _identity(spec: ModelSpec, key: str | None) -> str:
-        secret = sha256(key.encode()).hexdigest() if key else ""
-        return f"{spec.model_dump_json()}:{secret}"

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.engine.executor import run_method
+from pipelines.engine.executor import Plan, run_method
 from pipelines.errors import MissingReply, VeriscopeError
 from pipelines.methods.base import Method, Question, Settings
 from pipelines.remote.retry import RetryPolicy
@@ -53,13 +53,8 @@ def reevaluate(trace: Trace, method: Method[Any], settings: Settings) -> Reevalu
 
     May be called from any thread, also from one whose event loop is running.
     """
-    work = _replayed(trace, method, settings)
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
     with ThreadPoolExecutor(1) as elsewhere:
-        return elsewhere.submit(asyncio.run, work).result()
+        return elsewhere.submit(asyncio.run, _replayed(trace, method, settings)).result()
 
 
 async def _replayed(trace: Trace, method: Method[Any], settings: Settings) -> Reevaluation:
@@ -70,13 +65,13 @@ async def _replayed(trace: Trace, method: Method[Any], settings: Settings) -> Re
     )
     events: list[Any] = [header.model_copy(update={"spec": spec})]
     question = Question(text=" ".join(header.spec.question.split()), language=header.language)
+    plan = Plan(spec, question, ((method, settings),))
     answer: Answer | None = None
     diverges = False
     try:
         answer = await run_method(
             Recorder(header.run, events.append),
-            spec,
-            question,
+            plan,
             replay_materials(trace, method.name),
             method,
             settings,

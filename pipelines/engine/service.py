@@ -7,6 +7,7 @@ Every screen, the command line and the tests go through `Service`. It lives on o
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from functools import partial
@@ -35,6 +36,8 @@ from pipelines.store import RunStore, new_run_id
 from pipelines.store.recordings import is_recording, load_recording
 
 __all__ = ["Service"]
+
+_logger = logging.getLogger(__name__)
 
 
 class Service:
@@ -97,6 +100,14 @@ class Service:
             async for event in events:
                 yield event
 
+    async def record(self, spec: RunSpec, *, owner: str) -> Trace:
+        """Run to the end; what was recorded of it."""
+        run_id = await self.start(spec, owner=owner)
+        async with aclosing(self.follow(run_id, owner=owner)) as events:
+            async for _ in events:
+                pass
+        return await self.load(run_id, owner=owner)
+
     async def follow(self, run_id: str, *, owner: str) -> AsyncGenerator[Event]:
         """The events of a run, past and to come; leaving a live run early stops it."""
         subscription = await self.watch(run_id, owner=owner)
@@ -109,22 +120,15 @@ class Service:
 
     async def watch(self, run_id: str, *, owner: str) -> Subscription:
         """A reader of a run, live or recorded, from its beginning."""
-        live = self._live.get(run_id)
-        if live is not None and live.owner == owner:
+        if live := self._live_of(run_id, owner):
             return live.subscribe()
         trace = await self.load(run_id, owner=owner)
         return Subscription(trace.events, lambda: None)
 
-    async def stop(
-        self,
-        run_id: str,
-        *,
-        owner: str,
-        reason: CancelReason = "stopped",
-    ) -> bool:
+    async def stop(self, run_id: str, *, owner: str, reason: CancelReason = "stopped") -> bool:
         """End a run's calls and wait until it has ended; False when it had ended already."""
-        live = self._live.get(run_id)
-        if live is None or live.owner != owner or live.task is None or live.task.done():
+        live = self._live_of(run_id, owner)
+        if live is None or live.task is None or live.task.done():
             return False
         if not live.task.cancelling():
             # A second cancellation would interrupt the recording of the run's end.
@@ -137,8 +141,7 @@ class Service:
         """What was recorded of a run, whether it has ended or not; everybody may read samples."""
         if is_recording(run_id):
             return await asyncio.to_thread(load_recording, run_id)
-        live = self._live.get(run_id)
-        if live is not None and live.owner == owner:
+        if live := self._live_of(run_id, owner):
             return live.trace()
         return await asyncio.to_thread(self.store.load, run_id, owner)
 
@@ -161,13 +164,10 @@ class Service:
     async def delete(self, run_id: str, *, owner: str) -> None:
         """Delete a run; one that is under way is stopped first."""
         await self.stop(run_id, owner=owner)
-        if (live := self._live.get(run_id)) is not None and live.owner == owner:
+        if live := self._live_of(run_id, owner):
             await live.kept.wait()
+            self._live.pop(run_id, None)
         await asyncio.to_thread(self.store.delete, run_id, owner)
-
-    def is_live(self, run_id: str) -> bool:
-        """Whether the run is still under way."""
-        return run_id in self._live
 
     async def warm_up(self) -> None:
         """Load the default model and library early; errors are raised to the first who asks."""
@@ -211,18 +211,31 @@ class Service:
         await asyncio.sleep(0)
         return run_id
 
+    def _live_of(self, run_id: str, owner: str) -> LiveRun | None:
+        live = self._live.get(run_id)
+        return live if live is not None and live.owner == owner else None
+
     async def _save(self, live: LiveRun, unsaved: asyncio.Queue[Event]) -> None:
-        """Store events as they come, several at a time, and let the run go after the last."""
-        ended = False
+        """Store events as they come, several at a time, and let the run go after the last.
+
+        A run whose events cannot be stored ends with that error. They are tried once more, because
+        what hindered may be over by then; otherwise the run can be read until the process ends.
+        """
+        batch: list[Event] = []
         try:
-            while not ended:
-                batch = [await unsaved.get()]
-                while not unsaved.empty():
-                    batch.append(unsaved.get_nowait())
-                ended = isinstance(batch[-1], TerminalEvent)
-                await asyncio.to_thread(self.store.append, live.run_id, batch)
-        finally:
+            while not (batch and isinstance(batch[-1], TerminalEvent)):
+                batch = [await unsaved.get(), *_waiting(unsaved)]
+                try:
+                    await asyncio.to_thread(self.store.append, live.run_id, batch)
+                except VeriscopeError as error:
+                    live.unsaved = error.info()
+                    await self.stop(live.run_id, owner=live.owner)
+                    batch += _waiting(unsaved)
+                    await asyncio.to_thread(self.store.append, live.run_id, batch)
             del self._live[live.run_id]
+        except VeriscopeError as error:
+            _logger.warning("Run %s is not stored in full: %s", live.run_id, error)
+        finally:
             live.kept.set()
 
     async def _supervise(self, live: LiveRun) -> None:
@@ -235,3 +248,8 @@ class Service:
                 reason = "unwatched"
             if reason is not None:
                 await self.stop(live.run_id, owner=live.owner, reason=reason)
+
+
+def _waiting(queue: asyncio.Queue[Event]) -> list[Event]:
+    """What stands in the queue now."""
+    return [queue.get_nowait() for _ in range(queue.qsize())]

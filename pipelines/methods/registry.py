@@ -18,7 +18,7 @@ from pipelines.methods.rag import Rag
 from pipelines.methods.rowen import Rowen
 from pipelines.methods.slm import Slm
 
-__all__ = ["METHODS", "get_method", "method_pages"]
+__all__ = ["METHODS", "get_method", "method_pages", "standard_methods"]
 
 METHODS: dict[str, Method[Any]] = {
     method.name: method
@@ -33,6 +33,11 @@ METHODS: dict[str, Method[Any]] = {
     )
 }
 """Every method by name, in the order in which screens list them."""
+
+
+def standard_methods() -> list[str]:
+    """What is ticked until somebody chooses: the published methods, and one plain answer."""
+    return [name for name, method in METHODS.items() if name == "direct" or not method.baseline]
 
 
 def get_method(name: str) -> Method[Any]:

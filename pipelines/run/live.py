@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from itertools import count
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from pipelines.errors import ErrorInfo
 from pipelines.run.events import (
     CancelReason,
     Event,
@@ -161,6 +162,8 @@ class LiveRun:
         self.recorder = Recorder(run_id, self._publish, clock)
         self.task: asyncio.Task[None] | None = None
         self.cancel_reason: CancelReason = "stopped"
+        # Why it could not be recorded any more, if so.
+        self.unsaved: ErrorInfo | None = None
         # Set once the last event is in the store.
         self.kept = asyncio.Event()
         self._store = store

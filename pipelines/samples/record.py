@@ -11,6 +11,7 @@ import asyncio
 import csv
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -32,10 +33,6 @@ QUESTIONS = ("en-001", "en-016", "en-018")
 _QUESTIONS = FOLDER.parent / "questions.csv"
 
 
-def _default_service(data: Path) -> Service:
-    return Service(data, unwatched_after=3600)
-
-
 async def _record(name: str, question: str, open_service: Callable[[Path], Service]) -> Trace:
     """One question, all methods, on the embedded model."""
     spec = RunSpec(
@@ -44,14 +41,8 @@ async def _record(name: str, question: str, open_service: Callable[[Path], Servi
         models=default_models(),
     )
     with TemporaryDirectory() as folder:
-        service = open_service(Path(folder))
-        try:
-            run = await service.start(spec, owner="record")
-            async for _ in service.follow(run, owner="record"):
-                pass
-            trace = await service.load(run, owner="record")
-        finally:
-            await service.aclose()
+        async with aclosing(open_service(Path(folder))) as service:
+            trace = await service.record(spec, owner="record")
     renamed = {"run": f"{PREFIX}{name}"}
     return Trace(events=tuple(event.model_copy(update=renamed) for event in trace.events))
 
@@ -70,7 +61,7 @@ def main(
     arguments: Sequence[str] | None = None,
     *,
     folder: Path = FOLDER,
-    open_service: Callable[[Path], Service] = _default_service,
+    open_service: Callable[[Path], Service] = Service,
 ) -> int:
     """Record the questions anew, or those named; returns 1 when one could not be.
 

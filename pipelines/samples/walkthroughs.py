@@ -11,10 +11,10 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import aclosing
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from pydantic import Field, ValidationError
 
@@ -24,9 +24,8 @@ from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, NotFoundError, VeriscopeError
 from pipelines.models.scripted import ScriptedModel
 from pipelines.paths import SAMPLE_DATA
-from pipelines.run.events import Judged, ModelCalled, RunFailed, RunFinished, SpanEnded
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
-from pipelines.run.trace import Trace
+from pipelines.run.view import MethodView, RunView, fold
 from pipelines.types import Frozen, Language
 
 __all__ = ["FOLDER", "Expected", "Walkthrough", "check", "main", "walkthrough", "walkthroughs"]
@@ -114,9 +113,9 @@ def _read(path: Path) -> Walkthrough:
         ) from error
     content = content if isinstance(content, dict) else {}
     models = content.pop("models", None)
-    models = models if isinstance(models, dict) else {}
     names = {
-        role: one.get("name") if isinstance(one, dict) else None for role, one in models.items()
+        role: one.get("name") if isinstance(one, dict) else None
+        for role, one in (models.items() if isinstance(models, dict) else ())
     }
     try:
         return Walkthrough.model_validate({**content, "id": path.stem, "names": names})
@@ -147,87 +146,63 @@ async def check(
 
     with TemporaryDirectory() as data:
         service = Service(Path(data), pool=ModelPool(unpaced), libraries=libraries)
-        try:
-            run = await service.start(one.spec(), owner="check")
-            async for _ in service.follow(run, owner="check"):
-                pass
-            trace = await service.load(run, owner="check")
-        except VeriscopeError as error:
-            return [f"{one.id}: {error.message}"]
-        finally:
-            await service.aclose()
-    return [f"{one.id}: {problem}" for problem in _problems(one, trace)]
+        async with aclosing(service):
+            try:
+                trace = await service.record(one.spec(), owner="check")
+            except VeriscopeError as error:
+                return [f"{one.id}: {error.message}"]
+    return [f"{one.id}: {problem}" for problem in _problems(one, fold(trace.events))]
 
 
-def _problems(one: Walkthrough, trace: Trace) -> list[str]:
+def _problems(one: Walkthrough, view: RunView) -> list[str]:
+    methods = view.methods.values()
     found = [
-        f"{event.role} has no reply: {event.error.message}"
-        for event in trace.events
-        if isinstance(event, ModelCalled) and event.error and event.error.code != "cancelled"
+        f"{call.role} has no reply: {call.error.message}"
+        for method in methods
+        for call in method.calls
+        if call.error and call.error.code != "cancelled"
     ]
-    found += [
-        f"{event.what} {event.text!r} does not stand at {event.start}"
-        for event in trace.events
-        if isinstance(event, Judged) and event.end > event.start and _misplaced(event, trace)
-    ]
-    if isinstance(trace.terminal, RunFailed):
-        return [*found, f"it failed: {trace.terminal.error.message}"]
-    if not isinstance(trace.terminal, RunFinished):
+    for method in methods:
+        drafts = {draft.draft: draft.after for draft in method.drafts}
+        found += [
+            f"{event.what} {event.text!r} does not stand at {event.start}"
+            for event in method.judged
+            if event.what in ("entity", "sentence", "answer")
+            and event.end > event.start
+            and (text := drafts.get(event.draft))
+            and text[event.start : event.end] != event.text
+        ]
+    if view.error is not None:
+        return [*found, f"it failed: {view.error.message}"]
+    if view.status != "finished":
         return [*found, "it did not finish"]
-    for method in one.methods:
-        found += _against(one.expected.get(method.name, Expected()), method.name, trace)
+    for name, method in view.methods.items():
+        found += _against(one.expected.get(name, Expected()), method)
     return found
 
 
-def _misplaced(event: Judged, trace: Trace) -> bool:
-    """Whether an entity's or sentence's offsets point at other text than its own."""
-    if event.what not in ("entity", "sentence", "answer"):
-        return False
-    drafts = {
-        one.draft: one.after for one in _drafts(trace, _method_of(trace, event.span)) if one.after
-    }
-    text = drafts.get(event.draft)
-    return text is not None and text[event.start : event.end] != event.text
-
-
-def _against(expected: Expected, method: str, trace: Trace) -> list[str]:
-    assert isinstance(trace.terminal, RunFinished)
-    answer = trace.terminal.answers.get(method)
+def _against(expected: Expected, method: MethodView) -> list[str]:
+    name, answer, drafts = method.name, method.answer, len(method.drafts)
     if answer is None:
-        ends = [e for e in trace.of_method(method) if isinstance(e, SpanEnded) and e.error]
-        return [f"{method} failed: {ends[-1].error.message if ends and ends[-1].error else '?'}"]
+        return [f"{name} failed: {method.error.message if method.error else '?'}"]
     found = [
-        f"{method} does not say {words!r} but {answer.text!r}"
+        f"{name} does not say {words!r} but {answer.text!r}"
         for words in expected.contains
         if words not in answer.text
     ]
-    judged = [
-        event
-        for event in trace.of_method(method)
-        if isinstance(event, Judged) and event.what == "answer"
-    ]
+    judged = [event for event in method.judged if event.what == "answer"]
     verdict = judged[-1].verdict if judged else None
     if expected.verdict not in (None, verdict):
-        found.append(f"{method} finds {verdict}, not {expected.verdict}")
+        found.append(f"{name} finds {verdict}, not {expected.verdict}")
     score = judged[-1].scores[0].value if judged and judged[-1].scores else None
     if expected.score is not None and (score is None or abs(score - expected.score) > _TWO_DIGITS):
-        found.append(f"{method} has a score of {score}, not {expected.score}")
-    found += [f"{method} lacks {flag}" for flag in expected.flags if flag not in answer.flags]
-    drafts = len(_drafts(trace, method))
-    if expected.drafts is not None and drafts != expected.drafts:
-        found.append(f"{method} has {drafts} drafts, not {expected.drafts}")
+        found.append(f"{name} has a score of {score}, not {expected.score}")
+    found += [f"{name} lacks {flag}" for flag in expected.flags if flag not in answer.flags]
+    if expected.drafts not in (None, drafts):
+        found.append(f"{name} has {drafts} drafts, not {expected.drafts}")
     if answer.abstained != expected.abstained:
-        found.append(f"{method} abstained: {answer.abstained}")
+        found.append(f"{name} abstained: {answer.abstained}")
     return found
-
-
-def _drafts(trace: Trace, method: str) -> list[Any]:
-    return [event for event in trace.of_method(method) if event.kind == "revised"]
-
-
-def _method_of(trace: Trace, span: str) -> str:
-    names = [method.name for method in trace.header.spec.methods]
-    return next(n for n in names if any(e.span == span for e in trace.of_method(n)))
 
 
 async def _check_all(checked: Sequence[Walkthrough], folder: Path) -> list[str]:

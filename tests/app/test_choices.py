@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import engine as engines
-from app.choices import EVIDENCE_SOURCES, assumed_capabilities
+from app.screens.setup import EVIDENCE_SOURCES, assumed_capabilities
 from pipelines.engine.thread import Engine
 from pipelines.methods.registry import METHODS
 from pipelines.models.base import Capabilities
@@ -87,7 +87,7 @@ def chosen(*methods: str, **state: object) -> RunSpec:
     def script() -> None:
         import streamlit as st
 
-        from app.choices import chosen_spec
+        from app.screens.setup import chosen_spec
 
         st.session_state["result"] = chosen_spec("Who?")
 

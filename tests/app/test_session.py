@@ -5,14 +5,7 @@ from __future__ import annotations
 import pytest
 import streamlit as st
 
-from app.session import (
-    forget_key,
-    has_search_key,
-    keep_key,
-    keep_search_key,
-    key_for,
-    keys_for,
-)
+from app.session import keep_key, key_for, keys_for
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 
 SERVER = ModelSpec(kind="openai", name="mine", model="m", base_url="http://h/v1")
@@ -36,7 +29,7 @@ def run(evidence: EvidenceSpec | None = None, **models: ModelSpec) -> RunSpec:
 
 def test_nobody_has_a_key_at_first():
     assert key_for(SERVER) is None
-    assert not has_search_key("serper")
+    assert not key_for("serper")
     assert keys_for(run(WEB, verifier=SERVER)) == {}
 
 
@@ -73,40 +66,38 @@ def test_a_models_key_is_forgotten_when_it_is_taken_back():
     keep_key(SERVER, "sk-mine")
     keep_key(SERVER, "")
     assert key_for(SERVER) is None
-    keep_key(SERVER, "sk-mine")
-    forget_key(SERVER)
-    forget_key(SERVER)
+    keep_key(SERVER, "")
     assert key_for(SERVER) is None
 
 
 def test_a_searchs_key_goes_along_only_where_that_search_is_used():
-    keep_search_key("serper", "a-key")
-    assert has_search_key("serper")
-    assert not has_search_key("wikipedia")
+    keep_key("serper", "a-key")
+    assert key_for("serper")
+    assert not key_for("wikipedia")
     assert keys_for(run(WEB)) == {"search:serper": "a-key"}
     assert keys_for(run()) == keys_for(run(EvidenceSpec(source="wikipedia"))) == {}
 
 
 def test_models_and_searches_of_the_same_name_have_keys_of_their_own():
     namesake = ModelSpec(kind="openai", name="serper", model="m")
-    keep_search_key("serper", "a-key")
+    keep_key("serper", "a-key")
     assert key_for(namesake) is None
     assert keys_for(run(WEB, main=namesake)) == {"search:serper": "a-key"}
     keep_key(namesake, "sk-mine")
     assert keys_for(run(WEB, main=namesake)) == {"search:serper": "a-key", "serper": "sk-mine"}
-    forget_key(namesake)
-    assert has_search_key("serper")
+    keep_key(namesake, "")
+    assert key_for("serper")
 
 
 def test_a_searchs_key_is_not_sent_to_another_address():
-    keep_search_key("serper", "a-key")
+    keep_key("serper", "a-key")
     elsewhere = EvidenceSpec(source="serper", base_url="https://elsewhere.example")
     assert keys_for(run(elsewhere)) == {}
 
 
 def test_a_searchs_key_is_forgotten_when_it_is_taken_back():
-    keep_search_key("serper", "a-key")
+    keep_key("serper", "a-key")
     for _ in range(2):
-        keep_search_key("serper", "")
-    assert not has_search_key("serper")
+        keep_key("serper", "")
+    assert not key_for("serper")
     assert keys_for(run(WEB)) == {}

@@ -139,29 +139,6 @@ def test_every_method_has_controls_that_leave_its_defaults_as_they_are(method: s
     assert test.session_state["read"] == {}
 
 
-def test_controls_begin_anew_once_they_are_forgotten():
-    def forgetful() -> None:
-        import streamlit as st
-
-        from app.settings_form import draw_settings, forget_settings, read_settings
-        from components.messages import Catalogue
-        from pipelines.methods.registry import get_method
-
-        rowen = get_method("rowen")
-        if st.session_state.pop("forget", False):
-            forget_settings(rowen, scope="t")
-        draw_settings(rowen, Catalogue("en"), scope="t")
-        st.session_state["read"] = read_settings(rowen, scope="t")
-
-    test = AppTest.from_function(forgetful, default_timeout=30).run()
-    test.checkbox(key=f"{place('threshold', 'rowen')}.used").check().run()
-    test.slider(key=place("threshold", "rowen")).set_value(2.0).run()
-    assert test.session_state["read"] == {"threshold": 2.0}
-    test.session_state["forget"] = True
-    test.run()
-    assert test.session_state["read"] == {}
-
-
 def test_controls_begin_with_what_they_are_given():
     test = drawn(start={"theta_1": 0.4, "use_entropy": False, "passages": 7}, only=["theta_1"])
     assert test.slider(key=place("theta_1")).value == 0.4

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from components.messages import Catalogue
-from components.space import Allowance, queue_note, space_head
+from components.space import queue_note, space_head
 from pipelines.engine.admission import Turn
 from pipelines.run.defaults import default_models
 from pipelines.run.spec import ModelSpec
 from tests.components.html_tree import read
 
-MAY = Allowance(places=2, seconds=240.0, hours=24.0)
+MAY = {"places": 2, "seconds": 240.0, "hours": 24.0}
 
 
 def test_one_line_says_who_answers(t: Catalogue):
-    page = read(space_head(default_models(), MAY, t))
+    page = read(space_head(default_models(), t, **MAY))
     line = page.one("summary").text()
     assert "SmolLM2-135M-Instruct" in line
     # How often the judge is right, and what visitors may take, is told to those who ask.
@@ -29,12 +29,12 @@ def test_models_of_the_hub_are_named_as_what_they_are(t: Catalogue):
     main = ModelSpec(
         kind="local", name="Qwen2.5-0.5B-Instruct", model="a/b", languages=("en", "zh")
     )
-    line = read(space_head({"main": main}, MAY, t)).one("summary").text()
+    line = read(space_head({"main": main}, t, **MAY)).one("summary").text()
     assert line == t("space.model.local", name="Qwen2.5-0.5B-Instruct")
 
 
 def test_it_is_told_when_the_hub_could_not_be_reached(t: Catalogue):
-    page = read(space_head(default_models(), MAY, t, failed=True))
+    page = read(space_head(default_models(), t, **MAY, failed=True))
     assert t("space.problem") in page.one("details").text()
 
 

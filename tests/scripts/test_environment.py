@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -53,7 +55,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "requirements-research.txt").write_text("scikit-learn>=1,<2\n")
     (tmp_path / "requirements-dev.txt").write_text("pytest>=9,<10\n")
     monkeypatch.setattr(environment, "identity", lambda python: PYTHON)
-    monkeypatch.setattr(environment, "find_uv", lambda python: None)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
     return tmp_path
 
 
@@ -66,9 +68,12 @@ DEVELOPMENT = ["requirements-dev.txt"]
 def test_uv_and_pip_install_the_same(
     root: Path, pip: FakePip, monkeypatch: pytest.MonkeyPatch, uv: str | None
 ):
-    monkeypatch.setattr(environment, "find_uv", lambda python: uv)
+    # The environment's own pip has no configuration.
+    quiet = subprocess.CompletedProcess([], returncode=0, stdout="")
+    monkeypatch.setattr(subprocess, "run", lambda command, **options: quiet)
+    monkeypatch.setattr(shutil, "which", lambda name: uv)
     prepare(root, dev=True, environ={}, run=pip)
-    python = environment.venv_python(root / ".venv")
+    python = root / ".venv" / "bin" / "python"
     assert pip.used == {"uv" if uv else python.name}
     assert all(uv is None or python.name in command for command in pip.commands)
     assert pip.drain() == RUNTIME + RESEARCH + DEVELOPMENT
@@ -106,7 +111,7 @@ def test_uv_is_used_where_it_is_installed(
 ):
     uv = fake_uv(tmp_path, monkeypatch)
     python = Path(sys.executable)
-    assert environment.find_uv(python) == str(uv)
+    assert environment.installer(python)[0] == str(uv)
     environment.run_command([*environment.installer(python), "pydantic"])
     said = (tmp_path / "said").read_text().split()
     assert said == ["pip", "install", "--python", str(python), "--compile-bytecode", "pydantic"]
@@ -119,13 +124,13 @@ def test_pip_is_used_where_it_is_told_where_packages_come_from(
     fake_uv(tmp_path, monkeypatch)
     monkeypatch.setenv(setting, "http://mirror.example")
     python = Path(sys.executable)
-    assert environment.find_uv(python) is None
     assert environment.installer(python)[:3] == [sys.executable, "-m", "pip"]
 
 
 def test_without_uv_pip_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert environment.find_uv(Path(sys.executable)) is None
+    python = Path(sys.executable)
+    assert environment.installer(python)[:3] == [sys.executable, "-m", "pip"]
 
 
 def test_a_failing_uv_says_what_to_do(

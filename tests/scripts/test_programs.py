@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts import debian, ensure_browser, ensure_postgresql
+from scripts import programs
 from tests import browser, postgresql
 
 
@@ -28,7 +28,7 @@ def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("VERISCOPE_POSTGRESQL", raising=False)
     monkeypatch.setattr(browser, "APPLICATIONS", ())
     monkeypatch.setattr(postgresql, "FOLDERS", (f"{str(tmp_path)[1:]}/postgresql/*/bin",))
-    monkeypatch.setattr(debian, "can_install", lambda: False)
+    monkeypatch.setattr(programs, "can_install", lambda: False)
 
 
 def test_an_installed_browser_is_found_on_the_path(tmp_path: Path):
@@ -61,13 +61,11 @@ def test_a_missing_browser_says_what_to_do():
 
 def test_a_browser_that_starts_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     chromium = program(tmp_path / "bin" / "chromium")
-    monkeypatch.setattr(ensure_browser, "installers", lambda: iter([pytest.fail]))
-    assert ensure_browser.ensure_browser() == chromium
+    monkeypatch.setattr(programs, "installers", lambda *_, **__: iter([pytest.fail]))
+    assert programs.ensure_browser() == chromium
 
 
-def test_installers_are_tried_until_a_browser_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_installers_are_tried_until_a_browser_starts(tmp_path: Path):
     path = tmp_path / "bin" / "chromium"
     tried: list[str] = []
 
@@ -79,26 +77,25 @@ def test_installers_are_tried_until_a_browser_starts(
         tried.append("whole")
         program(path)
 
-    monkeypatch.setattr(
-        ensure_browser, "installers", lambda: iter([lacking_libraries, whole, pytest.fail])
-    )
-    assert ensure_browser.ensure_browser() == path
+    ways = iter([lacking_libraries, whole, pytest.fail])
+    assert programs.ensure(programs.working_browser, ways, "none") == path
     assert tried == ["lacking libraries", "whole"]
 
 
 def test_no_browser_at_all_fails_loudly(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(ensure_browser, "installers", lambda: iter([lambda: None]))
+    monkeypatch.setattr(programs, "installers", lambda *_, **__: iter([lambda: None]))
     with pytest.raises(SystemExit, match="apt-get install chromium"):
-        ensure_browser.ensure_browser()
+        programs.ensure_browser()
 
 
 def test_debian_is_asked_before_a_download(monkeypatch: pytest.MonkeyPatch):
     asked: list[tuple[str, ...]] = []
-    monkeypatch.setattr(debian, "can_install", lambda: True)
-    monkeypatch.setattr(debian, "install", lambda *packages: asked.append(packages))
-    first, _download = ensure_browser.installers()
+    monkeypatch.setattr(programs, "can_install", lambda: True)
+    monkeypatch.setattr(programs, "install", lambda *packages: asked.append(packages))
+    first, last = programs.installers("chromium", download=pytest.fail)
     first()
-    assert asked == [("chromium", "fonts-noto-cjk")]
+    assert asked == [("chromium",)]
+    assert last is pytest.fail
 
 
 def postgresql_version(folder: Path) -> Path:
@@ -132,14 +129,14 @@ def test_postgresql_is_installed_where_that_is_possible(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     folder = tmp_path / "postgresql" / "15" / "bin"
-    monkeypatch.setattr(debian, "can_install", lambda: True)
-    monkeypatch.setattr(debian, "install", lambda package: postgresql_version(folder))
-    assert ensure_postgresql.ensure_postgresql() == folder
+    monkeypatch.setattr(programs, "can_install", lambda: True)
+    monkeypatch.setattr(programs, "install", lambda package: postgresql_version(folder))
+    assert programs.ensure_postgresql() == folder
 
 
 def test_no_postgresql_fails_loudly():
     with pytest.raises(SystemExit, match="apt-get install postgresql"):
-        ensure_postgresql.ensure_postgresql()
+        programs.ensure_postgresql()
     with pytest.raises(RuntimeError, match="make postgresql"):
         postgresql.require_postgresql()
 
@@ -152,5 +149,5 @@ def test_a_package_that_cannot_be_fetched_is_not_installed(monkeypatch: pytest.M
         return subprocess.CompletedProcess(command, returncode=100)
 
     monkeypatch.setattr(subprocess, "run", apt)
-    assert not debian.install("chromium")
+    assert not programs.install("chromium")
     assert ran == ["update"]

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from app.public.models import HUB_ON_CPU, HUB_ON_GPU, hub_models
+from app.public.models import hub_models, shipped_list
 from components.messages import LANGUAGES
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -57,11 +57,11 @@ def test_what_gradio_binds_is_bounded():
 
 
 def test_the_models_of_free_hardware_are_fetched_beforehand(front: dict[str, Any]):
-    places = [spec.model.replace(":", " ") for spec in HUB_ON_CPU.values()]
+    places = [spec.model.replace(":", " ") for spec in shipped_list("cpu").values()]
     assert front["preload_from_hub"] == places
 
 
-@pytest.mark.parametrize("models", [HUB_ON_CPU, HUB_ON_GPU])
+@pytest.mark.parametrize("models", [shipped_list("cpu"), shipped_list("gpu")])
 def test_two_families_that_speak_both_languages(models: dict[str, Any]):
     assert set(models) == {"main", "verifier"}
     assert len({spec.model.partition("/")[0] for spec in models.values()}) == 2

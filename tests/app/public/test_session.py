@@ -41,7 +41,6 @@ def test_every_limit_can_be_set(caplog: pytest.LogCaptureFixture):
     found = VisitorLimits.of({**NAMES, **more})
     changed = {"seconds": 60.0, "tokens": 100, "keep_hours": 1.0, "custom_servers": True}
     assert found == SET.model_copy(update=changed)
-    assert (found.limits.seconds, found.limits.tokens) == (60.0, 100)
     assert not caplog.records
 
 

@@ -67,7 +67,7 @@ async def run_on(method: Needy, materials: Materials) -> Trace:
     plan = Plan(spec, Question(text="Who?", language="en"), ((method, Settings()),))
     assert plan.needs_evidence is (need.reason == "evidence")
     live = LiveRun("run", "owner", lambda _: None)
-    start_event(live, plan, 0.0)
+    start_event(live, plan)
 
     async def gather() -> Materials:
         return materials

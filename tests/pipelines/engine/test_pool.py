@@ -128,7 +128,7 @@ async def test_other_configurations_and_other_keys_are_other_models():
         await loader.pool.get(one.model_copy(update={"model": "n"}), "key-1"),
     ]
     assert len({id(slot) for slot in slots}) == 4
-    assert not any("key-1" in identity for identity in loader.pool.identities())
+    assert not any("key-1" in identity for identity in loader.pool._slots)
 
 
 async def test_a_key_that_differs_only_in_its_place_does_not_collide():
@@ -151,5 +151,5 @@ async def test_an_illustration_answers_from_its_script_and_plays_from_the_start_
     for slot in slots:
         replies = [await slot.model.generate(request()) for _ in range(2)]
         assert [reply.text for (reply,) in replies] == ["one", "two"]
-    assert pool.identities() == []
+    assert pool._slots == {}
     assert pool.loading() == []

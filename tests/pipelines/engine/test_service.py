@@ -26,6 +26,7 @@ from pipelines.run.live import Limits
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.run.trace import Trace
 from pipelines.run.view import fold
+from pipelines.store.database import StorageFullError
 from tests.pipelines.run.fakes import FakeModel
 
 ANN, BEN = "ann", "ben"
@@ -207,12 +208,35 @@ async def test_a_run_nobody_watches_ends_by_itself(bench):
     model = FakeModel("one", held=True)
     it = bench(model, unwatched_after=0.05, look_every=0.01)
     run_id = await it.service.start(spec(), owner=ANN)
-    while it.service.is_live(run_id):  # noqa: ASYNC110 - looking on must not count as watching
+    while run_id in it.service._live:  # noqa: ASYNC110 - looking on must not count as watching
         await asyncio.sleep(0.005)
     trace = await it.service.load(run_id, owner=ANN)
     assert isinstance(trace.terminal, RunCancelled)
     assert trace.terminal.reason == "unwatched"
     assert model.busy == 0
+
+
+@pytest.mark.parametrize("failures", [1, 9])
+async def test_a_run_that_cannot_be_stored_ends_with_that_error(bench, monkeypatch, failures: int):
+    it = bench(FakeModel("one two", held=True))
+    append, left = it.service.store.append, iter(range(failures))
+
+    def full(run_id: str, events: list[Any]) -> None:
+        if next(left, None) is not None:
+            raise StorageFullError("The disk is full.", remedy="Make room on it.")
+        append(run_id, events)
+
+    monkeypatch.setattr(it.service.store, "append", full)
+    events = await it.events(spec())
+    assert isinstance(events[-1], RunFailed)
+    assert events[-1].error.message == "The disk is full."
+    run_id = events[0].run
+    await it.service._live[run_id].kept.wait()
+    # It can still be read: from the store where the second try was in time, else from memory.
+    assert (await it.service.load(run_id, owner=ANN)).terminal == events[-1]
+    assert (run_id in it.service._live) is (failures > 1)
+    await it.service.delete(run_id, owner=ANN)
+    assert not it.service._live
 
 
 async def test_a_reader_that_leaves_the_stream_ends_the_run(bench):

@@ -211,7 +211,7 @@ async def test_a_sample_is_everybodys_and_shown_like_a_run(bench: Bench, sample:
         assert [event async for event in watched.events()] == list(sample.events)
         followed = bench.service.follow("sample-one", owner=owner)
         assert [event async for event in followed] == list(sample.events)
-    assert not bench.service.is_live("sample-one")
+    assert not bench.service._live
 
 
 async def test_a_sample_can_be_neither_stopped_nor_deleted(bench: Bench, sample: Trace):

@@ -76,10 +76,3 @@ def test_asking_for_help_makes_no_folder(tmp_path: Path, capsys):
         record.main(["--help"], folder=tmp_path / "runs")
     assert "python -m pipelines.samples.record" in capsys.readouterr().out
     assert not (tmp_path / "runs").exists()
-
-
-async def test_the_default_service_is_the_real_one(tmp_path: Path):
-    service = record._default_service(tmp_path)
-    assert service.pool.identities() == []
-    assert service.libraries.names == ["sample"]
-    await service.aclose()
