@@ -10,7 +10,7 @@ from components.calls import call_bars
 from components.elements import button, counters
 from components.evidence import EvidenceItem, evidence
 from components.heatmap import Measure, heatmap
-from components.markup import Html, shown, tag
+from components.markup import Html, tag
 from components.messages import Catalogue, named
 from components.method_cards import MethodRow, agreement_strip, method_cards
 from components.page import illustration_note, loading_note, run_notices, section
@@ -63,13 +63,13 @@ def ask_view(
     question = view.header.spec.question if view.header else ""
     rows = method_rows(view, now)
     return tag(
-        "div",
+        "div.vs-run",
         illustration_note(view, t),
-        tag("h2", shown(question), class_="vs-question", dir="auto", data_key="question"),
+        tag("h2.vs-question", question, dir="auto", key="question"),
         loading_note(_own(loading, view), t) if not view.over else None,
         run_notices(view, _untold(view), t),
         tag(
-            "div",
+            "div.vs-run-main",
             section("answer", t("ask.original"), _answer(view, t, measure)),
             section(
                 "methods",
@@ -78,8 +78,7 @@ def ask_view(
                 method_cards(rows, t),
                 _links(view, t),
             ),
-            class_="vs-run-main",
-            data_key="main",
+            key="main",
         ),
         section(
             "timeline",
@@ -87,8 +86,7 @@ def ask_view(
             timeline(call_bars(view), t, now=None if view.over else clock(view, now)),
         ),
         section("evidence", t("evidence.title"), _evidence(view, t)),
-        class_="vs-run",
-        data_key="run",
+        key="run",
     )
 
 
@@ -138,35 +136,29 @@ def _untold(view: RunView) -> ErrorInfo | None:
 def _answer(view: RunView, t: Catalogue, measure: Measure) -> Html:
     original = original_of(view)
     if original is None:
-        empty = tag("p", t("ask.no_answer"), class_="vs-note") if view.over else _reserved()
-        return tag("div", empty, class_="vs-answer-panel vs-card vs-padded", data_key="panel")
+        empty = tag("p.vs-note", t("ask.no_answer")) if view.over else _reserved()
+        return tag("div.vs-answer-panel.vs-card.vs-padded", empty, key="panel")
     if language_unsupported(view):
-        plain_text = tag("p", shown(original.text), class_="vs-answer", dir="auto")
-        body = tag("div", plain_text, class_="vs-card vs-padded")
+        plain_text = tag("p.vs-answer", original.text, dir="auto")
+        body = tag("div.vs-card.vs-padded", plain_text)
     else:
         body = heatmap(
-            original.text,
-            original.tokens,
-            original.entities,
-            measure=measure,
-            t=t,
-            id="original",
+            original.text, original.tokens, original.entities, measure=measure, t=t, id="original"
         )
     plain = not original.writing and not original.tokens
     return tag(
         "div",
         body,
-        tag("p", t("ask.no_heat"), class_="vs-note") if plain else None,
+        tag("p.vs-note", t("ask.no_heat")) if plain else None,
         class_="vs-answer-panel" + (" vs-writing" if original.writing else ""),
-        aria_busy="true" if original.writing else None,
-        data_key="panel",
+        aria_busy=original.writing,
+        key="panel",
     )
 
 
 def _reserved() -> list[Html]:
     return [
-        tag("span", class_="vs-reserved", style=f"width:{width}%", aria_hidden="true")
-        for width in (96, 88, 62)
+        tag("span.vs-reserved", style=f"width:{width}%", aria_hidden=True) for width in (96, 88, 62)
     ]
 
 
@@ -188,15 +180,15 @@ def _links(view: RunView, t: Catalogue) -> Html | None:
         if name in METHODS and (page := METHODS[name].page)
     ]
     compare = button(t("ask.open_compare"), "open", "compare", "open-compare")
-    return tag("div", steps, compare, class_="vs-steps-links", data_key="links")
+    return tag("div.vs-steps-links", steps, compare, key="links")
 
 
 def _evidence(view: RunView, t: Catalogue) -> str:
     items = evidence_items(view)
     if not items and not view.over:
-        return tag("p", t("ask.no_evidence_yet"), class_="vs-empty", data_key="evidence")
+        return tag("p.vs-empty", t("ask.no_evidence_yet"), key="evidence")
     if not any(method.searches for method in view.methods.values()):
-        return tag("p", t("evidence.unasked"), class_="vs-empty", data_key="evidence")
+        return tag("p.vs-empty", t("evidence.unasked"), key="evidence")
     return evidence(items, t)
 
 

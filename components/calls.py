@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from components.markup import Child, Html, shown, tag
+from components.markup import Child, Html, tag
 from components.messages import Catalogue, duration, integer, named, probability, two_digits
 from components.timeline import CallBar, CallKind, turn
 from pipelines.models.base import ChoiceRequest, GenerationRequest, ScoreRequest, SimilarityRequest
@@ -12,13 +12,7 @@ from pipelines.run.events import Judged, ModelCalled, Retrieved, Score
 from pipelines.run.view import MethodView, RunView, StepView
 from pipelines.types import Choice, Message, Passage
 
-__all__ = [
-    "call_bars",
-    "call_list",
-    "calls_behind",
-    "calls_within",
-    "kind_of",
-]
+__all__ = ["call_bars", "call_list", "calls_behind", "calls_within", "kind_of"]
 
 Call = ModelCalled | Retrieved
 
@@ -54,14 +48,13 @@ def calls_within(method: MethodView, spans: Collection[str]) -> list[Call]:
 def call_list(calls: Sequence[Call], t: Catalogue, *, id: str) -> Html:
     """A closed disclosure with every call: prompt, reply, probabilities, what was found."""
     if not calls:
-        return tag("p", t("calls.none"), class_="vs-note", data_key=id)
-    entries = (tag("li", _entry(call, t), data_key=f"{id}-{call.seq}") for call in calls)
+        return tag("p.vs-note", t("calls.none"), key=id)
+    entries = (tag("li", _entry(call, t), key=f"{id}-{call.seq}") for call in calls)
     return tag(
-        "details",
+        "details.vs-details.vs-behind",
         tag("summary", t("calls.behind", count=len(calls))),
-        tag("ol", entries, class_="vs-calls"),
-        class_="vs-details vs-behind",
-        data_key=id,
+        tag("ol.vs-calls", entries),
+        key=id,
     )
 
 
@@ -79,16 +72,15 @@ def _entry(call: Call, t: Catalogue) -> Html:
         title.append(t("timeline.failed"))
         fates += " vs-bar-failed"
     return tag(
-        "details",
+        "details.vs-details.vs-call",
         tag(
             "summary",
-            tag("i", class_=f"vs-swatch vs-kind-{kind}{fates}"),
-            tag("span", " · ".join(filter(None, title)), class_="vs-num"),
+            tag(f"i.vs-swatch.vs-kind-{kind}{fates}"),
+            tag("span.vs-num", " · ".join(filter(None, title))),
         ),
-        tag("p", " · ".join(_numbers(call, t)), class_="vs-note vs-num"),
+        tag("p.vs-note.vs-num", " · ".join(_numbers(call, t))),
         _search(call, t) if isinstance(call, Retrieved) else _exchange(call, t),
         _turn(t("timeline.error"), call.error.message, t, "vs-turn-error") if call.error else None,
-        class_="vs-details vs-call",
     )
 
 
@@ -126,20 +118,16 @@ def _search(call: Retrieved, t: Catalogue) -> list[Html]:
     parts = [_turn(t("evidence.query"), call.query, t)]
     if call.error is None:
         found = (
-            tag("ol", (_found(passage, t) for passage in call.passages), class_="vs-found")
+            tag("ol.vs-found", (_found(passage, t) for passage in call.passages))
             if call.passages
-            else tag("p", t("evidence.none"), class_="vs-note")
+            else tag("p.vs-note", t("evidence.none"))
         )
         parts.append(turn(t("timeline.reply.retrieve"), found, css="vs-turn-reply"))
     return parts
 
 
 def _found(passage: Passage, t: Catalogue) -> Html:
-    return tag(
-        "li",
-        tag("bdi", shown(passage.title or passage.id), class_="vs-strong"),
-        _bounded(passage.text, t),
-    )
+    return tag("li", tag("bdi.vs-strong", passage.title or passage.id), _bounded(passage.text, t))
 
 
 def _exchange(call: ModelCalled, t: Catalogue) -> list[Html]:
@@ -167,18 +155,13 @@ def _choice(choice: Choice, t: Catalogue) -> list[Child]:
     rows = [*choice.probabilities.items(), (t("calls.other_mass"), choice.other_mass)]
     return [
         tag(
-            "dl",
+            "dl.vs-choice",
             (
-                tag(
-                    "div",
-                    tag("dt", shown(label)),
-                    tag("dd", probability(value), class_="vs-num"),
-                )
+                tag("div", tag("dt", label), tag("dd.vs-num", probability(value)))
                 for label, value in rows
             ),
-            class_="vs-choice",
         ),
-        tag("p", t(f"calls.source.{choice.source}"), class_="vs-note"),
+        tag("p.vs-note", t(f"calls.source.{choice.source}")),
         _bounded(choice.text, t) if choice.text else None,
     ]
 
@@ -197,24 +180,21 @@ def _similarities(
 
 def _texts(texts: Sequence[str], t: Catalogue) -> Html:
     first, rest = texts[:_WIDEST], texts[_WIDEST:]
-    shown_first = tag("ol", (tag("li", _bounded(text, t)) for text in first), class_="vs-found")
+    shown_first = tag("ol.vs-found", (tag("li", _bounded(text, t)) for text in first))
     if not rest:
         return shown_first
     more = (tag("li", _bounded(text, t)) for text in rest)
     return tag(
         "div",
         shown_first,
-        _more(
-            t("calls.more_texts", count=len(rest)),
-            tag("ol", more, class_="vs-found", start=_WIDEST + 1),
-        ),
+        _more(t("calls.more_texts", count=len(rest)), tag("ol.vs-found", more, start=_WIDEST + 1)),
     )
 
 
 def _matrix(cosines: Sequence[Sequence[float]], t: Catalogue) -> list[Child]:
     values = [value for row in cosines for value in row]
     if not values:
-        return [tag("p", t("calls.no_cosines"), class_="vs-note")]
+        return [tag("p.vs-note", t("calls.no_cosines"))]
     columns = len(cosines[0])
     summary = t(
         "calls.cosines",
@@ -223,7 +203,7 @@ def _matrix(cosines: Sequence[Sequence[float]], t: Catalogue) -> list[Child]:
         low=two_digits(min(values)),
         high=two_digits(max(values)),
     )
-    parts: list[Child] = [tag("p", summary, class_="vs-note vs-num")]
+    parts: list[Child] = [tag("p.vs-note.vs-num", summary)]
     if len(cosines) <= _WIDEST and columns <= _WIDEST:
         head = tag(
             "tr", tag("td"), (tag("th", number + 1, scope="col") for number in range(columns))
@@ -236,7 +216,7 @@ def _matrix(cosines: Sequence[Sequence[float]], t: Catalogue) -> list[Child]:
             )
             for number, row in enumerate(cosines, start=1)
         )
-        parts.append(tag("table", tag("tbody", head, rows), class_="vs-matrix vs-num"))
+        parts.append(tag("table.vs-matrix.vs-num", tag("tbody", head, rows)))
     return parts
 
 
@@ -247,15 +227,15 @@ def _turn(name: str, text: str, t: Catalogue, css: str = "") -> Html:
 def _bounded(text: str, t: Catalogue) -> Html:
     """A text as it is; of a long one the beginning, and the rest behind a disclosure."""
     head, rest = text[:_LONGEST], text[_LONGEST:]
-    beginning = tag("pre", shown(head), class_="vs-turn-text", dir="auto")
+    beginning = tag("pre.vs-turn-text", head, dir="auto")
     if not rest:
         return beginning
-    left = tag("pre", shown(rest), class_="vs-turn-text", dir="auto")
+    left = tag("pre.vs-turn-text", rest, dir="auto")
     return tag("div", beginning, _more(t("calls.more", count=integer(len(rest))), left))
 
 
 def _more(title: str, content: Child) -> Html:
-    return tag("details", tag("summary", title), content, class_="vs-details")
+    return tag("details.vs-details", tag("summary", title), content)
 
 
 def call_bars(view: RunView) -> list[CallBar]:

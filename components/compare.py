@@ -9,14 +9,15 @@ from typing import Any, Literal, NamedTuple
 from components.diff import diff_html
 from components.elements import (
     SEVERITY,
+    Column,
+    Row,
     error_note,
     notice,
     status_badge,
     table,
-    table_row,
     verdict_badge,
 )
-from components.markup import Child, Html, shown, tag
+from components.markup import Child, Html, tag
 from components.messages import Catalogue, named
 from components.method_cards import MethodRow, costs, judgement
 from components.page import illustration_note, section
@@ -253,7 +254,7 @@ def compare_view(
     `now` is the present (seconds since the epoch) while one of the runs goes on.
     """
     if not columns:
-        return tag("p", t("compare.nothing"), class_="vs-empty", data_key="compare")
+        return tag("p.vs-empty", t("compare.nothing"), key="compare")
     rows = [method_row(column.view, column.method, now) for column in columns]
     evidence = shared_evidence(columns)
     numbers = run_numbers(columns)
@@ -261,21 +262,19 @@ def compare_view(
         _column(columns, rows, n, numbers, evidence[n], against, t) for n in range(len(columns))
     ]
     return tag(
-        "div",
+        "div.vs-run",
         next(filter(None, (illustration_note(column.view, t) for column in columns)), None),
         _notices(columns, t),
         tag(
-            "div",
+            "div.vs-compare",
             parts,
-            class_="vs-compare",
             role="region",
             aria_label=t("compare.columns"),
             tabindex=0,
-            data_key="columns",
+            key="columns",
         ),
         section("differences", t("compare.differences"), _differences(columns, rows, t)),
-        class_="vs-run",
-        data_key="compare",
+        key="compare",
     )
 
 
@@ -286,7 +285,7 @@ def _notices(columns: Sequence[CompareColumn], t: Catalogue) -> Html | None:
         notes.append(notice(t("compare.other_questions"), "questions"))
     if any(language_unsupported(column.view) for column in columns):
         notes.append(notice(t("flag.language_unsupported"), "language"))
-    return tag("div", notes, class_="vs-notices", data_key="notices") if notes else None
+    return tag("div.vs-notices", notes, key="notices") if notes else None
 
 
 def _column(
@@ -302,22 +301,19 @@ def _column(
     key = f"column-{column.key}"
     several = max(numbers) > 1
     return tag(
-        "article",
+        f"article.vs-card.vs-column.vs-column-{row.status}",
         tag(
             "header",
             tag(
-                "h3",
-                tag("span", own + 1, class_="vs-column-number vs-num"),
+                "h3.vs-method-name",
+                tag("span.vs-column-number.vs-num", own + 1),
                 " ",
                 named("method", row.method, t),
-                class_="vs-method-name",
                 id=f"{key}-name",
             ),
             status_badge(row.status, t),
-            tag("p", t("compare.run", number=numbers[own]), class_="vs-note") if several else None,
-            tag("p", shown(column.spec.question), class_="vs-note", dir="auto")
-            if several
-            else None,
+            tag("p.vs-note", t("compare.run", number=numbers[own])) if several else None,
+            tag("p.vs-note", column.spec.question, dir="auto") if several else None,
         ),
         _part("verdict", t("compare.verdict"), judgement(row, t) or _pending(row)),
         _part("answer", t("ask.answer"), _answer(rows, own, against, t)),
@@ -327,33 +323,24 @@ def _column(
             "costs",
             t("compare.cost"),
             [
-                tag("dl", costs(row, t), class_="vs-compare-costs vs-num"),
-                tag("p", t("cost.cached", count=row.cached), class_="vs-note")
-                if row.cached
-                else None,
+                tag("dl.vs-compare-costs.vs-num", costs(row, t)),
+                tag("p.vs-note", t("cost.cached", count=row.cached)) if row.cached else None,
             ],
         ),
-        class_=f"vs-card vs-column vs-column-{row.status}",
         aria_labelledby=f"{key}-name",
-        aria_busy="true" if row.status == "running" else None,
-        data_key=key,
+        aria_busy=row.status == "running",
+        key=key,
     )
 
 
 def _part(name: str, title: str, content: Sequence[Child]) -> Html:
-    return tag(
-        "div",
-        tag("h4", title, class_="vs-label"),
-        list(content),
-        class_=f"vs-part vs-part-{name}",
-        data_key=name,
-    )
+    return tag(f"div.vs-part.vs-part-{name}", tag("h4.vs-label", title), list(content), key=name)
 
 
 def _pending(row: MethodRow) -> list[Child]:
     if row.status in ("waiting", "running"):
-        return [tag("span", class_="vs-reserved", aria_hidden="true")]
-    return [tag("p", "–", class_="vs-note")]
+        return [tag("span.vs-reserved", aria_hidden=True)]
+    return [tag("p.vs-note", "–")]
 
 
 def _answer(rows: Sequence[MethodRow], own: int, against: Against, t: Catalogue) -> list[Child]:
@@ -363,12 +350,12 @@ def _answer(rows: Sequence[MethodRow], own: int, against: Against, t: Catalogue)
         parts.append(error_note(row.error, t))
     text = _text(row)
     if row.abstained:
-        parts.append(tag("p", t("ask.abstained"), class_="vs-strong"))
+        parts.append(tag("p.vs-strong", t("ask.abstained")))
     elif text is None:
         parts += [] if parts else _pending(row)
     else:
         parts += _changes(rows, own, text, against, t)
-    parts += [tag("p", t(f"flag.{flag}"), class_="vs-flag") for flag in row.flags]
+    parts += [tag("p.vs-flag", t(f"flag.{flag}")) for flag in row.flags]
     return parts
 
 
@@ -377,19 +364,19 @@ def _changes(
 ) -> list[Child]:
     """The answer with the words that differ from what it is compared with."""
     row, first = rows[own], rows[0]
-    plain = tag("p", shown(text), class_="vs-answer", dir="auto")
+    plain = tag("p.vs-answer", text, dir="auto")
     if against == "original":
         if not row.original:
             return [plain]
         if row.original == text:
             words = t("compare.unchanged" if row.rewrites else "ask.checked")
-            return [plain, tag("p", words, class_="vs-note")]
+            return [plain, tag("p.vs-note", words)]
         return [diff_html(row.original, text, row.language, t)]
     reference = _text(first)
     if own == 0 or reference is None:
         return [plain]
     if row.language != first.language:
-        return [plain, tag("p", t("compare.other_language"), class_="vs-note")]
+        return [plain, tag("p.vs-note", t("compare.other_language"))]
     return [diff_html(reference, text, row.language, t)]
 
 
@@ -400,7 +387,7 @@ def _text(row: MethodRow) -> str | None:
 
 def _sentences(column: CompareColumn, row: MethodRow, t: Catalogue) -> list[Child]:
     if not row.judges:
-        return [tag("p", t("verdict.none"), class_="vs-note")]
+        return [tag("p.vs-note", t("verdict.none"))]
     judged = [] if language_unsupported(column.view) else sentence_verdicts(column)
     if not judged:
         return _pending(row)
@@ -408,12 +395,12 @@ def _sentences(column: CompareColumn, row: MethodRow, t: Catalogue) -> list[Chil
         tag(
             "li",
             verdict_badge(sentence.verdict or "unchecked", t),
-            tag("span", shown(sentence.text), class_="vs-answer", dir="auto"),
-            data_key=str(number),
+            tag("span.vs-answer", sentence.text, dir="auto"),
+            key=str(number),
         )
         for number, sentence in enumerate(judged)
     )
-    return [tag("ol", items, class_="vs-sentences")]
+    return [tag("ol.vs-sentences", items)]
 
 
 def _evidence(
@@ -424,7 +411,7 @@ def _evidence(
             return _pending(row)
         searched = column.progress is not None and column.progress.searches
         words = t("evidence.none" if searched else "compare.unasked")
-        return [tag("p", words, class_="vs-note")]
+        return [tag("p.vs-note", words)]
 
     def where(item: SharedPassage) -> str:
         if not item.others:
@@ -436,37 +423,27 @@ def _evidence(
         tag(
             "li",
             tag(
-                "details",
-                tag("summary", tag("bdi", shown(item.passage.title or item.passage.id))),
-                tag("p", shown(item.passage.text), class_="vs-answer", dir="auto"),
-                class_="vs-details",
+                "details.vs-details",
+                tag("summary", tag("bdi", item.passage.title or item.passage.id)),
+                tag("p.vs-answer", item.passage.text, dir="auto"),
             ),
             tag("span", where(item), class_="vs-chip" if item.others else "vs-note"),
-            data_key=str(number),
+            key=str(number),
         )
         for number, item in enumerate(evidence)
     )
-    return [tag("ul", items, class_="vs-shared")]
+    return [tag("ul.vs-shared", items)]
 
 
 def _differences(columns: Sequence[CompareColumn], rows: Sequence[MethodRow], t: Catalogue) -> Html:
     found = differences(columns, t)
     if not found:
-        return tag("p", t("compare.same"), class_="vs-note", data_key="same")
+        return tag("p.vs-note", t("compare.same"), key="same")
     titles = [f"{n} {named('method', row.method, t)}" for n, row in enumerate(rows, start=1)]
-    labels = [None, *titles]
     lines = (
-        table_row(
-            [
-                tag("span", difference.name, class_="vs-strong"),
-                *(tag("bdi", shown(value)) for value in difference.values),
-            ],
-            labels,
-            str(number),
-        )
-        for number, difference in enumerate(found)
+        Row(str(n), [tag("span.vs-strong", one.name), *(tag("bdi", v) for v in one.values)])
+        for n, one in enumerate(found)
     )
-    head = [t("compare.what"), *titles]
-    return table(
-        t("compare.differences"), head, lines, css="vs-compare-table", data_key="differences"
-    )
+    head = [Column(t("compare.what"), label=""), *titles]
+    name, css = t("compare.differences"), ".vs-compare-table"
+    return table(name, head, lines, css=css, key="differences")

@@ -8,12 +8,22 @@ from typing import Literal
 
 from components.calls import call_list, calls_within
 from components.diff import diff_html
-from components.elements import VERDICT_SIGNS, notice, score_line, verdict_badge
+from components.elements import (
+    VERDICT_SIGNS,
+    answer_text,
+    marked_text,
+    notice,
+    reserved,
+    score_line,
+    sign,
+    verdict_badge,
+    verdict_class,
+)
 from components.evidence import EvidenceItem, evidence
-from components.markup import Child, Html, shown, tag
+from components.markup import Child, Html, tag
 from components.messages import Catalogue
 from components.run_view import supporting
-from pipelines.run.events import Judged, Verdict
+from pipelines.run.events import Judged
 from pipelines.run.findings import ConceptsListed, ConceptVerified, SentenceVerified
 from pipelines.run.view import MethodView, StepView
 from pipelines.types import Language, Passage
@@ -96,44 +106,34 @@ class SentenceCards:
 
     def card(self, sentence: CheckedSentence) -> Html:
         """A sentence from its draft to what it came to be."""
-        number = sentence.index
-        title = tag("h3", self.title(number), class_="vs-ever-title")
-        badge = None
-        if sentence.end is not None:
-            badge = verdict_badge(sentence.end.verdict, self.t, self._status(sentence))
-        parts: list[Child] = [tag("header", title, badge, class_="vs-ever-head")]
-        before = ""
-        for check in sentence.checks:
+        end, befores = sentence.end, ["", *(check.listed.text for check in sentence.checks)]
+        badge = verdict_badge(end.verdict, self.t, self._status(sentence)) if end else None
+        parts: list[Child] = [tag("header.vs-ever-head", self._title(sentence.index), badge)]
+        for check, before in zip(sentence.checks, befores, strict=False):
             parts.append(self._check(sentence, check, before))
-            before = check.listed.text
-        parts += [self._working(number), *self._end(sentence)]
-        return self._article(number, parts, busy=sentence.end is None)
+        step = self._under_way(sentence.index)
+        if step is not None and not self.over:
+            parts.append(self._working(self.t(f"step.{step.name}")))
+        return self._article(sentence.index, [*parts, *self._end(sentence)], busy=end is None)
 
     def opening(self, index: int, text: str, step: StepView) -> Html:
         """A sentence whose facts are not known yet: being written, or just written by `step`."""
-        title = tag("h3", self.title(index), class_="vs-ever-title")
-        body = (
-            tag("p", shown(text), class_="vs-answer", dir="auto", data_key="text")
-            if text
-            else tag("span", class_="vs-reserved", aria_hidden="true", data_key="text")
-        )
+        body = answer_text(text, key="text") if text else reserved(key="text")
         current = self._under_way(index) or step
         words = self.t("ever.not_reached" if self.over else f"step.{current.name}")
-        note = tag("p", words, class_="vs-note vs-ever-working", data_key="working")
-        return self._article(index, [title, body, note], busy=True)
+        return self._article(index, [self._title(index), body, self._working(words)], busy=True)
 
-    def title(self, index: int) -> str:
+    def _title(self, index: int) -> Html:
         """What the card is called, counted from 1."""
-        return self.t(f"ever.{self.kind}", number=index + 1)
+        return tag("h3.vs-ever-title", self.t(f"ever.{self.kind}", number=index + 1))
+
+    def _working(self, words: str) -> Html:
+        return tag("p.vs-note.vs-ever-working", words, key="working")
 
     def _article(self, index: int, parts: Sequence[Child], *, busy: bool) -> Html:
-        return tag(
-            "li",
-            tag("article", parts, class_="vs-card vs-padded vs-ever-card"),
-            aria_busy="true" if busy and not self.over else None,
-            class_="vs-ever-item",
-            data_key=f"sentence-{index}",
-        )
+        article = tag("article.vs-card.vs-padded.vs-ever-card", parts)
+        busy = busy and not self.over
+        return tag("li.vs-ever-item", article, aria_busy=busy, key=f"sentence-{index}")
 
     def _status(self, sentence: CheckedSentence) -> str:
         """How the sentence ended, in words."""
@@ -155,98 +155,79 @@ class SentenceCards:
         # The number of this correction, or of this other answer.
         alike = [one for one in sentence.checks if one.listed.attempt == listed.attempt]
         label = t(f"ever.look.{listed.attempt}", round=alike.index(check) + 1)
-        parts: list[Child] = [tag("h4", label, class_="vs-label")]
+        parts: list[Child] = [tag("h4.vs-label", label)]
         if before:
             parts.append(diff_html(before, listed.text, self.language, t))
         parts.append(self._text(check))
         if listed.listed != "read":
-            parts.append(tag("p", t(f"ever.listed.{listed.listed}"), class_="vs-flag"))
+            parts.append(tag("p.vs-flag", t(f"ever.listed.{listed.listed}")))
         if listed.left_out:
-            parts.append(tag("p", t("ever.left_out", count=listed.left_out), class_="vs-flag"))
+            parts.append(tag("p.vs-flag", t("ever.left_out", count=listed.left_out)))
         chips = [self._concept(sentence.index, check, place) for place in listed.places]
         if chips:
-            parts.append(tag("ul", chips, class_="vs-ever-concepts", data_key=f"{key}-concepts"))
-        return tag("div", parts, class_="vs-ever-look", data_key=key)
+            parts.append(tag("ul.vs-ever-concepts", chips, key=f"{key}-concepts"))
+        return tag("div.vs-ever-look", parts, key=key)
 
     def _text(self, check: Check) -> Html:
-        """The text with its concepts underlined, each with its verdict's sign."""
-        text = check.listed.text
-        parts: list[Child] = []
-        position = 0
-        for start, end in check.listed.places:
-            if start < position:
-                # A concept that overlaps the one before it has its chip below all the same.
-                continue
-            parts.append(shown(text[position:start]))
-            event = check.concepts.get((start, end))
-            name = f" {_class_of(event.verdict)}" if event else ""
-            sign = VERDICT_SIGNS[event.verdict] if event else ""
-            parts.append(
-                tag(
-                    "span",
-                    shown(text[start:end]),
-                    tag("span", sign, class_="vs-sign", aria_hidden="true") if sign else None,
-                    class_=f"vs-judged vs-ever-concept{name}",
-                )
-            )
-            position = end
-        parts.append(shown(text[position:]))
-        return tag("p", parts, class_="vs-answer vs-ever-text", dir="auto", data_key="text")
+        """The text with its concepts underlined, each with its verdict's sign.
+
+        A concept that overlaps the one before it has its chip below all the same.
+        """
+
+        def concept(piece: str, event: Judged | None) -> Html:
+            css = "span.vs-judged.vs-ever-concept"
+            if event is None:
+                return tag(css, piece)
+            mark = sign(VERDICT_SIGNS[event.verdict])
+            return tag(f"{css}.{verdict_class(event.verdict)}", piece, mark)
+
+        marks = ((*place, check.concepts.get(place)) for place in check.listed.places)
+        text = marked_text(check.listed.text, marks, concept)
+        return answer_text(text, ".vs-ever-text", key="text")
 
     def _concept(self, sentence: int, check: Check, place: tuple[int, int]) -> Html:
         start, end = place
         key = f"concept-{sentence}-{check.listed.round}-{start}"
-        name = tag("bdi", shown(check.listed.text[start:end]), class_="vs-strong")
+        name = tag("bdi.vs-strong", check.listed.text[start:end])
         event = check.concepts.get(place)
         if event is None or not isinstance(event.detail, ConceptVerified):
             words = self.t("ever.not_reached" if self.over else "ever.checking")
-            waiting = tag("span", words, class_="vs-note vs-ever-working")
-            busy = None if self.over else "true"
-            return tag("li", name, waiting, class_="vs-ever-chip", aria_busy=busy, data_key=key)
-        return tag(
-            "li",
-            tag(
-                "details",
-                tag("summary", name, verdict_badge(event.verdict, self.t)),
-                self._reasons(event, event.detail, key),
-                class_="vs-ever-details",
-                data_key=key,
-            ),
-            class_=f"vs-ever-chip {_class_of(event.verdict)}",
-            data_key=f"{key}-chip",
-        )
+            waiting = tag("span.vs-note.vs-ever-working", words)
+            return tag("li.vs-ever-chip", name, waiting, aria_busy=not self.over, key=key)
+        summary = tag("summary", name, verdict_badge(event.verdict, self.t))
+        reasons = self._reasons(event, event.detail, key)
+        details = tag("details.vs-ever-details", summary, reasons, key=key)
+        return tag(f"li.vs-ever-chip.{verdict_class(event.verdict)}", details, key=f"{key}-chip")
 
     def _reasons(self, event: Judged, found: ConceptVerified, key: str) -> Html:
         """What was asked about a concept, and what its verdict rests on."""
         t = self.t
-        parts: list[Child] = [self._part("ever.question", shown(found.question))]
+        parts: list[Child] = [self._part("ever.question", answer_text(found.question))]
         if found.fallback:
-            parts.append(tag("p", t("ever.fallback"), class_="vs-note"))
+            parts.append(tag("p.vs-note", t("ever.fallback")))
         if found.claim and found.claim != found.question:
-            parts.append(self._part("ever.claim", shown(found.claim)))
+            parts.append(self._part("ever.claim", answer_text(found.claim)))
         if found.reused:
-            parts.append(tag("p", t("ever.reused"), class_="vs-note"))
+            parts.append(tag("p.vs-note", t("ever.reused")))
         if found.reason:
             silent = found.by and found.reason == "unreadable"
             words = t("ever.no_verdict") if silent else t(f"ever.reason.{found.reason}")
-            parts.append(tag("p", words, class_="vs-flag"))
+            parts.append(tag("p.vs-flag", words))
         if found.incomplete:
-            parts.append(tag("p", t("flag.search_incomplete"), class_="vs-flag"))
+            parts.append(tag("p.vs-flag", t("flag.search_incomplete")))
         if found.reasoning:
             name = "ever.reasoning" if found.evidence else "ever.recalled"
-            parts.append(self._part(name, shown(found.reasoning)))
+            parts.append(self._part(name, answer_text(found.reasoning)))
         passages = self._passages(event, found)
         if passages:
             near = f"{found.claim or found.question} {found.reasoning}"
             items = [EvidenceItem(one, marks=supporting(one.text, near)) for one in passages]
-            title = tag("p", t("evidence.title"), class_="vs-label")
-            listed = evidence(items, t, id=f"{key}-evidence")
-            parts.append(tag("div", title, listed, class_="vs-part"))
+            parts.append(self._part("evidence.title", evidence(items, t, id=f"{key}-evidence")))
         parts += [score_line(score, t) for score in event.scores]
         if self.over:
             calls = calls_within(self.method, (event.span, found.reused))
             parts.append(call_list(calls, t, id=f"{key}-calls"))
-        return tag("div", parts, class_="vs-ever-reasons")
+        return tag("div.vs-ever-reasons", parts)
 
     def _passages(self, event: Judged, found: ConceptVerified) -> list[Passage]:
         searches = (s for s in self.method.searches if s.span == (found.reused or event.span))
@@ -254,19 +235,7 @@ class SentenceCards:
         return [known[one] for one in found.evidence if one in known]
 
     def _part(self, key: str, content: Child) -> Html:
-        return tag(
-            "div",
-            tag("p", self.t(key), class_="vs-label"),
-            tag("p", content, class_="vs-answer", dir="auto"),
-            class_="vs-part",
-        )
-
-    def _working(self, index: int) -> Html | None:
-        step = self._under_way(index)
-        if step is None or self.over:
-            return None
-        words = self.t(f"step.{step.name}")
-        return tag("p", words, class_="vs-note vs-ever-working", data_key="working")
+        return tag("div.vs-part", tag("p.vs-label", self.t(key)), content)
 
     def _under_way(self, index: int) -> StepView | None:
         steps = (
@@ -292,15 +261,8 @@ class SentenceCards:
         parts: list[Child] = [notice(self.t(key), "end")] if key else []
         if ended.stopped == "unusable" and self.over:
             # What could not be used is to be seen with the call that it came from.
-            tries = [s.span for s in self.method.steps if _rectifies(s, sentence.index)]
+            rectified = (s for s in self.method.steps if s.name == "rectify")
+            tries = [step.span for step in rectified if step.at.sentence == sentence.index]
             calls = calls_within(self.method, tries[-1:])
             parts.append(call_list(calls, self.t, id=f"unusable-{sentence.index}"))
         return parts
-
-
-def _rectifies(step: StepView, sentence: int) -> bool:
-    return step.name == "rectify" and step.at.sentence == sentence
-
-
-def _class_of(verdict: Verdict) -> str:
-    return f"vs-verdict-{verdict.replace('_', '-')}"

@@ -155,11 +155,7 @@ def _bar_colour(
 
 
 def _threshold_line(
-    figure: go.Figure,
-    value: float,
-    label: str,
-    colour: dict[str, str],
-    row: int | None = None,
+    figure: go.Figure, value: float, label: str, colour: dict[str, str], row: int | None = None
 ) -> None:
     place: dict[str, Any] = {} if row is None else {"row": row, "col": 1}
     figure.add_hline(

@@ -24,6 +24,7 @@ __all__ = [
     "comparison",
     "duration",
     "integer",
+    "lang",
     "load_messages",
     "named",
     "nats",
@@ -118,6 +119,11 @@ def named(kind: str, name: str, t: Catalogue) -> str:
         if t.has(key):
             return t(key)
     return visible(name)
+
+
+def lang(code: str) -> str:
+    """The `lang` attribute of a text in the language `code`."""
+    return "zh-CN" if code == "zh" else code
 
 
 _MOST_DIGITS = 6

@@ -18,7 +18,7 @@ from components.elements import (
     status_badge,
     verdict_badge,
 )
-from components.markup import Child, Html, shown, tag
+from components.markup import Child, Html, tag
 from components.messages import Catalogue, duration, integer, named
 from pipelines.errors import ErrorInfo
 from pipelines.run.events import Score, Verdict
@@ -69,11 +69,7 @@ class MethodRow:
 def method_cards(rows: Sequence[MethodRow], t: Catalogue, *, id: str = "methods") -> str:
     """The rows, in the order given."""
     return tag(
-        "div",
-        (_card(row, f"{id}-{row.method}", t) for row in rows),
-        class_="vs-methods",
-        id=id,
-        data_key=id,
+        "div.vs-methods", (_card(row, f"{id}-{row.method}", t) for row in rows), id=id, key=id
     )
 
 
@@ -81,20 +77,19 @@ def _card(row: MethodRow, key: str, t: Catalogue) -> Html:
     title = named("method", row.method, t)
     doing = named("step", row.step, t) if row.status == "running" and row.step else None
     return tag(
-        "article",
+        f"article.vs-card.vs-method.vs-method-{row.status}",
         tag(
             "header",
-            tag("h3", title, class_="vs-method-name", id=f"{key}-name"),
+            tag("h3.vs-method-name", title, id=f"{key}-name"),
             status_badge(row.status, t, doing),
         ),
-        tag("div", judgement(row, t), class_="vs-method-verdict"),
-        tag("dl", costs(row, t), class_="vs-method-costs vs-num"),
-        tag("div", _outcome(row, key, t), class_="vs-method-outcome"),
-        class_=f"vs-card vs-method vs-method-{row.status}",
+        tag("div.vs-method-verdict", judgement(row, t)),
+        tag("dl.vs-method-costs.vs-num", costs(row, t)),
+        tag("div.vs-method-outcome", _outcome(row, key, t)),
         aria_labelledby=f"{key}-name",
-        aria_busy="true" if row.status == "running" else None,
+        aria_busy=row.status == "running",
         id=key,
-        data_key=key,
+        key=key,
     )
 
 
@@ -106,15 +101,14 @@ def judgement(row: MethodRow, t: Catalogue) -> list[Child]:
     if row.score is not None:
         parts.append(
             tag(
-                "span",
+                "span.vs-method-score",
                 gauge(row.score, t),
-                tag("span", score_value(row.score), class_="vs-num"),
-                class_="vs-method-score",
+                tag("span.vs-num", score_value(row.score)),
                 title=score_title(row.score, t),
             )
         )
     if not parts and row.status == "done":
-        parts.append(tag("span", t("verdict.none"), class_="vs-note"))
+        parts.append(tag("span.vs-note", t("verdict.none")))
     return parts
 
 
@@ -127,7 +121,7 @@ def costs(row: MethodRow, t: Catalogue) -> list[Html]:
         "seconds": duration(row.seconds, t),
     }
     return [
-        tag("div", tag("dt", t(f"cost.{name}")), tag("dd", value), data_key=name)
+        tag("div", tag("dt", t(f"cost.{name}")), tag("dd", value), key=name)
         for name, value in costs.items()
     ]
 
@@ -138,19 +132,19 @@ def _outcome(row: MethodRow, key: str, t: Catalogue) -> list[Child]:
         retry = row.method if row.status in ("failed", "cancelled") else None
         parts.append(error_note(row.error, t, retry=retry))
     if row.abstained:
-        parts.append(tag("p", t("ask.abstained"), class_="vs-strong"))
+        parts.append(tag("p.vs-strong", t("ask.abstained")))
     elif row.answer is not None and row.original and row.answer != row.original:
-        parts.append(tag("p", t("ask.corrected"), class_="vs-label"))
+        parts.append(tag("p.vs-label", t("ask.corrected")))
         parts.append(diff_html(row.original, row.answer, row.language, t))
     elif row.answer is not None:
         checked = "ask.unchanged" if row.rewrites else "ask.checked"
         label = checked if row.original else "ask.answer"
-        parts.append(tag("p", t(label), class_="vs-label"))
-        parts.append(tag("p", shown(row.answer), class_="vs-answer", dir="auto"))
+        parts.append(tag("p.vs-label", t(label)))
+        parts.append(tag("p.vs-answer", row.answer, dir="auto"))
     elif row.status in ("waiting", "running"):
-        parts.append(tag("span", class_="vs-reserved", aria_hidden="true"))
+        parts.append(tag("span.vs-reserved", aria_hidden=True))
     if row.cached:
-        parts.append(tag("p", t("cost.cached", count=row.cached), class_="vs-note"))
+        parts.append(tag("p.vs-note", t("cost.cached", count=row.cached)))
     parts.append(flag_list(row.flags, t, f"{key}-flags"))
     return parts
 
@@ -220,23 +214,20 @@ def agreement_strip(rows: Sequence[MethodRow], original: str, t: Catalogue) -> H
     if len(tally.stances) < _ENOUGH:
         return None
     return tag(
-        "div",
+        "div.vs-agreement.vs-card",
         tag(
-            "ul",
+            "ul.vs-agreement-dots",
             (_dot(row, tally.stances[row.method], t) for row in rows if row.judges),
-            class_="vs-agreement-dots",
-            data_key="dots",
+            key="dots",
         ),
         tag(
-            "div",
-            tag("p", _judged(tally, t), class_="vs-strong", data_key="judged"),
-            [tag("p", words, class_="vs-note", data_key=key) for key, words in _rest(tally, t)],
-            class_="vs-agreement-words",
-            data_key="words",
+            "div.vs-agreement-words",
+            tag("p.vs-strong", _judged(tally, t), key="judged"),
+            [tag("p.vs-note", words, key=key) for key, words in _rest(tally, t)],
+            key="words",
         ),
-        class_="vs-agreement vs-card",
-        aria_busy="true" if tally.of("open") else None,
-        data_key="agreement",
+        aria_busy=bool(tally.of("open")),
+        key="agreement",
     )
 
 
@@ -258,13 +249,12 @@ def _dot(row: MethodRow, stance: Stance, t: Catalogue) -> Html:
     else:
         look, sign, words = "unchecked", _SIGNS[stance], t(f"agreement.stance.{stance}")
     return tag(
-        "li",
-        tag("span", sign, class_="vs-sign", aria_hidden="true"),
+        f"li.vs-badge.vs-verdict-{look.replace('_', '-')}.vs-stance-{stance}",
+        tag("span.vs-sign", sign, aria_hidden=True),
         tag("span", named("method", row.method, t)),
-        tag("span", t("agreement.dot", verdict=words), class_="vs-sr"),
-        class_=f"vs-badge vs-verdict-{look.replace('_', '-')} vs-stance-{stance}",
+        tag("span.vs-sr", t("agreement.dot", verdict=words)),
         title=words,
-        data_key=row.method,
+        key=row.method,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from components.markup import Child, Html, join, shown, tag
+from components.markup import Child, Html, join, tag
 from components.messages import Catalogue, named
 from components.theme import ASSETS
 from pipelines.types import Language
@@ -135,25 +135,23 @@ def paper_section(method: str, t: Catalogue) -> Html:
     """The figures of the paper of `method`, closed until they are asked for."""
     source = paper(method)
     return tag(
-        "details",
+        "details.vs-details.vs-paper",
         tag("summary", t("papers.title", method=named("method", method, t))),
         tag(
-            "div",
+            "div.vs-stack",
             _reference(source, method, t),
-            tag("p", t("papers.not_comparable"), class_="vs-paper-words"),
-            tag("p", t("papers.legend"), class_="vs-note"),
+            tag("p.vs-paper-words", t("papers.not_comparable")),
+            tag("p.vs-note", t("papers.legend")),
             (_table(table, t) for table in source.tables),
-            class_="vs-stack",
         ),
-        class_="vs-details vs-paper",
-        data_key=f"paper-{method}",
+        key=f"paper-{method}",
     )
 
 
 def _reference(source: Paper, method: str, t: Catalogue) -> Html:
     if source.title is None:
         name = named("method", method, t)
-        return tag("p", t("papers.untitled", method=name), class_="vs-paper-words")
+        return tag("p.vs-paper-words", t("papers.untitled", method=name))
     pages = t("papers.pages", pages=source.pages) if source.pages else None
     where: list[Child] = [part for part in (source.venue, pages) if part]
     if source.arxiv:
@@ -161,13 +159,12 @@ def _reference(source: Paper, method: str, t: Catalogue) -> Html:
         label = f"arXiv:{source.arxiv}"
         where.append(tag("a", label, href=address, rel="noopener noreferrer", target="_blank"))
     return tag(
-        "p",
-        tag("cite", shown(source.title), lang="en", class_="vs-strong"),
+        "p.vs-paper-words",
+        tag("cite.vs-strong", source.title, lang="en"),
         tag("br"),
-        tag("span", shown(", ".join(source.authors)), lang="en"),
+        tag("span", ", ".join(source.authors), lang="en"),
         tag("br"),
         join(where, " · "),
-        class_="vs-paper-words",
     )
 
 
@@ -175,23 +172,21 @@ def _table(table: PaperTable, t: Catalogue) -> Html:
     """The table under its caption, with its notes behind it."""
     corner = table.rows_are.text(t.language)
     heads = [
-        tag("th", shown(corner), scope="col", role="columnheader"),
+        tag("th", corner, scope="col", role="columnheader"),
         *(_head(column, t) for column in table.columns),
     ]
-    notes = (tag("li", shown(note.text(t.language))) for note in table.notes)
+    notes = (tag("li", note.text(t.language)) for note in table.notes)
     return tag(
-        "div",
+        "div.vs-paper-part",
         tag(
-            "table",
+            "table.vs-table.vs-paper-table",
             _caption(table, t),
             tag("thead", tag("tr", heads, role="row"), role="rowgroup"),
             tag("tbody", (_row(row, table, t) for row in table.rows), role="rowgroup"),
-            class_="vs-table vs-paper-table",
             role="table",
         ),
-        tag("ul", notes, class_="vs-paper-notes vs-note") if table.notes else None,
-        class_="vs-paper-part",
-        data_key=table.key,
+        tag("ul.vs-paper-notes.vs-note", notes) if table.notes else None,
+        key=table.key,
     )
 
 
@@ -199,7 +194,7 @@ def _caption(table: PaperTable, t: Catalogue) -> Html:
     facts = (("papers.model", table.model), ("papers.data", table.data))
     return tag(
         "caption",
-        tag("span", shown(table.caption.text(t.language)), class_="vs-strong"),
+        tag("span.vs-strong", table.caption.text(t.language)),
         (tag("span", t(key, name=value.text(t.language))) for key, value in facts),
     )
 
@@ -207,9 +202,9 @@ def _caption(table: PaperTable, t: Catalogue) -> Html:
 def _head(column: PaperColumn, t: Catalogue) -> Html:
     return tag(
         "th",
-        shown(column.name.text(t.language)),
+        column.name.text(t.language),
         " ",
-        tag("span", t(f"papers.unit.{column.unit}"), _direction(column, t), class_="vs-paper-unit"),
+        tag("span.vs-paper-unit", t(f"papers.unit.{column.unit}"), _direction(column, t)),
         scope="col",
         role="columnheader",
     )
@@ -220,15 +215,15 @@ def _direction(column: PaperColumn, t: Catalogue) -> Sequence[Child]:
         return ()
     return (
         " ",
-        tag("span", _ARROWS[column.better], aria_hidden="true"),
-        tag("span", t(f"papers.better.{column.better}"), class_="vs-sr"),
+        tag("span", _ARROWS[column.better], aria_hidden=True),
+        tag("span.vs-sr", t(f"papers.better.{column.better}")),
     )
 
 
 def _row(row: PaperRow, table: PaperTable, t: Catalogue) -> Html:
     return tag(
         "tr",
-        tag("th", shown(row.name.text(t.language)), scope="row", role="rowheader"),
+        tag("th", row.name.text(t.language), scope="row", role="rowheader"),
         (
             _cell(row.values.get(column.key), table.best(column), column, t)
             for column in table.columns
@@ -240,16 +235,13 @@ def _row(row: PaperRow, table: PaperTable, t: Catalogue) -> Html:
 def _cell(value: Decimal | None, best: Decimal | None, column: PaperColumn, t: Catalogue) -> Html:
     if value is None:
         content: Child = join(
-            [
-                tag("span", "–", aria_hidden="true"),
-                tag("span", t("papers.not_given"), class_="vs-sr"),
-            ]
+            [tag("span", "–", aria_hidden=True), tag("span.vs-sr", t("papers.not_given"))]
         )
     elif value == best:
-        content = tag("strong", f"{value:f}", tag("span", t("papers.best"), class_="vs-sr"))
+        content = tag("strong", f"{value:f}", tag("span.vs-sr", t("papers.best")))
     else:
         content = f"{value:f}"
     # On a narrow screen the heads are out of sight, and this stands above each figure.
     arrow = _ARROWS.get(column.better or "", "")
     label = f"{column.name.text(t.language)} {t(f'papers.unit.{column.unit}')} {arrow}".strip()
-    return tag("td", content, role="cell", class_="vs-num", data_label=label)
+    return tag("td.vs-num", content, role="cell", data_label=label)

@@ -12,11 +12,7 @@ from components.models import judge_quality
 from pipelines.engine.admission import Turn
 from pipelines.run.spec import ModelSpec
 
-__all__ = [
-    "Allowance",
-    "queue_note",
-    "space_head",
-]
+__all__ = ["Allowance", "queue_note", "space_head"]
 
 
 class Allowance(NamedTuple):
@@ -38,11 +34,11 @@ def space_head(
     judge = next((m for m in models.values() if m.kind == "judge"), None)
     quality = judge_quality(judge.name, t) if judge else None
     return tag(
-        "header",
-        tag("h1", t("app.name"), class_="vs-title"),
+        "header.vs-space-head",
+        tag("h1.vs-title", t("app.name")),
         tag("p", t("app.tagline")),
         tag(
-            "details",
+            "details.vs-details",
             tag("summary", t.first(f"space.model.{main.kind}", "space.model", name=main.name)),
             quality,
             tag("p", t("space.problem")) if failed else None,
@@ -55,10 +51,8 @@ def space_head(
                     hours=f"{allowed.hours:g}",
                 ),
             ),
-            class_="vs-details",
         ),
-        class_="vs-space-head",
-        data_key="head",
+        key="head",
     )
 
 

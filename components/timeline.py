@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from components.markup import Child, Html, shown, tag
+from components.markup import Child, Html, tag
 from components.messages import Catalogue, duration, integer, named
 from pipelines.types import Message
 
@@ -45,11 +45,7 @@ class CallBar:
 
 
 def timeline(
-    calls: Sequence[CallBar],
-    t: Catalogue,
-    *,
-    id: str = "timeline",
-    now: float | None = None,
+    calls: Sequence[CallBar], t: Catalogue, *, id: str = "timeline", now: float | None = None
 ) -> str:
     """The calls of a run as HTML.
 
@@ -57,32 +53,30 @@ def timeline(
     at a round number, so bars keep their places until that is passed. Bars share one tab stop.
     """
     if not calls:
-        return tag("p", t("timeline.none"), class_="vs-empty", id=id, data_key=id)
+        return tag("p.vs-empty", t("timeline.none"), id=id, key=id)
     clock = max([now or 0.0, *(call.end or call.start for call in calls)])
     end = axis_end(clock)
     methods = list(dict.fromkeys(call.method for call in calls))
     lanes = (_lane(method, calls, clock, end, t, id) for method in methods)
     return tag(
-        "section",
+        "section.vs-timeline",
         tag(
-            "div",
+            "div.vs-lanes",
             tag(
                 "div",
                 _ticks(end, t),
                 class_="vs-axis vs-axis-long" if end > 60 else "vs-axis",
-                aria_hidden="true",
+                aria_hidden=True,
             ),
             lanes,
-            class_="vs-lanes",
             role="group",
             aria_label=t("timeline.name"),
             data_roving="bars",
         ),
         _legend(calls, t),
         _list(calls, clock, t, id),
-        class_="vs-timeline",
         id=id,
-        data_key=id,
+        key=id,
     )
 
 
@@ -124,11 +118,10 @@ def _lane(
         for (index, call), row, span in zip(mine, rows, spans, strict=True)
     ]
     return tag(
-        "div",
-        tag("div", named("method", method, t), class_="vs-lane-name"),
-        tag("div", bars, class_="vs-lane", style=f"--rows:{max(rows) + 1}"),
-        class_="vs-lane-row",
-        data_key=f"{prefix}-lane-{method}",
+        "div.vs-lane-row",
+        tag("div.vs-lane-name", named("method", method, t)),
+        tag("div.vs-lane", bars, style=f"--rows:{max(rows) + 1}"),
+        key=f"{prefix}-lane-{method}",
     )
 
 
@@ -144,15 +137,14 @@ def _bar(
 ) -> Html:
     left, width = 100 * span[0] / end, 100 * (span[1] - span[0]) / end
     return tag(
-        "button",
+        f"button.vs-bar.{_look(call)}",
         type="button",
-        class_=f"vs-bar {_look(call)}",
         style=f"left:{left:.2f}%;width:{width:.2f}%;--row:{row}",
         aria_label=_title(call, clock, t),
         aria_controls=f"{prefix}-call-{index}",
         tabindex=0 if index == 0 else -1,
         data_i=index,
-        data_key=f"{prefix}-bar-{call.id or index}",
+        key=f"{prefix}-bar-{call.id or index}",
     )
 
 
@@ -202,8 +194,7 @@ def _ticks(end: float, t: Catalogue) -> list[Html]:
 def _legend(calls: Sequence[CallBar], t: Catalogue) -> Html:
     kinds = dict.fromkeys(call.kind for call in calls)
     items: list[Child] = [
-        tag("li", tag("i", class_=f"vs-swatch vs-kind-{kind}"), t(f"timeline.kind.{kind}"))
-        for kind in kinds
+        tag("li", tag(f"i.vs-swatch.vs-kind-{kind}"), t(f"timeline.kind.{kind}")) for kind in kinds
     ]
     seen = {
         "cached": any(call.cached for call in calls),
@@ -211,21 +202,20 @@ def _legend(calls: Sequence[CallBar], t: Catalogue) -> Html:
         "failed": any(call.error is not None for call in calls),
     }
     items += [
-        tag("li", tag("i", class_=f"vs-swatch vs-bar-{name}"), t(f"timeline.legend.{name}"))
+        tag("li", tag(f"i.vs-swatch.vs-bar-{name}"), t(f"timeline.legend.{name}"))
         for name, present in seen.items()
         if present
     ]
-    return tag("ul", items, class_="vs-legend vs-timeline-legend")
+    return tag("ul.vs-legend.vs-timeline-legend", items)
 
 
 def _list(calls: Sequence[CallBar], clock: float, t: Catalogue, prefix: str) -> Html:
     entries = (_entry(call, index, clock, t, prefix) for index, call in enumerate(calls))
     return tag(
-        "details",
+        "details.vs-details",
         tag("summary", t("timeline.all", count=len(calls))),
-        tag("ol", (tag("li", entry) for entry in entries), class_="vs-calls"),
-        class_="vs-details",
-        data_key=f"{prefix}-calls",
+        tag("ol.vs-calls", (tag("li", entry) for entry in entries)),
+        key=f"{prefix}-calls",
     )
 
 
@@ -243,26 +233,25 @@ def _entry(call: CallBar, index: int, clock: float, t: Catalogue, prefix: str) -
     if call.error is not None:
         turns.append(turn(t("timeline.error"), _text(call.error), css="vs-turn-error"))
     return tag(
-        "details",
+        "details.vs-details.vs-call",
         tag(
             "summary",
-            tag("i", class_=f"vs-swatch {_look(call)}"),
-            tag("span", named("method", call.method, t), class_="vs-strong"),
+            tag(f"i.vs-swatch.{_look(call)}"),
+            tag("span.vs-strong", named("method", call.method, t)),
             " ",
-            tag("span", _title(call, clock, t), class_="vs-num"),
+            tag("span.vs-num", _title(call, clock, t)),
         ),
-        tag("p", " · ".join(numbers), class_="vs-note vs-num"),
+        tag("p.vs-note.vs-num", " · ".join(numbers)),
         turns,
-        class_="vs-details vs-call",
         id=f"{prefix}-call-{index}",
-        data_key=f"{prefix}-call-{call.id or index}",
+        key=f"{prefix}-call-{call.id or index}",
     )
 
 
 def turn(name: str, *content: Child, css: str = "") -> Html:
     """A part of what was sent or came back, under its name."""
-    return tag("div", tag("div", name, class_="vs-label"), content, class_=f"vs-turn {css}".strip())
+    return tag("div", tag("div.vs-label", name), content, class_=f"vs-turn {css}".strip())
 
 
 def _text(text: str) -> Html:
-    return tag("pre", shown(text), class_="vs-turn-text", dir="auto")
+    return tag("pre.vs-turn-text", text, dir="auto")
