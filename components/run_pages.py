@@ -9,7 +9,7 @@ from typing import Protocol
 import plotly.graph_objects as go
 
 from components.ask import ask_view
-from components.compare import MOST_COMPARED, CompareColumn, compare_view
+from components.compare import CompareColumn, compare_view
 from components.detector_view import detector_view
 from components.drad_view import drad_figures, drad_view
 from components.elements import notice
@@ -69,7 +69,7 @@ def page_html(
         return ask_view(view, t, now=now, loading=loading)
     asked = [method.name for method in view.header.spec.methods] if view.header else []
     if page == "compare":
-        columns = [CompareColumn(view, method) for method in asked[:MOST_COMPARED]]
+        columns = [CompareColumn(view, method) for method in asked]
         return compare_view(columns, t, now=now)
     parts: list[Child] = [
         illustration_note(view, t),

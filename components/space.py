@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from components.elements import notice
+from components.elements import fold, notice
 from components.markup import Html, tag
 from components.messages import Catalogue, duration
 from components.models import judge_quality
@@ -18,7 +18,7 @@ __all__ = ["Allowance", "queue_note", "space_head"]
 class Allowance(NamedTuple):
     """What visitors may take: runs at a time, seconds for each, hours for which it is kept."""
 
-    places: int
+    max_runs: int
     seconds: float
     hours: float
 
@@ -32,35 +32,26 @@ def space_head(
     """
     main = models["main"]
     judge = next((m for m in models.values() if m.kind == "judge"), None)
-    quality = judge_quality(judge.name, t) if judge else None
-    return tag(
-        "header.vs-space-head",
-        tag("h1.vs-title", t("app.name")),
-        tag("p", t("app.tagline")),
-        tag(
-            "details.vs-details",
-            tag("summary", t.first(f"space.model.{main.kind}", "space.model", name=main.name)),
-            quality,
-            tag("p", t("space.problem")) if failed else None,
-            tag(
-                "p",
-                t(
-                    "space.limits",
-                    places=allowed.places,
-                    seconds=f"{allowed.seconds:g}",
-                    hours=f"{allowed.hours:g}",
-                ),
-            ),
-        ),
-        key="head",
+    limits = t(
+        "space.limits",
+        max_runs=allowed.max_runs,
+        seconds=f"{allowed.seconds:g}",
+        hours=f"{allowed.hours:g}",
     )
+    facts = fold(
+        t.first(f"space.model.{main.kind}", "space.model", name=main.name),
+        judge_quality(judge.name, t) if judge else None,
+        tag("p", t("space.problem")) if failed else None,
+        tag("p", limits),
+    )
+    title = tag("h1.vs-title", t("app.name"))
+    return tag("header.vs-space-head", title, tag("p", t("app.tagline")), facts, key="head")
 
 
 def queue_note(turn: Turn, t: Catalogue) -> Html:
     """How many are before, and how long that may take."""
     before = turn.before or 0
-    place = t("space.queue", count=before) if before else t("space.queue.next")
-    if turn.wait is None:
-        return notice(place, "queue", role="status")
-    wait = t("space.queue.wait", value=duration(turn.wait, t))
-    return notice(f"{place} {wait}", "queue", role="status")
+    words = t("space.queue", count=before) if before else t("space.queue.next")
+    if turn.wait is not None:
+        words += " " + t("space.queue.wait", value=duration(turn.wait, t))
+    return notice(words, "queue", role="status")
