@@ -86,7 +86,7 @@ def run_numbers(columns: Sequence[CompareColumn]) -> list[int]:
     return [runs.index(column.view.run) + 1 for column in columns]
 
 
-def sentence_verdicts(column: CompareColumn) -> list[tuple[str, Verdict | None]]:
+def sentence_verdicts(column: CompareColumn) -> Sequence[tuple[str, Verdict | None]]:
     """The sentences of the original with what the method made of each, at its first look.
 
     That is the worst verdict on it, None where none was given. Verdicts on entities and concepts
