@@ -14,8 +14,6 @@ from pipelines.run.events import Judged, ModelCalled, Retrieved, Score
 from pipelines.run.view import MethodView, RunView
 from pipelines.types import Choice, Message
 
-__all__ = ["call_bars", "call_list", "calls_behind", "calls_within", "kind_of"]
-
 Call = ModelCalled | Retrieved
 
 _LONGEST = 700

@@ -34,18 +34,6 @@ from pipelines.run.view import MethodView, RunView
 from pipelines.text import split_sentences, text_key
 from pipelines.types import Passage
 
-__all__ = [
-    "MOST_COMPARED",
-    "Against",
-    "CompareColumn",
-    "Difference",
-    "compare_view",
-    "differences",
-    "run_numbers",
-    "sentence_verdicts",
-    "shared_evidence",
-]
-
 _NONE = "–"
 
 
@@ -86,7 +74,7 @@ def run_numbers(columns: Sequence[CompareColumn]) -> list[int]:
     return [runs.index(column.view.run) + 1 for column in columns]
 
 
-def sentence_verdicts(column: CompareColumn) -> Sequence[tuple[str, Verdict | None]]:
+def sentence_verdicts(column: CompareColumn) -> list[tuple[str, Verdict | None]]:
     """The sentences of the original with what the method made of each, at its first look.
 
     That is the worst verdict on it, None where none was given. Verdicts on entities and concepts
@@ -99,8 +87,8 @@ def sentence_verdicts(column: CompareColumn) -> Sequence[tuple[str, Verdict | No
         return []
     parts = [event for event in method.judged if event.what in ("sentence", "entity", "concept")]
     if not parts:
-        wholes = [event.verdict for event in method.judged if event.what == "answer"]
-        return [(text, verdict) for verdict in wholes[-1:]]
+        wholes = [event for event in method.judged if event.what == "answer"]
+        return [(text, wholes[-1].verdict)] if wholes else []
     looks = _first_looks(method, parts)
     return [
         (span.text, max(looks.get(span.text, ()), key=SEVERITY.index, default=None))

@@ -16,8 +16,6 @@ from components.page import section
 from pipelines.run.events import Judged
 from pipelines.run.view import RunView
 
-__all__ = ["detector_view"]
-
 
 def detector_view(
     view: RunView, t: Catalogue, *, method: str, diverges_at: int | None = None

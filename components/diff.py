@@ -14,8 +14,6 @@ from components.messages import Catalogue, lang
 from pipelines.text.segmentation import word_boundaries
 from pipelines.types import Language
 
-__all__ = ["Op", "diff_html", "diff_words", "split_words"]
-
 _WORD = re.compile(r"\s+|\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['’-][^\W\d_]+)*|.", re.DOTALL)
 
 

@@ -31,8 +31,6 @@ from pipelines.run.findings import DetectorThresholds, DraftMeasured, EntityRead
 from pipelines.run.view import RunView, StepView
 from pipelines.types import Token
 
-__all__ = ["drad_figures", "drad_view"]
-
 
 def drad_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) -> str:
     """Everything DRAD did in the run, as far as it has come."""

@@ -11,43 +11,6 @@ from components.messages import Catalogue, comparison, duration, integer, named,
 from pipelines.errors import ErrorInfo
 from pipelines.run.events import Score, Verdict
 
-__all__ = [
-    "SEVERITY",
-    "STATUS_SIGNS",
-    "VERDICT_SIGNS",
-    "Column",
-    "Row",
-    "Status",
-    "announcement",
-    "answer_text",
-    "button",
-    "card",
-    "consequence",
-    "counters",
-    "distinct",
-    "divergence",
-    "error_note",
-    "error_title",
-    "flag_list",
-    "fold",
-    "gauge",
-    "judged_text",
-    "marked_text",
-    "measured",
-    "notice",
-    "part",
-    "reserved",
-    "score_line",
-    "score_title",
-    "score_value",
-    "sign",
-    "source_notes",
-    "status_badge",
-    "table",
-    "verdict_badge",
-    "verdict_class",
-]
-
 T = TypeVar("T")
 Status = Literal["waiting", "running", "done", "failed", "cancelled"]
 
@@ -120,12 +83,7 @@ def reserved(**attributes: Any) -> Html:
     return tag("span.vs-reserved", aria_hidden=True, **attributes)
 
 
-def fold(
-    summary: Content,
-    *content: Content,
-    css: str = "",
-    **attributes: Any,
-) -> Html:
+def fold(summary: Content, *content: Content, css: str = "", **attributes: Any) -> Html:
     """What is only seen once it is opened; `css` holds further classes, each after a dot."""
     return tag(f"details.vs-details{css}", tag("summary", summary), *content, **attributes)
 

@@ -30,8 +30,6 @@ from pipelines.run.view import MethodView, RunView, StepView
 from pipelines.text import split_sentences, text_key, without_thinking
 from pipelines.types import Answer, Passage
 
-__all__ = ["ever_view"]
-
 _WORK = ("extract", "statement", "verify", "rectify", "candidates")
 """Steps named in the card of the sentence they work on; the innermost one under way is shown."""
 
@@ -100,7 +98,7 @@ def ever_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) ->
     """
     page = _Page.of("ever", view, t, diverges_at)
     parts = page.opening()
-    if page.begun:
+    if "ever" in view.methods:
         title = t("ever.items" if page.short else "ever.sentences")
         parts += [
             section("original", t("ever.original"), page.original()),
@@ -138,13 +136,11 @@ class _Page(MethodPanel):
             spans = split_sentences(text)
             text = text[: spans[limit - 1].end] if len(spans) > limit else text
         writing = not drafts and not self.over
+        body = reserved(key="text") if writing else tag("p.vs-note", t("ask.no_answer"), key="text")
+        body = answer_text(text, key="text") if text else body
         note = tag("p.vs-note", t("ever.original.short" if self.short else "ever.original.note"))
         return tag(
-            "div.vs-card.vs-padded.vs-ever-original",
-            reserved(key="text") if writing and not text else self.written(text, key="text"),
-            note,
-            aria_busy=writing,
-            key="original",
+            "div.vs-card.vs-padded.vs-ever-original", body, note, aria_busy=writing, key="original"
         )
 
     def checked_by(self) -> Html | None:

@@ -10,8 +10,6 @@ from components.markup import Child, Html, safe_url, tag
 from components.messages import Catalogue, named, two_digits
 from pipelines.types import Passage
 
-__all__ = ["EvidenceItem", "evidence", "fact", "passage_card"]
-
 
 @dataclass(frozen=True, slots=True)
 class EvidenceItem:

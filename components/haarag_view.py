@@ -29,6 +29,7 @@ from components.messages import Catalogue, named, two_digits
 from components.method_panel import MethodPanel
 from components.models import judge_quality
 from components.page import section
+from components.run_view import score_of
 from pipelines.calibration import calibration
 from pipelines.run.events import Judged, Score
 from pipelines.run.findings import (
@@ -40,8 +41,6 @@ from pipelines.run.findings import (
     SentenceAligned,
 )
 from pipelines.run.view import RunView, StepView
-
-__all__ = ["haarag_view"]
 
 _EXCERPT = 120
 _DROPPED = 3
@@ -298,7 +297,7 @@ class _Page(MethodPanel):
 
     def _sentences(self, sentences: Sequence[Judged], number: int) -> list[Child]:
         t = self.t
-        entailed = any(_score(event, "entailment") is not None for event in sentences)
+        entailed = any(score_of(event, "entailment") is not None for event in sentences)
         columns = ["sentence", "evidence", "cosine", "verdict"]
         columns += ["entailment"] if entailed else []
         rows = (
@@ -332,7 +331,7 @@ class _Page(MethodPanel):
 
     def _disagreement(self, sentences: Sequence[Judged]) -> Html | None:
         """How many sentences align although the judges do not find them supported."""
-        opinions = [_score(e, "entailment") for e in sentences if e.verdict == "supported"]
+        opinions = [score_of(e, "entailment") for e in sentences if e.verdict == "supported"]
         count = sum(score is not None and score.flagged for score in opinions)
         return tag("p.vs-flag", self.t("haarag.judges.disagree", count=count)) if count else None
 
@@ -340,7 +339,7 @@ class _Page(MethodPanel):
         found = event.detail if isinstance(event.detail, SentenceAligned) else None
         where = (found.evidence_chunk or found.chunk) if found else ""
         marked = "mark.vs-mark" if _has_evidence(event) else "span.vs-answer"
-        nearest, entailment = _score(event, "sentence_evidence"), _score(event, "entailment")
+        nearest, entailment = score_of(event, "sentence_evidence"), score_of(event, "entailment")
         return [
             tag("span.vs-answer", event.text, dir="auto"),
             tag(
@@ -409,13 +408,9 @@ class _Page(MethodPanel):
         return parts
 
 
-def _score(event: Judged, name: str) -> Score | None:
-    return next((score for score in event.scores if score.name == name), None)
-
-
 def _has_evidence(event: Judged) -> bool:
     """Whether a supported sentence has one in the evidence that is near to it as well."""
-    threshold, nearest = event.scores[0].threshold, _score(event, "sentence_evidence")
+    threshold, nearest = event.scores[0].threshold, score_of(event, "sentence_evidence")
     if event.verdict != "supported" or nearest is None or nearest.value is None:
         return False
     return threshold is None or nearest.value >= threshold

@@ -30,21 +30,6 @@ from components.messages import Catalogue, comparison, named, nats, probability
 from pipelines.run.events import Verdict
 from pipelines.types import Token
 
-__all__ = [
-    "ENTROPY_EDGES",
-    "MEASURES",
-    "PROBABILITY_EDGES",
-    "EntityMark",
-    "Measure",
-    "Unit",
-    "entity_table",
-    "heat_level",
-    "heatmap",
-    "heatmaps",
-    "text_units",
-    "tokens_of",
-]
-
 Measure = Literal["probability", "entropy"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
 

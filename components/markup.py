@@ -16,8 +16,6 @@ from urllib.parse import urlsplit
 
 from markupsafe import Markup, escape
 
-__all__ = ["Child", "Content", "Html", "Json", "join", "safe_url", "shown", "tag", "visible"]
-
 Html = Markup
 """Text that is HTML already; `str` everywhere else means text that still has to be escaped."""
 

@@ -17,22 +17,6 @@ from typing import get_args
 from components.markup import visible
 from pipelines.types import Language
 
-__all__ = [
-    "LANGUAGES",
-    "Catalogue",
-    "Message",
-    "comparison",
-    "duration",
-    "integer",
-    "lang",
-    "load_messages",
-    "named",
-    "nats",
-    "placeholders",
-    "probability",
-    "two_digits",
-]
-
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 Message = str | dict[str, str]
 

@@ -10,13 +10,16 @@ from components.diff import diff_html
 from components.elements import (
     VERDICT_SIGNS,
     Status,
+    answer_text,
     error_note,
     flag_list,
-    gauge,
+    measured,
+    reserved,
     score_title,
-    score_value,
+    sign,
     status_badge,
     verdict_badge,
+    verdict_class,
 )
 from components.markup import Child, Html, tag
 from components.messages import Catalogue, duration, integer, named
@@ -24,16 +27,6 @@ from pipelines.errors import ErrorInfo
 from pipelines.run.events import Score, Verdict
 from pipelines.text import text_key
 from pipelines.types import Language
-
-__all__ = [
-    "MethodRow",
-    "Tally",
-    "agreement",
-    "agreement_strip",
-    "costs",
-    "judgement",
-    "method_cards",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +59,18 @@ class MethodRow:
     rewrites: bool = True
 
 
-def method_cards(rows: Sequence[MethodRow], t: Catalogue, *, id: str = "methods") -> str:
+def method_cards(rows: Sequence[MethodRow], t: Catalogue) -> str:
     """The rows, in the order given."""
-    return tag(
-        "div.vs-methods", (_card(row, f"{id}-{row.method}", t) for row in rows), id=id, key=id
-    )
+    return tag("div.vs-methods", (_card(row, t) for row in rows), id="methods", key="methods")
 
 
-def _card(row: MethodRow, key: str, t: Catalogue) -> Html:
-    title = named("method", row.method, t)
+def _card(row: MethodRow, t: Catalogue) -> Html:
+    key = f"methods-{row.method}"
     doing = named("step", row.step, t) if row.status == "running" and row.step else None
+    title = tag("h3.vs-method-name", named("method", row.method, t), id=f"{key}-name")
     return tag(
         f"article.vs-card.vs-method.vs-method-{row.status}",
-        tag(
-            "header",
-            tag("h3.vs-method-name", title, id=f"{key}-name"),
-            status_badge(row.status, t, doing),
-        ),
+        tag("header", title, status_badge(row.status, t, doing)),
         tag("div.vs-method-verdict", judgement(row, t)),
         tag("dl.vs-method-costs.vs-num", costs(row, t)),
         tag("div.vs-method-outcome", _outcome(row, key, t)),
@@ -99,14 +87,8 @@ def judgement(row: MethodRow, t: Catalogue) -> list[Child]:
     if row.verdict is not None:
         parts.append(verdict_badge(row.verdict, t))
     if row.score is not None:
-        parts.append(
-            tag(
-                "span.vs-method-score",
-                gauge(row.score, t),
-                tag("span.vs-num", score_value(row.score)),
-                title=score_title(row.score, t),
-            )
-        )
+        name = score_title(row.score, t)
+        parts.append(measured(row.score, t, "vs-method-score", title=name))
     if not parts and row.status == "done":
         parts.append(tag("span.vs-note", t("verdict.none")))
     return parts
@@ -138,11 +120,10 @@ def _outcome(row: MethodRow, key: str, t: Catalogue) -> list[Child]:
         parts.append(diff_html(row.original, row.answer, row.language, t))
     elif row.answer is not None:
         checked = "ask.unchanged" if row.rewrites else "ask.checked"
-        label = checked if row.original else "ask.answer"
-        parts.append(tag("p.vs-label", t(label)))
-        parts.append(tag("p.vs-answer", row.answer, dir="auto"))
+        parts.append(tag("p.vs-label", t(checked if row.original else "ask.answer")))
+        parts.append(answer_text(row.answer))
     elif row.status in ("waiting", "running"):
-        parts.append(tag("span.vs-reserved", aria_hidden=True))
+        parts.append(reserved())
     if row.cached:
         parts.append(tag("p.vs-note", t("cost.cached", count=row.cached)))
     parts.append(flag_list(row.flags, t, f"{key}-flags"))
@@ -213,19 +194,13 @@ def agreement_strip(rows: Sequence[MethodRow], original: str, t: Catalogue) -> H
     tally = agreement(rows, original)
     if len(tally.stances) < _ENOUGH:
         return None
+    dots = (_dot(row, tally.stances[row.method], t) for row in rows if row.judges)
+    judged = tag("p.vs-strong", _judged(tally, t), key="judged")
+    rest = (tag("p.vs-note", words, key=key) for key, words in _rest(tally, t))
     return tag(
         "div.vs-agreement.vs-card",
-        tag(
-            "ul.vs-agreement-dots",
-            (_dot(row, tally.stances[row.method], t) for row in rows if row.judges),
-            key="dots",
-        ),
-        tag(
-            "div.vs-agreement-words",
-            tag("p.vs-strong", _judged(tally, t), key="judged"),
-            [tag("p.vs-note", words, key=key) for key, words in _rest(tally, t)],
-            key="words",
-        ),
+        tag("ul.vs-agreement-dots", dots, key="dots"),
+        tag("div.vs-agreement-words", judged, rest, key="words"),
         aria_busy=bool(tally.of("open")),
         key="agreement",
     )
@@ -242,15 +217,18 @@ def _stance(row: MethodRow) -> Stance:
 
 
 def _dot(row: MethodRow, stance: Stance, t: Catalogue) -> Html:
+    look: Verdict = "unchecked"
     if row.verdict is not None and stance in ("doubts", "holds", "own"):
-        look, sign, words = row.verdict, VERDICT_SIGNS[row.verdict], t(f"verdict.{row.verdict}")
+        mark, words = VERDICT_SIGNS[row.verdict], t(f"verdict.{row.verdict}")
         if stance == "own":
-            look, words = "unchecked", t("agreement.stance.own", verdict=words)
+            words = t("agreement.stance.own", verdict=words)
+        else:
+            look = row.verdict
     else:
-        look, sign, words = "unchecked", _SIGNS[stance], t(f"agreement.stance.{stance}")
+        mark, words = _SIGNS[stance], t(f"agreement.stance.{stance}")
     return tag(
-        f"li.vs-badge.vs-verdict-{look.replace('_', '-')}.vs-stance-{stance}",
-        tag("span.vs-sign", sign, aria_hidden=True),
+        f"li.vs-badge.{verdict_class(look)}.vs-stance-{stance}",
+        sign(mark),
         tag("span", named("method", row.method, t)),
         tag("span.vs-sr", t("agreement.dot", verdict=words)),
         title=words,
@@ -295,16 +273,13 @@ def _answers(tally: Tally, t: Catalogue) -> str:
     if len(tally.groups) == 1:
         return t("agreement.answers.same", list=_names(tally.groups[0], t))
     alike = [group for group in tally.groups if len(group) > 1]
-    alone = [group[0] for group in tally.groups if len(group) == 1]
+    alone = _names((group[0] for group in tally.groups if len(group) == 1), t)
     if not alike:
-        return t("agreement.answers.all_differ", list=_names(alone, t))
+        return t("agreement.answers.all_differ", list=alone)
     groups = t("agreement.separator").join(_names(group, t) for group in alike)
-    words = t("agreement.answers.alike", list=groups)
-    if not alone:
-        return words
-    return t("sentence.separator").join(
-        (words, t("agreement.answers.alone", list=_names(alone, t)))
-    )
+    said = [t("agreement.answers.alike", list=groups)]
+    said += [t("agreement.answers.alone", list=alone)] if alone else []
+    return t("sentence.separator").join(said)
 
 
 def _names(methods: Iterable[str], t: Catalogue) -> str:

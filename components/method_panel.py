@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
-from components.calls import call_list, calls_behind, calls_within
+from components.calls import call_list, calls_within
 from components.diff import diff_html
-from components.elements import answer_text, divergence, error_note, flag_list, part, score_line
-from components.evidence import EvidenceItem, evidence
-from components.markup import Child, Html, tag
+from components.elements import divergence, error_note, flag_list, score_line
+from components.markup import Child, Html
 from components.messages import Catalogue
 from components.page import run_notices
 from pipelines.run.events import Judged, Retrieved, StepName, What
 from pipelines.run.findings import StepDetail
 from pipelines.run.view import MethodView, RunView, StepView
 from pipelines.types import Language, Passage
-
-__all__ = ["MethodPanel"]
 
 D = TypeVar("D", bound=StepDetail)
 
@@ -41,11 +38,6 @@ class MethodPanel:
         """The panel of the method `name`; of an empty one until the method has begun."""
         method = view.methods.get(name) or MethodView(name=name, span="", started=0.0)
         return cls(view, method, t, diverges_at)
-
-    @property
-    def begun(self) -> bool:
-        """Whether the method has begun."""
-        return bool(self.method.span)
 
     @property
     def over(self) -> bool:
@@ -119,30 +111,11 @@ class MethodPanel:
         """The calls of `spans`, behind a disclosure."""
         return call_list(calls_within(self.method, spans), self.t, id=id)
 
-    def behind(self, event: Judged, id: str) -> Html:
-        """The calls that a verdict and its first number rest on, behind a disclosure."""
-        score = event.scores[0] if event.scores else None
-        return call_list(calls_behind(self.method, event, score), self.t, id=id)
-
     def score_lines(self, event: Judged) -> list[str]:
         """Every number of a verdict with the calls that it rests on."""
-        return [
-            score_line(
-                score,
-                self.t,
-                behind=self.calls(
-                    score.behind or (event.span,), f"behind-{event.seq}-{score.name}"
-                ),
-            )
-            for score in event.scores
-        ]
-
-    def written(self, text: str, **attributes: Any) -> Html:
-        """A text of the method, or the sentence that there is none."""
-        if text:
-            return answer_text(text, **attributes)
-        return tag("p.vs-note", self.t("ask.no_answer"), **attributes)
-
-    def evidence_part(self, title: str, items: Iterable[EvidenceItem], id: str) -> Html:
-        """Passages under a name."""
-        return part(title, evidence(list(items), self.t, id=id))
+        lines: list[str] = []
+        for score in event.scores:
+            id = f"behind-{event.seq}-{score.name}"
+            behind = self.calls(score.behind or (event.span,), id)
+            lines.append(score_line(score, self.t, behind=behind))
+        return lines

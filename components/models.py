@@ -15,15 +15,6 @@ from pipelines.models.base import Capabilities
 from pipelines.models.probe import Finding, ProbeReport
 from pipelines.models.providers import BUILT_IN, PROVIDERS, ModelSpec
 
-__all__ = [
-    "judge_quality",
-    "judge_report",
-    "kind_label",
-    "model_facts",
-    "probe_table",
-    "reliability_figure",
-]
-
 _SECONDS = ("reachable", "streaming")
 _REPLIES = ("english", "chinese", "format", "schema", "prefill")
 _LONGEST_REPLY = 120

@@ -16,8 +16,6 @@ from pipelines.errors import ErrorInfo
 from pipelines.run.view import RunView
 from pipelines.types import Language
 
-__all__ = ["illustration_note", "loading_note", "run_notices", "section", "standalone"]
-
 
 def section(name: str, title: str, *content: Child) -> Html:
     """A part of a page under its heading."""

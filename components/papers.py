@@ -15,17 +15,6 @@ from components.messages import Catalogue, named
 from components.theme import ASSETS
 from pipelines.types import Language
 
-__all__ = [
-    "Paper",
-    "PaperColumn",
-    "PaperRow",
-    "PaperTable",
-    "Words",
-    "has_paper",
-    "paper",
-    "paper_section",
-]
-
 Text = Annotated[str, Field(min_length=1)]
 Unit = Literal["percent", "points", "fraction", "seconds", "per_question"]
 """`points` run from 0 to 100, a `fraction` from 0 to 1; the others are what they are called."""

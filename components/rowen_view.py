@@ -42,8 +42,6 @@ from pipelines.run.findings import (
 )
 from pipelines.run.view import RunView, StepView
 
-__all__ = ["rowen_view"]
-
 _SCORES = ("rowen_cl", "rowen_cm", "rowen_hybrid", "rowen_normalised")
 """The parts first, then what is compared with the threshold."""
 
@@ -61,7 +59,7 @@ def rowen_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) -
             section("pairs", t("rowen.pairs"), *pairs),
             section("evidence", t("rowen.evidence"), *page.evidence()),
         ]
-    if panel.begun:
+    if "rowen" in view.methods:
         parts.append(section("change", t("rowen.change"), _change(panel)))
     return tag("div.vs-run.vs-rowen", parts, key="rowen")
 

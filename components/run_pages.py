@@ -25,8 +25,6 @@ from pipelines.engine.pool import Loading
 from pipelines.methods.registry import method_pages
 from pipelines.run.view import RunView
 
-__all__ = ["FIGURES", "PAGES", "PANELS", "Panel", "page_html", "panel_of", "whole_run"]
-
 
 class Panel(Protocol):
     """Draws a method's part of a page from the run's events, as far as the run has come.

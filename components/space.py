@@ -12,8 +12,6 @@ from components.models import judge_quality
 from pipelines.engine.admission import Turn
 from pipelines.run.spec import ModelSpec
 
-__all__ = ["Allowance", "queue_note", "space_head"]
-
 
 class Allowance(NamedTuple):
     """What visitors may take: runs at a time, seconds for each, hours for which it is kept."""

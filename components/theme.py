@@ -10,17 +10,6 @@ from typing import Any, Literal
 
 import plotly.graph_objects as go
 
-__all__ = [
-    "ASSETS",
-    "Theme",
-    "gradio_theme",
-    "plotly_template",
-    "script",
-    "streamlit_theme",
-    "stylesheet",
-    "tokens",
-]
-
 Theme = Literal["light", "dark"]
 
 ASSETS = Path(__file__).parent.parent / "assets"

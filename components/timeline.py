@@ -11,18 +11,6 @@ from components.markup import Content, Html, tag
 from components.messages import Catalogue, duration, integer, named
 from pipelines.types import Message
 
-__all__ = [
-    "CallBar",
-    "CallKind",
-    "axis_end",
-    "pack_rows",
-    "remarks",
-    "timeline",
-    "token_counts",
-    "turn",
-    "turn_text",
-]
-
 CallKind = Literal["generate", "choose", "score", "retrieve", "compare"]
 
 _NICE = (1, 2, 3, 5)
