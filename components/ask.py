@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 
 from components.calls import call_bars
-from components.elements import button, counters
+from components.elements import answer_text, button, counters, reserved
 from components.evidence import EvidenceItem, evidence
-from components.heatmap import Measure, heatmap
-from components.markup import Html, shown, tag
+from components.heatmap import heatmap
+from components.markup import Html, tag
 from components.messages import Catalogue, named
 from components.method_cards import MethodRow, agreement_strip, method_cards
 from components.page import illustration_note, loading_note, run_notices, section
@@ -32,29 +33,14 @@ from pipelines.paths import SAMPLE_DATA
 from pipelines.run.view import MethodView, RunView
 from pipelines.types import Language
 
-__all__ = ["ask_view", "evidence_items", "examples", "run_bar"]
-
 
 def run_bar(view: RunView, t: Catalogue, *, now: float | None = None) -> str:
     """The line that ticks while the run goes on."""
-    so_far = totals(view)
-    return counters(
-        t,
-        status=run_status(view),
-        seconds=clock(view, now),
-        calls=so_far.calls,
-        retrievals=so_far.retrievals,
-        tokens=so_far.tokens,
-    )
+    return counters(t, status=run_status(view), seconds=clock(view, now), **totals(view)._asdict())
 
 
 def ask_view(
-    view: RunView,
-    t: Catalogue,
-    *,
-    now: float | None = None,
-    loading: Sequence[Loading] = (),
-    measure: Measure = "probability",
+    view: RunView, t: Catalogue, *, now: float | None = None, loading: Sequence[Loading] = ()
 ) -> str:
     """Everything about the run. `now` is the present (seconds since the epoch) while it runs.
 
@@ -62,33 +48,24 @@ def ask_view(
     """
     question = view.header.spec.question if view.header else ""
     rows = method_rows(view, now)
+    results = (_agreement(view, rows, t), method_cards(rows, t), _links(view, t))
+    calls = timeline(call_bars(view), t, now=None if view.over else clock(view, now))
+    main = tag(
+        "div.vs-run-main",
+        section("answer", t("ask.original"), _answer(view, t)),
+        section("methods", t("ask.results"), *results),
+        key="main",
+    )
     return tag(
-        "div",
+        "div.vs-run",
         illustration_note(view, t),
-        tag("h2", shown(question), class_="vs-question", dir="auto", data_key="question"),
-        loading_note(_own(loading, view), t) if not view.over else None,
+        tag("h2.vs-question", question, dir="auto", key="question"),
+        None if view.over else loading_note(_own(loading, view), t),
         run_notices(view, _untold(view), t),
-        tag(
-            "div",
-            section("answer", t("ask.original"), _answer(view, t, measure)),
-            section(
-                "methods",
-                t("ask.results"),
-                _agreement(view, rows, t),
-                method_cards(rows, t),
-                _links(view, t),
-            ),
-            class_="vs-run-main",
-            data_key="main",
-        ),
-        section(
-            "timeline",
-            t("ask.timeline"),
-            timeline(call_bars(view), t, now=None if view.over else clock(view, now)),
-        ),
+        main,
+        section("timeline", t("ask.timeline"), calls),
         section("evidence", t("evidence.title"), _evidence(view, t)),
-        class_="vs-run",
-        data_key="run",
+        key="run",
     )
 
 
@@ -107,17 +84,10 @@ def evidence_items(view: RunView) -> list[EvidenceItem]:
     for method in view.methods.values():
         target = _claim(method)
         for passage, query in passages_of(method):
-            known = items.get(passage.id)
-            marks = supporting(passage.text, target)
-            if known is None:
-                items[passage.id] = EvidenceItem(passage, query, (method.name,), marks)
-            else:
-                items[passage.id] = EvidenceItem(
-                    known.passage,
-                    known.query,
-                    (*known.methods, method.name),
-                    tuple(dict.fromkeys((*known.marks, *marks))),
-                )
+            known = items.get(passage.id, EvidenceItem(passage, query))
+            marks = dict.fromkeys((*known.marks, *supporting(passage.text, target)))
+            methods = (*known.methods, method.name)
+            items[passage.id] = replace(known, methods=methods, marks=tuple(marks))
     return list(items.values())
 
 
@@ -135,47 +105,33 @@ def _untold(view: RunView) -> ErrorInfo | None:
     return None if told else view.error
 
 
-def _answer(view: RunView, t: Catalogue, measure: Measure) -> Html:
+def _answer(view: RunView, t: Catalogue) -> Html:
     original = original_of(view)
     if original is None:
-        empty = tag("p", t("ask.no_answer"), class_="vs-note") if view.over else _reserved()
-        return tag("div", empty, class_="vs-answer-panel vs-card vs-padded", data_key="panel")
+        space = (reserved(style=f"width:{width}%") for width in (96, 88, 62))
+        empty = tag("p.vs-note", t("ask.no_answer")) if view.over else space
+        return tag("div.vs-answer-panel.vs-card.vs-padded", empty, key="panel")
+    text = original.text
     if language_unsupported(view):
-        plain_text = tag("p", shown(original.text), class_="vs-answer", dir="auto")
-        body = tag("div", plain_text, class_="vs-card vs-padded")
+        body = tag("div.vs-card.vs-padded", answer_text(text))
     else:
-        body = heatmap(
-            original.text,
-            original.tokens,
-            original.entities,
-            measure=measure,
-            t=t,
-            id="original",
-        )
-    plain = not original.writing and not original.tokens
+        body = heatmap(text, original.tokens, original.entities, t=t, id="original")
+    bare = tag("p.vs-note", t("ask.no_heat"))
     return tag(
-        "div",
+        "div.vs-answer-panel" + (".vs-writing" if original.writing else ""),
         body,
-        tag("p", t("ask.no_heat"), class_="vs-note") if plain else None,
-        class_="vs-answer-panel" + (" vs-writing" if original.writing else ""),
-        aria_busy="true" if original.writing else None,
-        data_key="panel",
+        None if original.writing or original.tokens else bare,
+        aria_busy=original.writing,
+        key="panel",
     )
-
-
-def _reserved() -> list[Html]:
-    return [
-        tag("span", class_="vs-reserved", style=f"width:{width}%", aria_hidden="true")
-        for width in (96, 88, 62)
-    ]
 
 
 def _agreement(view: RunView, rows: Sequence[MethodRow], t: Catalogue) -> Html | None:
     if language_unsupported(view):
         return None
     original = original_of(view)
-    settled = original is not None and not original.writing
-    return agreement_strip(rows, original.text if original is not None and settled else "", t)
+    text = "" if original is None or original.writing else original.text
+    return agreement_strip(rows, text, t)
 
 
 def _links(view: RunView, t: Catalogue) -> Html | None:
@@ -188,19 +144,18 @@ def _links(view: RunView, t: Catalogue) -> Html | None:
         if name in METHODS and (page := METHODS[name].page)
     ]
     compare = button(t("ask.open_compare"), "open", "compare", "open-compare")
-    return tag("div", steps, compare, class_="vs-steps-links", data_key="links")
+    return tag("div.vs-steps-links", steps, compare, key="links")
 
 
 def _evidence(view: RunView, t: Catalogue) -> str:
     items = evidence_items(view)
     if not items and not view.over:
-        return tag("p", t("ask.no_evidence_yet"), class_="vs-empty", data_key="evidence")
+        return tag("p.vs-empty", t("ask.no_evidence_yet"), key="evidence")
     if not any(method.searches for method in view.methods.values()):
-        return tag("p", t("evidence.unasked"), class_="vs-empty", data_key="evidence")
+        return tag("p.vs-empty", t("evidence.unasked"), key="evidence")
     return evidence(items, t)
 
 
-_QUESTIONS = SAMPLE_DATA / "questions.csv"
 _EXAMPLES = {
     "en": ("en-001", "en-037", "en-016", "en-018", "en-027", "en-095"),
     "zh": ("zh-001", "zh-010", "zh-012", "zh-005", "zh-002", "zh-049"),
@@ -210,6 +165,6 @@ _EXAMPLES = {
 @cache
 def examples(language: Language) -> tuple[str, ...]:
     """Some of the sample questions in `language`."""
-    with _QUESTIONS.open(encoding="utf-8", newline="") as file:
+    with (SAMPLE_DATA / "questions.csv").open(encoding="utf-8", newline="") as file:
         questions = {row["id"]: row["question"] for row in csv.DictReader(file)}
     return tuple(questions[name] for name in _EXAMPLES[language])

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
-from components.markup import Child, Html, shown, tag
+from components.elements import fold
+from components.markup import Child, Html, tag
 from components.messages import Catalogue, duration, integer, named, probability, two_digits
-from components.timeline import CallBar, CallKind, turn
+from components.timeline import CallBar, CallKind, remarks, token_counts, turn, turn_text
 from pipelines.models.base import ChoiceRequest, GenerationRequest, ScoreRequest, SimilarityRequest
 from pipelines.run.events import Judged, ModelCalled, Retrieved, Score
-from pipelines.run.view import MethodView, RunView, StepView
-from pipelines.types import Choice, Message, Passage
-
-__all__ = [
-    "call_bars",
-    "call_list",
-    "calls_behind",
-    "calls_within",
-    "kind_of",
-]
+from pipelines.run.view import MethodView, RunView
+from pipelines.types import Choice, Message
 
 Call = ModelCalled | Retrieved
 
@@ -54,42 +48,30 @@ def calls_within(method: MethodView, spans: Collection[str]) -> list[Call]:
 def call_list(calls: Sequence[Call], t: Catalogue, *, id: str) -> Html:
     """A closed disclosure with every call: prompt, reply, probabilities, what was found."""
     if not calls:
-        return tag("p", t("calls.none"), class_="vs-note", data_key=id)
-    entries = (tag("li", _entry(call, t), data_key=f"{id}-{call.seq}") for call in calls)
-    return tag(
-        "details",
-        tag("summary", t("calls.behind", count=len(calls))),
-        tag("ol", entries, class_="vs-calls"),
-        class_="vs-details vs-behind",
-        data_key=id,
-    )
+        return tag("p.vs-note", t("calls.none"), key=id)
+    entries = (tag("li", _entry(call, t), key=f"{id}-{call.seq}") for call in calls)
+    words = t("calls.behind", count=len(calls))
+    return fold(words, tag("ol.vs-calls", entries), css=".vs-behind", key=id)
 
 
 def _entry(call: Call, t: Catalogue) -> Html:
-    kind = kind_of(call)
-    name = call.retriever if isinstance(call, Retrieved) else call.model
-    title = [t(f"timeline.kind.{kind}"), name]
-    fates = ""
-    if isinstance(call, ModelCalled):
-        title.append(named("role", call.role, t))
-        title += [t("timeline.cached")] if call.cached else []
-        title += [t("timeline.attempt", count=call.attempt)] if call.attempt > 1 else []
-        fates = " vs-bar-cached" if call.cached else ""
-    if call.error is not None:
-        title.append(t("timeline.failed"))
-        fates += " vs-bar-failed"
-    return tag(
-        "details",
-        tag(
-            "summary",
-            tag("i", class_=f"vs-swatch vs-kind-{kind}{fates}"),
-            tag("span", " · ".join(filter(None, title)), class_="vs-num"),
-        ),
-        tag("p", " · ".join(_numbers(call, t)), class_="vs-note vs-num"),
-        _search(call, t) if isinstance(call, Retrieved) else _exchange(call, t),
-        _turn(t("timeline.error"), call.error.message, t, "vs-turn-error") if call.error else None,
-        class_="vs-details vs-call",
-    )
+    bar = _bar("", "", call)
+    role = named("role", bar.role, t) if bar.role else ""
+    title = filter(None, [t(f"timeline.kind.{bar.kind}"), bar.model, role, *remarks(bar, t)])
+    fates = ".vs-bar-cached" * bar.cached + ".vs-bar-failed" * (bar.error is not None)
+    swatch = tag(f"i.vs-swatch.vs-kind-{bar.kind}{fates}")
+    took = duration(max(0.0, call.time - call.started), t)
+    numbers = [
+        t("timeline.at", value=duration(call.started, t)),
+        t("calls.took", value=took),
+        *token_counts(bar, t),
+    ]
+    turns = _search(call, t) if isinstance(call, Retrieved) else _exchange(call, t)
+    if bar.error is not None:
+        turns.append(turn(t("timeline.error"), _bounded(bar.error, t), "error"))
+    summary = [swatch, tag("span.vs-num", " · ".join(title))]
+    line = tag("p.vs-note.vs-num", " · ".join(numbers))
+    return fold(summary, line, turns, css=".vs-call")
 
 
 def kind_of(call: Call) -> CallKind:
@@ -107,155 +89,86 @@ def kind_of(call: Call) -> CallKind:
             return "compare"
 
 
-def _numbers(call: Call, t: Catalogue) -> list[str]:
-    numbers = [
-        t("timeline.at", value=duration(call.started, t)),
-        t("calls.took", value=duration(max(0.0, call.time - call.started), t)),
-    ]
-    if isinstance(call, ModelCalled):
-        read = sum(g.usage.prompt_tokens for g in call.generations)
-        written = sum(g.usage.completion_tokens for g in call.generations)
-        if read:
-            numbers.append(t("timeline.prompt_tokens", count=integer(read)))
-        if written:
-            numbers.append(t("timeline.completion_tokens", count=integer(written)))
-    return numbers
-
-
 def _search(call: Retrieved, t: Catalogue) -> list[Html]:
-    parts = [_turn(t("evidence.query"), call.query, t)]
+    parts = [turn(t("evidence.query"), _bounded(call.query, t))]
     if call.error is None:
         found = (
-            tag("ol", (_found(passage, t) for passage in call.passages), class_="vs-found")
-            if call.passages
-            else tag("p", t("evidence.none"), class_="vs-note")
+            [tag("bdi.vs-strong", passage.title or passage.id), _bounded(passage.text, t)]
+            for passage in call.passages
         )
-        parts.append(turn(t("timeline.reply.retrieve"), found, css="vs-turn-reply"))
+        nothing = tag("p.vs-note", t("evidence.none"))
+        listed = tag("ol.vs-found", (tag("li", one) for one in found)) if call.passages else nothing
+        parts.append(turn(t("timeline.reply.retrieve"), listed, "reply"))
     return parts
-
-
-def _found(passage: Passage, t: Catalogue) -> Html:
-    return tag(
-        "li",
-        tag("bdi", shown(passage.title or passage.id), class_="vs-strong"),
-        _bounded(passage.text, t),
-    )
 
 
 def _exchange(call: ModelCalled, t: Catalogue) -> list[Html]:
     request = call.request
     if isinstance(request, SimilarityRequest):
-        return _similarities(request, call.similarities, t)
-    parts = [_turn(t(f"timeline.turn.{m.role}"), m.content, t) for m in request.messages]
+        sides = {"left": request.left, "right": request.right}
+        parts = [turn(t(f"calls.{side}"), _texts(texts, t)) for side, texts in sides.items()]
+        if call.similarities is not None:
+            cosines = _matrix(call.similarities, t)
+            parts.append(turn(t("timeline.reply.compare"), cosines, "reply"))
+        return parts
+    parts = [turn(t(f"timeline.turn.{m.role}"), _bounded(m.content, t)) for m in request.messages]
     if isinstance(request, ScoreRequest):
-        parts.append(_turn(t("timeline.reply.score"), request.text, t, "vs-turn-reply"))
-        return parts
+        return [*parts, turn(t("timeline.reply.score"), _bounded(request.text, t), "reply")]
     if call.choice is not None:
-        parts.append(
-            turn(t("timeline.reply.choose"), *_choice(call.choice, t), css="vs-turn-reply")
-        )
-        return parts
-    several = len(call.generations) > 1
+        return [*parts, turn(t("timeline.reply.choose"), _choice(call.choice, t), "reply")]
     for number, generation in enumerate(call.generations, start=1):
-        name = t("timeline.reply.generate")
-        title = t("calls.sample", name=name, number=number) if several else name
-        parts.append(_turn(title, generation.text, t, "vs-turn-reply"))
+        title = t("timeline.reply.generate")
+        if len(call.generations) > 1:
+            title = t("calls.sample", name=title, number=number)
+        parts.append(turn(title, _bounded(generation.text, t), "reply"))
     return parts
 
 
 def _choice(choice: Choice, t: Catalogue) -> list[Child]:
-    rows = [*choice.probabilities.items(), (t("calls.other_mass"), choice.other_mass)]
-    return [
-        tag(
-            "dl",
-            (
-                tag(
-                    "div",
-                    tag("dt", shown(label)),
-                    tag("dd", probability(value), class_="vs-num"),
-                )
-                for label, value in rows
-            ),
-            class_="vs-choice",
-        ),
-        tag("p", t(f"calls.source.{choice.source}"), class_="vs-note"),
-        _bounded(choice.text, t) if choice.text else None,
-    ]
-
-
-def _similarities(
-    request: SimilarityRequest, cosines: tuple[tuple[float, ...], ...] | None, t: Catalogue
-) -> list[Html]:
-    parts = [
-        turn(t("calls.left"), _texts(request.left, t)),
-        turn(t("calls.right"), _texts(request.right, t)),
-    ]
-    if cosines is not None:
-        parts.append(turn(t("timeline.reply.compare"), *_matrix(cosines, t), css="vs-turn-reply"))
-    return parts
+    options = [*choice.probabilities.items(), (t("calls.other_mass"), choice.other_mass)]
+    rows = (
+        tag("div", tag("dt", label), tag("dd.vs-num", probability(value)))
+        for label, value in options
+    )
+    source = tag("p.vs-note", t(f"calls.source.{choice.source}"))
+    return [tag("dl.vs-choice", rows), source, _bounded(choice.text, t) if choice.text else None]
 
 
 def _texts(texts: Sequence[str], t: Catalogue) -> Html:
-    first, rest = texts[:_WIDEST], texts[_WIDEST:]
-    shown_first = tag("ol", (tag("li", _bounded(text, t)) for text in first), class_="vs-found")
+    items = [tag("li", _bounded(text, t)) for text in texts]
+    first, rest = tag("ol.vs-found", items[:_WIDEST]), items[_WIDEST:]
     if not rest:
-        return shown_first
-    more = (tag("li", _bounded(text, t)) for text in rest)
-    return tag(
-        "div",
-        shown_first,
-        _more(
-            t("calls.more_texts", count=len(rest)),
-            tag("ol", more, class_="vs-found", start=_WIDEST + 1),
-        ),
-    )
+        return first
+    more = tag("ol.vs-found", rest, start=_WIDEST + 1)
+    return tag("div", first, fold(t("calls.more_texts", count=len(rest)), more))
 
 
 def _matrix(cosines: Sequence[Sequence[float]], t: Catalogue) -> list[Child]:
     values = [value for row in cosines for value in row]
     if not values:
-        return [tag("p", t("calls.no_cosines"), class_="vs-note")]
-    columns = len(cosines[0])
-    summary = t(
-        "calls.cosines",
-        rows=len(cosines),
-        columns=columns,
-        low=two_digits(min(values)),
-        high=two_digits(max(values)),
-    )
-    parts: list[Child] = [tag("p", summary, class_="vs-note vs-num")]
-    if len(cosines) <= _WIDEST and columns <= _WIDEST:
-        head = tag(
-            "tr", tag("td"), (tag("th", number + 1, scope="col") for number in range(columns))
-        )
-        rows = (
-            tag(
-                "tr",
-                tag("th", number, scope="row"),
-                (tag("td", two_digits(value)) for value in row),
-            )
+        return [tag("p.vs-note", t("calls.no_cosines"))]
+    rows, columns = len(cosines), len(cosines[0])
+    low, high = two_digits(min(values)), two_digits(max(values))
+    summary = t("calls.cosines", rows=rows, columns=columns, low=low, high=high)
+    parts: list[Child] = [tag("p.vs-note.vs-num", summary)]
+    if max(rows, columns) <= _WIDEST:
+        heads = (tag("th", number, scope="col") for number in range(1, columns + 1))
+        body = (
+            tag("tr", tag("th", number, scope="row"), (tag("td", two_digits(v)) for v in row))
             for number, row in enumerate(cosines, start=1)
         )
-        parts.append(tag("table", tag("tbody", head, rows), class_="vs-matrix vs-num"))
+        table = tag("table.vs-matrix.vs-num", tag("tbody", tag("tr", tag("td"), heads), body))
+        parts.append(table)
     return parts
-
-
-def _turn(name: str, text: str, t: Catalogue, css: str = "") -> Html:
-    return turn(name, _bounded(text, t), css=css)
 
 
 def _bounded(text: str, t: Catalogue) -> Html:
     """A text as it is; of a long one the beginning, and the rest behind a disclosure."""
-    head, rest = text[:_LONGEST], text[_LONGEST:]
-    beginning = tag("pre", shown(head), class_="vs-turn-text", dir="auto")
+    beginning, rest = turn_text(text[:_LONGEST]), text[_LONGEST:]
     if not rest:
         return beginning
-    left = tag("pre", shown(rest), class_="vs-turn-text", dir="auto")
-    return tag("div", beginning, _more(t("calls.more", count=integer(len(rest))), left))
-
-
-def _more(title: str, content: Child) -> Html:
-    return tag("details", tag("summary", title), content, class_="vs-details")
+    more = t("calls.more", count=integer(len(rest)))
+    return tag("div", beginning, fold(more, turn_text(rest)))
 
 
 def call_bars(view: RunView) -> list[CallBar]:
@@ -266,35 +179,32 @@ def call_bars(view: RunView) -> list[CallBar]:
 
 def _of_method(method: MethodView, view: RunView) -> list[CallBar]:
     steps = {step.span: step.name for step in method.steps}
-    bars = [_call_bar(method.name, steps.get(call.span, ""), call) for call in method.calls]
-    bars += [_search_bar(method.name, steps.get(s.span, ""), s) for s in method.searches]
+    calls: tuple[Call, ...] = (*method.calls, *method.searches)
+    bars = [_bar(method.name, steps.get(call.span, ""), call) for call in calls]
     called = {call.span for call in method.calls}
-    if not view.over:
-        bars += [
-            _writing_bar(method.name, step)
-            for step in method.steps
-            if step.outcome is None and step.text and step.span not in called
-        ]
+    for step in method.steps:
+        if not view.over and step.outcome is None and step.text and step.span not in called:
+            writing = CallBar(method.name, step.name, "main", "", step.started, None, "generate")
+            bars.append(replace(writing, reply=step.text, id=step.span))
     return bars
 
 
-def _call_bar(method: str, step: str, call: ModelCalled) -> CallBar:
-    return CallBar(
-        method=method,
-        step=step,
+def _bar(method: str, step: str, call: Call) -> CallBar:
+    name = call.retriever if isinstance(call, Retrieved) else call.model
+    bar = CallBar(method, step, "", name, call.started, call.time, kind_of(call), id=str(call.seq))
+    bar = replace(bar, error=call.error.message if call.error else None)
+    if isinstance(call, Retrieved):
+        found = "\n".join(f"{passage.rank}. {passage.title}" for passage in call.passages)
+        return replace(bar, prompt=(Message(role="user", content=call.query),), reply=found)
+    return replace(
+        bar,
         role=call.role,
-        model=call.model,
-        start=call.started,
-        end=call.time,
-        kind=kind_of(call),
         cached=call.cached,
         attempt=call.attempt,
-        error=call.error.message if call.error else None,
         prompt=_prompt(call),
         reply=_reply(call),
         prompt_tokens=sum(g.usage.prompt_tokens for g in call.generations) or None,
         completion_tokens=sum(g.usage.completion_tokens for g in call.generations) or None,
-        id=str(call.seq),
     )
 
 
@@ -316,33 +226,3 @@ def _reply(call: ModelCalled) -> str:
         rows = call.similarities
         return "\n".join("  ".join(two_digits(value) for value in row) for row in rows)
     return "\n———\n".join(generation.text for generation in call.generations)
-
-
-def _search_bar(method: str, step: str, search: Retrieved) -> CallBar:
-    return CallBar(
-        method=method,
-        step=step,
-        role="",
-        model=search.retriever,
-        start=search.started,
-        end=search.time,
-        kind="retrieve",
-        error=search.error.message if search.error else None,
-        prompt=(Message(role="user", content=search.query),),
-        reply="\n".join(f"{passage.rank}. {passage.title}" for passage in search.passages),
-        id=str(search.seq),
-    )
-
-
-def _writing_bar(method: str, step: StepView) -> CallBar:
-    return CallBar(
-        method=method,
-        step=step.name,
-        role="main",
-        model="",
-        start=step.started,
-        end=None,
-        kind="generate",
-        reply=step.text,
-        id=step.span,
-    )

@@ -2,48 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from components.diff import diff_html
 from components.elements import (
     SEVERITY,
+    Column,
+    Row,
+    answer_text,
     error_note,
+    fold,
     notice,
+    part,
+    reserved,
     status_badge,
     table,
-    table_row,
     verdict_badge,
 )
-from components.markup import Child, Html, shown, tag
+from components.markup import Child, Content, Html, tag
 from components.messages import Catalogue, named
 from components.method_cards import MethodRow, costs, judgement
 from components.page import illustration_note, section
 from components.run_view import language_unsupported, method_row, passages_of
 from pipelines.errors import VeriscopeError
-from pipelines.methods.registry import get_method
+from pipelines.methods.registry import METHODS, get_method
 from pipelines.run.events import Judged, Verdict
 from pipelines.run.spec import EvidenceSpec, ModelSpec, RunSpec
 from pipelines.run.view import MethodView, RunView
 from pipelines.text import split_sentences, text_key
 from pipelines.types import Passage
 
-__all__ = [
-    "MOST_COMPARED",
-    "Against",
-    "CompareColumn",
-    "Difference",
-    "SentenceVerdict",
-    "SharedPassage",
-    "compare_view",
-    "differences",
-    "run_numbers",
-    "sentence_verdicts",
-    "shared_evidence",
-]
-
-_PARTS = ("sentence", "entity", "concept")
 _NONE = "–"
 
 
@@ -71,20 +61,6 @@ class CompareColumn:
         return self.view.methods.get(self.method)
 
 
-class SentenceVerdict(NamedTuple):
-    """A sentence of the original answer and its worst verdict; None when none was given."""
-
-    text: str
-    verdict: Verdict | None
-
-
-class SharedPassage(NamedTuple):
-    """A passage a column found, and the other columns (from 0) that found the same text."""
-
-    passage: Passage
-    others: tuple[int, ...]
-
-
 class Difference(NamedTuple):
     """Something that is not the same in every column, with its value in each."""
 
@@ -98,43 +74,40 @@ def run_numbers(columns: Sequence[CompareColumn]) -> list[int]:
     return [runs.index(column.view.run) + 1 for column in columns]
 
 
-def sentence_verdicts(column: CompareColumn) -> list[SentenceVerdict]:
+def sentence_verdicts(column: CompareColumn) -> list[tuple[str, Verdict | None]]:
     """The sentences of the original with what the method made of each, at its first look.
 
-    Verdicts on entities and concepts count for the sentences they stand in. Where only the answer
-    as a whole was judged, it is one entry.
+    That is the worst verdict on it, None where none was given. Verdicts on entities and concepts
+    count for the sentences they stand in. Where only the answer as a whole was judged, it is one
+    entry.
     """
     method = column.progress
     text = method_row(column.view, column.method).original
     if method is None or not text:
         return []
-    parts = [event for event in method.judged if event.what in _PARTS]
+    parts = [event for event in method.judged if event.what in ("sentence", "entity", "concept")]
     if not parts:
         wholes = [event for event in method.judged if event.what == "answer"]
-        return [SentenceVerdict(text, wholes[-1].verdict)] if wholes else []
-    first_looks = _first_looks(method, parts)
+        return [(text, wholes[-1].verdict)] if wholes else []
+    looks = _first_looks(method, parts)
     return [
-        SentenceVerdict(
-            span.text, max(first_looks.get(span.text, ()), key=SEVERITY.index, default=None)
-        )
+        (span.text, max(looks.get(span.text, ()), key=SEVERITY.index, default=None))
         for span in split_sentences(text)
     ]
 
 
-def shared_evidence(columns: Sequence[CompareColumn]) -> list[list[SharedPassage]]:
-    """For every column the passages it found, each with the other columns that found it too."""
-    found = [
-        [passage for passage, _ in passages_of(column.progress)] if column.progress else []
-        for column in columns
-    ]
+def shared_evidence(columns: Sequence[CompareColumn]) -> list[list[tuple[Passage, list[int]]]]:
+    """For every column the passages it found, each with the other columns that found it too.
+
+    Columns are counted from 0; what has the same text is the same passage.
+    """
+    methods = [column.progress for column in columns]
+    found = [[one for one, _ in passages_of(method)] if method else [] for method in methods]
     known = [{_same(passage) for passage in passages} for passages in found]
     return [
         [
-            SharedPassage(
-                passage,
-                tuple(n for n, keys in enumerate(known) if n != own and _same(passage) in keys),
-            )
-            for passage in passages
+            (one, [n for n, keys in enumerate(known) if n != own and _same(one) in keys])
+            for one in passages
         ]
         for own, passages in enumerate(found)
     ]
@@ -144,18 +117,21 @@ def differences(columns: Sequence[CompareColumn], t: Catalogue) -> list[Differen
     """Questions, models, evidence and settings that are not the same in all columns."""
     specs = [column.spec for column in columns]
     languages = [column.view.header and column.view.header.language for column in columns]
-    roles = dict.fromkeys(role for spec in specs for role in spec.models)
-    compared: list[tuple[str, list[Any], Callable[[Any, Catalogue], str]]] = [
-        (t("compare.question"), [spec.question for spec in specs], lambda text, _: text),
-        (t("compare.language"), languages, lambda code, t: named("language", code, t)),
-        *((named("role", r, t), [spec.models.get(r) for spec in specs], _model) for r in roles),
-        (t("evidence.title"), [spec.evidence for spec in specs], _source),
-        (t("setting.run.seed"), [spec.seed for spec in specs], lambda seed, _: str(seed)),
-        (t("setting.run.reproducible"), [spec.reproducible for spec in specs], _yes_or_no),
-    ]
+    compared: dict[str, list[Any]] = {
+        t("compare.question"): [spec.question for spec in specs],
+        t("compare.language"): [named("language", str(code), t) for code in languages],
+    }
+    for role in dict.fromkeys(role for spec in specs for role in spec.models):
+        models = (spec.models.get(role) for spec in specs)
+        compared[named("role", role, t)] = [model and _model(model) for model in models]
+    compared |= {
+        t("evidence.title"): [_source(spec.evidence, t) for spec in specs],
+        t("setting.run.seed"): [str(spec.seed) for spec in specs],
+        t("setting.run.reproducible"): [_yes_or_no(spec.reproducible, t) for spec in specs],
+    }
     found = [
-        Difference(name, tuple(_NONE if value is None else words(value, t) for value in values))
-        for name, values, words in compared
+        Difference(name, tuple(_NONE if value is None else value for value in values))
+        for name, values in compared.items()
         if any(value != values[0] for value in values)
     ]
     return found + _settings(columns, t)
@@ -179,9 +155,8 @@ def _same(passage: Passage) -> str:
     return text_key(passage.text) or passage.id
 
 
-def _model(spec: ModelSpec, _t: Catalogue) -> str:
-    more = [spec.model] if spec.model and spec.model != spec.name else []
-    return " · ".join([spec.name, *more, *([spec.base_url] if spec.base_url else [])])
+def _model(spec: ModelSpec) -> str:
+    return " · ".join(filter(None, dict.fromkeys((spec.name, spec.model, spec.base_url))))
 
 
 def _source(spec: EvidenceSpec, t: Catalogue) -> str:
@@ -237,8 +212,8 @@ Against = Literal["original", "first"]
 """What every answer is compared with: the answer it began as, or the first column's answer."""
 
 
-MOST_COMPARED = 6
-"""Columns that can still be read beside each other."""
+MOST_COMPARED = len(METHODS)
+"""Columns at most: every method of a run. What does not fit beside each other is scrolled."""
 
 
 def compare_view(
@@ -248,225 +223,156 @@ def compare_view(
     against: Against = "original",
     now: float | None = None,
 ) -> str:
-    """Two to six columns side by side, on a narrow screen one below the other.
+    """The columns side by side, on a narrow screen one below the other.
 
     `now` is the present (seconds since the epoch) while one of the runs goes on.
     """
     if not columns:
-        return tag("p", t("compare.nothing"), class_="vs-empty", data_key="compare")
+        return tag("p.vs-empty", t("compare.nothing"), key="compare")
     rows = [method_row(column.view, column.method, now) for column in columns]
-    evidence = shared_evidence(columns)
-    numbers = run_numbers(columns)
-    parts = [
-        _column(columns, rows, n, numbers, evidence[n], against, t) for n in range(len(columns))
-    ]
-    return tag(
-        "div",
-        next(filter(None, (illustration_note(column.view, t) for column in columns)), None),
-        _notices(columns, t),
-        tag(
-            "div",
-            parts,
-            class_="vs-compare",
-            role="region",
-            aria_label=t("compare.columns"),
-            tabindex=0,
-            data_key="columns",
-        ),
-        section("differences", t("compare.differences"), _differences(columns, rows, t)),
-        class_="vs-run",
-        data_key="compare",
+    page = _Comparison(columns, rows, shared_evidence(columns), against, t)
+    illustrated = (illustration_note(column.view, t) for column in columns)
+    parts = tag(
+        "div.vs-compare",
+        map(page.column, range(len(columns))),
+        role="region",
+        aria_label=t("compare.columns"),
+        tabindex=0,
+        key="columns",
     )
+    differing = section("differences", t("compare.differences"), page.differences())
+    first = next(filter(None, illustrated), None)
+    return tag("div.vs-run", first, page.notices(), parts, differing, key="compare")
 
 
-def _notices(columns: Sequence[CompareColumn], t: Catalogue) -> Html | None:
-    """What the visitor has to know before comparing at all."""
-    notes: list[Child] = []
-    if len({column.spec.question for column in columns}) > 1:
-        notes.append(notice(t("compare.other_questions"), "questions"))
-    if any(language_unsupported(column.view) for column in columns):
-        notes.append(notice(t("flag.language_unsupported"), "language"))
-    return tag("div", notes, class_="vs-notices", data_key="notices") if notes else None
+@dataclass(frozen=True)
+class _Comparison:
+    """One drawing of the page; the columns are counted from 0."""
 
+    columns: Sequence[CompareColumn]
+    rows: Sequence[MethodRow]
+    evidence: Sequence[Sequence[tuple[Passage, list[int]]]]
+    against: Against
+    t: Catalogue
 
-def _column(
-    columns: Sequence[CompareColumn],
-    rows: Sequence[MethodRow],
-    own: int,
-    numbers: Sequence[int],
-    evidence: Sequence[SharedPassage],
-    against: Against,
-    t: Catalogue,
-) -> Html:
-    column, row = columns[own], rows[own]
-    key = f"column-{column.key}"
-    several = max(numbers) > 1
-    return tag(
-        "article",
-        tag(
-            "header",
-            tag(
-                "h3",
-                tag("span", own + 1, class_="vs-column-number vs-num"),
-                " ",
-                named("method", row.method, t),
-                class_="vs-method-name",
-                id=f"{key}-name",
-            ),
+    def notices(self) -> Html | None:
+        """What the visitor has to know before comparing at all."""
+        t, notes = self.t, list[Html]()
+        if len({column.spec.question for column in self.columns}) > 1:
+            notes.append(notice(t("compare.other_questions"), "questions"))
+        if any(language_unsupported(column.view) for column in self.columns):
+            notes.append(notice(t("flag.language_unsupported"), "language"))
+        return tag("div.vs-notices", notes, key="notices") if notes else None
+
+    def column(self, own: int) -> Html:
+        """One method with everything that is compared."""
+        t, column, row = self.t, self.columns[own], self.rows[own]
+        key, numbers = f"column-{column.key}", run_numbers(self.columns)
+        number = tag("span.vs-column-number.vs-num", own + 1)
+        title = [number, " ", named("method", row.method, t)]
+        heading: list[Child] = [
+            tag("h3.vs-method-name", title, id=f"{key}-name"),
             status_badge(row.status, t),
-            tag("p", t("compare.run", number=numbers[own]), class_="vs-note") if several else None,
-            tag("p", shown(column.spec.question), class_="vs-note", dir="auto")
-            if several
-            else None,
-        ),
-        _part("verdict", t("compare.verdict"), judgement(row, t) or _pending(row)),
-        _part("answer", t("ask.answer"), _answer(rows, own, against, t)),
-        _part("sentences", t("compare.sentences"), _sentences(column, row, t)),
-        _part("evidence", t("evidence.title"), _evidence(column, row, evidence, t)),
-        _part(
-            "costs",
-            t("compare.cost"),
-            [
-                tag("dl", costs(row, t), class_="vs-compare-costs vs-num"),
-                tag("p", t("cost.cached", count=row.cached), class_="vs-note")
-                if row.cached
-                else None,
-            ],
-        ),
-        class_=f"vs-card vs-column vs-column-{row.status}",
-        aria_labelledby=f"{key}-name",
-        aria_busy="true" if row.status == "running" else None,
-        data_key=key,
-    )
+        ]
+        if max(numbers) > 1:
+            heading.append(tag("p.vs-note", t("compare.run", number=numbers[own])))
+            heading.append(tag("p.vs-note", column.spec.question, dir="auto"))
+        cached = tag("p.vs-note", t("cost.cached", count=row.cached)) if row.cached else None
+        spent = [tag("dl.vs-compare-costs.vs-num", costs(row, t)), cached]
+        parts: list[tuple[str, str, Content]] = [
+            ("verdict", t("compare.verdict"), judgement(row, t) or _pending(row)),
+            ("answer", t("ask.answer"), self._answer(own)),
+            ("sentences", t("compare.sentences"), self._sentences(own)),
+            ("evidence", t("evidence.title"), self._evidence(own)),
+            ("costs", t("compare.cost"), spent),
+        ]
+        return tag(
+            f"article.vs-card.vs-column.vs-column-{row.status}",
+            tag("header", heading),
+            (part(title, body, css=f".vs-part-{name}", key=name) for name, title, body in parts),
+            aria_labelledby=f"{key}-name",
+            aria_busy=row.status == "running",
+            key=key,
+        )
+
+    def _answer(self, own: int) -> list[Child]:
+        t, row, text = self.t, self.rows[own], _text(self.rows[own])
+        parts: list[Child] = [error_note(row.error, t)] if row.error is not None else []
+        if row.abstained:
+            parts.append(tag("p.vs-strong", t("ask.abstained")))
+        elif text is not None:
+            parts += self._changes(own, text)
+        elif not parts:
+            parts.append(_pending(row))
+        return [*parts, *(tag("p.vs-flag", t(f"flag.{flag}")) for flag in row.flags)]
+
+    def _changes(self, own: int, text: str) -> list[Child]:
+        """The answer with the words that differ from what it is compared with."""
+        t, row, first = self.t, self.rows[own], self.rows[0]
+        reference, remark = row.original, ""
+        if self.against == "first":
+            reference = _text(first) if own else None
+            if reference is not None and row.language != first.language:
+                remark = t("compare.other_language")
+        elif reference and reference == text:
+            remark = t("compare.unchanged" if row.rewrites else "ask.checked")
+        if reference and not remark:
+            return [diff_html(reference, text, row.language, t)]
+        return [answer_text(text), tag("p.vs-note", remark) if remark else None]
+
+    def _sentences(self, own: int) -> Html:
+        t, view, row = self.t, self.columns[own].view, self.rows[own]
+        if not row.judges:
+            return tag("p.vs-note", t("verdict.none"))
+        judged = [] if language_unsupported(view) else sentence_verdicts(self.columns[own])
+        items = (
+            tag(
+                "li",
+                verdict_badge(verdict or "unchecked", t),
+                tag("span.vs-answer", text, dir="auto"),
+                key=str(number),
+            )
+            for number, (text, verdict) in enumerate(judged)
+        )
+        return tag("ol.vs-sentences", items) if judged else _pending(row)
+
+    def _evidence(self, own: int) -> Html:
+        t, method, row = self.t, self.columns[own].progress, self.rows[own]
+        if not self.evidence[own]:
+            if row.status in ("waiting", "running"):
+                return _pending(row)
+            searched = method is not None and method.searches
+            return tag("p.vs-note", t("evidence.none" if searched else "compare.unasked"))
+        items: list[Html] = []
+        for number, (passage, others) in enumerate(self.evidence[own]):
+            title = tag("bdi", passage.title or passage.id)
+            listed = t("list.separator").join(str(other + 1) for other in others)
+            where = tag("span.vs-note", t("compare.only_here"))
+            if others:
+                where = tag("span.vs-chip", t("compare.also_in", list=listed))
+            items.append(tag("li", fold(title, answer_text(passage.text)), where, key=str(number)))
+        return tag("ul.vs-shared", items)
+
+    def differences(self) -> Html:
+        """What is not the same in all columns, as a table."""
+        t, found = self.t, differences(self.columns, self.t)
+        if not found:
+            return tag("p.vs-note", t("compare.same"), key="same")
+        methods = [named("method", row.method, t) for row in self.rows]
+        titles = [f"{number} {method}" for number, method in enumerate(methods, start=1)]
+        lines = (
+            Row(str(n), [tag("span.vs-strong", one.name), *(tag("bdi", v) for v in one.values)])
+            for n, one in enumerate(found)
+        )
+        head = [Column(t("compare.what"), label=""), *titles]
+        name, css = t("compare.differences"), ".vs-compare-table"
+        return table(name, head, lines, css=css, key="differences")
 
 
-def _part(name: str, title: str, content: Sequence[Child]) -> Html:
-    return tag(
-        "div",
-        tag("h4", title, class_="vs-label"),
-        list(content),
-        class_=f"vs-part vs-part-{name}",
-        data_key=name,
-    )
-
-
-def _pending(row: MethodRow) -> list[Child]:
-    if row.status in ("waiting", "running"):
-        return [tag("span", class_="vs-reserved", aria_hidden="true")]
-    return [tag("p", "–", class_="vs-note")]
-
-
-def _answer(rows: Sequence[MethodRow], own: int, against: Against, t: Catalogue) -> list[Child]:
-    row = rows[own]
-    parts: list[Child] = []
-    if row.error is not None:
-        parts.append(error_note(row.error, t))
-    text = _text(row)
-    if row.abstained:
-        parts.append(tag("p", t("ask.abstained"), class_="vs-strong"))
-    elif text is None:
-        parts += [] if parts else _pending(row)
-    else:
-        parts += _changes(rows, own, text, against, t)
-    parts += [tag("p", t(f"flag.{flag}"), class_="vs-flag") for flag in row.flags]
-    return parts
-
-
-def _changes(
-    rows: Sequence[MethodRow], own: int, text: str, against: Against, t: Catalogue
-) -> list[Child]:
-    """The answer with the words that differ from what it is compared with."""
-    row, first = rows[own], rows[0]
-    plain = tag("p", shown(text), class_="vs-answer", dir="auto")
-    if against == "original":
-        if not row.original:
-            return [plain]
-        if row.original == text:
-            words = t("compare.unchanged" if row.rewrites else "ask.checked")
-            return [plain, tag("p", words, class_="vs-note")]
-        return [diff_html(row.original, text, row.language, t)]
-    reference = _text(first)
-    if own == 0 or reference is None:
-        return [plain]
-    if row.language != first.language:
-        return [plain, tag("p", t("compare.other_language"), class_="vs-note")]
-    return [diff_html(reference, text, row.language, t)]
+def _pending(row: MethodRow) -> Html:
+    return reserved() if row.status in ("waiting", "running") else tag("p.vs-note", "–")
 
 
 def _text(row: MethodRow) -> str | None:
     """The answer as far as there is one: until it is corrected, the original is the answer."""
     return row.answer if row.answer is not None else row.original or None
-
-
-def _sentences(column: CompareColumn, row: MethodRow, t: Catalogue) -> list[Child]:
-    if not row.judges:
-        return [tag("p", t("verdict.none"), class_="vs-note")]
-    judged = [] if language_unsupported(column.view) else sentence_verdicts(column)
-    if not judged:
-        return _pending(row)
-    items = (
-        tag(
-            "li",
-            verdict_badge(sentence.verdict or "unchecked", t),
-            tag("span", shown(sentence.text), class_="vs-answer", dir="auto"),
-            data_key=str(number),
-        )
-        for number, sentence in enumerate(judged)
-    )
-    return [tag("ol", items, class_="vs-sentences")]
-
-
-def _evidence(
-    column: CompareColumn, row: MethodRow, evidence: Sequence[SharedPassage], t: Catalogue
-) -> list[Child]:
-    if not evidence:
-        if row.status in ("waiting", "running"):
-            return _pending(row)
-        searched = column.progress is not None and column.progress.searches
-        words = t("evidence.none" if searched else "compare.unasked")
-        return [tag("p", words, class_="vs-note")]
-
-    def where(item: SharedPassage) -> str:
-        if not item.others:
-            return t("compare.only_here")
-        listed = t("list.separator").join(str(number + 1) for number in item.others)
-        return t("compare.also_in", list=listed)
-
-    items = (
-        tag(
-            "li",
-            tag(
-                "details",
-                tag("summary", tag("bdi", shown(item.passage.title or item.passage.id))),
-                tag("p", shown(item.passage.text), class_="vs-answer", dir="auto"),
-                class_="vs-details",
-            ),
-            tag("span", where(item), class_="vs-chip" if item.others else "vs-note"),
-            data_key=str(number),
-        )
-        for number, item in enumerate(evidence)
-    )
-    return [tag("ul", items, class_="vs-shared")]
-
-
-def _differences(columns: Sequence[CompareColumn], rows: Sequence[MethodRow], t: Catalogue) -> Html:
-    found = differences(columns, t)
-    if not found:
-        return tag("p", t("compare.same"), class_="vs-note", data_key="same")
-    titles = [f"{n} {named('method', row.method, t)}" for n, row in enumerate(rows, start=1)]
-    labels = [None, *titles]
-    lines = (
-        table_row(
-            [
-                tag("span", difference.name, class_="vs-strong"),
-                *(tag("bdi", shown(value)) for value in difference.values),
-            ],
-            labels,
-            str(number),
-        )
-        for number, difference in enumerate(found)
-    )
-    head = [t("compare.what"), *titles]
-    return table(
-        t("compare.differences"), head, lines, css="vs-compare-table", data_key="differences"
-    )

@@ -6,102 +6,65 @@ or entities with theirs, samples it compared, and the calls behind each number.
 
 from __future__ import annotations
 
-from components.calls import call_list, calls_behind
-from components.diff import diff_html
-from components.elements import (
-    divergence,
-    error_note,
-    flag_list,
-    judged_text,
-    score_line,
-    verdict_badge,
-)
-from components.markup import Child, Html, shown, tag
-from components.messages import Catalogue, named
-from components.page import section
-from pipelines.run.events import Judged, Verdict
-from pipelines.run.view import MethodView, RunView
-from pipelines.types import Language
+from dataclasses import dataclass
 
-__all__ = ["detector_view"]
+from components.elements import answer_text, divergence, judged_text, verdict_badge
+from components.markup import Child, Html, tag
+from components.messages import Catalogue, named
+from components.method_panel import MethodPanel
+from components.page import section
+from pipelines.run.events import Judged
+from pipelines.run.view import RunView
 
 
 def detector_view(
     view: RunView, t: Catalogue, *, method: str, diverges_at: int | None = None
 ) -> str:
     """What `method` found, as far as the run has come."""
-    seen = view.methods.get(method)
-    running = not view.over and (seen is None or seen.outcome is None)
-    if seen is None or not seen.drafts:
-        words = t("status.waiting") if running else t("ask.no_answer")
-        error = error_note(seen.error, t, retry=method) if seen and seen.error else None
-        empty = tag("p", words, class_="vs-empty", data_key="none")
-        return tag("div", error, empty, class_="vs-run", data_key=method)
-    language: Language = view.header.language if view.header else "en"
-    parts: list[Child] = []
-    if seen.error is not None:
-        parts.append(error_note(seen.error, t, retry=method))
-    parts.append(divergence(diverges_at, t))
-    parts.append(section("decision", t("detector.verdict"), *_verdict(seen, t, running=running)))
-    parts.append(section("answer", t("detector.text"), _text(seen, t)))
-    pieces = [event for event in seen.judged if event.what in ("sentence", "entity")]
-    if pieces:
-        rows = [_piece(seen, event, t) for event in pieces]
-        parts.append(section("pieces", t("detector.pieces"), tag("ol", rows, class_="vs-stack")))
-    if len(seen.drafts) > 1:
-        change = diff_html(seen.drafts[0].after, seen.drafts[-1].after, language, t, form="side")
-        parts.append(section("change", t("ask.corrected"), tag("div", change, class_="vs-card")))
-    return tag("div", parts, class_="vs-run", data_key=method)
+    page = _Page.of(method, view, t, diverges_at)
+    return tag("div.vs-run", page.error(), page.parts(), key=method)
 
 
-def _verdict(method: MethodView, t: Catalogue, *, running: bool) -> list[Child]:
-    answers = [event for event in method.judged if event.what == "answer"]
-    if not answers:
-        return [tag("p", t("status.running" if running else "verdict.none"), class_="vs-note")]
-    last = answers[-1]
-    return [
-        tag("p", verdict_badge(last.verdict, t), data_key=f"{method.name}-verdict"),
-        *(_score_lines(method, last, t)),
-        flag_list(method.answer.flags if method.answer else (), t, f"{method.name}-flags"),
-    ]
+@dataclass(frozen=True)
+class _Page(MethodPanel):
+    """One drawing of the part, from what is recorded so far."""
 
+    def parts(self) -> list[Child]:
+        """Verdict, text, every judged piece and the change, or that there is no answer."""
+        t, drafts = self.t, self.method.drafts
+        if not drafts:
+            words = t("status.waiting") if self.running else t("ask.no_answer")
+            return [tag("p.vs-empty", words, key="none")]
+        pieces = self.judged("sentence", "entity")
+        first = [event for event in pieces if event.draft == 0]
+        text = judged_text(drafts[0].after, ((e.start, e.end, e.verdict) for e in first), t)
+        parts: list[Child] = [
+            divergence(self.diverges_at, t),
+            section("decision", t("detector.verdict"), *self._verdict()),
+            section("answer", t("detector.text"), answer_text(text, ".vs-card.vs-padded")),
+        ]
+        if pieces:
+            rows = tag("ol.vs-stack", map(self._piece, pieces))
+            parts.append(section("pieces", t("detector.pieces"), rows))
+        if len(drafts) > 1:
+            change = tag("div.vs-card", self.sides(drafts[0].after, drafts[-1].after))
+            parts.append(section("change", t("ask.corrected"), change))
+        return parts
 
-def _text(method: MethodView, t: Catalogue) -> Html:
-    """The original answer, its judged pieces underlined."""
-    marks: list[tuple[int, int, Verdict]] = [
-        (event.start, event.end, event.verdict)
-        for event in method.judged
-        if event.what in ("sentence", "entity") and event.draft == 0
-    ]
-    text = method.drafts[0].after
-    return tag("p", judged_text(text, marks, t), class_="vs-answer vs-card vs-padded", dir="auto")
+    def _verdict(self) -> list[Child]:
+        t, name = self.t, self.method.name
+        if self.verdict is None:
+            return [tag("p.vs-note", t("status.running" if self.running else "verdict.none"))]
+        badge = tag("p", verdict_badge(self.verdict.verdict, t), key=f"{name}-verdict")
+        return [badge, *self.score_lines(self.verdict), self.flags(f"{name}-flags")]
 
-
-def _piece(method: MethodView, event: Judged, t: Catalogue) -> Html:
-    label = named("entity.label", event.label, t) if event.label else None
-    return tag(
-        "li",
-        tag(
-            "p",
-            tag("bdi", shown(event.text)),
-            tag("span", label, class_="vs-chip") if label else None,
+    def _piece(self, event: Judged) -> Html:
+        t, label = self.t, event.label
+        name = tag(
+            "p.vs-chips",
+            tag("bdi", event.text),
+            tag("span.vs-chip", named("entity.label", label, t)) if label else None,
             verdict_badge(event.verdict, t),
-            class_="vs-chips",
-        ),
-        _score_lines(method, event, t),
-        class_="vs-card vs-padded",
-        data_key=f"piece-{event.seq}",
-    )
-
-
-def _score_lines(method: MethodView, event: Judged, t: Catalogue) -> list[Child]:
-    return [
-        score_line(
-            score,
-            t,
-            behind=call_list(
-                calls_behind(method, event, score), t, id=f"behind-{event.seq}-{score.name}"
-            ),
         )
-        for score in event.scores
-    ]
+        lines = self.score_lines(event)
+        return tag("li.vs-card.vs-padded", name, lines, key=f"piece-{event.seq}")

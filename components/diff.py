@@ -8,12 +8,11 @@ from difflib import SequenceMatcher
 from itertools import pairwise, zip_longest
 from typing import Literal, NamedTuple
 
-from components.markup import Html, join, shown, tag
-from components.messages import Catalogue
+from components.elements import answer_text
+from components.markup import Child, Html, tag
+from components.messages import Catalogue, lang
 from pipelines.text.segmentation import word_boundaries
 from pipelines.types import Language
-
-__all__ = ["Op", "diff_html", "diff_words", "split_words"]
 
 _WORD = re.compile(r"\s+|\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['’-][^\W\d_]+)*|.", re.DOTALL)
 
@@ -78,35 +77,24 @@ def diff_html(
     operations = diff_words(before, after, language)
     removed = sum(op.kind == "removed" for op in operations)
     added = sum(op.kind == "added" for op in operations)
-    if not removed and not added:
-        summary = t("diff.none")
-    else:
-        summary = t("diff.summary", removed=removed, added=added)
-    summary_html = tag("p", summary, class_="vs-diff-summary vs-num")
+    summary = (
+        t("diff.summary", removed=removed, added=added) if removed or added else t("diff.none")
+    )
+
+    def text(*kinds: str) -> Html:
+        drawn = (_op_html(op, t) for op in operations if op.kind in kinds)
+        return answer_text(drawn, ".vs-diff-text")
+
     if form == "inline":
-        body = tag("p", _ops_html(operations, t), class_="vs-answer vs-diff-text", dir="auto")
-        return tag("div", body, summary_html, class_="vs-diff", lang=_lang(language))
-    sides = (
-        tag(
-            "div",
-            tag("h4", t(f"diff.{name}"), class_="vs-label"),
-            tag(
-                "p",
-                _ops_html([op for op in operations if op.kind in ("same", kind)], t),
-                class_="vs-answer vs-diff-text",
-                dir="auto",
-            ),
-            class_="vs-diff-side",
+        body = text("same", "removed", "added")
+    else:
+        sides = (
+            tag("div.vs-diff-side", tag("h4.vs-label", t(f"diff.{name}")), text("same", kind))
+            for name, kind in (("before", "removed"), ("after", "added"))
         )
-        for name, kind in (("before", "removed"), ("after", "added"))
-    )
-    return tag(
-        "div",
-        tag("div", sides, class_="vs-diff-sides"),
-        summary_html,
-        class_="vs-diff",
-        lang=_lang(language),
-    )
+        body = tag("div.vs-diff-sides", sides)
+    counts = tag("p.vs-diff-summary.vs-num", summary)
+    return tag("div.vs-diff", body, counts, lang=lang(language))
 
 
 def _shared(old: Sequence[str], new: Sequence[str]) -> int:
@@ -141,18 +129,10 @@ def _operations(changes: Sequence[_Change]) -> list[Op]:
     ]
 
 
-def _ops_html(operations: list[Op], t: Catalogue) -> Html:
-    return join(_op_html(op, t) for op in operations)
-
-
-def _op_html(op: Op, t: Catalogue) -> Html:
+def _op_html(op: Op, t: Catalogue) -> Child:
     if op.kind == "same":
-        return shown(op.text)
+        return op.text
     name, css = ("del", "vs-del") if op.kind == "removed" else ("ins", "vs-ins")
     # ARIA forbids naming deletions and insertions, so the words stand in the text, unseen.
-    label = tag("span", t(f"diff.{op.kind}"), " ", class_="vs-sr")
-    return tag(name, label, shown(op.text), class_=css)
-
-
-def _lang(language: Language) -> str:
-    return "zh-CN" if language == "zh" else "en"
+    label = tag("span.vs-sr", t(f"diff.{op.kind}"), " ")
+    return tag(name, label, op.text, class_=css)

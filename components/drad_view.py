@@ -2,366 +2,288 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from components.calls import call_list, calls_within
-from components.diff import diff_html
-from components.elements import divergence, flag_list, notice, score_line, verdict_badge
+from components.elements import (
+    answer_text,
+    card,
+    notice,
+    part,
+    reserved,
+    score_line,
+    source_notes,
+    verdict_badge,
+)
 from components.evidence import EvidenceItem, evidence
 from components.figures import entities_figure, profile_figure
-from components.heatmap import MEASURES, EntityMark, entity_table, heatmaps
-from components.markup import Child, Html, shown, tag, visible
+from components.heatmap import MEASURES, entity_table, heatmaps
+from components.markup import Child, Html, tag, visible
 from components.messages import Catalogue, named, probability
-from components.page import run_notices, section
+from components.method_panel import MethodPanel
+from components.page import section
 from components.run_view import entity_marks, language_unsupported, supporting
 from components.theme import Theme
-from pipelines.run.events import Judged, Revised, Score
+from pipelines.run.events import Judged, Score
 from pipelines.run.findings import DetectorThresholds, DraftMeasured, EntityReading
-from pipelines.run.view import MethodView, RunView, StepView
-from pipelines.types import Language, Token
-
-__all__ = ["drad_figures", "drad_view"]
+from pipelines.run.view import RunView, StepView
+from pipelines.types import Token
 
 
 def drad_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) -> str:
     """Everything DRAD did in the run, as far as it has come."""
-    method = view.methods.get("drad")
-    error = (method.error if method else None) or view.error
-    parts: list[Child] = [run_notices(view, error, t)]
-    parts.append(divergence(diverges_at, t))
-    if not language_unsupported(view):
-        parts += _parts(view, method, t, running=not view.over)
-    return tag("div", parts, class_="vs-run vs-drad", data_key="drad")
-
-
-def _parts(view: RunView, method: MethodView | None, t: Catalogue, *, running: bool) -> list[Child]:
-    if method is None or not (method.drafts or method.writing):
-        if not running:
-            return [notice(t("drad.no_draft"), "no-draft")]
-        waiting = tag("span", class_="vs-reserved", aria_hidden="true")
-        return [tag("div", waiting, class_="vs-answer-panel", aria_busy="true", data_key="waiting")]
-    running = running and method.outcome is None
-    language: Language = view.header.language if view.header else "en"
-    parts: list[Child] = [
-        section("drad-decision", t("drad.decision"), *_decision(method, t, running=running)),
-        section("drad-text", t("drad.text"), _texts(method, t), _source(method, t)),
-    ]
-    steps = _steps(method, language, t, running=running)
-    if steps:
-        stack = tag("div", steps, class_="vs-stack")
-        parts.append(section("drad-steps", t("drad.steps"), stack))
-    if len(method.drafts) > 1:
-        sides = diff_html(method.drafts[0].after, method.drafts[-1].after, language, t, form="side")
-        change = tag("div", sides, class_="vs-card vs-padded")
-        parts.append(section("drad-change", t("drad.change"), change))
-    return parts
+    page = _Page.of("drad", view, t, diverges_at)
+    supported = not language_unsupported(view)
+    return tag(
+        "div.vs-run.vs-drad", page.opening(), page.parts() if supported else None, key="drad"
+    )
 
 
 def drad_figures(view: RunView, t: Catalogue, theme: Theme) -> list[tuple[str, go.Figure]]:
     """Two titled figures of the original answer: its tokens along the text, and its entities."""
-    method = view.methods.get("drad")
-    if method is None or not method.drafts or language_unsupported(view):
+    page = _Page.of("drad", view, t, None)
+    if not page.method.drafts or language_unsupported(view):
         return []
-    generation = method.drafts[0].generation
+    generation = page.method.drafts[0].generation
     if not any(token.logprob is not None for token in generation.tokens or ()):
         return []
-    lines = _lines(method, 0)
-    marks = entity_marks(method.judged, 0)
+    lines = page.thresholds(0)
+    marks = entity_marks(page.method.judged, 0)
     return [
         (t("drad.profile"), profile_figure(generation.tokens or (), t, theme, **lines)),
         (t("drad.scatter"), entities_figure(generation.text, marks, t, theme, **lines)),
     ]
 
 
-# --- Where the numbers come from ------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Page(MethodPanel):
+    """One drawing of the page, from what is recorded so far."""
 
+    def parts(self) -> list[Child]:
+        """The sections; before there is a text, space for it."""
+        t, method = self.t, self.method
+        if not (method.drafts or method.writing):
+            if self.over:
+                return [notice(t("drad.no_draft"), "no-draft")]
+            return [tag("div.vs-answer-panel", reserved(), aria_busy=True, key="waiting")]
+        parts: list[Child] = [
+            section("drad-decision", t("drad.decision"), *self._decision()),
+            section("drad-text", t("drad.text"), self._texts(), self._source()),
+        ]
+        if steps := list(self._steps()):
+            parts.append(section("drad-steps", t("drad.steps"), tag("div.vs-stack", steps)))
+        if len(method.drafts) > 1:
+            sides = self.sides(method.drafts[0].after, method.drafts[-1].after)
+            change = tag("div.vs-card.vs-padded", sides)
+            parts.append(section("drad-change", t("drad.change"), change))
+        return parts
 
-def _source(method: MethodView, t: Catalogue) -> Html:
-    """Whose probabilities these are, what they leave out, and which thresholds are in force."""
-    details = [step.detail for step in method.steps]
-    measured = next((one for one in details if isinstance(one, DraftMeasured)), DraftMeasured())
-    notes = [t(f"drad.source.{measured.confidence}")]
-    tokens = (method.drafts[0].generation.tokens or ()) if method.drafts else ()
-    cut = [token for token in tokens if token.top_k is not None]
-    if cut:
-        tail = sum(token.tail_mass for token in cut) / len(cut)
-        k = max(token.top_k or 0 for token in cut)
-        notes.append(t("drad.entropy.bound", k=k, tail=probability(tail)))
-    elif any(token.entropy is not None for token in tokens):
-        notes.append(t("drad.entropy.full"))
-    limits = next((one for one in details if isinstance(one, DetectorThresholds)), None)
-    if limits is not None and (limits.entropies or limits.theta_2_source == "off"):
-        key = f"drad.theta_2.{limits.theta_2_source}"
-        value = "–" if limits.theta_2 is None else f"{limits.theta_2:.2f}"
-        notes.append(t(key, value=value, model=visible(limits.model)))
-    if method.recognizer:
-        rules = method.recognizer == "rules"
-        name = t("drad.rules") if rules else visible(method.recognizer)
-        notes.append(t("drad.ner", name=name))
-    items = (tag("li", note) for note in notes)
-    return tag("ul", items, class_="vs-source-notes", data_key="source")
+    def thresholds(self, draft: int) -> dict[str, float | None]:
+        """The thresholds that the entities of a draft were compared with."""
+        scores = (score for e in self.judged("entity", draft=draft)[:1] for score in e.scores)
+        known = {score.name: score.threshold for score in scores}
+        return {"theta_1": known.get("entity_probability"), "theta_2": known.get("entity_entropy")}
 
+    # --- Where the numbers come from ---
 
-# --- What was decided about the original ----------------------------------------------------------
+    def _source(self) -> Html:
+        """Whose probabilities these are, what they leave out, and which thresholds are in force."""
+        t, method = self.t, self.method
+        measured = self.detail(DraftMeasured) or DraftMeasured()
+        notes = [t(f"drad.source.{measured.confidence}")]
+        tokens = (method.drafts[0].generation.tokens or ()) if method.drafts else ()
+        cut = [token for token in tokens if token.top_k is not None]
+        if cut:
+            tail = sum(token.tail_mass for token in cut) / len(cut)
+            k = max(token.top_k or 0 for token in cut)
+            notes.append(t("drad.entropy.bound", k=k, tail=probability(tail)))
+        elif any(token.entropy is not None for token in tokens):
+            notes.append(t("drad.entropy.full"))
+        limits = self.detail(DetectorThresholds)
+        if limits is not None and (limits.entropies or limits.theta_2_source == "off"):
+            key = f"drad.theta_2.{limits.theta_2_source}"
+            value = "–" if limits.theta_2 is None else f"{limits.theta_2:.2f}"
+            notes.append(t(key, value=value, model=visible(limits.model)))
+        if method.recognizer:
+            rules = method.recognizer == "rules"
+            name = t("drad.rules") if rules else visible(method.recognizer)
+            notes.append(t("drad.ner", name=name))
+        return source_notes(notes, "source")
 
+    # --- What was decided about the original ---
 
-def _decision(method: MethodView, t: Catalogue, *, running: bool) -> list[Child]:
-    answer = next((event for event in method.judged if event.what == "answer"), None)
-    entities = [e for e in method.judged if e.what == "entity" and e.draft == 0]
-    if answer is None and (running or not entities):
-        # Version 0.1 recorded verdicts on entities alone.
-        words = t("step.detect" if running else "drad.no_entities")
-        return [tag("p", words, class_="vs-note", data_key="undecided")]
-    parts: list[Child] = []
-    if answer is not None:
-        parts.append(tag("p", verdict_badge(answer.verdict, t), data_key="verdict"))
-    parts.append(_found(method, entities, t))
-    if answer is not None and answer.scores:
-        score = answer.scores[0]
-        parts.append(score_line(score, t, behind=_behind(method, answer, score, t)))
-    if method.answer is not None:
-        corrections = sum(draft.reason == "corrected" for draft in method.drafts)
-        key = "drad.corrected" if corrections else "drad.stays"
-        parts.append(tag("p", t(key, count=corrections), class_="vs-note"))
-        parts.append(flag_list(method.answer.flags, t, "drad-flags"))
-    return parts
+    def _decision(self) -> list[Child]:
+        t, answer = self.t, self.method.answer
+        judged = next(iter(self.judged("answer")), None)
+        entities = self.judged("entity", draft=0)
+        if judged is None and (self.running or not entities):
+            # Version 0.1 recorded verdicts on entities alone.
+            words = t("step.detect" if self.running else "drad.no_entities")
+            return [tag("p.vs-note", words, key="undecided")]
+        parts: list[Child] = []
+        if judged is not None:
+            parts.append(tag("p", verdict_badge(judged.verdict, t), key="verdict"))
+        parts.append(self._found(entities))
+        if judged is not None and judged.scores:
+            parts.append(self._score(judged, judged.scores[0]))
+        if answer is not None:
+            corrections = sum(draft.reason == "corrected" for draft in self.method.drafts)
+            key = "drad.corrected" if corrections else "drad.stays"
+            parts.append(tag("p.vs-note", t(key, count=corrections)))
+            parts.append(self.flags("drad-flags"))
+        return parts
 
+    def _found(self, entities: Sequence[Judged]) -> Html:
+        t, skips = self.t, bool(self.method.settings.get("skip_repeats"))
+        doubtful = [event for event in entities if event.verdict == "doubtful"]
+        counted = [event for event in doubtful if not (skips and _repeats(event))]
+        if counted:
+            names = visible(t("list.separator").join(event.text for event in counted))
+            words = t("drad.doubtful", count=len(counted), total=len(entities), list=names)
+        else:
+            words = t("drad.clean" if entities else "drad.no_entities")
+        skipped = len(doubtful) - len(counted)
+        more = [" ", tag("span.vs-note", t("drad.skipped", count=skipped))] if skipped else None
+        return tag("p", tag("span.vs-strong", words), more)
 
-def _found(method: MethodView, entities: Sequence[Judged], t: Catalogue) -> Html:
-    skips = bool(method.settings.get("skip_repeats"))
-    doubtful = [event for event in entities if event.verdict == "doubtful"]
-    counted = [event for event in doubtful if not (skips and _repeats(event))]
-    if not entities:
-        words = t("drad.no_entities")
-    elif not counted:
-        words = t("drad.clean")
-    else:
-        names = visible(t("list.separator").join(event.text for event in counted))
-        words = t("drad.doubtful", count=len(counted), total=len(entities), list=names)
-    skipped = len(doubtful) - len(counted)
-    more = tag("span", t("drad.skipped", count=skipped), class_="vs-note") if skipped else None
-    return tag("p", tag("span", words, class_="vs-strong"), " " if more else None, more)
+    def _score(self, event: Judged, score: Score) -> str:
+        """A number with the calls that wrote and measured what it is about."""
+        drafts = self.method.drafts[: event.draft + 1]
+        # Scores of version 0.1 do not name them.
+        wrote = [draft.span for draft in drafts if draft.start <= event.start]
+        behind = self.calls(score.behind or wrote[-1:], f"behind-{event.seq}-{score.name}")
+        return score_line(score, self.t, behind=behind)
+
+    # --- The drafts as heat, with a choice of draft and measure that needs no script ---
+
+    def _texts(self) -> Html:
+        """Every draft with both measures; the visitor chooses which of them is seen."""
+        t, drafts, writing = self.t, self.method.drafts, self.method.writing
+        panels = [
+            self._draft(draft.generation.text, draft.generation.tokens or (), draft.draft)
+            for draft in drafts
+        ]
+        if writing is not None and not drafts:
+            panels = [self._draft(writing.text, writing.tokens, 0, writing=True)]
+        if len(panels) > 1:
+            choices = (
+                tag(
+                    "div.vs-draft",
+                    _radio("drad-draft", str(draft.draft), name, checked=draft.draft == 0),
+                    panel,
+                    key=f"choice-{draft.draft}",
+                )
+                for draft, name, panel in zip(drafts, self._draft_names(), panels, strict=True)
+            )
+            panels = list(choices)
+        radios = (
+            _radio("drad-measure", measure, t(f"drad.measure.{measure}"), checked=number == 0)
+            for number, measure in enumerate(MEASURES)
+        )
+        legend = tag("legend.vs-label", t("drad.measure"))
+        measures = tag("fieldset.vs-choices", legend, radios, key="measure")
+        names = {"role": "group", "aria_label": t("drad.draft")}
+        return tag(
+            "div.vs-heats",
+            measures,
+            tag("div.vs-drafts", panels, **names, key="drafts"),
+            key="heats",
+        )
+
+    def _draft_names(self) -> Iterable[str]:
+        corrected = 0
+        for revised in self.method.drafts:
+            corrected += revised.reason == "corrected"
+            if revised.reason == "resumed":
+                yield self.t("drad.draft.resumed")
+            elif corrected:
+                yield self.t("drad.draft.corrected", number=corrected)
+            else:
+                yield self.t("ask.original")
+
+    def _draft(
+        self, text: str, tokens: Sequence[Token], number: int, *, writing: bool = False
+    ) -> Html:
+        t, marks = self.t, entity_marks(self.method.judged, number)
+        heats = heatmaps(text, tokens, marks, t=t, id=f"drad-heat-{number}")
+        known = writing or any(token.logprob is not None for token in tokens)
+        judged = any(
+            step.name == "detect" and step.at.draft == number and step.outcome == "ok"
+            for step in self.method.steps
+        )
+        entities = None
+        if marks or judged:
+            lines, id = self.thresholds(number), f"drad-entities-{number}"
+            entities = entity_table(text, tokens, marks, t, id=id, **lines)
+        return tag(
+            "div.vs-draft-panel",
+            tag("div.vs-writing", heats) if writing else heats,
+            None if known else tag("p.vs-note", t("ask.no_heat")),
+            entities,
+            key=f"draft-{number}",
+        )
+
+    # --- The corrections ---
+
+    def _steps(self) -> Iterable[Html]:
+        """Every correction: entity, query, passages, what was written instead."""
+        steps = [step for step in self.method.steps if step.name in ("correct", "resume")]
+        corrections = 0
+        for number, step in enumerate(steps, start=1):
+            corrections += step.name == "correct"
+            corrects = self.t("drad.step", number=corrections)
+            title = self.t("step.resume") if step.name == "resume" else corrects
+            yield card(title, self._step(step, number), key=f"step-{number}")
+
+    def _step(self, step: StepView, number: int) -> list[Child]:
+        t = self.t
+        search = next(iter(self.searches(step.span)), None)
+        revised = next((r for r in self.method.drafts if r.span == step.span), None)
+        at = (step.at.draft, step.at.start)
+        entities = self.judged("entity")
+        target = next((event for event in entities if (event.draft, event.start) == at), None)
+        parts: list[Child] = [self._entity(target) if target is not None else None]
+        if search is not None:
+            parts.append(part(t("drad.query"), answer_text(search.query, ".vs-query")))
+        if revised is not None:
+            parts.append(part(t("drad.continuation"), self.diff(revised.before, revised.after)))
+        elif step.outcome == "ok":
+            failed = search is not None and search.error
+            parts.append(
+                tag("p.vs-flag", t(f"flag.{'search_failed' if failed else 'no_evidence'}"))
+            )
+        elif step.outcome is None and self.running:
+            parts.append(part(t("drad.continuation"), answer_text(step.text or "…")))
+        if search is not None and search.passages:
+            written = revised.after[revised.start :] if revised is not None else ""
+            items = [EvidenceItem(p, marks=supporting(p.text, written)) for p in search.passages]
+            found = evidence(items, t, id=f"step-{number}-evidence")
+            parts.append(part(t("drad.passages"), found))
+        return parts
+
+    def _entity(self, judged: Judged) -> Html:
+        name = tag(
+            "p.vs-chips",
+            tag("bdi.vs-step-entity", judged.text),
+            tag("span.vs-chip", named("entity.label", judged.label, self.t)),
+            verdict_badge(judged.verdict, self.t),
+        )
+        flagged = (self._score(judged, score) for score in judged.scores if score.flagged)
+        return tag("div.vs-stack", name, flagged)
 
 
 def _repeats(event: Judged) -> bool:
     return isinstance(event.detail, EntityReading) and event.detail.repeats
 
 
-# --- The drafts as heat, with a choice of draft and measure that needs no script ------------------
-
-
-def _texts(method: MethodView, t: Catalogue) -> Html:
-    """Every draft with both measures; the visitor chooses which of them is seen."""
-    drafts = [
-        _draft(draft.generation.text, draft.generation.tokens or (), method, draft.draft, t)
-        for draft in method.drafts
-    ]
-    writing = method.writing
-    if writing is not None and not method.drafts:
-        drafts = [_draft(writing.text, writing.tokens, method, 0, t, writing=True)]
-    if len(drafts) > 1:
-        corrected = 0
-        choices: list[Html] = []
-        for panel, revised in zip(drafts, method.drafts, strict=True):
-            corrected += revised.reason == "corrected"
-            name = _draft_name(revised, corrected, t)
-            choices.append(_chosen("drad-draft", str(revised.draft), name, panel))
-        drafts = choices
-    measures = tag(
-        "fieldset",
-        tag("legend", t("drad.measure"), class_="vs-label"),
-        (
-            _radio("drad-measure", measure, t(f"drad.measure.{measure}"), checked=number == 0)
-            for number, measure in enumerate(MEASURES)
-        ),
-        class_="vs-choices",
-        data_key="measure",
-    )
-    texts = tag(
-        "div",
-        drafts,
-        class_="vs-drafts",
-        role="group",
-        aria_label=t("drad.draft"),
-        data_key="drafts",
-    )
-    return tag("div", measures, texts, class_="vs-heats", data_key="heats")
-
-
-def _draft_name(revised: Revised, corrected: int, t: Catalogue) -> str:
-    if revised.reason == "resumed":
-        return t("drad.draft.resumed")
-    return t("drad.draft.corrected", number=corrected) if corrected else t("ask.original")
-
-
-def _draft(
-    text: str,
-    tokens: Sequence[Token],
-    method: MethodView,
-    number: int,
-    t: Catalogue,
-    *,
-    writing: bool = False,
-) -> Html:
-    marks: list[EntityMark] = entity_marks(method.judged, number)
-    heats = heatmaps(text, tokens, marks, t=t, id=f"drad-heat-{number}")
-    known = any(token.logprob is not None for token in tokens)
-    judged = any(
-        step.name == "detect" and step.at.draft == number and step.outcome == "ok"
-        for step in method.steps
-    )
-    lines = _lines(method, number)
-    return tag(
-        "div",
-        tag("div", heats, class_="vs-writing") if writing else heats,
-        None if known or writing else tag("p", t("ask.no_heat"), class_="vs-note"),
-        entity_table(text, tokens, marks, t, id=f"drad-entities-{number}", **lines)
-        if marks or judged
-        else None,
-        class_="vs-draft-panel",
-        data_key=f"draft-{number}",
-    )
-
-
-def _chosen(group: str, value: str, label: str, panel: Html) -> Html:
-    """A choice with what it shows."""
-    return tag(
-        "div",
-        _radio(group, value, label, checked=value == "0"),
-        panel,
-        class_="vs-draft",
-        data_key=f"choice-{value}",
-    )
-
-
 def _radio(group: str, value: str, label: str, *, checked: bool) -> Html:
     id = f"{group}-{value}"
+    given = {"type": "radio", "name": group, "value": value, "checked": checked}
     return tag(
-        "span",
-        tag(
-            "input",
-            type="radio",
-            name=group,
-            value=value,
-            id=id,
-            class_="vs-choice-input",
-            checked=checked,
-            data_key=id,
-        ),
-        tag("label", label, for_=id, class_="vs-choice", data_key=f"{id}-label"),
-        class_="vs-choice-box",
-        data_key=f"{id}-box",
+        "span.vs-choice-box",
+        tag("input.vs-choice-input", **given, id=id, key=id),
+        tag("label.vs-choice", label, for_=id, key=f"{id}-label"),
+        key=f"{id}-box",
     )
-
-
-def _lines(method: MethodView, draft: int) -> dict[str, float | None]:
-    """The thresholds that the entities of a draft were compared with."""
-    scores = next((e.scores for e in method.judged if e.what == "entity" and e.draft == draft), ())
-    known = {score.name: score.threshold for score in scores}
-    return {"theta_1": known.get("entity_probability"), "theta_2": known.get("entity_entropy")}
-
-
-# --- The corrections ------------------------------------------------------------------------------
-
-
-def _steps(method: MethodView, language: Language, t: Catalogue, *, running: bool) -> list[Html]:
-    """Every correction: entity, query, passages, what was written instead."""
-    steps = [step for step in method.steps if step.name in ("correct", "resume")]
-    cards: list[Html] = []
-    corrections = 0
-    for number, step in enumerate(steps, start=1):
-        corrections += step.name == "correct"
-        resumes = step.name == "resume"
-        title = t("step.resume") if resumes else t("drad.step", number=corrections)
-        parts = _step(method, step, number, language, t, running=running)
-        cards.append(
-            tag(
-                "article",
-                tag("h3", title, class_="vs-step-title"),
-                parts,
-                class_="vs-card vs-padded vs-step",
-                data_key=f"step-{number}",
-            )
-        )
-    return cards
-
-
-def _step(
-    method: MethodView,
-    step: StepView,
-    number: int,
-    language: Language,
-    t: Catalogue,
-    *,
-    running: bool,
-) -> list[Child]:
-    search = next((s for s in method.searches if s.span == step.span), None)
-    revised = next((r for r in method.drafts if r.span == step.span), None)
-    target = _target(method, step)
-    parts: list[Child] = []
-    if target is not None:
-        parts.append(_entity(method, target, t))
-    if search is not None:
-        query = tag("p", shown(search.query), class_="vs-answer vs-query", dir="auto")
-        parts.append(_part(t("drad.query"), query))
-    if revised is not None:
-        changed = diff_html(revised.before, revised.after, language, t)
-        parts.append(_part(t("drad.continuation"), changed))
-    elif step.outcome == "ok":
-        key = "flag.search_failed" if search is not None and search.error else "flag.no_evidence"
-        parts.append(tag("p", t(key), class_="vs-flag"))
-    elif step.outcome is None and running:
-        written = tag("p", shown(step.text or "…"), class_="vs-answer", dir="auto")
-        parts.append(_part(t("drad.continuation"), written))
-    if search is not None and search.passages:
-        written = revised.after[revised.start :] if revised is not None else ""
-        items = [EvidenceItem(p, marks=supporting(p.text, written)) for p in search.passages]
-        parts.append(_part(t("drad.passages"), evidence(items, t, id=f"step-{number}-evidence")))
-    return parts
-
-
-def _target(method: MethodView, step: StepView) -> Judged | None:
-    return next(
-        (
-            event
-            for event in method.judged
-            if event.what == "entity"
-            and (event.draft, event.start) == (step.at.draft, step.at.start)
-        ),
-        None,
-    )
-
-
-def _entity(method: MethodView, judged: Judged, t: Catalogue) -> Html:
-    lines = (
-        score_line(score, t, behind=_behind(method, judged, score, t))
-        for score in judged.scores
-        if score.flagged
-    )
-    return tag(
-        "div",
-        tag(
-            "p",
-            tag("bdi", shown(judged.text), class_="vs-step-entity"),
-            tag("span", named("entity.label", judged.label, t), class_="vs-chip"),
-            verdict_badge(judged.verdict, t),
-            class_="vs-chips",
-        ),
-        lines,
-        class_="vs-stack",
-    )
-
-
-def _behind(method: MethodView, judged: Judged, score: Score, t: Catalogue) -> Html:
-    """The calls that wrote and measured an entity; scores of version 0.1 do not name them."""
-    wrote = [
-        draft.span for draft in method.drafts[: judged.draft + 1] if draft.start <= judged.start
-    ]
-    calls = calls_within(method, score.behind or wrote[-1:])
-    return call_list(calls, t, id=f"behind-{judged.seq}-{score.name}")
-
-
-def _part(title: str, content: Child) -> Html:
-    return tag("div", tag("h4", title, class_="vs-label"), content, class_="vs-part")

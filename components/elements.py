@@ -2,39 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterable
+from operator import itemgetter
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from components.markup import Child, Html, shown, tag
+from components.markup import Child, Content, Html, tag
 from components.messages import Catalogue, comparison, duration, integer, named, two_digits
 from pipelines.errors import ErrorInfo
 from pipelines.run.events import Score, Verdict
 
-__all__ = [
-    "SEVERITY",
-    "STATUS_SIGNS",
-    "VERDICT_SIGNS",
-    "Status",
-    "announcement",
-    "button",
-    "consequence",
-    "counters",
-    "distinct",
-    "divergence",
-    "error_note",
-    "flag_list",
-    "gauge",
-    "judged_text",
-    "notice",
-    "score_line",
-    "score_title",
-    "score_value",
-    "status_badge",
-    "table",
-    "table_row",
-    "verdict_badge",
-]
-
+T = TypeVar("T")
 Status = Literal["waiting", "running", "done", "failed", "cancelled"]
 
 VERDICT_SIGNS: dict[Verdict, str] = {
@@ -67,14 +44,22 @@ STATUS_SIGNS: dict[Status, str] = {
 }
 
 
+def verdict_class(verdict: Verdict | str) -> str:
+    """The class that gives something the colour of a verdict."""
+    return f"vs-verdict-{verdict.replace('_', '-')}"
+
+
 def verdict_badge(verdict: Verdict, t: Catalogue, label: str | None = None) -> Html:
     """The verdict as a badge; `label` replaces its usual wording."""
-    return _badge("verdict", verdict, VERDICT_SIGNS[verdict], label or t(f"verdict.{verdict}"))
+    words = label or t(f"verdict.{verdict}")
+    badge = f"span.vs-badge.{verdict_class(verdict)}"
+    return tag(badge, sign(VERDICT_SIGNS[verdict]), tag("span", words))
 
 
 def status_badge(status: Status, t: Catalogue, label: str | None = None) -> Html:
     """The state of something, as a badge; a running one has a quiet pulse instead of a sign."""
-    return _badge("status", status, STATUS_SIGNS[status], label or t(f"status.{status}"))
+    words = tag("span", label or t(f"status.{status}"))
+    return tag(f"span.vs-badge.vs-status-{status}", sign(STATUS_SIGNS[status]), words)
 
 
 def distinct(verdicts: Iterable[Verdict]) -> list[Verdict]:
@@ -83,19 +68,46 @@ def distinct(verdicts: Iterable[Verdict]) -> list[Verdict]:
     return [verdict for verdict in VERDICT_SIGNS if verdict in present]
 
 
-def _badge(kind: str, value: str, sign: str, label: Child) -> Html:
-    return tag(
-        "span",
-        tag("span", sign, class_="vs-sign", aria_hidden="true"),
-        tag("span", label),
-        class_=f"vs-badge vs-{kind}-{value.replace('_', '-')}",
-    )
+def sign(character: str) -> Html:
+    """A sign that says to the eye what is also said in words."""
+    return tag("span.vs-sign", character, aria_hidden=True)
+
+
+def answer_text(text: Content, css: str = "", **attributes: Any) -> Html:
+    """A text of a model, a document or a visitor, in its own direction of writing."""
+    return tag(f"p.vs-answer{css}", text, dir="auto", **attributes)
+
+
+def reserved(**attributes: Any) -> Html:
+    """Space for what is to come, so that nothing moves when it has come."""
+    return tag("span.vs-reserved", aria_hidden=True, **attributes)
+
+
+def fold(summary: Content, *content: Content, css: str = "", **attributes: Any) -> Html:
+    """What is only seen once it is opened; `css` holds further classes, each after a dot."""
+    return tag(f"details.vs-details{css}", tag("summary", summary), *content, **attributes)
+
+
+def part(title: str, *content: Content, css: str = "", **attributes: Any) -> Html:
+    """A piece of a card under its name."""
+    return tag(f"div.vs-part{css}", tag("h4.vs-label", title), *content, **attributes)
+
+
+def card(title: str, *content: Content, **attributes: Any) -> Html:
+    """A step of a method, on paper of its own."""
+    heading = tag("h3.vs-step-title", title)
+    return tag("article.vs-card.vs-padded.vs-step", heading, *content, **attributes)
+
+
+def source_notes(notes: Iterable[Child], key: str | None = None) -> Html:
+    """Remarks on where numbers come from, as a list."""
+    return tag("ul.vs-source-notes", (tag("li", note) for note in notes), key=key)
 
 
 def notice(text: str, key: str, retry: str | None = None, *, role: str = "note") -> Html:
     """A remark on the whole run; `retry` adds a button of that name, which asks for "retry"."""
     again = button(retry, "retry", "run") if retry is not None else None
-    return tag("div", tag("p", text), again, class_="vs-notice", role=role, data_key=key)
+    return tag("div.vs-notice", tag("p", text), again, role=role, key=key)
 
 
 def divergence(diverges_at: int | None, t: Catalogue) -> Html | None:
@@ -108,39 +120,34 @@ def divergence(diverges_at: int | None, t: Catalogue) -> Html | None:
     return notice(t("page.diverges", number=diverges_at + 1), "diverges")
 
 
+def error_title(code: str, t: Catalogue) -> str:
+    """What failed, in words; for a code without any, that it was not expected."""
+    return t.first(f"error.{code}.title", "error.unexpected.title")
+
+
 def error_note(error: ErrorInfo, t: Catalogue, retry: str | None = None) -> Html:
     """What failed and what to do; `retry` adds a button that asks for "retry" with that value."""
-    code = error.code if t.has(f"error.{error.code}.title") else "unexpected"
+    provider = tag("span", f" ({error.provider})") if error.provider else None
+    details = None
+    if error.message:
+        words = tag("p.vs-note", f"{error.message} {error.remedy}".strip())
+        # The remedy of these errors refers to the details.
+        is_open = error.code in ("invalid_input", "refused_request")
+        details = fold(t("error.details"), words, open=is_open, key="error-details")
     return tag(
-        "div",
-        tag(
-            "p",
-            tag("span", "✗", class_="vs-sign", aria_hidden="true"),
-            tag("span", t(f"error.{code}.title"), class_="vs-strong"),
-            tag("span", f" ({error.provider})") if error.provider else None,
-        ),
-        tag("p", t(f"error.{code}.remedy")),
-        tag(
-            "details",
-            tag("summary", t("error.details")),
-            tag("p", shown(f"{error.message} {error.remedy}".strip()), class_="vs-note"),
-            class_="vs-details",
-            # The remedy refers to them.
-            open=code in ("invalid_input", "refused_request"),
-            data_key="error-details",
-        )
-        if error.message
-        else None,
+        "div.vs-error",
+        tag("p", sign("✗"), tag("span.vs-strong", error_title(error.code, t)), provider),
+        tag("p", t.first(f"error.{error.code}.remedy", "error.unexpected.remedy")),
+        details,
         button(t("action.retry"), "retry", retry) if retry is not None else None,
-        class_="vs-error",
         role="alert",
     )
 
 
-def flag_list(flags: Iterable[str], t: Catalogue, key: str) -> Html | None:
+def flag_list(flags: Iterable[str], t: Catalogue, key: str | None) -> Html | None:
     """Remarks on an answer, given as keys under `flag.*`; None where there are none."""
-    items = [tag("li", t(f"flag.{flag}"), class_="vs-flag") for flag in flags]
-    return tag("ul", items, class_="vs-flags", data_key=key) if items else None
+    items = [tag("li.vs-flag", t(f"flag.{flag}")) for flag in flags]
+    return tag("ul.vs-flags", items, key=key) if items else None
 
 
 def judged_text(text: str, marks: Iterable[tuple[int, int, Verdict]], t: Catalogue) -> list[Child]:
@@ -148,80 +155,91 @@ def judged_text(text: str, marks: Iterable[tuple[int, int, Verdict]], t: Catalog
 
     Of two that overlap, the one that begins first is marked.
     """
+
+    def marked(piece: str, verdict: Verdict) -> Html:
+        spoken = tag("span.vs-sr", f" ({t(f'verdict.{verdict}')})")
+        return tag(f"span.vs-judged.{verdict_class(verdict)}", piece, spoken)
+
+    return marked_text(text, marks, marked)
+
+
+def marked_text(
+    text: str, marks: Iterable[tuple[int, int, T]], draw: Callable[[str, T], Html]
+) -> list[Child]:
+    """`text` with every stretch (start, end, what) drawn by `draw(its text, what)`.
+
+    A stretch that overlaps the one before it is left as it is.
+    """
     parts: list[Child] = []
     at = 0
-    for start, end, verdict in sorted(marks):
-        if start < at:
-            continue
-        spoken = tag("span", f" ({t(f'verdict.{verdict}')})", class_="vs-sr")
-        parts.append(shown(text[at:start]))
-        css = f"vs-judged vs-verdict-{verdict.replace('_', '-')}"
-        parts.append(tag("span", shown(text[start:end]), spoken, class_=css))
-        at = end
-    return [*parts, shown(text[at:])]
+    for start, end, what in sorted(marks, key=itemgetter(0, 1)):
+        if start >= at:
+            parts += [text[at:start], draw(text[start:end], what)]
+            at = end
+    return [*parts, text[at:]]
 
 
 def button(words: str, action: str, value: str, key: str | None = None) -> Html:
     """A button that asks for `action` with `value`."""
-    return tag(
-        "button",
-        words,
-        type="button",
-        class_="vs-button",
-        data_action=action,
-        data_value=value,
-        data_key=key,
-    )
+    data = {"data_action": action, "data_value": value}
+    return tag("button.vs-button", words, type="button", **data, key=key)
+
+
+class Column(NamedTuple):
+    """A column of a table: its name, the class of its cells, and what a narrow screen calls it.
+
+    `label` None is the name itself, "" is nothing.
+    """
+
+    name: Child
+    css: str | None = None
+    label: str | None = None
+
+
+class Row(NamedTuple):
+    """A row of a table, with the key by which the page's script knows it again."""
+
+    key: str | None
+    cells: Iterable[Content]
+    css: str | None = None
 
 
 def table(
-    caption: Child, head: Sequence[str], rows: Iterable[Html], *, css: str = "", **attributes: Any
+    caption: Content,
+    columns: Iterable[Column | str],
+    rows: Iterable[Row],
+    *,
+    css: str = "",
+    caption_css: str | None = "vs-sr",
+    row_names: bool = False,
+    **attributes: Any,
 ) -> Html:
-    """A table with the column names `head` and rows of `table_row`, its caption not in sight.
+    """A table; its caption is out of sight unless `caption_css` is changed.
 
-    `css` holds further classes. A cell does not lose its meaning when the look of a narrow screen
-    makes a card of every row, because all parts name their role.
+    `row_names` says that the first cell of a row names it; `css` holds further classes, each after
+    a dot. A narrow screen makes a card of every row; no cell loses its meaning by that, because
+    all parts name their role and each cell shows the label of its column.
     """
-    names = (tag("th", name, scope="col", role="columnheader") for name in head)
+    known = [Column(column) if isinstance(column, str) else column for column in columns]
+    names = (tag("th", column.name, scope="col", role="columnheader") for column in known)
+
+    def cell(content: Content, column: Column) -> Html:
+        if row_names and column is known[0]:
+            return tag("th", content, scope="row", role="rowheader")
+        label = column.name if column.label is None else column.label or None
+        return tag("td", content, role="cell", data_label=label, class_=column.css)
+
+    body = (
+        tag("tr", map(cell, row.cells, known), role="row", key=row.key, class_=row.css)
+        for row in rows
+    )
     return tag(
-        "table",
-        tag("caption", caption, class_="vs-sr"),
+        f"table.vs-table{css}",
+        tag("caption", caption, class_=caption_css),
         tag("thead", tag("tr", names, role="row"), role="rowgroup"),
-        tag("tbody", rows, role="rowgroup"),
-        class_=f"vs-table {css}".strip(),
+        tag("tbody", body, role="rowgroup"),
         role="table",
         **attributes,
-    )
-
-
-def table_row(
-    cells: Iterable[Child],
-    labels: Iterable[str | None],
-    key: str,
-    *,
-    numeric: Collection[int] = (),
-    css: str | None = None,
-) -> Html:
-    """A row of `table`. A narrow screen shows each cell below its label.
-
-    `numeric` are the positions, from 0, of cells with numbers.
-    """
-    columns = enumerate(zip(cells, labels, strict=True))
-    return tag(
-        "tr",
-        (
-            tag(
-                "td",
-                cell,
-                role="cell",
-                data_label=label,
-                class_="vs-num" if number in numeric else None,
-            )
-            for number, (cell, label) in columns
-        ),
-        role="row",
-        data_key=key,
-        class_=css,
     )
 
 
@@ -260,20 +278,18 @@ def gauge(score: Score, t: Catalogue) -> Html:
 
     A scale without an upper end reaches a quarter past the larger of value and threshold.
     """
-    low = score.low
-    present = [v for v in (score.value, score.threshold) if v is not None]
-    high = score.high
+    low, high = score.low, score.high
     if high is None:
-        high = low + 1.25 * max((value - low for value in present), default=1.0)
-    span = high - low or 1.0
+        present = [v - low for v in (score.value, score.threshold) if v is not None]
+        high = low + 1.25 * max(present, default=1.0)
 
-    def share(value: float) -> float:
-        return 100 * min(1.0, max(0.0, (value - low) / span))
+    def share(value: float) -> str:
+        return f"{100 * min(1.0, max(0.0, (value - low) / (high - low or 1.0))):.2f}%"
 
     marks: list[Html] = []
     spoken: dict[str, str] = {}
     if score.value is not None:
-        marks.append(tag("span", class_="vs-gauge-value", style=f"width:{share(score.value):.2f}%"))
+        marks.append(tag("span.vs-gauge-value", style=f"width:{share(score.value)}"))
         spoken = {
             "role": "meter",
             "aria_label": score_title(score, t),
@@ -283,12 +299,17 @@ def gauge(score: Score, t: Catalogue) -> Html:
             "aria_valuetext": score_value(score),
         }
     if score.threshold is not None:
-        at = f"{share(score.threshold):.2f}%"
+        at = share(score.threshold)
         side = f"left:0;width:{at}" if score.bad == "below" else f"left:{at};right:0"
-        marks.insert(0, tag("span", class_="vs-gauge-bad", style=side))
-        marks.append(tag("span", class_="vs-gauge-threshold", style=f"left:{at}"))
-    flagged = " vs-gauge-flagged" if score.flagged else ""
-    return tag("span", marks, class_=f"vs-gauge{flagged}", **spoken)
+        marks.insert(0, tag("span.vs-gauge-bad", style=side))
+        marks.append(tag("span.vs-gauge-threshold", style=f"left:{at}"))
+    return tag("span.vs-gauge" + (".vs-gauge-flagged" if score.flagged else ""), marks, **spoken)
+
+
+def measured(score: Score, t: Catalogue, css: str = "vs-measured", **attributes: Any) -> Html:
+    """The gauge with "0.42 < 0.60" beside it, for a cell of a table or a card."""
+    value = tag("span.vs-num", score_value(score))
+    return tag(f"span.{css}", gauge(score, t), value, **attributes)
 
 
 def score_line(
@@ -299,24 +320,18 @@ def score_line(
     `follows` replaces the sentence on what follows from the number; `behind` shows the calls that
     the number rests on (see `components.calls.call_list`) and is disclosed with the formula.
     """
-    sign = "!" if score.flagged else ("" if score.value is None else "•")
+    mark = "!" if score.flagged else ("" if score.value is None else "•")
+    line = tag(
+        "div.vs-score-row",
+        tag("span.vs-score-name", score_title(score, t)),
+        gauge(score, t),
+        tag("span.vs-score-value.vs-num", sign(mark), score_value(score)),
+    )
     return tag(
-        "div",
-        tag(
-            "div",
-            tag("span", score_title(score, t), class_="vs-score-name"),
-            gauge(score, t),
-            tag(
-                "span",
-                tag("span", sign, class_="vs-sign", aria_hidden="true"),
-                score_value(score),
-                class_="vs-score-value vs-num",
-            ),
-            class_="vs-score-row",
-        ),
-        tag("p", follows or consequence(score, t), class_="vs-score-follows"),
+        "div.vs-score" + (".vs-score-flagged" if score.flagged else ""),
+        line,
+        tag("p.vs-score-follows", follows or consequence(score, t)),
         _formula(score, t, behind),
-        class_="vs-score" + (" vs-score-flagged" if score.flagged else ""),
     )
 
 
@@ -325,14 +340,12 @@ def _formula(score: Score, t: Catalogue, behind: Html | None) -> Html | None:
         return None
     inputs = t("list.separator").join(two_digits(value) for value in score.inputs)
     formula = f"formula.{score.formula.removeprefix('formula.')}"
-    return tag(
-        "details",
-        tag("summary", t("score.formula")),
-        tag("p", t(formula), class_="vs-formula") if score.formula else None,
-        tag("p", t("score.inputs", list=inputs), class_="vs-note vs-num") if inputs else None,
+    return fold(
+        t("score.formula"),
+        tag("p.vs-formula", t(formula)) if score.formula else None,
+        tag("p.vs-note.vs-num", t("score.inputs", list=inputs)) if inputs else None,
         behind,
-        class_="vs-details",
-        data_key=f"formula-{score.name}",
+        key=f"formula-{score.name}",
     )
 
 
@@ -341,40 +354,28 @@ _SECONDS_STEP = 15
 
 
 def counters(
-    t: Catalogue,
-    *,
-    status: Status,
-    seconds: float,
-    calls: int,
-    retrievals: int,
-    tokens: int,
-    id: str = "counters",
+    t: Catalogue, *, status: Status, seconds: float, calls: int, retrievals: int, tokens: int
 ) -> str:
     """Elapsed seconds and counts so far.
 
     What ticks is hidden from screen readers, which hear `announcement` instead: a sentence that
     changes only when something worth hearing has happened.
     """
-    figures: list[Child] = [
-        _figure("seconds", _clock(seconds, t, running=status == "running")),
-        _figure("calls", t("counter.calls", count=integer(calls))),
-        _figure("retrievals", t("counter.retrievals", count=integer(retrievals))),
-        _figure("tokens", t("counter.tokens", count=integer(tokens))),
-    ]
+    figures: dict[str, Child] = {"seconds": _clock(seconds, t, running=status == "running")}
+    for name, count in (("calls", calls), ("retrievals", retrievals), ("tokens", tokens)):
+        figures[name] = t(f"counter.{name}", count=integer(count))
+    shown = (
+        tag(f"span.vs-counter.vs-counter-{name}", content, key=name)
+        for name, content in figures.items()
+    )
+    spoken = announcement(t, status=status, seconds=seconds, calls=calls)
     return tag(
-        "div",
+        "div.vs-counters",
         status_badge(status, t),
-        tag("span", figures, class_="vs-counter-figures vs-num", aria_hidden="true"),
-        tag(
-            "span",
-            announcement(t, status=status, seconds=seconds, calls=calls),
-            class_="vs-sr",
-            role="status",
-            aria_live="polite",
-        ),
-        class_="vs-counters",
-        id=id,
-        data_key=id,
+        tag("span.vs-counter-figures.vs-num", shown, aria_hidden=True),
+        tag("span.vs-sr", spoken, role="status", aria_live="polite"),
+        id="counters",
+        key="counters",
     )
 
 
@@ -382,18 +383,11 @@ def announcement(t: Catalogue, *, status: Status, seconds: float, calls: int) ->
     """What a screen reader says. While running it changes every 10 calls or 15 seconds."""
     if status != "running":
         return t(f"counter.announce.{status}", value=duration(seconds, t), count=calls)
-    calls_so_far = calls - calls % _CALLS_STEP
-    seconds_so_far = int(seconds) - int(seconds) % _SECONDS_STEP
-    if not seconds_so_far:
-        return t(
-            "counter.announce.calls" if calls_so_far else "counter.announce.started",
-            count=calls_so_far,
-        )
-    return t("counter.announce.running", value=duration(seconds_so_far, t), count=calls_so_far)
-
-
-def _figure(name: str, content: Child) -> Html:
-    return tag("span", content, class_=f"vs-counter vs-counter-{name}", data_key=name)
+    calls -= calls % _CALLS_STEP
+    passed = int(seconds) - int(seconds) % _SECONDS_STEP
+    if passed:
+        return t("counter.announce.running", value=duration(passed, t), count=calls)
+    return t("counter.announce.calls" if calls else "counter.announce.started", count=calls)
 
 
 def _clock(seconds: float, t: Catalogue, *, running: bool) -> Html:

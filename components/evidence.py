@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from components.markup import Child, Html, join, safe_url, shown, tag
+from components.elements import answer_text, marked_text
+from components.markup import Child, Html, safe_url, tag
 from components.messages import Catalogue, named, two_digits
 from pipelines.types import Passage
-
-__all__ = ["EvidenceItem", "evidence", "passage_card"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,46 +27,35 @@ class EvidenceItem:
 def evidence(items: Sequence[EvidenceItem], t: Catalogue, *, id: str = "evidence") -> str:
     """All passages as a list of cards; an empty list says so and what follows from it."""
     if not items:
-        return tag("p", t("evidence.none"), class_="vs-empty", id=id, data_key=id)
+        return tag("p.vs-empty", t("evidence.none"), id=id, key=id)
     cards = (
-        tag("li", passage_card(item, t), data_key=f"{id}-{number}-{item.passage.id}")
+        tag("li", passage_card(item, t), key=f"{id}-{number}-{item.passage.id}")
         for number, item in enumerate(items)
     )
-    return tag("ol", cards, class_="vs-evidence", id=id, data_key=id)
+    return tag("ol.vs-evidence", cards, id=id, key=id)
 
 
 def passage_card(item: EvidenceItem, t: Catalogue) -> str:
     """One passage."""
     passage = item.passage
-    title = tag("bdi", shown(passage.title or passage.id))
+    marks = ((start, end, None) for start, end in _merged(item.marks, len(passage.text)))
+    text = marked_text(passage.text, marks, lambda piece, _: _mark(piece, t))
+    title = tag("bdi", passage.title or passage.id)
     url = safe_url(passage.url)
     if url:
         title = tag("a", title, href=url, rel="noopener noreferrer", target="_blank")
     return tag(
-        "article",
+        "article.vs-card.vs-passage-card",
         tag(
             "header",
+            tag("span.vs-rank.vs-num", tag("span.vs-sr", t("evidence.rank")), passage.rank or "–"),
+            tag("h4.vs-card-title", title),
             tag(
-                "span",
-                tag("span", t("evidence.rank"), class_="vs-sr"),
-                passage.rank or "–",
-                class_="vs-rank vs-num",
-            ),
-            tag("h4", title, class_="vs-card-title"),
-            tag(
-                "span",
-                (tag("span", named("method", m, t), class_="vs-chip") for m in item.methods),
-                class_="vs-chips",
+                "span.vs-chips", (tag("span.vs-chip", named("method", m, t)) for m in item.methods)
             ),
         ),
-        tag(
-            "p",
-            _marked(passage.text, item.marks, t),
-            class_="vs-answer vs-passage",
-            dir="auto",
-        ),
-        tag("dl", _facts(item, t), class_="vs-facts"),
-        class_="vs-card vs-passage-card",
+        answer_text(text, ".vs-passage"),
+        tag("dl.vs-facts", _facts(item, t)),
     )
 
 
@@ -76,30 +64,24 @@ def _facts(item: EvidenceItem, t: Catalogue) -> Iterable[Html]:
     scores = passage.scores or {"retriever": passage.score}
     for name, value in scores.items():
         meaning = f"evidence.score.{name}.meaning"
-        yield _fact(
+        yield fact(
             named("evidence.score", name, t),
-            tag("span", two_digits(value), class_="vs-num"),
+            tag("span.vs-num", two_digits(value)),
             t(meaning) if t.has(meaning) else t("evidence.score.retriever.meaning"),
         )
-    yield _fact(t("evidence.source"), tag("bdi", shown(passage.source)))
+    yield fact(t("evidence.source"), tag("bdi", passage.source))
     if item.query:
-        yield _fact(t("evidence.query"), tag("bdi", shown(item.query)))
+        yield fact(t("evidence.query"), tag("bdi", item.query))
 
 
-def _fact(name: str, value: Child, meaning: str = "") -> Html:
-    note = tag("span", meaning, class_="vs-fact-note") if meaning else None
+def fact(name: str, value: Child, meaning: str = "") -> Html:
+    """An entry of a list of facts (`dl.vs-facts`), with what it means."""
+    note = tag("span.vs-fact-note", meaning) if meaning else None
     return tag("div", tag("dt", name), tag("dd", value, note))
 
 
-def _marked(text: str, marks: Iterable[tuple[int, int]], t: Catalogue) -> Html:
-    parts: list[Child] = []
-    position = 0
-    for start, end in _merged(marks, len(text)):
-        label = tag("span", t("evidence.supporting"), " ", class_="vs-sr")
-        parts += [shown(text[position:start])]
-        parts += [tag("mark", label, shown(text[start:end]), class_="vs-mark")]
-        position = end
-    return join([*parts, shown(text[position:])])
+def _mark(piece: str, t: Catalogue) -> Html:
+    return tag("mark.vs-mark", tag("span.vs-sr", t("evidence.supporting"), " "), piece)
 
 
 def _merged(marks: Iterable[tuple[int, int]], length: int) -> list[tuple[int, int]]:

@@ -16,27 +16,19 @@ from components.theme import Theme, plotly_template, tokens
 from pipelines.run.events import Verdict
 from pipelines.types import Token
 
-__all__ = ["entities_figure", "profile_figure"]
-
-_SYMBOLS: dict[Verdict, str] = {
-    "supported": "circle",
-    "contradicted": "x",
-    "not_enough": "diamond",
-    "doubtful": "triangle-up",
-    "confident": "circle-open",
-    "unchecked": "line-ew-open",
+_LOOKS: dict[Verdict, tuple[str, str]] = {
+    "supported": ("circle", "supported"),
+    "contradicted": ("x", "contradicted"),
+    "not_enough": ("diamond", "undecided"),
+    "doubtful": ("triangle-up", "undecided"),
+    "confident": ("circle-open", "ink-2"),
+    "unchecked": ("line-ew-open", "unchecked"),
 }
+"""Symbol and colour of the points of each verdict."""
+
 _SURE: tuple[Verdict, ...] = ("supported", "confident")
 # Names of neighbouring points are put on different sides of them.
 _SIDES = ("top center", "bottom center", "middle right", "middle left")
-_COLOURS: dict[Verdict, str] = {
-    "supported": "supported",
-    "contradicted": "contradicted",
-    "not_enough": "undecided",
-    "doubtful": "undecided",
-    "confident": "ink-2",
-    "unchecked": "unchecked",
-}
 
 
 def profile_figure(
@@ -54,31 +46,31 @@ def profile_figure(
     """
     colour = tokens(theme)
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08)
-    number = list(range(1, len(generated) + 1))
     words = [_quoted(token.text) for token in generated]
-    entropies = [token.entropy for token in generated]
     probabilities = [token.probability for token in generated]
+    entropies = [token.entropy for token in generated]
     panels = (
-        (1, "probability", probabilities, probability, theta_1, "θ₁"),
-        (2, "entropy", entropies, nats, theta_2, "θ₂"),
+        ("probability", probabilities, probability, theta_1, "θ₁"),
+        ("entropy", entropies, nats, theta_2, "θ₂"),
     )
-    for row, name, values, worded, threshold, symbol in panels:
-        title = t(f"figure.{name}")
+    for row, (name, values, worded, threshold, symbol) in enumerate(panels, start=1):
+        title, place = t(f"figure.{name}"), {"row": row, "col": 1}
+        hover = f"%{{x}} “%{{customdata[0]}}”<br>{title} %{{customdata[1]}}<extra></extra>"
         figure.add_bar(
-            x=number,
+            x=list(range(1, len(generated) + 1)),
             y=values,
             customdata=[[word, worded(value)] for word, value in zip(words, values, strict=True)],
-            hovertemplate=(
-                f"%{{x}} “%{{customdata[0]}}”<br>{title} %{{customdata[1]}}<extra></extra>"
-            ),
+            hovertemplate="%{x} “%{customdata[0]}”<br>"
+            + title
+            + " %{customdata[1]}<extra></extra>",
             marker={"color": [_bar_colour(row, v, threshold, colour) for v in values]},
             showlegend=False,
-            row=row,
-            col=1,
+            **place,
         )
-        figure.update_yaxes(title_text=title, rangemode="tozero", row=row, col=1)
+        figure.update_yaxes(title_text=title, rangemode="tozero", **place)
         if threshold is not None:
-            _threshold_line(figure, threshold, f"{symbol} = {threshold:g}", colour, row)
+            line = _threshold(f"{symbol} = {threshold:g}", colour, "top right")
+            figure.add_hline(y=threshold, **(line | place))
     figure.update_yaxes(range=[0, 1.05], row=1, col=1)
     figure.update_xaxes(showgrid=False, row=1, col=1)
     figure.update_xaxes(showgrid=False, title_text=t("figure.token"), row=2, col=1)
@@ -104,6 +96,7 @@ def entities_figure(
     placed = [m for m in entities if m.probability is not None and m.entropy is not None]
     for verdict in distinct(mark.verdict for mark in placed):
         group = [mark for mark in placed if mark.verdict == verdict]
+        symbol, shade = _LOOKS[verdict][0], colour[_LOOKS[verdict][1]]
         figure.add_scatter(
             x=[mark.probability for mark in group],
             y=[mark.entropy for mark in group],
@@ -120,22 +113,16 @@ def entities_figure(
             hovertemplate="%{text} · %{customdata[0]}<br>P(E) %{customdata[1]} · "
             "H(E) %{customdata[2]}<extra></extra>",
             marker={
-                "symbol": _SYMBOLS[verdict],
+                "symbol": symbol,
                 "size": 11,
-                "color": colour[_COLOURS[verdict]],
-                "line": {"width": 1.5, "color": colour[_COLOURS[verdict]]},
+                "color": shade,
+                "line": {"width": 1.5, "color": shade},
             },
         )
-    line = {"color": colour["ink-3"], "width": 1.5, "dash": "dash"}
     if theta_1 is not None:
-        figure.add_vline(
-            x=theta_1,
-            line=line,
-            annotation=_note(f"θ₁ = {theta_1:g}", colour),
-            annotation_position="bottom right",
-        )
+        figure.add_vline(x=theta_1, **_threshold(f"θ₁ = {theta_1:g}", colour, "bottom right"))
     if theta_2 is not None:
-        _threshold_line(figure, theta_2, f"θ₂ = {theta_2:g}", colour)
+        figure.add_hline(y=theta_2, **_threshold(f"θ₂ = {theta_2:g}", colour, "top right"))
     highest = max([0.5, theta_2 or 0.0, *(m.entropy or 0.0 for m in placed)])
     # A sum of probabilities may be larger than 1.
     widest = max([1.0, *(m.probability or 0.0 for m in placed)])
@@ -154,26 +141,12 @@ def _bar_colour(
     return colour["heat-line"] if wrong else colour["heat-3"]
 
 
-def _threshold_line(
-    figure: go.Figure,
-    value: float,
-    label: str,
-    colour: dict[str, str],
-    row: int | None = None,
-) -> None:
-    place: dict[str, Any] = {} if row is None else {"row": row, "col": 1}
-    figure.add_hline(
-        y=value,
-        line={"color": colour["ink-3"], "width": 1.5, "dash": "dash"},
-        annotation=_note(label, colour),
-        annotation_position="top right",
-        **place,
-    )
-
-
-def _note(text: str, colour: dict[str, str]) -> dict[str, Any]:
+def _threshold(label: str, colour: dict[str, str], position: str) -> dict[str, Any]:
+    """The look of a line at a threshold, with its name beside it."""
     font = {"size": 12, "color": colour["ink-2"]}
-    return {"text": text, "font": font, "bgcolor": colour["surface"], "borderpad": 2}
+    note = {"text": label, "font": font, "bgcolor": colour["surface"], "borderpad": 2}
+    line = {"color": colour["ink-3"], "width": 1.5, "dash": "dash"}
+    return {"line": line, "annotation": note, "annotation_position": position}
 
 
 def _quoted(text: str) -> str:

@@ -12,28 +12,23 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import exp
-from typing import Literal, get_args
+from typing import Literal, Self, get_args
 
-from components.elements import SEVERITY, VERDICT_SIGNS, distinct, table, table_row, verdict_badge
-from components.markup import Child, Html, Json, join, shown, tag, visible
+from components.elements import (
+    SEVERITY,
+    VERDICT_SIGNS,
+    Column,
+    Row,
+    distinct,
+    sign,
+    table,
+    verdict_badge,
+    verdict_class,
+)
+from components.markup import Child, Html, Json, tag, visible
 from components.messages import Catalogue, comparison, named, nats, probability
 from pipelines.run.events import Verdict
 from pipelines.types import Token
-
-__all__ = [
-    "ENTROPY_EDGES",
-    "MEASURES",
-    "PROBABILITY_EDGES",
-    "EntityMark",
-    "Measure",
-    "Unit",
-    "entity_table",
-    "heat_level",
-    "heatmap",
-    "heatmaps",
-    "text_units",
-    "tokens_of",
-]
 
 Measure = Literal["probability", "entropy"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
@@ -148,8 +143,8 @@ def heatmap(
     entities stand once, as JSON, on the outer element, where `view.js` finds them for the tooltip.
     Entities that overlap share one box with a label each. One tab stop; arrow keys move inside.
     """
-    known, units = _prepared(text, tokens, entities)
-    return _figure(text, units, known, measure, t, id, **_data(text, units, known, t))
+    heat = _Heat.of(text, tokens, entities, t)
+    return heat.figure(measure, id, **heat.data())
 
 
 def heatmaps(
@@ -164,70 +159,12 @@ def heatmaps(
 
     Values, alternatives and entities stand once, on the element around both.
     """
-    known, units = _prepared(text, tokens, entities)
+    heat = _Heat.of(text, tokens, entities, t)
     figures = (
-        tag(
-            "div",
-            _figure(text, units, known, measure, t, f"{id}-{measure}"),
-            class_=f"vs-by-{measure}",
-            data_key=measure,
-        )
+        tag(f"div.vs-by-{measure}", heat.figure(measure, f"{id}-{measure}"), key=measure)
         for measure in MEASURES
     )
-    return tag("div", figures, id=id, data_key=id, **_data(text, units, known, t))
-
-
-def _prepared(
-    text: str, tokens: Sequence[Token], entities: Sequence[EntityMark]
-) -> tuple[list[EntityMark], list[Unit]]:
-    """The entities that stand in `text`, and the units that it is drawn in."""
-    known = [
-        mark
-        for mark in entities
-        if mark.start >= 0 and mark.end <= len(text) and text[mark.start : mark.end].strip()
-    ]
-    cuts = [offset for mark in known for offset in (mark.start, mark.end)]
-    return known, text_units(len(text), tokens, cuts)
-
-
-def _figure(
-    text: str,
-    units: list[Unit],
-    known: list[EntityMark],
-    measure: Measure,
-    t: Catalogue,
-    id: str,
-    **data: Json,
-) -> Html:
-    summary_id = f"{id}-summary"
-    return tag(
-        "figure",
-        tag("p", _summary(text, units, known, t), id=summary_id, class_="vs-sr"),
-        tag(
-            "div",
-            join(_body(text, units, known, measure, t)),
-            class_="vs-heat-text vs-answer",
-            role="group",
-            dir="auto",
-            data_roving="text",
-            aria_label=t(f"heatmap.name.{measure}"),
-            aria_describedby=summary_id,
-        ),
-        _legend(measure, known, t),
-        class_="vs-heat",
-        id=id,
-        data_key=id,
-        **data,
-    )
-
-
-def _data(text: str, units: list[Unit], known: list[EntityMark], t: Catalogue) -> dict[str, Json]:
-    """What the tooltip shows, in the order of `data-i` and `data-e`."""
-    return {
-        "data_tokens": Json([_token_data(unit) for unit in units if unit.tokens]),
-        "data_entities": Json([_entity_data(text, mark, t) for mark in known]),
-        "data_words": Json(_tip_words(t)),
-    }
+    return tag("div", figures, id=id, key=id, **heat.data())
 
 
 _TIP_WORDS = (
@@ -243,34 +180,147 @@ _TIP_WORDS = (
 )
 
 
-def _tip_words(t: Catalogue) -> dict[str, str]:
-    # The script fills in what differs from token to token.
-    truncated = t("heatmap.tip.truncated", k="{k}", tail="{tail}")
-    return {name: t(f"heatmap.tip.{name}") for name in _TIP_WORDS} | {"truncated": truncated}
+@dataclass(frozen=True)
+class _Heat:
+    """A text with the entities that stand in it, and the units that it is drawn in."""
 
+    text: str
+    marks: list[EntityMark]
+    units: list[Unit]
+    t: Catalogue
 
-def _body(
-    text: str, units: list[Unit], marks: list[EntityMark], measure: Measure, t: Catalogue
-) -> Iterator[Html]:
-    boxes = _boxes(units, marks)
-    number = 0
-    inside: list[Html] = []
-    for position, unit in enumerate(units):
-        piece, box = text[unit.start : unit.end], boxes[position]
-        lead, span = _unit(piece, unit, number, measure)
-        if box and position and boxes[position - 1] is box:
-            inside += [lead, span]
-        elif box and piece.strip():
-            # The space before an entity belongs to its token, but not into its box.
-            yield lead
-            inside = [span]
-        else:
-            yield lead
-            yield span
-            inside = []
-        if box and (position + 1 == len(units) or boxes[position + 1] is not box):
-            yield _box(inside, box, marks, t)
-        number += bool(unit.tokens)
+    @classmethod
+    def of(
+        cls, text: str, tokens: Sequence[Token], entities: Sequence[EntityMark], t: Catalogue
+    ) -> Self:
+        """The text divided at its tokens and entities."""
+        marks = [
+            mark
+            for mark in entities
+            if mark.start >= 0 and mark.end <= len(text) and text[mark.start : mark.end].strip()
+        ]
+        cuts = [offset for mark in marks for offset in (mark.start, mark.end)]
+        return cls(text, marks, text_units(len(text), tokens, cuts), t)
+
+    def figure(self, measure: Measure, id: str, **data: Json) -> Html:
+        """The text in the colours of one measure, with its legend."""
+        summary_id = f"{id}-summary"
+        body = tag(
+            "div.vs-heat-text.vs-answer",
+            self._body(measure),
+            role="group",
+            dir="auto",
+            data_roving="text",
+            aria_label=self.t(f"heatmap.name.{measure}"),
+            aria_describedby=summary_id,
+        )
+        summary = tag("p.vs-sr", self._summary(), id=summary_id)
+        return tag("figure.vs-heat", summary, body, self._legend(measure), id=id, key=id, **data)
+
+    def data(self) -> dict[str, Json]:
+        """What the tooltip shows, in the order of `data-i` and `data-e`."""
+        # The script fills in what differs from token to token.
+        words = {name: self.t(f"heatmap.tip.{name}") for name in _TIP_WORDS}
+        words["truncated"] = self.t("heatmap.tip.truncated", k="{k}", tail="{tail}")
+        return {
+            "data_tokens": Json([_token_data(unit) for unit in self.units if unit.tokens]),
+            "data_entities": Json([self._entity(mark) for mark in self.marks]),
+            "data_words": Json(words),
+        }
+
+    def _entity(self, mark: EntityMark) -> list[str]:
+        return [
+            visible(self.text[mark.start : mark.end]),
+            named("entity.label", mark.label, self.t),
+            mark.verdict.replace("_", "-"),
+            f"{VERDICT_SIGNS[mark.verdict]} {self.t(f'verdict.{mark.verdict}')}",
+            f"P(E) {probability(mark.probability)} · H(E) {nats(mark.entropy)}",
+            self.t("entity.repeats.long") if mark.repeats else "",
+        ]
+
+    def _body(self, measure: Measure) -> Iterator[Child]:
+        boxes = _boxes(self.units, self.marks)
+        number = 0
+        inside: list[Child] = []
+        for position, unit in enumerate(self.units):
+            piece, box = self.text[unit.start : unit.end], boxes[position]
+            lead, span = _unit(piece, unit, number, measure)
+            if box and position and boxes[position - 1] is box:
+                inside += [lead, span]
+            elif box and piece.strip():
+                # The space before an entity belongs to its token, but not into its box.
+                yield lead
+                inside = [span]
+            else:
+                yield lead
+                yield span
+                inside = []
+            if box and (position + 1 == len(self.units) or boxes[position + 1] is not box):
+                yield self._box(inside, [self.marks[index] for index in box], box)
+            number += bool(unit.tokens)
+
+    def _box(self, inside: list[Child], marks: list[EntityMark], numbers: list[int]) -> Html:
+        worst = max((mark.verdict for mark in marks), key=SEVERITY.index)
+        repeats = ".vs-entity-repeats" if all(mark.repeats for mark in marks) else ""
+        labels = (
+            tag(
+                "span.vs-entity-label",
+                named("entity.label", mark.label, self.t),
+                _sign(mark.verdict),
+                tag("span.vs-sr", self.t(f"verdict.{mark.verdict}")),
+                tag("span.vs-entity-note", self._repeats) if mark.repeats else None,
+            )
+            for mark in marks
+        )
+        # A label never starts a line without the word it belongs to.
+        end = tag("span.vs-entity-end", *inside[-1:], labels)
+        css = f"span.vs-entity.{verdict_class(worst)}{repeats}"
+        return tag(css, *inside[:-1], end, data_e=" ".join(map(str, numbers)))
+
+    @property
+    def _repeats(self) -> str:
+        return self.t("entity.repeats.short")
+
+    def _summary(self) -> str:
+        """What the colours say, in words."""
+        t, listed = self.t, self.t("list.separator").join
+        valued = [(unit.probability, unit) for unit in self.units if unit.probability is not None]
+        sentences = [t("heatmap.summary.tokens", count=len(valued))]
+        low = sorted((pair for pair in valued if pair[0] < 0.4), key=lambda pair: pair[0])
+        if low:
+            items = []
+            for value, unit in low[:_NAMED_IN_SUMMARY]:
+                text = visible(self.text[unit.start : unit.end].strip()) or t("heatmap.tip.space")
+                items.append(t("heatmap.summary.item", text=text, value=probability(value)))
+            sentences.append(t("heatmap.summary.low", count=len(low), list=listed(items)))
+        if self.marks:
+            sentences.append(t("heatmap.summary.entities", count=len(self.marks)))
+            doubtful = [mark for mark in self.marks if mark.verdict == "doubtful"]
+            if doubtful:
+                names = listed(visible(self.text[mark.start : mark.end]) for mark in doubtful)
+                sentences.append(t("heatmap.summary.doubtful", count=len(doubtful), list=names))
+        return t("sentence.separator").join(sentences)
+
+    def _legend(self, measure: Measure) -> Html:
+        edges = PROBABILITY_EDGES if measure == "probability" else ENTROPY_EDGES
+        words = [f"{edge:g}" for edge in edges]
+        first, last = ("≥", "<") if measure == "probability" else ("<", "≥")
+        # Both numbers of a range stand in ascending order.
+        between = (sorted(pair, key=float) for pair in itertools.pairwise(words))
+        ranges = [f"{first} {words[0]}", *map("–".join, between), f"{last} {words[-1]}"]
+        steps = (tag("li", tag(f"span.vs-h{level}", words)) for level, words in enumerate(ranges))
+        kinds: list[Child] = []
+        for verdict in distinct(mark.verdict for mark in self.marks):
+            sample = tag("span", self.t(f"verdict.{verdict}"), _sign(verdict))
+            kinds.append(tag("li", tag(f"span.vs-entity.{verdict_class(verdict)}", sample)))
+        if any(mark.repeats for mark in self.marks):
+            kinds.append(tag("li", tag("span.vs-entity.vs-entity-repeats", self._repeats)))
+        return tag(
+            "figcaption.vs-legend",
+            tag("span.vs-legend-name", self.t(f"heatmap.legend.{measure}")),
+            tag("ol.vs-legend-scale", steps),
+            tag("ul.vs-legend-kinds", kinds) if kinds else None,
+        )
 
 
 def _boxes(units: list[Unit], marks: list[EntityMark]) -> list[list[int] | None]:
@@ -290,44 +340,22 @@ def _boxes(units: list[Unit], marks: list[EntityMark]) -> list[list[int] | None]
     return boxes
 
 
-def _box(inside: list[Html], box: list[int], marks: list[EntityMark], t: Catalogue) -> Html:
-    worst = max((marks[i].verdict for i in box), key=SEVERITY.index)
-    repeated = all(marks[i].repeats for i in box)
-    labels = [_box_label(marks[i], t) for i in box]
-    # A label never starts a line without the word it belongs to.
-    end = tag("span", *inside[-1:], labels, class_="vs-entity-end")
-    return tag(
-        "span",
-        *inside[:-1],
-        end,
-        class_=f"vs-entity vs-verdict-{worst.replace('_', '-')}"
-        + (" vs-entity-repeats" if repeated else ""),
-        data_e=" ".join(map(str, box)),
-    )
+def heat_class(measure: Measure, value: float | None) -> str:
+    """The class that gives something the colour of its heat."""
+    level = heat_level(measure, value)
+    return "vs-hx" if level is None else f"vs-h{level}"
 
 
-def _box_label(mark: EntityMark, t: Catalogue) -> Html:
-    return tag(
-        "span",
-        named("entity.label", mark.label, t),
-        _sign(mark.verdict),
-        tag("span", t(f"verdict.{mark.verdict}"), class_="vs-sr"),
-        tag("span", t("entity.repeats.short"), class_="vs-entity-note") if mark.repeats else None,
-        class_="vs-entity-label",
-    )
-
-
-def _unit(piece: str, unit: Unit, number: int, measure: Measure) -> tuple[Html, Html]:
+def _unit(piece: str, unit: Unit, number: int, measure: Measure) -> tuple[str, Child]:
     """The white space before a unit, and the unit itself; all of it if it is only white space."""
     if not unit.tokens:
-        return Html(""), shown(piece)
-    level = heat_level(measure, unit.value(measure))
-    css = "vs-hx" if level is None else f"vs-h{level}"
+        return "", piece
     body = piece.lstrip() or piece
+    css = heat_class(measure, unit.value(measure))
     if "\n" in body and not body.strip():
-        css += " vs-newline"
-    span = tag("span", shown(body), class_=css, data_i=number, tabindex=None if number else 0)
-    return shown(piece[: len(piece) - len(body)]), span
+        css += ".vs-newline"
+    span = tag(f"span.{css}", body, data_i=number, tabindex=None if number else 0)
+    return piece[: len(piece) - len(body)], span
 
 
 def _token_data(unit: Unit) -> list[object]:
@@ -336,17 +364,16 @@ def _token_data(unit: Unit) -> list[object]:
     Alternatives are [index of the one written, text, probability, text, probability, ...], parts
     [text, probability, ...]: flat, because there is one such list for every token of a long text.
     """
-    first = unit.tokens[0]
+    first, several = unit.tokens[0], len(unit.tokens) > 1
     truncated = any(token.top_k is not None for token in unit.tokens)
+    parts = [part for token in unit.tokens for part in _pair(token.text, token.probability)]
     data: list[object] = [
         probability(unit.probability),
         nats(unit.entropy),
         first.top_k or 0,
         probability(max(token.tail_mass for token in unit.tokens)) if truncated else "",
-        _alternatives(first) if len(unit.tokens) == 1 else [],
-        [part for token in unit.tokens for part in _pair(token.text, token.probability)]
-        if len(unit.tokens) > 1
-        else [],
+        [] if several else _alternatives(first),
+        parts if several else [],
     ]
     while data and data[-1] in ([], "", 0):
         data.pop()
@@ -382,80 +409,13 @@ def _spelled(text: str) -> str:
     core = text.strip()
     if not core:
         return visible(text.translate(marks))
-    start = text.index(core)
-    end = start + len(core)
-    return visible(text[:start].translate(marks) + core + text[end:].translate(marks))
-
-
-def _entity_data(text: str, mark: EntityMark, t: Catalogue) -> list[str]:
-    return [
-        visible(text[mark.start : mark.end]),
-        named("entity.label", mark.label, t),
-        mark.verdict.replace("_", "-"),
-        f"{VERDICT_SIGNS[mark.verdict]} {t(f'verdict.{mark.verdict}')}",
-        f"P(E) {probability(mark.probability)} · H(E) {nats(mark.entropy)}",
-        t("entity.repeats.long") if mark.repeats else "",
-    ]
-
-
-def _summary(text: str, units: list[Unit], marks: list[EntityMark], t: Catalogue) -> str:
-    """What the colours say, in words."""
-    valued = [(unit.probability, unit) for unit in units if unit.probability is not None]
-    sentences = [t("heatmap.summary.tokens", count=len(valued))]
-    low = sorted((pair for pair in valued if pair[0] < 0.4), key=lambda pair: pair[0])
-    if low:
-        named = t("list.separator").join(
-            t(
-                "heatmap.summary.item",
-                text=visible(text[unit.start : unit.end].strip()) or t("heatmap.tip.space"),
-                value=probability(value),
-            )
-            for value, unit in low[:_NAMED_IN_SUMMARY]
-        )
-        sentences.append(t("heatmap.summary.low", count=len(low), list=named))
-    if marks:
-        doubtful = [visible(text[m.start : m.end]) for m in marks if m.verdict == "doubtful"]
-        sentences.append(t("heatmap.summary.entities", count=len(marks)))
-        if doubtful:
-            names = t("list.separator").join(doubtful)
-            sentences.append(t("heatmap.summary.doubtful", count=len(doubtful), list=names))
-    return t("sentence.separator").join(sentences)
-
-
-def _legend(measure: Measure, marks: list[EntityMark], t: Catalogue) -> Html:
-    if measure == "probability":
-        low = [f"{edge:g}" for edge in PROBABILITY_EDGES]
-        ranges = [f"≥ {low[0]}", *(f"{b}–{a}" for a, b in itertools.pairwise(low))]
-        ranges.append(f"< {low[-1]}")
-    else:
-        high = [f"{edge:g}" for edge in ENTROPY_EDGES]
-        ranges = [f"< {high[0]}", *(f"{a}–{b}" for a, b in itertools.pairwise(high))]
-        ranges.append(f"≥ {high[-1]}")
-    steps = (
-        tag("li", tag("span", label, class_=f"vs-h{level}")) for level, label in enumerate(ranges)
-    )
-    kinds: list[Child] = []
-    for verdict in distinct(mark.verdict for mark in marks):
-        sample = tag("span", t(f"verdict.{verdict}"), _sign(verdict))
-        css = f"vs-entity vs-verdict-{verdict.replace('_', '-')}"
-        kinds.append(tag("li", tag("span", sample, class_=css)))
-    if any(mark.repeats for mark in marks):
-        sample = tag("span", t("entity.repeats.short"), class_="vs-entity vs-entity-repeats")
-        kinds.append(tag("li", sample))
-    return tag(
-        "figcaption",
-        tag("span", t(f"heatmap.legend.{measure}"), class_="vs-legend-name"),
-        tag("ol", steps, class_="vs-legend-scale"),
-        tag("ul", kinds, class_="vs-legend-kinds") if kinds else None,
-        class_="vs-legend",
-    )
+    before, _, after = text.partition(core)
+    return visible(before.translate(marks) + core + after.translate(marks))
 
 
 def _sign(verdict: Verdict) -> Html | None:
     """Only what stands out has a sign; a plain box is confident."""
-    if verdict == "confident":
-        return None
-    return tag("span", VERDICT_SIGNS[verdict], class_="vs-sign", aria_hidden="true")
+    return None if verdict == "confident" else sign(VERDICT_SIGNS[verdict])
 
 
 def tokens_of(mark: EntityMark, tokens: Sequence[Token]) -> tuple[Token, ...]:
@@ -478,53 +438,39 @@ def entity_table(
     `theta_1` is the minimum P(E) and `theta_2` the maximum H(E) in nats that are not doubtful.
     """
     if not entities:
-        return tag("p", t("entity.none"), class_="vs-empty", id=id, data_key=id)
-    names = [t(f"entity.column.{name}") for name in _COLUMNS]
+        return tag("p.vs-empty", t("entity.none"), id=id, key=id)
+
+    def cells(mark: EntityMark) -> list[Child]:
+        pieces = tokens_of(mark, tokens)
+        listed = t("list.separator").join(probability(token.probability) for token in pieces)
+        each = tag("span.vs-note", f" ({listed})") if len(pieces) > 1 else None
+        repeats = tag("span.vs-chip", t("entity.repeats.short")) if mark.repeats else None
+        return [
+            tag("bdi.vs-strong", text[mark.start : mark.end]),
+            named("entity.label", mark.label, t),
+            _against(mark.probability, theta_1) or probability(mark.probability),
+            _against(mark.entropy, theta_2) or nats(mark.entropy),
+            tag("span", len(pieces), each),
+            tag("span.vs-chips", verdict_badge(mark.verdict, t), repeats),
+        ]
+
+    columns = [Column(t(f"entity.column.{name}"), css) for name, css in _COLUMNS.items()]
     rows = (
-        _entity_row(text, tokens, mark, names, theta_1, theta_2, f"{id}-{number}", t)
+        Row(f"{id}-{number}", cells(mark), f"vs-row-{mark.verdict.replace('_', '-')}")
         for number, mark in enumerate(entities)
     )
-    caption = t("entity.caption", count=len(entities))
-    return table(caption, names, rows, id=id, data_key=id)
+    return table(t("entity.caption", count=len(entities)), columns, rows, id=id, key=id)
 
 
-_COLUMNS = ("name", "label", "probability", "entropy", "tokens", "verdict")
+_COLUMNS = {
+    "name": None,
+    "label": None,
+    "probability": "vs-num",
+    "entropy": "vs-num",
+    "tokens": "vs-num",
+    "verdict": None,
+}
 
 
-def _entity_row(
-    text: str,
-    tokens: Sequence[Token],
-    mark: EntityMark,
-    names: Sequence[str],
-    theta_1: float | None,
-    theta_2: float | None,
-    key: str,
-    t: Catalogue,
-) -> Html:
-    pieces = tokens_of(mark, tokens)
-    listed = t("list.separator").join(probability(token.probability) for token in pieces)
-    cells: list[Child] = [
-        tag("bdi", shown(text[mark.start : mark.end]), class_="vs-strong"),
-        named("entity.label", mark.label, t),
-        _against(mark.probability, theta_1, probability(mark.probability)),
-        _against(mark.entropy, theta_2, nats(mark.entropy)),
-        tag(
-            "span",
-            str(len(pieces)),
-            tag("span", " ", f"({listed})", class_="vs-note") if len(pieces) > 1 else None,
-        ),
-        tag(
-            "span",
-            verdict_badge(mark.verdict, t),
-            tag("span", t("entity.repeats.short"), class_="vs-chip") if mark.repeats else None,
-            class_="vs-chips",
-        ),
-    ]
-    css = f"vs-row-{mark.verdict.replace('_', '-')}"
-    return table_row(cells, names, key, numeric=(2, 3, 4), css=css)
-
-
-def _against(value: float | None, threshold: float | None, plain: str) -> str:
-    if value is None or threshold is None:
-        return plain
-    return " ".join(comparison(value, threshold))
+def _against(value: float | None, threshold: float | None) -> str:
+    return "" if value is None or threshold is None else " ".join(comparison(value, threshold))

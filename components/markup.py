@@ -16,12 +16,12 @@ from urllib.parse import urlsplit
 
 from markupsafe import Markup, escape
 
-__all__ = ["Child", "Html", "Json", "join", "safe_url", "shown", "tag", "visible"]
-
 Html = Markup
 """Text that is HTML already; `str` everywhere else means text that still has to be escaped."""
 
 Child = str | Html | int | float | None
+Content = Child | Iterable[Child]
+"""One child or several."""
 
 
 class Json(NamedTuple):
@@ -45,16 +45,22 @@ _HIDDEN = re.compile(
 )
 
 
-def tag(name: str, /, *children: Child | Iterable[Child], **attributes: Any) -> Html:
-    """The element `name` with escaped children and attributes.
+def tag(element: str, /, *children: Content, **attributes: Any) -> Html:
+    """The element named, with the classes named after dots, e.g. `p.vs-note.vs-num`.
 
-    Attribute names lose a trailing underscore and turn others into hyphens (`class_`, `data_key`);
-    None and False leave an attribute out, True writes it bare. Children None and "" are skipped.
-    `href` keeps only addresses that `safe_url` accepts. Raises ValueError for a name that is none,
-    and for attributes that run or load something.
+    Children and attributes are escaped; characters of a child that would be invisible are shown as
+    by `shown`. Attribute names lose a trailing underscore and turn others into hyphens (`for_`,
+    `aria_label`); `key`, by which the page's script knows an element again, is written as
+    `data-key`. None and False leave an attribute out, True writes it bare, or as "true" where it
+    begins with `aria_`. Children None and "" are skipped. `href` keeps only addresses that
+    `safe_url` accepts. Raises ValueError for a name that is none, and for attributes that run or
+    load something.
     """
+    name, *classes = element.split(".")
     if not _NAME.match(name) or name in {"script", "style", "iframe", "object", "embed"}:
         raise ValueError(f"Not an element this builder writes: {name!r}.")
+    if classes:
+        attributes = {"class": " ".join(classes), **attributes}
     opening = f"<{name}{_attributes(attributes)}>"
     if name in _VOID:
         return Markup(opening)
@@ -79,7 +85,7 @@ def shown(text: str) -> Html:
     position = 0
     for match in _HIDDEN.finditer(text):
         parts.append(text[position : match.start()])
-        parts.append(tag("span", _code(match[0]), class_="vs-control", title=_title(match[0])))
+        parts.append(tag("span.vs-control", _code(match[0]), title=_title(match[0])))
         position = match.end()
     return join([*parts, text[position:]])
 
@@ -103,17 +109,18 @@ def _attributes(attributes: dict[str, Any]) -> str:
     for key, value in attributes.items():
         if value is None or value is False:
             continue
-        name = key.rstrip("_").replace("_", "-").lower()
+        name = "data-key" if key == "key" else key.rstrip("_").replace("_", "-").lower()
         if not _NAME.match(name) or _UNSAFE_ATTRIBUTES.match(name):
             raise ValueError(f"Not an attribute this builder writes: {key!r}.")
         if name == "href" and (value := safe_url(str(value))) is None:
             continue
-        if value is True:
+        if value is True and not name.startswith("aria-"):
             written.append(f" {name}")
         elif isinstance(value, Json):
             written.append(f" {name}='{_json_text(value.value)}'")
         else:
-            written.append(f' {name}="{escape(visible(str(value)))}"')
+            words = "true" if value is True else visible(str(value))
+            written.append(f' {name}="{escape(words)}"')
     return "".join(written)
 
 
@@ -125,11 +132,10 @@ def _json_text(value: Any) -> str:
 
 
 def _escaped(value: str | int | float) -> Html:
-    """`value` as HTML; text that forgot to go through `shown` still hides nothing."""
-    return value if isinstance(value, Markup) else escape(visible(str(value)))
+    return value if isinstance(value, Markup) else shown(str(value))
 
 
-def _content(children: Iterable[Child | Iterable[Child]]) -> str:
+def _content(children: Iterable[Content]) -> str:
     written = []
     for child in children:
         if child is None:

@@ -17,21 +17,6 @@ from typing import get_args
 from components.markup import visible
 from pipelines.types import Language
 
-__all__ = [
-    "LANGUAGES",
-    "Catalogue",
-    "Message",
-    "comparison",
-    "duration",
-    "integer",
-    "load_messages",
-    "named",
-    "nats",
-    "placeholders",
-    "probability",
-    "two_digits",
-]
-
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 Message = str | dict[str, str]
 
@@ -118,6 +103,11 @@ def named(kind: str, name: str, t: Catalogue) -> str:
         if t.has(key):
             return t(key)
     return visible(name)
+
+
+def lang(code: str) -> str:
+    """The `lang` attribute of a text in the language `code`."""
+    return "zh-CN" if code == "zh" else code
 
 
 _MOST_DIGITS = 6

@@ -10,30 +10,23 @@ from components.diff import diff_html
 from components.elements import (
     VERDICT_SIGNS,
     Status,
+    answer_text,
     error_note,
     flag_list,
-    gauge,
+    measured,
+    reserved,
     score_title,
-    score_value,
+    sign,
     status_badge,
     verdict_badge,
+    verdict_class,
 )
-from components.markup import Child, Html, shown, tag
+from components.markup import Child, Html, tag
 from components.messages import Catalogue, duration, integer, named
 from pipelines.errors import ErrorInfo
 from pipelines.run.events import Score, Verdict
 from pipelines.text import text_key
 from pipelines.types import Language
-
-__all__ = [
-    "MethodRow",
-    "Tally",
-    "agreement",
-    "agreement_strip",
-    "costs",
-    "judgement",
-    "method_cards",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,35 +59,25 @@ class MethodRow:
     rewrites: bool = True
 
 
-def method_cards(rows: Sequence[MethodRow], t: Catalogue, *, id: str = "methods") -> str:
+def method_cards(rows: Sequence[MethodRow], t: Catalogue) -> str:
     """The rows, in the order given."""
-    return tag(
-        "div",
-        (_card(row, f"{id}-{row.method}", t) for row in rows),
-        class_="vs-methods",
-        id=id,
-        data_key=id,
-    )
+    return tag("div.vs-methods", (_card(row, t) for row in rows), id="methods", key="methods")
 
 
-def _card(row: MethodRow, key: str, t: Catalogue) -> Html:
-    title = named("method", row.method, t)
+def _card(row: MethodRow, t: Catalogue) -> Html:
+    key = f"methods-{row.method}"
     doing = named("step", row.step, t) if row.status == "running" and row.step else None
+    title = tag("h3.vs-method-name", named("method", row.method, t), id=f"{key}-name")
     return tag(
-        "article",
-        tag(
-            "header",
-            tag("h3", title, class_="vs-method-name", id=f"{key}-name"),
-            status_badge(row.status, t, doing),
-        ),
-        tag("div", judgement(row, t), class_="vs-method-verdict"),
-        tag("dl", costs(row, t), class_="vs-method-costs vs-num"),
-        tag("div", _outcome(row, key, t), class_="vs-method-outcome"),
-        class_=f"vs-card vs-method vs-method-{row.status}",
+        f"article.vs-card.vs-method.vs-method-{row.status}",
+        tag("header", title, status_badge(row.status, t, doing)),
+        tag("div.vs-method-verdict", judgement(row, t)),
+        tag("dl.vs-method-costs.vs-num", costs(row, t)),
+        tag("div.vs-method-outcome", _outcome(row, key, t)),
         aria_labelledby=f"{key}-name",
-        aria_busy="true" if row.status == "running" else None,
+        aria_busy=row.status == "running",
         id=key,
-        data_key=key,
+        key=key,
     )
 
 
@@ -104,17 +87,10 @@ def judgement(row: MethodRow, t: Catalogue) -> list[Child]:
     if row.verdict is not None:
         parts.append(verdict_badge(row.verdict, t))
     if row.score is not None:
-        parts.append(
-            tag(
-                "span",
-                gauge(row.score, t),
-                tag("span", score_value(row.score), class_="vs-num"),
-                class_="vs-method-score",
-                title=score_title(row.score, t),
-            )
-        )
+        name = score_title(row.score, t)
+        parts.append(measured(row.score, t, "vs-method-score", title=name))
     if not parts and row.status == "done":
-        parts.append(tag("span", t("verdict.none"), class_="vs-note"))
+        parts.append(tag("span.vs-note", t("verdict.none")))
     return parts
 
 
@@ -127,7 +103,7 @@ def costs(row: MethodRow, t: Catalogue) -> list[Html]:
         "seconds": duration(row.seconds, t),
     }
     return [
-        tag("div", tag("dt", t(f"cost.{name}")), tag("dd", value), data_key=name)
+        tag("div", tag("dt", t(f"cost.{name}")), tag("dd", value), key=name)
         for name, value in costs.items()
     ]
 
@@ -138,19 +114,18 @@ def _outcome(row: MethodRow, key: str, t: Catalogue) -> list[Child]:
         retry = row.method if row.status in ("failed", "cancelled") else None
         parts.append(error_note(row.error, t, retry=retry))
     if row.abstained:
-        parts.append(tag("p", t("ask.abstained"), class_="vs-strong"))
+        parts.append(tag("p.vs-strong", t("ask.abstained")))
     elif row.answer is not None and row.original and row.answer != row.original:
-        parts.append(tag("p", t("ask.corrected"), class_="vs-label"))
+        parts.append(tag("p.vs-label", t("ask.corrected")))
         parts.append(diff_html(row.original, row.answer, row.language, t))
     elif row.answer is not None:
         checked = "ask.unchanged" if row.rewrites else "ask.checked"
-        label = checked if row.original else "ask.answer"
-        parts.append(tag("p", t(label), class_="vs-label"))
-        parts.append(tag("p", shown(row.answer), class_="vs-answer", dir="auto"))
+        parts.append(tag("p.vs-label", t(checked if row.original else "ask.answer")))
+        parts.append(answer_text(row.answer))
     elif row.status in ("waiting", "running"):
-        parts.append(tag("span", class_="vs-reserved", aria_hidden="true"))
+        parts.append(reserved())
     if row.cached:
-        parts.append(tag("p", t("cost.cached", count=row.cached), class_="vs-note"))
+        parts.append(tag("p.vs-note", t("cost.cached", count=row.cached)))
     parts.append(flag_list(row.flags, t, f"{key}-flags"))
     return parts
 
@@ -219,24 +194,15 @@ def agreement_strip(rows: Sequence[MethodRow], original: str, t: Catalogue) -> H
     tally = agreement(rows, original)
     if len(tally.stances) < _ENOUGH:
         return None
+    dots = (_dot(row, tally.stances[row.method], t) for row in rows if row.judges)
+    judged = tag("p.vs-strong", _judged(tally, t), key="judged")
+    rest = (tag("p.vs-note", words, key=key) for key, words in _rest(tally, t))
     return tag(
-        "div",
-        tag(
-            "ul",
-            (_dot(row, tally.stances[row.method], t) for row in rows if row.judges),
-            class_="vs-agreement-dots",
-            data_key="dots",
-        ),
-        tag(
-            "div",
-            tag("p", _judged(tally, t), class_="vs-strong", data_key="judged"),
-            [tag("p", words, class_="vs-note", data_key=key) for key, words in _rest(tally, t)],
-            class_="vs-agreement-words",
-            data_key="words",
-        ),
-        class_="vs-agreement vs-card",
-        aria_busy="true" if tally.of("open") else None,
-        data_key="agreement",
+        "div.vs-agreement.vs-card",
+        tag("ul.vs-agreement-dots", dots, key="dots"),
+        tag("div.vs-agreement-words", judged, rest, key="words"),
+        aria_busy=bool(tally.of("open")),
+        key="agreement",
     )
 
 
@@ -251,20 +217,22 @@ def _stance(row: MethodRow) -> Stance:
 
 
 def _dot(row: MethodRow, stance: Stance, t: Catalogue) -> Html:
+    look: Verdict = "unchecked"
     if row.verdict is not None and stance in ("doubts", "holds", "own"):
-        look, sign, words = row.verdict, VERDICT_SIGNS[row.verdict], t(f"verdict.{row.verdict}")
+        mark, words = VERDICT_SIGNS[row.verdict], t(f"verdict.{row.verdict}")
         if stance == "own":
-            look, words = "unchecked", t("agreement.stance.own", verdict=words)
+            words = t("agreement.stance.own", verdict=words)
+        else:
+            look = row.verdict
     else:
-        look, sign, words = "unchecked", _SIGNS[stance], t(f"agreement.stance.{stance}")
+        mark, words = _SIGNS[stance], t(f"agreement.stance.{stance}")
     return tag(
-        "li",
-        tag("span", sign, class_="vs-sign", aria_hidden="true"),
+        f"li.vs-badge.{verdict_class(look)}.vs-stance-{stance}",
+        sign(mark),
         tag("span", named("method", row.method, t)),
-        tag("span", t("agreement.dot", verdict=words), class_="vs-sr"),
-        class_=f"vs-badge vs-verdict-{look.replace('_', '-')} vs-stance-{stance}",
+        tag("span.vs-sr", t("agreement.dot", verdict=words)),
         title=words,
-        data_key=row.method,
+        key=row.method,
     )
 
 
@@ -305,16 +273,13 @@ def _answers(tally: Tally, t: Catalogue) -> str:
     if len(tally.groups) == 1:
         return t("agreement.answers.same", list=_names(tally.groups[0], t))
     alike = [group for group in tally.groups if len(group) > 1]
-    alone = [group[0] for group in tally.groups if len(group) == 1]
+    alone = _names((group[0] for group in tally.groups if len(group) == 1), t)
     if not alike:
-        return t("agreement.answers.all_differ", list=_names(alone, t))
+        return t("agreement.answers.all_differ", list=alone)
     groups = t("agreement.separator").join(_names(group, t) for group in alike)
-    words = t("agreement.answers.alike", list=groups)
-    if not alone:
-        return words
-    return t("sentence.separator").join(
-        (words, t("agreement.answers.alone", list=_names(alone, t)))
-    )
+    said = [t("agreement.answers.alike", list=groups)]
+    said += [t("agreement.answers.alone", list=alone)] if alone else []
+    return t("sentence.separator").join(said)
 
 
 def _names(methods: Iterable[str], t: Catalogue) -> str:

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import plotly.graph_objects as go
 
-from components.elements import status_badge, table, table_row
-from components.markup import Child, Html, shown, tag, visible
+from components.elements import Column, Row, status_badge, table
+from components.markup import Child, Html, tag, visible
 from components.messages import Catalogue, duration, integer, two_digits
 from components.theme import Theme, plotly_template, tokens
 from pipelines.calibration import calibration
 from pipelines.models.base import Capabilities
 from pipelines.models.probe import Finding, ProbeReport
 from pipelines.models.providers import BUILT_IN, PROVIDERS, ModelSpec
-
-__all__ = [
-    "judge_quality",
-    "judge_report",
-    "kind_label",
-    "model_facts",
-    "probe_table",
-    "reliability_figure",
-]
 
 _SECONDS = ("reachable", "streaming")
 _REPLIES = ("english", "chinese", "format", "schema", "prefill")
@@ -47,41 +37,35 @@ def model_facts(spec: ModelSpec, can: Capabilities, t: Catalogue) -> str:
     abilities = probabilities if can.writes else "models.judges_only"
     unmeasured = spec.kind == "judge" and "zh" in (spec.languages or ())
     return tag(
-        "div",
+        "div.vs-model",
         tag(
-            "p",
-            tag("bdi", shown(spec.name), class_="vs-strong"),
-            tag("span", kind_label(spec.kind, t), class_="vs-chip"),
-            class_="vs-chips vs-model-name",
+            "p.vs-chips.vs-model-name",
+            tag("bdi.vs-strong", spec.name),
+            tag("span.vs-chip", kind_label(spec.kind, t)),
         ),
-        tag("p", shown(where), class_="vs-note") if where else None,
+        tag("p.vs-note", where) if where else None,
         tag(
-            "p",
+            "p.vs-note",
             t("models.capability.languages"),
             ": ",
             languages or "–",
             " · ",
             t(abilities),
-            class_="vs-note",
         ),
         judge_quality(spec.name, t) if spec in BUILT_IN else None,
-        tag("p", t("models.quality.english"), class_="vs-note") if unmeasured else None,
-        class_="vs-model",
+        tag("p.vs-note", t("models.quality.english")) if unmeasured else None,
     )
 
 
 def probe_table(report: ProbeReport, t: Catalogue) -> str:
     """Every finding as a row: what was tried, whether it works, and what that means."""
+    rows = []
+    for finding in report.findings:
+        worked = t("probe.yes" if finding.ok else "probe.no")
+        badge = status_badge("done" if finding.ok else "failed", t, worked)
+        rows.append(Row(finding.key, (t(f"probe.{finding.key}"), badge, _meaning(finding, t))))
     names = [t(f"probe.column.{name}") for name in ("check", "result", "meaning")]
-    rows = (_finding_row(finding, names, t) for finding in report.findings)
-    return table(t("probe.caption"), names, rows, data_key="probe")
-
-
-def _finding_row(finding: Finding, names: Sequence[str], t: Catalogue) -> Html:
-    status = "done" if finding.ok else "failed"
-    badge = status_badge(status, t, t("probe.yes" if finding.ok else "probe.no"))
-    cells: tuple[Child, ...] = (t(f"probe.{finding.key}"), badge, _meaning(finding, t))
-    return table_row(cells, names, finding.key)
+    return table(t("probe.caption"), names, rows, key="probe")
 
 
 def _meaning(finding: Finding, t: Catalogue) -> Html:
@@ -96,9 +80,9 @@ def _meaning(finding: Finding, t: Catalogue) -> Html:
     parts: list[Child] = [tag("p", t(f"probe.{finding.key}.{outcome}", value=worded))]
     if finding.key in _REPLIES and isinstance(value, str) and value:
         reply = visible(value if len(value) <= _LONGEST_REPLY else value[:_LONGEST_REPLY] + "…")
-        parts.append(tag("p", t("probe.reply", text=reply), class_="vs-note", dir="auto"))
+        parts.append(tag("p.vs-note", t("probe.reply", text=reply), dir="auto"))
     elif not finding.ok and finding.note:
-        parts.append(tag("p", shown(finding.note), class_="vs-note"))
+        parts.append(tag("p.vs-note", finding.note))
     return tag("div", parts)
 
 
@@ -127,7 +111,7 @@ def judge_quality(name: str, t: Catalogue) -> Html | None:
         sentences=two_digits(sentences["auroc"]),
         answers=two_digits(answers["auroc"]),
     )
-    return tag("p", words, class_="vs-note", data_key="quality")
+    return tag("p.vs-note", words, key="quality")
 
 
 def judge_report(name: str, t: Catalogue) -> str:
@@ -135,22 +119,18 @@ def judge_report(name: str, t: Catalogue) -> str:
     measured = _measured(name)
     if not measured:
         return ""
-    columns = ("suite", "examples", "auroc", "ece", "macro_f1")
-    names = [t(f"judged.column.{column}") for column in columns]
-    rows = (_suite_row(suite, found, names, t) for suite, found in measured.items())
-    suites = table(t("judged.caption", name=name), names, rows)
-    return tag("div", suites, tag("p", t("judged.note"), class_="vs-note"), class_="vs-stack")
+    numbers = ("examples", "auroc", "ece", "macro_f1")
+    columns = [t("judged.column.suite")]
+    columns += [Column(t(f"judged.column.{name}"), "vs-num") for name in numbers]
+    rows = (Row(suite, _suite(suite, found, t)) for suite, found in measured.items())
+    suites = table(t("judged.caption", name=name), columns, rows)
+    return tag("div.vs-stack", suites, tag("p.vs-note", t("judged.note")))
 
 
-def _suite_row(suite: str, found: dict[str, Any], names: list[str], t: Catalogue) -> Html:
-    cells = (
-        t(f"judged.suite.{suite}"),
-        integer(found["examples"]),
-        two_digits(found["auroc"]),
-        two_digits(found["ece"]),
-        two_digits(found["macro_f1"]) if "macro_f1" in found else "–",
-    )
-    return table_row(cells, names, suite, numeric=range(1, len(cells)))
+def _suite(suite: str, found: dict[str, Any], t: Catalogue) -> list[str]:
+    shares = (found.get(name) for name in ("auroc", "ece", "macro_f1"))
+    cells = ["–" if share is None else two_digits(share) for share in shares]
+    return [t(f"judged.suite.{suite}"), integer(found["examples"]), *cells]
 
 
 def reliability_figure(name: str, t: Catalogue, theme: Theme = "light") -> go.Figure:

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Sequence
 
 from components.elements import error_note, notice
-from components.markup import Child, Html, shown, tag
+from components.markup import Child, Html, tag, visible
 from components.messages import Catalogue
 from components.run_view import language_unsupported
 from components.theme import Theme, script, stylesheet
@@ -16,18 +16,15 @@ from pipelines.errors import ErrorInfo
 from pipelines.run.view import RunView
 from pipelines.types import Language
 
-__all__ = ["illustration_note", "loading_note", "run_notices", "section", "standalone"]
-
 
 def section(name: str, title: str, *content: Child) -> Html:
     """A part of a page under its heading."""
     return tag(
-        "section",
-        tag("h2", title, class_="vs-section-title", id=f"section-{name}"),
+        f"section.vs-section.vs-section-{name}",
+        tag("h2.vs-section-title", title, id=f"section-{name}"),
         *content,
-        class_=f"vs-section vs-section-{name}",
         aria_labelledby=f"section-{name}",
-        data_key=f"section-{name}",
+        key=f"section-{name}",
     )
 
 
@@ -37,12 +34,11 @@ def illustration_note(view: RunView, t: Catalogue) -> Html | None:
     if not any(model.kind == "scripted" for model in models):
         return None
     return tag(
-        "p",
-        tag("span", "✎", class_="vs-sign", aria_hidden="true"),
+        "p.vs-illustration",
+        tag("span.vs-sign", "✎", aria_hidden=True),
         tag("span", t("illustration.note")),
-        class_="vs-illustration",
         role="note",
-        data_key="illustration",
+        key="illustration",
     )
 
 
@@ -53,19 +49,19 @@ def loading_note(loading: Sequence[Loading], t: Catalogue) -> Html | None:
     rows = (
         tag(
             "li",
-            tag("span", shown(item.name), class_="vs-strong"),
-            tag("span", t.first(f"loading.{item.stage}", "loading.load"), class_="vs-note"),
+            tag("span.vs-strong", item.name),
+            tag("span.vs-note", t.first(f"loading.{item.stage}", "loading.load")),
             tag(
                 "progress",
                 max="1",
                 value=f"{item.fraction:.3f}" if 0 < item.fraction < 1 else None,
                 aria_label=item.name,
             ),
-            data_key=item.name,
+            key=item.name,
         )
         for item in loading
     )
-    return tag("ul", rows, class_="vs-loading", role="status", data_key="loading")
+    return tag("ul.vs-loading", rows, role="status", key="loading")
 
 
 def run_notices(view: RunView, error: ErrorInfo | None, t: Catalogue) -> Html | None:
@@ -78,7 +74,7 @@ def run_notices(view: RunView, error: ErrorInfo | None, t: Catalogue) -> Html | 
         notes.append(notice(t(f"run.cancelled.{reason}"), "cancelled", t("action.retry")))
     if error is not None:
         notes.append(error_note(error, t, retry="run"))
-    return tag("div", notes, class_="vs-notices", data_key="notices") if notes else None
+    return tag("div.vs-notices", notes, key="notices") if notes else None
 
 
 _START = '\nmount(document.querySelector(".vs-root"));\n'
@@ -101,7 +97,7 @@ def standalone(html: str, title: str, theme: Theme | None = None, language: Lang
         tag("meta", charset="utf-8"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", http_equiv="Content-Security-Policy", content=policy),
-        tag("title", title),
+        tag("title", visible(title)),
     )
     lang = "zh-CN" if language == "zh" else "en"
     scheme = f' data-theme="{theme}"' if theme else ""

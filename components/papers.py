@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
 from decimal import Decimal
 from functools import cache
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from components.markup import Child, Html, join, shown, tag
+from components.elements import Column, Row, fold, table
+from components.markup import Child, Html, join, tag
 from components.messages import Catalogue, named
 from components.theme import ASSETS
 from pipelines.types import Language
-
-__all__ = [
-    "Paper",
-    "PaperColumn",
-    "PaperRow",
-    "PaperTable",
-    "Words",
-    "has_paper",
-    "paper",
-    "paper_section",
-]
 
 Text = Annotated[str, Field(min_length=1)]
 Unit = Literal["percent", "points", "fraction", "seconds", "per_question"]
@@ -133,27 +122,20 @@ def paper(method: str) -> Paper:
 
 def paper_section(method: str, t: Catalogue) -> Html:
     """The figures of the paper of `method`, closed until they are asked for."""
-    source = paper(method)
-    return tag(
-        "details",
-        tag("summary", t("papers.title", method=named("method", method, t))),
-        tag(
-            "div",
-            _reference(source, method, t),
-            tag("p", t("papers.not_comparable"), class_="vs-paper-words"),
-            tag("p", t("papers.legend"), class_="vs-note"),
-            (_table(table, t) for table in source.tables),
-            class_="vs-stack",
-        ),
-        class_="vs-details vs-paper",
-        data_key=f"paper-{method}",
+    source, name = paper(method), named("method", method, t)
+    content = tag(
+        "div.vs-stack",
+        _reference(source, name, t),
+        tag("p.vs-paper-words", t("papers.not_comparable")),
+        tag("p.vs-note", t("papers.legend")),
+        (_table(table, t) for table in source.tables),
     )
+    return fold(t("papers.title", method=name), content, css=".vs-paper", key=f"paper-{method}")
 
 
-def _reference(source: Paper, method: str, t: Catalogue) -> Html:
+def _reference(source: Paper, name: str, t: Catalogue) -> Html:
     if source.title is None:
-        name = named("method", method, t)
-        return tag("p", t("papers.untitled", method=name), class_="vs-paper-words")
+        return tag("p.vs-paper-words", t("papers.untitled", method=name))
     pages = t("papers.pages", pages=source.pages) if source.pages else None
     where: list[Child] = [part for part in (source.venue, pages) if part]
     if source.arxiv:
@@ -161,95 +143,52 @@ def _reference(source: Paper, method: str, t: Catalogue) -> Html:
         label = f"arXiv:{source.arxiv}"
         where.append(tag("a", label, href=address, rel="noopener noreferrer", target="_blank"))
     return tag(
-        "p",
-        tag("cite", shown(source.title), lang="en", class_="vs-strong"),
+        "p.vs-paper-words",
+        tag("cite.vs-strong", source.title, lang="en"),
         tag("br"),
-        tag("span", shown(", ".join(source.authors)), lang="en"),
+        tag("span", ", ".join(source.authors), lang="en"),
         tag("br"),
         join(where, " · "),
-        class_="vs-paper-words",
     )
 
 
-def _table(table: PaperTable, t: Catalogue) -> Html:
+def _table(source: PaperTable, t: Catalogue) -> Html:
     """The table under its caption, with its notes behind it."""
-    corner = table.rows_are.text(t.language)
-    heads = [
-        tag("th", shown(corner), scope="col", role="columnheader"),
-        *(_head(column, t) for column in table.columns),
+    language = t.language
+    facts = {"papers.model": source.model, "papers.data": source.data}
+    caption = [
+        tag("span.vs-strong", source.caption.text(language)),
+        *(tag("span", t(key, name=value.text(language))) for key, value in facts.items()),
     ]
-    notes = (tag("li", shown(note.text(t.language))) for note in table.notes)
-    return tag(
-        "div",
-        tag(
-            "table",
-            _caption(table, t),
-            tag("thead", tag("tr", heads, role="row"), role="rowgroup"),
-            tag("tbody", (_row(row, table, t) for row in table.rows), role="rowgroup"),
-            class_="vs-table vs-paper-table",
-            role="table",
-        ),
-        tag("ul", notes, class_="vs-paper-notes vs-note") if table.notes else None,
-        class_="vs-paper-part",
-        data_key=table.key,
+    columns = [Column(source.rows_are.text(language)), *(_column(c, t) for c in source.columns)]
+    rows = (
+        Row(None, [row.name.text(language), *(_cell(row, c, source, t) for c in source.columns)])
+        for row in source.rows
     )
+    css = ".vs-paper-table"
+    body = table(caption, columns, rows, css=css, caption_css=None, row_names=True)
+    notes = (tag("li", note.text(language)) for note in source.notes)
+    behind = tag("ul.vs-paper-notes.vs-note", notes) if source.notes else None
+    return tag("div.vs-paper-part", body, behind, key=source.key)
 
 
-def _caption(table: PaperTable, t: Catalogue) -> Html:
-    facts = (("papers.model", table.model), ("papers.data", table.data))
-    return tag(
-        "caption",
-        tag("span", shown(table.caption.text(t.language)), class_="vs-strong"),
-        (tag("span", t(key, name=value.text(t.language))) for key, value in facts),
-    )
-
-
-def _head(column: PaperColumn, t: Catalogue) -> Html:
-    return tag(
-        "th",
-        shown(column.name.text(t.language)),
-        " ",
-        tag("span", t(f"papers.unit.{column.unit}"), _direction(column, t), class_="vs-paper-unit"),
-        scope="col",
-        role="columnheader",
-    )
-
-
-def _direction(column: PaperColumn, t: Catalogue) -> Sequence[Child]:
-    if column.better is None:
-        return ()
-    return (
-        " ",
-        tag("span", _ARROWS[column.better], aria_hidden="true"),
-        tag("span", t(f"papers.better.{column.better}"), class_="vs-sr"),
-    )
-
-
-def _row(row: PaperRow, table: PaperTable, t: Catalogue) -> Html:
-    return tag(
-        "tr",
-        tag("th", shown(row.name.text(t.language)), scope="row", role="rowheader"),
-        (
-            _cell(row.values.get(column.key), table.best(column), column, t)
-            for column in table.columns
-        ),
-        role="row",
-    )
-
-
-def _cell(value: Decimal | None, best: Decimal | None, column: PaperColumn, t: Catalogue) -> Html:
-    if value is None:
-        content: Child = join(
-            [
-                tag("span", "–", aria_hidden="true"),
-                tag("span", t("papers.not_given"), class_="vs-sr"),
-            ]
-        )
-    elif value == best:
-        content = tag("strong", f"{value:f}", tag("span", t("papers.best"), class_="vs-sr"))
-    else:
-        content = f"{value:f}"
-    # On a narrow screen the heads are out of sight, and this stands above each figure.
+def _column(column: PaperColumn, t: Catalogue) -> Column:
+    name, unit = column.name.text(t.language), t(f"papers.unit.{column.unit}")
     arrow = _ARROWS.get(column.better or "", "")
-    label = f"{column.name.text(t.language)} {t(f'papers.unit.{column.unit}')} {arrow}".strip()
-    return tag("td", content, role="cell", class_="vs-num", data_label=label)
+    direction: list[Child] = []
+    if column.better is not None:
+        better = tag("span.vs-sr", t(f"papers.better.{column.better}"))
+        direction = [" ", tag("span", arrow, aria_hidden=True), better]
+    head = join([name, " ", tag("span.vs-paper-unit", unit, direction)])
+    # On a narrow screen the heads are out of sight, and this stands above each figure.
+    return Column(head, "vs-num", f"{name} {unit} {arrow}".strip())
+
+
+def _cell(row: PaperRow, column: PaperColumn, source: PaperTable, t: Catalogue) -> Child:
+    value = row.values.get(column.key)
+    if value is None:
+        missing = tag("span.vs-sr", t("papers.not_given"))
+        return join([tag("span", "–", aria_hidden=True), missing])
+    if value == source.best(column):
+        return tag("strong", f"{value:f}", tag("span.vs-sr", t("papers.best")))
+    return f"{value:f}"

@@ -9,13 +9,13 @@ from typing import Protocol
 import plotly.graph_objects as go
 
 from components.ask import ask_view
-from components.compare import MOST_COMPARED, CompareColumn, compare_view
+from components.compare import CompareColumn, compare_view
 from components.detector_view import detector_view
 from components.drad_view import drad_figures, drad_view
 from components.elements import notice
 from components.ever_view import ever_view
 from components.haarag_view import haarag_view
-from components.markup import Child, shown, tag
+from components.markup import Child, tag
 from components.messages import Catalogue, named
 from components.page import illustration_note
 from components.rowen_view import rowen_view
@@ -24,8 +24,6 @@ from components.theme import Theme
 from pipelines.engine.pool import Loading
 from pipelines.methods.registry import method_pages
 from pipelines.run.view import RunView
-
-__all__ = ["FIGURES", "PAGES", "PANELS", "Panel", "page_html", "panel_of", "whole_run"]
 
 
 class Panel(Protocol):
@@ -69,21 +67,21 @@ def page_html(
         return ask_view(view, t, now=now, loading=loading)
     asked = [method.name for method in view.header.spec.methods] if view.header else []
     if page == "compare":
-        columns = [CompareColumn(view, method) for method in asked[:MOST_COMPARED]]
+        columns = [CompareColumn(view, method) for method in asked]
         return compare_view(columns, t, now=now)
     parts: list[Child] = [
         illustration_note(view, t),
-        tag("h2", _question(view), class_="vs-question", dir="auto", data_key="question"),
+        tag("h2.vs-question", _question(view), dir="auto", key="question"),
     ]
     for method in PAGES[page]:
         if len(PAGES[page]) > 1:
-            parts.append(tag("h2", named("method", method, t), data_key=f"title-{method}"))
+            parts.append(tag("h2", named("method", method, t), key=f"title-{method}"))
         if method in asked:
             parts.append(panel_of(method)(view, t))
         else:
             words = t("page.not_used", method=named("method", method, t))
             parts.append(notice(words, f"not-used-{method}"))
-    return tag("div", parts, class_="vs-run", data_key=page)
+    return tag("div.vs-run", parts, key=page)
 
 
 def whole_run(view: RunView, t: Catalogue) -> str:
@@ -91,14 +89,13 @@ def whole_run(view: RunView, t: Catalogue) -> str:
     asked = {method.name for method in view.header.spec.methods} if view.header else set[str]()
     pages = [page for page, methods in PAGES.items() if not methods or asked & set(methods)]
     return tag(
-        "div",
-        (tag("section", page_html(page, view, t), data_key=f"page-{page}") for page in pages),
-        class_="vs-stack",
+        "div.vs-stack",
+        (tag("section", page_html(page, view, t), key=f"page-{page}") for page in pages),
     )
 
 
 def _question(view: RunView) -> Child:
-    return shown(view.header.spec.question if view.header else "")
+    return view.header.spec.question if view.header else ""
 
 
 def panel_of(method: str) -> Panel:

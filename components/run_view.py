@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from components.elements import Status
 from components.heatmap import EntityMark
@@ -14,22 +15,7 @@ from pipelines.retrieval.passages import best_sentence
 from pipelines.run.events import Judged, Score, Verdict
 from pipelines.run.findings import EntityReading
 from pipelines.run.view import MethodView, RunView
-from pipelines.types import Language, Passage, Token
-
-__all__ = [
-    "Original",
-    "Totals",
-    "clock",
-    "entity_marks",
-    "language_unsupported",
-    "method_row",
-    "method_rows",
-    "original_of",
-    "passages_of",
-    "run_status",
-    "supporting",
-    "totals",
-]
+from pipelines.types import Passage, Token
 
 _OF_THE_RUN = ("language_unsupported",)
 """Remarks that concern the whole run and are made once, not with every method."""
@@ -46,8 +32,7 @@ class Original:
     entities: tuple[EntityMark, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(NamedTuple):
     """What a run cost so far. Cached replies count as no call and no token."""
 
     calls: int
@@ -101,13 +86,9 @@ def original_of(view: RunView) -> Original | None:
     for method in ranked:
         if method.drafts:
             generation, text = method.drafts[0].generation, _original(method)
-            return Original(
-                method.name,
-                text,
-                (generation.tokens or ()) if text == generation.text else (),
-                writing=False,
-                entities=_entities_of(view, text),
-            )
+            tokens = generation.tokens if text == generation.text else None
+            entities = _entities_of(view, text)
+            return Original(method.name, text, tokens or (), writing=False, entities=entities)
     for method in ranked:
         for step in method.steps:
             if step.name == "draft" and step.text:
@@ -126,25 +107,22 @@ def method_rows(view: RunView, now: float | None = None) -> list[MethodRow]:
 def method_row(view: RunView, name: str, now: float | None = None) -> MethodRow:
     """The row of a method that was asked for. The run has to have a header."""
     assert view.header is not None
-    language: Language = view.header.language
-    method = view.methods.get(name)
-    registered = METHODS.get(name)
-    judges = registered is None or registered.judges
-    rewrites = registered is None or registered.rewrites
+    registered, method = METHODS.get(name), view.methods.get(name)
+    row = MethodRow(
+        method=name,
+        status="cancelled" if view.over else "waiting",
+        language=view.header.language,
+        judges=registered is None or registered.judges,
+        rewrites=registered is None or registered.rewrites,
+    )
     if method is None:
-        status: Status = "waiting" if not view.over else "cancelled"
-        return MethodRow(
-            method=name, status=status, language=language, judges=judges, rewrites=rewrites
-        )
+        return row
     ended = method.ended if method.ended is not None else clock(view, now)
     verdict, score = (None, None) if language_unsupported(view) else _judgement(method)
     flags = method.answer.flags if method.answer else ()
-    return MethodRow(
-        method=name,
+    return replace(
+        row,
         status=_status(view, method),
-        language=language,
-        judges=judges,
-        rewrites=rewrites,
         verdict=verdict,
         score=score,
         calls=len(method.made),
@@ -152,30 +130,37 @@ def method_row(view: RunView, name: str, now: float | None = None) -> MethodRow:
         retrievals=len(method.searches),
         tokens=method.tokens,
         seconds=max(0.0, ended - method.started),
-        original=_original(method) if judges else "",
-        answer=_answer(method, judges=judges),
+        original=_original(method) if row.judges else "",
+        answer=_answer(method, judges=row.judges),
         abstained=method.answer is not None and method.answer.abstained,
         flags=tuple(flag for flag in flags if flag not in _OF_THE_RUN),
         error=method.error,
-        step=_step(method),
+        step=next((step.name for step in reversed(method.steps) if step.outcome is None), ""),
     )
+
+
+def score_of(event: Judged, name: str) -> Score | None:
+    """The number of that name behind a verdict."""
+    return next((score for score in event.scores if score.name == name), None)
 
 
 def entity_marks(judged: Iterable[Judged], draft: int) -> list[EntityMark]:
     """The recorded verdicts on the entities of a draft."""
-    return [
-        EntityMark(
-            start=event.start,
-            end=event.end,
-            label=event.label,
-            verdict=event.verdict,
-            probability=_value(event, "entity_probability"),
-            entropy=_value(event, "entity_entropy"),
-            repeats=isinstance(event.detail, EntityReading) and event.detail.repeats,
-        )
-        for event in judged
-        if event.what == "entity" and event.draft == draft
-    ]
+    marks: list[EntityMark] = []
+    for event in judged:
+        if event.what == "entity" and event.draft == draft:
+            p, h = score_of(event, "entity_probability"), score_of(event, "entity_entropy")
+            mark = EntityMark(
+                event.start,
+                event.end,
+                event.label,
+                event.verdict,
+                probability=p.value if p else None,
+                entropy=h.value if h else None,
+                repeats=isinstance(event.detail, EntityReading) and event.detail.repeats,
+            )
+            marks.append(mark)
+    return marks
 
 
 @lru_cache(maxsize=1024)
@@ -202,15 +187,9 @@ def _entities_of(view: RunView, text: str) -> tuple[EntityMark, ...]:
 
 
 def _status(view: RunView, method: MethodView) -> Status:
-    match method.outcome:
-        case "ok":
-            return "done"
-        case "failed":
-            return "failed"
-        case "cancelled":
-            return "cancelled"
-        case None:
-            return "cancelled" if view.over else "running"
+    if method.outcome is None:
+        return "cancelled" if view.over else "running"
+    return "done" if method.outcome == "ok" else method.outcome
 
 
 def _original(method: MethodView) -> str:
@@ -218,10 +197,6 @@ def _original(method: MethodView) -> str:
     if method.answer is not None:
         return method.answer.original
     return method.drafts[0].after if method.drafts else ""
-
-
-def _step(method: MethodView) -> str:
-    return next((step.name for step in reversed(method.steps) if step.outcome is None), "")
 
 
 def _answer(method: MethodView, *, judges: bool) -> str | None:
@@ -249,7 +224,3 @@ def _judgement(method: MethodView) -> tuple[Verdict | None, Score | None]:
     if doubtful is None:
         return ("confident" if entities else None), None
     return "doubtful", next((score for score in doubtful.scores if score.flagged), None)
-
-
-def _value(event: Judged, name: str) -> float | None:
-    return next((score.value for score in event.scores if score.name == name), None)

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 import plotly.graph_objects as go
-
-__all__ = [
-    "ASSETS",
-    "Theme",
-    "gradio_theme",
-    "plotly_template",
-    "script",
-    "streamlit_theme",
-    "stylesheet",
-    "tokens",
-    "view_code",
-]
 
 Theme = Literal["light", "dark"]
 
@@ -37,6 +26,9 @@ _SHEETS = (
     "grounding",
     "compare",
 )
+_SERIES = ("generate", "retrieve", "score", "choose")
+"""The tokens that colour the series of a chart."""
+
 _DECLARATION = re.compile(r"^\s*--vs-([a-z0-9-]+):\s*(.+?);\s*$", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=function|class|const)", re.MULTILINE)
 _IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
@@ -95,7 +87,7 @@ def plotly_template(theme: Theme) -> go.layout.Template:
             "font": {"family": colour["sans"], "size": 13, "color": colour["ink"]},
             "paper_bgcolor": "rgba(0,0,0,0)",
             "plot_bgcolor": "rgba(0,0,0,0)",
-            "colorway": [colour[name] for name in ("generate", "retrieve", "score", "choose")],
+            "colorway": [colour[name] for name in _SERIES],
             "colorscale": {"sequential": heat_scale(theme)},
             "xaxis": axis,
             "yaxis": axis,
@@ -133,80 +125,23 @@ def streamlit_theme() -> dict[str, Any]:
 
 def _streamlit_colours(theme: Theme) -> dict[str, Any]:
     colour = tokens(theme)
-    named = {
-        "red": "contradicted",
-        "orange": "undecided",
-        "yellow": "undecided",
-        "green": "supported",
-        "gray": "unchecked",
-    }
-    values: dict[str, Any] = {
-        "primaryColor": colour["accent"],
-        "backgroundColor": colour["page"],
-        "secondaryBackgroundColor": colour["sunken"],
-        "textColor": colour["ink"],
-        "linkColor": colour["accent"],
-        "borderColor": colour["line"],
-        "dataframeBorderColor": colour["line"],
-        "dataframeHeaderBackgroundColor": colour["sunken"],
-        "codeBackgroundColor": colour["sunken"],
-        "codeTextColor": colour["ink"],
-        "chartCategoricalColors": [
-            colour[name] for name in ("generate", "retrieve", "score", "choose")
-        ],
-    }
-    for hue, token in named.items():
-        values[f"{hue}Color"] = colour[token]
-        values[f"{hue}TextColor"] = colour[token]
-        values[f"{hue}BackgroundColor"] = colour[f"{token}-wash"]
-    for hue, token, wash in (("blue", "accent", "sunken"), ("violet", "heat-line", "heat-1")):
-        values[f"{hue}Color"] = colour[token]
-        values[f"{hue}TextColor"] = colour[token]
+    values: dict[str, Any] = {key: colour[token] for key, token in _frameworks("streamlit").items()}
+    values["chartCategoricalColors"] = [colour[name] for name in _SERIES]
+    for hue, (token, wash) in _frameworks("streamlit_hues").items():
+        values[f"{hue}Color"] = values[f"{hue}TextColor"] = colour[token]
         values[f"{hue}BackgroundColor"] = colour[wash]
     return values
 
 
 def gradio_theme() -> dict[str, str]:
     """Keyword arguments for `set` of a Gradio theme, light and `_dark` values side by side."""
-    names = {
-        "body_background_fill": "page",
-        "background_fill_primary": "surface",
-        "background_fill_secondary": "sunken",
-        "block_background_fill": "surface",
-        "block_border_color": "line",
-        "block_label_text_color": "ink-2",
-        "block_title_text_color": "ink-2",
-        "block_info_text_color": "ink-3",
-        "body_text_color": "ink",
-        "body_text_color_subdued": "ink-2",
-        "border_color_primary": "line",
-        "border_color_accent": "accent",
-        "input_background_fill": "surface",
-        "input_border_color": "line-strong",
-        "input_border_color_focus": "accent",
-        "input_placeholder_color": "ink-3",
-        "link_text_color": "accent",
-        "link_text_color_hover": "accent-hover",
-        "link_text_color_visited": "accent",
-        "button_primary_background_fill": "accent",
-        "button_primary_background_fill_hover": "accent-hover",
-        "button_primary_text_color": "on-accent",
-        "button_secondary_background_fill": "sunken",
-        "button_secondary_text_color": "ink",
-        "button_cancel_background_fill": "contradicted-wash",
-        "button_cancel_text_color": "contradicted",
-        "checkbox_background_color_selected": "accent",
-        "checkbox_label_text_color": "ink",
-        "checkbox_label_text_color_selected": "ink",
-        "slider_color": "accent",
-        "table_border_color": "line",
-        "error_text_color": "contradicted",
-        "error_background_fill": "contradicted-wash",
-        "error_border_color": "contradicted",
-    }
-    light, dark = tokens("light"), tokens("dark")
+    names, light, dark = _frameworks("gradio"), tokens("light"), tokens("dark")
     values = {key: light[token] for key, token in names.items()}
     return values | {f"{key}_dark": dark[token] for key, token in names.items()}
+
+
+def _frameworks(table: str) -> dict[str, Any]:
+    return tomllib.loads(_read("theme/frameworks.toml"))[table]
 
 
 def _read(name: str) -> str:

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from components.markup import Child, Html, shown, tag
+from components.elements import fold
+from components.markup import Content, Html, tag
 from components.messages import Catalogue, duration, integer, named
 from pipelines.types import Message
-
-__all__ = ["CallBar", "CallKind", "axis_end", "pack_rows", "timeline", "turn"]
 
 CallKind = Literal["generate", "choose", "score", "retrieve", "compare"]
 
@@ -44,45 +43,31 @@ class CallBar:
     id: str = field(default="")
 
 
-def timeline(
-    calls: Sequence[CallBar],
-    t: Catalogue,
-    *,
-    id: str = "timeline",
-    now: float | None = None,
-) -> str:
+def timeline(calls: Sequence[CallBar], t: Catalogue, *, now: float | None = None) -> str:
     """The calls of a run as HTML.
 
     `now` is the run's clock while it runs (seconds); calls under way reach up to it. The axis ends
     at a round number, so bars keep their places until that is passed. Bars share one tab stop.
     """
     if not calls:
-        return tag("p", t("timeline.none"), class_="vs-empty", id=id, data_key=id)
+        return tag("p.vs-empty", t("timeline.none"), id="timeline", key="timeline")
     clock = max([now or 0.0, *(call.end or call.start for call in calls)])
     end = axis_end(clock)
-    methods = list(dict.fromkeys(call.method for call in calls))
-    lanes = (_lane(method, calls, clock, end, t, id) for method in methods)
+    methods = dict.fromkeys(call.method for call in calls)
+    axis = "div.vs-axis.vs-axis-long" if end > 60 else "div.vs-axis"
+    lanes = tag(
+        "div.vs-lanes",
+        tag(axis, _ticks(end, t), aria_hidden=True),
+        (_lane(method, calls, clock, end, t) for method in methods),
+        role="group",
+        aria_label=t("timeline.name"),
+        data_roving="bars",
+    )
+    entries = (tag("li", _entry(call, index, clock, t)) for index, call in enumerate(calls))
+    words = t("timeline.all", count=len(calls))
+    listed = fold(words, tag("ol.vs-calls", entries), key="timeline-calls")
     return tag(
-        "section",
-        tag(
-            "div",
-            tag(
-                "div",
-                _ticks(end, t),
-                class_="vs-axis vs-axis-long" if end > 60 else "vs-axis",
-                aria_hidden="true",
-            ),
-            lanes,
-            class_="vs-lanes",
-            role="group",
-            aria_label=t("timeline.name"),
-            data_roving="bars",
-        ),
-        _legend(calls, t),
-        _list(calls, clock, t, id),
-        class_="vs-timeline",
-        id=id,
-        data_key=id,
+        "section.vs-timeline", lanes, _legend(calls, t), listed, id="timeline", key="timeline"
     )
 
 
@@ -112,48 +97,27 @@ def pack_rows(spans: Sequence[tuple[float, float]]) -> list[int]:
     return rows
 
 
-def _lane(
-    method: str, calls: Sequence[CallBar], clock: float, end: float, t: Catalogue, prefix: str
-) -> Html:
-    mine = [(i, call) for i, call in enumerate(calls) if call.method == method]
+def _lane(method: str, calls: Sequence[CallBar], clock: float, end: float, t: Catalogue) -> Html:
+    mine = [(index, call) for index, call in enumerate(calls) if call.method == method]
     shortest = end * _SHORTEST_SHARE / 100
     spans = [(c.start, max(_end(c, clock), c.start + shortest)) for _, c in mine]
     rows = pack_rows(spans)
-    bars = [
-        _bar(call, index, row, span, end, clock, t, prefix)
-        for (index, call), row, span in zip(mine, rows, spans, strict=True)
-    ]
-    return tag(
-        "div",
-        tag("div", named("method", method, t), class_="vs-lane-name"),
-        tag("div", bars, class_="vs-lane", style=f"--rows:{max(rows) + 1}"),
-        class_="vs-lane-row",
-        data_key=f"{prefix}-lane-{method}",
+    bars = (
+        tag(
+            f"button.vs-bar.{_look(call)}",
+            type="button",
+            style=f"left:{100 * a / end:.2f}%;width:{100 * (b - a) / end:.2f}%;--row:{row}",
+            aria_label=_title(call, clock, t),
+            aria_controls=f"timeline-call-{index}",
+            tabindex=0 if index == 0 else -1,
+            data_i=index,
+            key=f"timeline-bar-{call.id or index}",
+        )
+        for (index, call), row, (a, b) in zip(mine, rows, spans, strict=True)
     )
-
-
-def _bar(
-    call: CallBar,
-    index: int,
-    row: int,
-    span: tuple[float, float],
-    end: float,
-    clock: float,
-    t: Catalogue,
-    prefix: str,
-) -> Html:
-    left, width = 100 * span[0] / end, 100 * (span[1] - span[0]) / end
-    return tag(
-        "button",
-        type="button",
-        class_=f"vs-bar {_look(call)}",
-        style=f"left:{left:.2f}%;width:{width:.2f}%;--row:{row}",
-        aria_label=_title(call, clock, t),
-        aria_controls=f"{prefix}-call-{index}",
-        tabindex=0 if index == 0 else -1,
-        data_i=index,
-        data_key=f"{prefix}-bar-{call.id or index}",
-    )
+    lane = tag("div.vs-lane", bars, style=f"--rows:{max(rows) + 1}")
+    name = tag("div.vs-lane-name", named("method", method, t))
+    return tag("div.vs-lane-row", name, lane, key=f"timeline-lane-{method}")
 
 
 def _look(call: CallBar) -> str:
@@ -164,8 +128,7 @@ def _look(call: CallBar) -> str:
         "retry": call.attempt > 1,
         "open": call.end is None,
     }
-    marks = [f"vs-bar-{fate}" for fate, so in fates.items() if so]
-    return " ".join([f"vs-kind-{call.kind}", *marks])
+    return ".".join([f"vs-kind-{call.kind}", *(f"vs-bar-{fate}" for fate in fates if fates[fate])])
 
 
 def _end(call: CallBar, clock: float) -> float:
@@ -179,90 +142,74 @@ def _title(call: CallBar, clock: float, t: Catalogue) -> str:
         call.model,
         duration(_end(call, clock) - call.start, t),
     ]
-    return " · ".join([*filter(None, parts), *_remarks(call, t)])
+    open_call = [t("timeline.open")] if call.end is None else []
+    return " · ".join([*filter(None, parts), *open_call, *remarks(call, t)])
 
 
-def _remarks(call: CallBar, t: Catalogue) -> list[str]:
-    remarks = [t("timeline.open")] if call.end is None else []
-    remarks += [t("timeline.cached")] if call.cached else []
-    remarks += [t("timeline.attempt", count=call.attempt)] if call.attempt > 1 else []
-    return remarks + ([t("timeline.failed")] if call.error is not None else [])
+def remarks(call: CallBar, t: Catalogue) -> list[str]:
+    """How a call came out, where that is not as usual."""
+    found = [t("timeline.cached")] if call.cached else []
+    found += [t("timeline.attempt", count=call.attempt)] if call.attempt > 1 else []
+    return found + ([t("timeline.failed")] if call.error is not None else [])
+
+
+def token_counts(call: CallBar, t: Catalogue) -> list[str]:
+    """How many tokens were read and written, where that is known."""
+    counts = {"prompt": call.prompt_tokens, "completion": call.completion_tokens}
+    return [
+        t(f"timeline.{name}_tokens", count=integer(count))
+        for name, count in counts.items()
+        if count is not None
+    ]
 
 
 def _ticks(end: float, t: Catalogue) -> list[Html]:
     steps = _TICKS[f"{end:e}"[0]]
-    return [
-        tag(
-            "span", duration(end * i / steps, t) if i else "0", style=f"left:{100 * i / steps:.4g}%"
-        )
-        for i in range(steps + 1)
-    ]
+    times = ["0", *(duration(end * i / steps, t) for i in range(1, steps + 1))]
+    return [tag("span", at, style=f"left:{100 * i / steps:.4g}%") for i, at in enumerate(times)]
 
 
 def _legend(calls: Sequence[CallBar], t: Catalogue) -> Html:
-    kinds = dict.fromkeys(call.kind for call in calls)
-    items: list[Child] = [
-        tag("li", tag("i", class_=f"vs-swatch vs-kind-{kind}"), t(f"timeline.kind.{kind}"))
-        for kind in kinds
-    ]
+    looks = {f"kind-{call.kind}": f"kind.{call.kind}" for call in calls}
     seen = {
         "cached": any(call.cached for call in calls),
         "retry": any(call.attempt > 1 for call in calls),
         "failed": any(call.error is not None for call in calls),
     }
-    items += [
-        tag("li", tag("i", class_=f"vs-swatch vs-bar-{name}"), t(f"timeline.legend.{name}"))
-        for name, present in seen.items()
-        if present
-    ]
-    return tag("ul", items, class_="vs-legend vs-timeline-legend")
-
-
-def _list(calls: Sequence[CallBar], clock: float, t: Catalogue, prefix: str) -> Html:
-    entries = (_entry(call, index, clock, t, prefix) for index, call in enumerate(calls))
-    return tag(
-        "details",
-        tag("summary", t("timeline.all", count=len(calls))),
-        tag("ol", (tag("li", entry) for entry in entries), class_="vs-calls"),
-        class_="vs-details",
-        data_key=f"{prefix}-calls",
+    looks |= {f"bar-{name}": f"legend.{name}" for name, present in seen.items() if present}
+    items = (
+        tag("li", tag(f"i.vs-swatch.vs-{look}"), t(f"timeline.{words}"))
+        for look, words in looks.items()
     )
+    return tag("ul.vs-legend.vs-timeline-legend", items)
 
 
-def _entry(call: CallBar, index: int, clock: float, t: Catalogue, prefix: str) -> Html:
-    numbers = [t("timeline.at", value=duration(call.start, t))]
-    if call.prompt_tokens is not None:
-        numbers.append(t("timeline.prompt_tokens", count=integer(call.prompt_tokens)))
-    if call.completion_tokens is not None:
-        numbers.append(t("timeline.completion_tokens", count=integer(call.completion_tokens)))
+def _entry(call: CallBar, index: int, clock: float, t: Catalogue) -> Html:
+    numbers = [t("timeline.at", value=duration(call.start, t)), *token_counts(call, t)]
     if call.role:
         numbers.append(t("timeline.role", value=named("role", call.role, t)))
-    turns = [turn(t(f"timeline.turn.{m.role}"), _text(m.content)) for m in call.prompt]
+    turns = [turn(t(f"timeline.turn.{m.role}"), turn_text(m.content)) for m in call.prompt]
     if call.reply:
-        turns.append(turn(t(f"timeline.reply.{call.kind}"), _text(call.reply), css="vs-turn-reply"))
+        turns.append(turn(t(f"timeline.reply.{call.kind}"), turn_text(call.reply), "reply"))
     if call.error is not None:
-        turns.append(turn(t("timeline.error"), _text(call.error), css="vs-turn-error"))
-    return tag(
-        "details",
-        tag(
-            "summary",
-            tag("i", class_=f"vs-swatch {_look(call)}"),
-            tag("span", named("method", call.method, t), class_="vs-strong"),
-            " ",
-            tag("span", _title(call, clock, t), class_="vs-num"),
-        ),
-        tag("p", " · ".join(numbers), class_="vs-note vs-num"),
-        turns,
-        class_="vs-details vs-call",
-        id=f"{prefix}-call-{index}",
-        data_key=f"{prefix}-call-{call.id or index}",
-    )
+        turns.append(turn(t("timeline.error"), turn_text(call.error), "error"))
+    summary = [
+        tag(f"i.vs-swatch.{_look(call)}"),
+        tag("span.vs-strong", named("method", call.method, t)),
+        " ",
+        tag("span.vs-num", _title(call, clock, t)),
+    ]
+    line = tag("p.vs-note.vs-num", " · ".join(numbers))
+    at, key = f"timeline-call-{index}", f"timeline-call-{call.id or index}"
+    return fold(summary, line, turns, css=".vs-call", id=at, key=key)
 
 
-def turn(name: str, *content: Child, css: str = "") -> Html:
+def turn(name: str, content: Content, kind: Literal["", "reply", "error"] = "") -> Html:
     """A part of what was sent or came back, under its name."""
-    return tag("div", tag("div", name, class_="vs-label"), content, class_=f"vs-turn {css}".strip())
+    css = f"div.vs-turn.vs-turn-{kind}" if kind else "div.vs-turn"
+    return tag(css, tag("div.vs-label", name), content)
 
 
-def _text(text: str) -> Html:
-    return tag("pre", shown(text), class_="vs-turn-text", dir="auto")
+def turn_text(text: str) -> Html:
+    """A text that was sent or came back, with its own line breaks."""
+    return tag("pre.vs-turn-text", text, dir="auto")

@@ -219,7 +219,7 @@ class SpacePage:
         return space_head(
             self._catalog.models,
             t,
-            places=self._limits.max_runs,
+            max_runs=self._limits.max_runs,
             seconds=self._limits.seconds,
             hours=self._limits.keep_hours,
             failed=self._catalog.problem is not None,

@@ -11,7 +11,7 @@ from pipelines.run.defaults import default_models
 from pipelines.run.spec import ModelSpec
 from tests.components.html_tree import read
 
-MAY = {"places": 2, "seconds": 240.0, "hours": 24.0}
+MAY = {"max_runs": 2, "seconds": 240.0, "hours": 24.0}
 
 
 def test_one_line_says_who_answers(t: Catalogue):

@@ -229,7 +229,7 @@ async def run_method(
     asked = Question(text=question, language=detect_language(question))
     plan = Plan(spec, asked, ((method, method.settings(settings)),))
     live = LiveRun("run", "owner", lambda _: None)
-    start_event(live, plan, 0.0)
+    start_event(live, plan)
     # As in the pool, one model has one slot whatever its roles.
     slots = {id(one): Slot(one) for one in by_role.values()}
     of_role = {role: slots[id(one)] for role, one in by_role.items()}
