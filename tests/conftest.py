@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
     from pipelines.models.embedded import EmbeddedModel
 
 # A text of the interface that is missing is an error in tests, not a fallback.
@@ -20,3 +23,21 @@ def embedded_model() -> EmbeddedModel:
     from pipelines.models.embedded import EmbeddedModel
 
     return EmbeddedModel()
+
+
+# One browser a module, not a session: while it is open its event loop counts as running, which
+# would keep asynchronous tests of other modules from starting theirs.
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium without a window."""
+    from playwright.sync_api import expect, sync_playwright
+
+    from tests.browser import PATIENCE, require_chromium
+
+    expect.set_options(timeout=PATIENCE)
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(
+            executable_path=require_chromium(), args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield opened
+        opened.close()

@@ -11,7 +11,6 @@ from playwright.sync_api import Page, expect
 from pipelines.run.spec import BUILT_IN
 from tests.app.conftest import Visit
 from tests.app.serving import (
-    PATIENCE,
     Workbench,
     ask,
     card,
@@ -142,7 +141,7 @@ def test_chinese_is_not_scored_on_a_model_that_speaks_none(visit: Visit) -> None
     expect(page.locator("#original")).to_have_count(0)
     expect(page.locator(".vs-gauge")).to_have_count(0)
     page.get_by_role("link", name="DRAD").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("检测", timeout=PATIENCE)
+    expect(page.get_by_role("heading", level=1)).to_contain_text("检测")
     expect(page.get_by_text("该模型不支持这个问题的语言")).to_be_visible()
     assert "lang=zh" in page.url
     assert fits(page)

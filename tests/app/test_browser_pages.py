@@ -8,18 +8,20 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.app.conftest import Visit
-from tests.app.serving import PATIENCE, QUESTION, Finished, card, fits, run_of
+from tests.app.serving import QUESTION, Finished, card, fits, run_of
 
 PAGES = {"/": "Ask", "/drad": "DRAD: detect", "/models": "Models", "/runs": "Runs"}
 
 
-@pytest.mark.parametrize("address", PAGES)
 @pytest.mark.parametrize("width", [390, 1280])
-def test_a_page_has_one_title_and_fits(visit: Visit, address: str, width: int) -> None:
-    page = visit(width=width).open(address)
-    expect(page.get_by_role("heading", level=1)).to_contain_text(PAGES[address])
-    expect(page.get_by_role("heading", level=1)).to_have_count(1)
-    assert fits(page)
+def test_a_page_that_has_nothing_to_show_has_one_title_and_fits(visit: Visit, width: int) -> None:
+    visitor = visit(width=width)
+    page = visitor.open()
+    for address, title in PAGES.items():
+        page.goto(visitor.url + address)
+        expect(page.get_by_role("heading", level=1)).to_contain_text(title)
+        expect(page.get_by_role("heading", level=1)).to_have_count(1)
+        assert fits(page)
 
 
 def test_the_language_can_be_switched_and_stays(visit: Visit) -> None:
@@ -39,17 +41,6 @@ def test_the_models_own_dark_theme_is_used(visit: Visit) -> None:
         "(element) => getComputedStyle(element).backgroundColor"
     )
     assert ground == "rgb(15, 20, 25)"
-
-
-def test_the_embedded_model_is_checked(visit: Visit) -> None:
-    page = visit().open("/models")
-    page.get_by_role("button", name="Check what it can do").first.click()
-    # Tables of how judges were measured are on this page too.
-    table = page.locator("table").filter(has_text="Token probabilities")
-    expect(table).to_be_visible(timeout=PATIENCE)
-    row = table.locator("tr").filter(has_text="Chinese")
-    expect(row).to_contain_text("No")
-    expect(row).to_contain_text("no scores are shown")
 
 
 def test_a_model_without_a_name_is_refused(visit: Visit) -> None:
