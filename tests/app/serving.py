@@ -24,6 +24,7 @@ from playwright.sync_api import (
     Page,
     StorageState,
     StorageStateCookie,
+    ViewportSize,
     expect,
 )
 
@@ -40,6 +41,8 @@ SCRIPTED = ("-m", "tests.app.scripted_workbench")
 """In place of Streamlit: the same, but no model has to be loaded."""
 
 _FAULTS = ("Uncaught app execution", "failed unexpectedly", "ended unexpectedly", "KeyError")
+DESKTOP: ViewportSize = {"width": 1280, "height": 900}
+PHONE: ViewportSize = {"width": 390, "height": 844}
 WRITING = 240_000
 """Milliseconds until a whole run is over: the models of a busy machine may be slow."""
 
@@ -153,15 +156,16 @@ def visiting(
     workbench: Workbench,
     *,
     scheme: str = "light",
-    width: int = 1280,
-    height: int = 900,
+    viewport: ViewportSize = DESKTOP,
     known: StorageState | None = None,
 ) -> Iterator[Visitor]:
     """A browser of its own, or with `known` one that was here before."""
     context = browser.new_context(
-        viewport={"width": width, "height": height},
+        viewport=viewport,
         color_scheme="dark" if scheme == "dark" else "light",
         locale="en-US",
+        # What moves is drawn over and over, which costs more than all the rest of a page.
+        reduced_motion="reduce",
         storage_state=known,
     )
     visitor = Visitor(context, workbench.url)
@@ -218,6 +222,11 @@ def choose(page: Page, label: str, option: str) -> None:
     page.get_by_role("option", name=option).click()
 
 
+def go_to(page: Page, name: str) -> None:
+    """Follow the link to another page, which keeps the run that is looked at."""
+    page.get_by_role("link", name=name, exact=True).click()
+
+
 def events_stored(data: Path) -> int:
     """How many events all runs have recorded."""
     with sqlite3.connect(data / "veriscope.db") as database:
@@ -232,3 +241,11 @@ FITS = """() => [document.documentElement, document.querySelector('[data-testid=
 def fits(page: Page) -> bool:
     """Whether nothing has to be scrolled sideways."""
     return page.evaluate(FITS)
+
+
+def expect_to_fit_everywhere(page: Page) -> None:
+    """Fail unless it fits on a desktop and on a phone, which it is left on."""
+    for size in (DESKTOP, PHONE):
+        page.set_viewport_size(size)
+        # Drawings follow a moment later.
+        page.wait_for_function(FITS)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import expect
 
+from pipelines.methods.registry import METHODS
 from tests.app.conftest import Visit
 from tests.app.serving import (
     QUESTION,
@@ -12,6 +15,7 @@ from tests.app.serving import (
     ask,
     card,
     events_stored,
+    expect_to_fit_everywhere,
     leave_out,
     question_field,
     run_of,
@@ -20,9 +24,7 @@ from tests.app.serving import (
 )
 
 
-def test_the_tooltip_of_a_token_shows_what_else_could_have_been_written(
-    visit: Visit, finished: Finished
-) -> None:
+def test_what_stands_behind_a_run_can_be_looked_at(visit: Visit, finished: Finished) -> None:
     page = visit(known=finished.browser).open(f"/?run={finished.run}")
     page.locator("#original .vs-entity.vs-verdict-doubtful [data-i]").first.hover()
     tip = page.locator(".vs-tip")
@@ -30,15 +32,26 @@ def test_the_tooltip_of_a_token_shows_what_else_could_have_been_written(
     expect(tip).to_contain_text("Entropy")
     assert tip.locator(".vs-tip-bar").count() > 3
 
-
-def test_every_call_can_be_read(visit: Visit, finished: Finished) -> None:
-    page = visit(known=finished.browser).open(f"/?run={finished.run}")
     page.locator(".vs-timeline summary").filter(has_text="calls as text").click()
     calls = page.locator("details.vs-call")
     assert calls.count() >= 6
     calls.first.locator("summary").click()
     expect(calls.first).to_contain_text(QUESTION)
     expect(calls.first.locator(".vs-turn-reply")).to_contain_text("Bill Clinton")
+
+
+def test_every_method_shows_its_verdict_and_its_corrections(
+    visit: Visit, finished: Finished
+) -> None:
+    page = visit(known=finished.browser).open(f"/?run={finished.run}")
+    expect(page.locator("#original .vs-entity.vs-verdict-doubtful").first).to_be_visible()
+    for method in METHODS:
+        expect(card(page, method)).to_contain_text("Done")
+    expect(card(page, "drad")).to_contain_text(re.compile(r"Doubtful.*\d [<>] \d"))
+    expect(card(page, "drad").locator("del, ins").first).to_be_visible()
+    expect(page.locator(".vs-lane-row")).to_have_count(len(METHODS))
+    expect(page.locator(".vs-passage-card mark").first).to_be_visible()
+    expect_to_fit_everywhere(page)
 
 
 def test_a_reload_shows_the_same_run(
@@ -86,28 +99,17 @@ def test_a_question_that_cannot_be_asked_is_kept(visit: Visit) -> None:
         assert "run=" not in page.url
 
 
-def test_an_example_fills_the_question_in(visit: Visit) -> None:
-    page = visit().open()
-    page.get_by_role("radio", name="What is the capital of Australia?").click()
-    expect(question_field(page)).to_have_value("What is the capital of Australia?")
-    assert "run=" not in page.url
-
-
-def test_methods_can_be_left_out(visit: Visit) -> None:
+def test_an_example_can_be_asked_after_another_question(visit: Visit) -> None:
     page = visit().open()
     leave_out(page, "rag", "drad", "rowen", "ever", "haarag", "slm")
     ask(page)
-    wait_for_end(page)
+    first = wait_for_end(page)
     expect(card(page, "direct")).to_contain_text("Done")
     expect(card(page, "rag")).to_have_count(0)
-
-
-def test_two_runs_one_after_the_other(visit: Visit) -> None:
-    page = visit().open()
-    leave_out(page, "drad", "rowen", "ever", "haarag", "slm")
-    ask(page)
-    first = wait_for_end(page)
-    ask(page, "What is the capital of Australia?")
+    page.get_by_role("radio", name="What is the capital of Australia?").click()
+    expect(question_field(page)).to_have_value("What is the capital of Australia?")
+    assert run_of(page) == first
+    question_field(page).press("Enter")
     expect(page.get_by_role("heading", level=2, name="What is the capital")).to_be_visible()
     assert wait_for_end(page) != first
     page.go_back()
