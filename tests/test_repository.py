@@ -103,27 +103,32 @@ def test_an_address_is_no_machine_path(text: str):
     assert not MACHINE_PATHS.search(text)
 
 
-@pytest.mark.parametrize("path", python_files(*PRODUCT), ids=shown)
-def test_a_file_stays_readable(path: Path):
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAXIMUM_LINES
+def test_every_file_stays_readable():
+    lines = {
+        shown(path): len(path.read_text(encoding="utf-8").splitlines())
+        for path in python_files(*PRODUCT)
+    }
+    assert {name: count for name, count in lines.items() if count > MAXIMUM_LINES} == {}
 
 
-@pytest.mark.parametrize(
-    "path",
-    python_files(*PRODUCT, "scripts"),
-    ids=shown,
-)
-def test_a_module_says_what_it_is(path: Path):
-    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+def test_every_module_says_what_it_is():
+    silent = [
+        shown(path)
+        for path in python_files(*PRODUCT, "scripts")
+        if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert silent == []
 
 
-@pytest.mark.parametrize(
-    "requirement", [line for name in REQUIREMENT_FILES for line in requirements(name)]
-)
-def test_a_requirement_is_bounded(requirement: str):
-    exact = re.fullmatch(r"[\w.-]+(\[[\w,-]+\])?==[\w.]+", requirement)
-    ranged = re.fullmatch(r"[\w.-]+(\[[\w,-]+\])?>=[\w.]+,<[\w.]+", requirement)
-    assert exact or ranged
+def test_every_requirement_is_bounded():
+    bounds = re.compile(r"[\w.-]+(\[[\w,-]+\])?(==[\w.]+|>=[\w.]+,<[\w.]+)")
+    unbounded = [
+        line
+        for name in REQUIREMENT_FILES
+        for line in requirements(name)
+        if not bounds.fullmatch(line)
+    ]
+    assert unbounded == []
 
 
 def test_embedded_weights_are_pinned():

@@ -9,20 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 from app import engine as engines
 from pipelines.engine.thread import Engine
 from tests.app.serving import (
+    SCRIPTED,
     Finished,
     Visitor,
     Workbench,
-    ask,
+    bring_recording,
     serve_workbench,
     visiting,
-    wait_for_end,
 )
-from tests.browser import require_chromium
 
 Visit = Callable[..., Visitor]
 
@@ -34,12 +33,6 @@ def main_module() -> Iterator[None]:
     before = sys.modules["__main__"]
     yield
     sys.modules["__main__"] = before
-
-
-@pytest.fixture(autouse=True)
-def strict_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing text is an error."""
-    monkeypatch.setenv("VERISCOPE_STRICT_MESSAGES", "1")
 
 
 @pytest.fixture(scope="module")
@@ -74,22 +67,9 @@ def everest(played: Engine) -> str:
 
 @pytest.fixture(scope="session")
 def workbench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
-    """The real thing, in a folder of its own."""
-    with serve_workbench(Path(tmp_path_factory.mktemp("workbench"))) as served:
+    """The workbench on models that answer from scripts, in a folder of its own."""
+    with serve_workbench(Path(tmp_path_factory.mktemp("workbench")), SCRIPTED) as served:
         yield served
-
-
-# One browser a module, not a session: while it is open its event loop counts as running, which
-# would keep asynchronous tests of other modules from starting theirs.
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Chromium without a window."""
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(
-            executable_path=require_chromium(), args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield opened
-        opened.close()
 
 
 @pytest.fixture
@@ -103,13 +83,7 @@ def visit(browser: Browser, workbench: Workbench) -> Iterator[Visit]:
         yield new
 
 
-@pytest.fixture
-def finished(browser: Browser, workbench: Workbench) -> Finished:
-    """A run of all methods on the embedded model, made once."""
-    if workbench.finished is None:
-        with visiting(browser, workbench) as visitor:
-            page = visitor.open()
-            ask(page)
-            run = wait_for_end(page)
-            workbench.finished = Finished(run, visitor.context.storage_state())
-    return workbench.finished
+@pytest.fixture(scope="session")
+def finished(workbench: Workbench) -> Finished:
+    """A run of all methods that the embedded model once made, as one of a browser's own."""
+    return bring_recording(workbench)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import json
 import re
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.thread import Engine
 from pipelines.methods.registry import method_pages
+from pipelines.models.base import Model, Progress
+from pipelines.models.providers import build_model, known_capabilities, provider_of
 from pipelines.models.scripted import ScriptedModel
 from pipelines.run.spec import ModelSpec, RunSpec
 from pipelines.run.trace import Trace
@@ -23,6 +27,7 @@ from tests.app.test_screens import ME, page
 __all__ = [
     "EACH",
     "EVEREST",
+    "HELD",
     "PAGES",
     "SOMEBODY_ELSE",
     "WALL",
@@ -45,21 +50,42 @@ PAGES = {page: methods for page, methods in method_pages().items() if set(method
 EACH = [(name, method) for name, methods in PAGES.items() for method in methods]
 SOMEBODY_ELSE = "b" * 48
 
+HELD = "held"
+"""A file of this name in the data folder of a workbench that is served holds its walkthroughs."""
+
+Sleep = Callable[[float], Awaitable[None]]
+
+# A text that any request contains may be said any number of times.
+ALWAYS = {
+    "contains": "",
+    "tokens": [
+        *(["Bill", 0.9], [" Clinton", 0.95], [" was", 0.9], [" born", 0.9], [" in", 0.9]),
+        *([" Hope", 0.3, None, {" Little": 0.2}], [".", 0.9]),
+    ],
+}
+"""What models that are neither played nor asked over the network say: "Hope" is doubtful."""
+
 _TAGS = re.compile(r"<[^>]*>")
 
 
-def open_engine(data: Path, *, pace: float = 0.0) -> Engine:
-    """An engine whose every model is scripted, and whose library is searched by words alone.
+def open_engine(data: Path, *, pace: float = 0.0, sleep: Sleep = asyncio.sleep) -> Engine:
+    """An engine whose library is searched by words alone, and on which no model is loaded.
 
-    Walkthroughs are played with `pace` seconds between two words.
+    Walkthroughs are played with `pace` seconds between two words. What stands behind an address
+    is asked there; every other model says the same to everything, and can do as much as the one
+    in whose place it stands.
     """
 
-    def build(spec: ModelSpec, key: str | None, progress: object) -> ScriptedModel:
-        if spec.kind != "scripted":
-            return ScriptedModel.from_replies(["In Hope."] * 50, name=spec.name)
-        path, _, role = spec.model.partition("#")
-        return ScriptedModel.from_file(
-            FOLDER / Path(path).name, role=role, name=spec.name, pace=pace
+    def build(spec: ModelSpec, key: str | None, progress: Progress) -> Model:
+        if spec.kind == "scripted":
+            path, _, role = spec.model.partition("#")
+            return ScriptedModel.from_file(
+                FOLDER / Path(path).name, role=role, name=spec.name, pace=pace, sleep=sleep
+            )
+        if provider_of(spec.kind).hosted:
+            return build_model(spec, key, progress)
+        return ScriptedModel.from_replies(
+            [ALWAYS], name=spec.name, capabilities=known_capabilities(spec)
         )
 
     libraries = Libraries(data / "index", find_embedder=lambda: None)

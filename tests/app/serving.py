@@ -8,6 +8,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,23 +17,42 @@ from urllib.error import URLError
 from urllib.parse import parse_qs, urlsplit
 from urllib.request import urlopen
 
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, StorageState, expect
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Locator,
+    Page,
+    StorageState,
+    StorageStateCookie,
+    ViewportSize,
+    expect,
+)
+
+from app.session import COOKIE
+from pipelines.store import RunStore, new_owner
+from pipelines.store.exchange import export_lines
+from pipelines.store.recordings import load_recording, recordings
+from tests.browser import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 QUESTION = "Where was Bill Clinton born and raised?"
 STREAMLIT = ("-m", "streamlit")
+SCRIPTED = ("-m", "tests.app.scripted_workbench")
+"""In place of Streamlit: the same, but no model has to be loaded."""
+
 _FAULTS = ("Uncaught app execution", "failed unexpectedly", "ended unexpectedly", "KeyError")
-PATIENCE = 240_000
-"""Milliseconds: the models of a busy machine may be slow, and nothing here measures speed."""
+DESKTOP: ViewportSize = {"width": 1280, "height": 900}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+WRITING = 240_000
+"""Milliseconds until a whole run is over: the models of a busy machine may be slow."""
 
 
 @dataclass
 class Workbench:
-    """A running server and its data; `finished` is a run that was made once for many tests."""
+    """A running server and its data."""
 
     url: str
     data: Path
-    finished: Finished | None = None
 
 
 @dataclass(frozen=True)
@@ -57,7 +77,7 @@ class Visitor:
         page.set_default_timeout(PATIENCE)
         page.on("pageerror", lambda error: self.faults.append(str(error)))
         page.goto(self.url + address)
-        expect(page.get_by_role("heading", level=1)).to_have_count(1, timeout=PATIENCE)
+        expect(page.get_by_role("heading", level=1)).to_have_count(1)
         return page
 
 
@@ -97,13 +117,36 @@ def serve_workbench(data: Path, program: Sequence[str] = STREAMLIT) -> Iterator[
     assert not [fault for fault in _FAULTS if fault in told], told
 
 
+def bring_recording(workbench: Workbench) -> Finished:
+    """Gives a new browser a run of its own: the recorded one that answers `QUESTION`."""
+    owner = new_owner()
+    (recording,) = [one for one in recordings() if one.question == QUESTION]
+    store = RunStore(f"sqlite:///{workbench.data / 'veriscope.db'}")
+    try:
+        run = store.import_run("".join(export_lines(load_recording(recording.id))), owner)
+    finally:
+        store.close()
+    address = urlsplit(workbench.url)
+    cookie: StorageStateCookie = {
+        "name": COOKIE,
+        "value": owner,
+        "domain": address.hostname or "",
+        "path": "/",
+        "expires": -1,
+        "httpOnly": True,
+        "secure": False,
+        "sameSite": "Lax",
+    }
+    return Finished(run, {"cookies": [cookie], "origins": []})
+
+
 def _wait_until_served(url: str, server: subprocess.Popen[bytes]) -> None:
     while server.poll() is None:
         try:
             with urlopen(f"{url}/_stcore/health", timeout=5):
                 return
         except (URLError, OSError):
-            continue
+            time.sleep(0.1)
     raise RuntimeError("The workbench ended before it served anything.")
 
 
@@ -113,15 +156,16 @@ def visiting(
     workbench: Workbench,
     *,
     scheme: str = "light",
-    width: int = 1280,
-    height: int = 900,
+    viewport: ViewportSize = DESKTOP,
     known: StorageState | None = None,
 ) -> Iterator[Visitor]:
     """A browser of its own, or with `known` one that was here before."""
     context = browser.new_context(
-        viewport={"width": width, "height": height},
+        viewport=viewport,
         color_scheme="dark" if scheme == "dark" else "light",
         locale="en-US",
+        # What moves is drawn over and over, which costs more than all the rest of a page.
+        reduced_motion="reduce",
         storage_state=known,
     )
     visitor = Visitor(context, workbench.url)
@@ -157,9 +201,9 @@ def wait_for_end(page: Page) -> str:
     """Wait until the run of the page is over; its id."""
     page.wait_for_url(re.compile(r"[?&]run="))
     expect(page.locator(".vs-counters")).to_contain_text(
-        re.compile("Done|Failed|Stopped|完成|失败|停止"), timeout=PATIENCE
+        re.compile("Done|Failed|Stopped|完成|失败|停止"), timeout=WRITING
     )
-    expect(stop_button(page)).to_have_count(0, timeout=PATIENCE)
+    expect(stop_button(page)).to_have_count(0)
     return run_of(page)
 
 
@@ -178,15 +222,30 @@ def choose(page: Page, label: str, option: str) -> None:
     page.get_by_role("option", name=option).click()
 
 
+def go_to(page: Page, name: str) -> None:
+    """Follow the link to another page, which keeps the run that is looked at."""
+    page.get_by_role("link", name=name, exact=True).click()
+
+
 def events_stored(data: Path) -> int:
     """How many events all runs have recorded."""
     with sqlite3.connect(data / "veriscope.db") as database:
         return database.execute("select count(*) from events").fetchone()[0]
 
 
+FITS = """() => [document.documentElement, document.querySelector('[data-testid="stMain"]')]
+    .every((element) => element.scrollWidth <= element.clientWidth)"""
+"""Whether nothing has to be scrolled sideways, for the browser to find out."""
+
+
 def fits(page: Page) -> bool:
     """Whether nothing has to be scrolled sideways."""
-    return page.evaluate(
-        """() => [document.documentElement, document.querySelector('[data-testid="stMain"]')]
-            .every((element) => element.scrollWidth <= element.clientWidth)"""
-    )
+    return page.evaluate(FITS)
+
+
+def expect_to_fit_everywhere(page: Page) -> None:
+    """Fail unless it fits on a desktop and on a phone, which it is left on."""
+    for size in (DESKTOP, PHONE):
+        page.set_viewport_size(size)
+        # Drawings follow a moment later.
+        page.wait_for_function(FITS)

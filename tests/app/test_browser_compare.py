@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from pipelines.run.trace import Trace
 from pipelines.store.exchange import export_lines
 from tests.app.conftest import Visit
-from tests.app.serving import PATIENCE, fits
+from tests.app.serving import PHONE, fits
 from tests.components.recorded import CORRECTED, ORIGINAL, Record, passage
 
 
@@ -31,7 +31,7 @@ def exported(folder: Path, name: str, question: str) -> Path:
 def bring_in(page: Page, run: Path, question: str) -> None:
     page.get_by_role("link", name="Runs").click()
     page.locator("input[type=file]").set_input_files(run)
-    expect(page.get_by_role("heading", level=2, name=question)).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_role("heading", level=2, name=question)).to_be_visible()
 
 
 def test_two_runs_are_picked_and_laid_side_by_side(visit: Visit, tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_two_runs_are_picked_and_laid_side_by_side(visit: Visit, tmp_path: Path)
     assert "runs=" in page.url
     address = page.url.removeprefix(visitor.url)
 
-    page.set_viewport_size({"width": 390, "height": 844})
+    page.set_viewport_size(PHONE)
     page.goto(visitor.url + address)
     expect(columns).to_have_count(5)
     first, second = columns.nth(0).bounding_box(), columns.nth(1).bounding_box()

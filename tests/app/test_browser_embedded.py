@@ -1,20 +1,71 @@
-"""Every method on the embedded model, asked from the page as a visitor would."""
+"""The workbench as people start it: every method on the embedded model, asked from the page."""
 
 from __future__ import annotations
 
 import csv
+import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
 from pipelines.methods.registry import METHODS
 from tests.app.conftest import Visit
-from tests.app.serving import PATIENCE, ROOT, ask, card, fits, run_of, stop_button
+from tests.app.serving import (
+    QUESTION,
+    ROOT,
+    WRITING,
+    Workbench,
+    ask,
+    card,
+    fits,
+    run_of,
+    serve_workbench,
+    stop_button,
+    wait_for_end,
+)
 
 with (ROOT / "sample_data" / "questions.csv").open(encoding="utf-8", newline="") as file:
     ENGLISH = [row["question"] for row in csv.DictReader(file) if row["id"].startswith("en-")]
 
 QUESTIONS = ENGLISH[:: len(ENGLISH) // 10][:10]
+
+
+@pytest.fixture(scope="module")
+def workbench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
+    """The workbench as people start it, with the models that come with it."""
+    with serve_workbench(Path(tmp_path_factory.mktemp("embedded"))) as served:
+        yield served
+
+
+def test_a_question_is_answered_checked_and_corrected(visit: Visit) -> None:
+    page = visit().open()
+    ask(page)
+    expect(page.get_by_role("heading", level=2, name=QUESTION)).to_be_visible()
+    run = wait_for_end(page)
+    assert re.fullmatch("[0-9a-f]{32}", run)
+
+    original = page.locator("#original")
+    assert original.locator("[data-i]").count() > 5
+    for method in METHODS:
+        expect(card(page, method)).to_contain_text("Done")
+    # What is written, and so what is doubtful, depends on the processor.
+    expect(card(page, "drad")).to_contain_text(re.compile(r"(Doubtful|Confident).*\d [<>] \d"))
+    expect(page.locator(".vs-lane-row")).to_have_count(len(METHODS))
+    expect(page.locator(".vs-passage-card mark").first).to_be_visible()
+    assert fits(page)
+
+
+def test_the_embedded_model_is_checked(visit: Visit) -> None:
+    page = visit().open("/models")
+    page.get_by_role("button", name="Check what it can do").first.click()
+    # Tables of how judges were measured are on this page too.
+    table = page.locator("table").filter(has_text="Token probabilities")
+    expect(table).to_be_visible(timeout=WRITING)
+    row = table.locator("tr").filter(has_text="Chinese")
+    expect(row).to_contain_text("No")
+    expect(row).to_contain_text("no scores are shown")
 
 
 @pytest.mark.verify
@@ -23,14 +74,14 @@ def test_no_method_fails_on_any_of_ten_questions(visit: Visit) -> None:
     seen: set[str] = set()
     for question in QUESTIONS:
         ask(page, question)
-        expect(page.get_by_role("heading", level=2, name=question)).to_be_visible(timeout=PATIENCE)
+        expect(page.get_by_role("heading", level=2, name=question)).to_be_visible(timeout=WRITING)
         page.wait_for_function(
             "(known) => !known.includes(new URLSearchParams(location.search).get('run'))",
             arg=["", *seen],
         )
         for method in METHODS:
-            expect(card(page, method)).to_contain_text("Done", timeout=3 * PATIENCE)
-        expect(stop_button(page)).to_have_count(0, timeout=PATIENCE)
+            expect(card(page, method)).to_contain_text("Done", timeout=3 * WRITING)
+        expect(stop_button(page)).to_have_count(0, timeout=WRITING)
         expect(page.locator(".vs-counters")).to_contain_text("Done")
         expect(page.locator(".vs-error, .vs-bar-error, [role='alert']")).to_have_count(0)
         assert fits(page)

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.app.conftest import Visit
-from tests.app.serving import PATIENCE, QUESTION, Finished, card, fits, run_of
+from tests.app.serving import (
+    PHONE,
+    QUESTION,
+    Finished,
+    card,
+    expect_to_fit_everywhere,
+    fits,
+    run_of,
+)
 
 PAGES = {"/": "Ask", "/drad": "DRAD: detect", "/models": "Models", "/runs": "Runs"}
 
 
-@pytest.mark.parametrize("address", PAGES)
-@pytest.mark.parametrize("width", [390, 1280])
-def test_a_page_has_one_title_and_fits(visit: Visit, address: str, width: int) -> None:
-    page = visit(width=width).open(address)
-    expect(page.get_by_role("heading", level=1)).to_contain_text(PAGES[address])
-    expect(page.get_by_role("heading", level=1)).to_have_count(1)
-    assert fits(page)
+def test_a_page_that_has_nothing_to_show_has_one_title_and_fits(visit: Visit) -> None:
+    visitor = visit(viewport=PHONE)
+    for address, title in PAGES.items():
+        page = visitor.open(address)
+        expect(page.get_by_role("heading", level=1)).to_contain_text(title)
+        assert fits(page)
+        expect_to_fit_everywhere(page)
+        page.close()
 
 
 def test_the_language_can_be_switched_and_stays(visit: Visit) -> None:
@@ -33,33 +41,11 @@ def test_the_language_can_be_switched_and_stays(visit: Visit) -> None:
     expect(page.get_by_role("heading", level=1, name="模型")).to_be_visible()
 
 
-def test_the_models_own_dark_theme_is_used(visit: Visit) -> None:
-    page = visit(scheme="dark").open()
-    ground = page.locator("[data-testid='stApp']").evaluate(
-        "(element) => getComputedStyle(element).backgroundColor"
-    )
-    assert ground == "rgb(15, 20, 25)"
-
-
-def test_the_embedded_model_is_checked(visit: Visit) -> None:
-    page = visit().open("/models")
-    page.get_by_role("button", name="Check what it can do").first.click()
-    # Tables of how judges were measured are on this page too.
-    table = page.locator("table").filter(has_text="Token probabilities")
-    expect(table).to_be_visible(timeout=PATIENCE)
-    row = table.locator("tr").filter(has_text="Chinese")
-    expect(row).to_contain_text("No")
-    expect(row).to_contain_text("no scores are shown")
-
-
-def test_a_model_without_a_name_is_refused(visit: Visit) -> None:
+def test_a_model_without_a_name_is_refused_and_a_saved_one_can_be_deleted(visit: Visit) -> None:
     page = visit().open("/models")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("alert")).to_contain_text("This input cannot be used")
 
-
-def test_a_saved_model_can_be_deleted(visit: Visit) -> None:
-    page = visit().open("/models")
     page.get_by_label("Name", exact=True).fill("short-lived")
     page.get_by_label("Model, as the server calls it").fill("m")
     page.get_by_label("Address").fill("http://localhost:1/v1")
@@ -73,10 +59,13 @@ def test_a_saved_model_can_be_deleted(visit: Visit) -> None:
     expect(names).to_have_count(0)
 
 
-def test_a_run_is_carried_to_another_browser(
+def test_a_run_is_found_and_carried_to_another_browser_which_takes_nothing_else(
     visit: Visit, finished: Finished, tmp_path: Path
 ) -> None:
     page = visit(known=finished.browser).open("/runs")
+    page.get_by_label("Search the questions").fill("nothing like it")
+    expect(page.get_by_text("No question contains that.")).to_be_visible()
+    page.get_by_label("Search the questions").fill("bill clinton")
     row = page.locator(f".st-key-card-run-{finished.run}")
     expect(row).to_contain_text(QUESTION)
     expect(row).to_contain_text("Direct, Rowen, DRAD, EVER, HAARAG, SLM check")
@@ -85,9 +74,16 @@ def test_a_run_is_carried_to_another_browser(
     exported = tmp_path / download.value.suggested_filename
     download.value.save_as(exported)
     assert exported.suffix == ".jsonl"
+    row.get_by_role("button", name="Open").click()
+    expect(page.get_by_role("heading", level=2, name=QUESTION)).to_be_visible()
+    assert run_of(page) == finished.run
 
     other = visit().open("/runs")
     expect(other.get_by_text("No runs yet")).to_be_visible()
+    no_run = tmp_path / "other.jsonl"
+    no_run.write_text('{"hello": "world"}\n')
+    other.locator("input[type='file']").set_input_files(no_run)
+    expect(other.get_by_role("alert")).to_contain_text("This input cannot be used")
     other.locator("input[type='file']").set_input_files(exported)
     expect(other.get_by_role("heading", level=2, name=QUESTION)).to_be_visible()
     expect(card(other, "drad")).to_contain_text("Doubtful")
@@ -99,22 +95,3 @@ def test_a_run_is_carried_to_another_browser(
     row.get_by_role("button", name="Delete").click()
     other.get_by_test_id("stPopoverBody").get_by_role("button", name="Delete").click()
     expect(other.get_by_text("No runs yet")).to_be_visible()
-
-
-def test_a_file_that_is_no_run_is_refused(visit: Visit, tmp_path: Path) -> None:
-    file = tmp_path / "other.jsonl"
-    file.write_text('{"hello": "world"}\n')
-    page = visit().open("/runs")
-    page.locator("input[type='file']").set_input_files(file)
-    expect(page.get_by_role("alert")).to_contain_text("This input cannot be used")
-
-
-def test_a_run_is_found_by_its_question_and_opened(visit: Visit, finished: Finished) -> None:
-    page = visit(known=finished.browser).open("/runs")
-    page.get_by_label("Search the questions").fill("nothing like it")
-    expect(page.get_by_text("No question contains that.")).to_be_visible()
-    page.get_by_label("Search the questions").fill("bill clinton")
-    row = page.locator(f".st-key-card-run-{finished.run}")
-    row.get_by_role("button", name="Open").click()
-    expect(page.get_by_role("heading", level=2, name=QUESTION)).to_be_visible()
-    assert run_of(page) == finished.run

@@ -1,39 +1,19 @@
-"""A strict catalogue for every test here, and a page in a real browser for those that ask."""
+"""A catalogue, and a page in a real browser for those that ask."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Dialog, Page, sync_playwright
+from playwright.sync_api import Browser, Dialog, Page
 
 from components.messages import Catalogue
-from tests.browser import require_chromium
-
-
-@pytest.fixture(autouse=True)
-def strict_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing text is an error, also in catalogues that components make themselves."""
-    monkeypatch.setenv("VERISCOPE_STRICT_MESSAGES", "1")
 
 
 @pytest.fixture
 def t() -> Catalogue:
     """The English catalogue."""
     return Catalogue("en")
-
-
-# One browser a module, not a session: while it is open its event loop counts as running, which
-# would keep asynchronous tests of other modules from starting theirs.
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Chromium without a window."""
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(
-            executable_path=require_chromium(), args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

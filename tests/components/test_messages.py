@@ -53,9 +53,11 @@ def test_both_languages_have_the_same_keys() -> None:
     assert load_messages("en").keys() == load_messages("zh").keys()
 
 
-@pytest.mark.parametrize("key", sorted(load_messages("en")))
-def test_both_languages_want_the_same_values(key: str) -> None:
-    assert placeholders(load_messages("en")[key]) == placeholders(load_messages("zh")[key])
+def test_both_languages_want_the_same_values() -> None:
+    english, chinese = load_messages("en"), load_messages("zh")
+    assert [
+        key for key in english if placeholders(english[key]) != placeholders(chinese[key])
+    ] == []
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

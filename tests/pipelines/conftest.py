@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.engine.libraries import Libraries
+from pipelines.models.judges.trained import TrainedJudge
 
 
 @pytest.fixture(scope="session")
@@ -14,3 +15,9 @@ def sample_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("index")
     asyncio.run(Libraries(folder).index("sample"))
     return folder
+
+
+@pytest.fixture(scope="session")
+def trained_judge() -> TrainedJudge:
+    """The judge that ships, loaded once for all tests."""
+    return TrainedJudge()

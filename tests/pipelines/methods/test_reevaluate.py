@@ -32,6 +32,7 @@ from pipelines.run.cache import request_key
 from pipelines.run.events import Judged, Revised
 from pipelines.types import Generation, Language, Token
 from tests.pipelines.methods.bench import ClaimReader, FixedRecognizer, Outcome, Shelf, run_method
+from tests.worlds import worlds
 
 QUESTION: dict[Language, str] = {
     "en": "Where was Bill Clinton born?",
@@ -280,7 +281,7 @@ def replayable(method: Method[Any], values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", worlds(25))
 @pytest.mark.parametrize("name", METHODS)
 async def test_the_same_settings_lead_the_same_way_again(name: str, seed: int):
     world = Setting(seed)
@@ -292,7 +293,7 @@ async def test_the_same_settings_lead_the_same_way_again(name: str, seed: int):
     assert told(again, name) == told(live, name)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", worlds(40))
 @pytest.mark.parametrize("name", METHODS)
 async def test_other_settings_lead_where_a_live_run_would_go_or_leave_the_record(
     name: str, seed: int

@@ -16,7 +16,6 @@ from urllib.request import urlopen
 
 import pytest
 
-from pipelines.models.embedded import gguf_path
 from tests.pipelines.models.wire import Wire, serve
 
 _PATIENCE = 180.0
@@ -38,9 +37,9 @@ class TransformersServer(NamedTuple):
 
 @pytest.fixture(scope="session")
 def transformers_server() -> Iterator[TransformersServer]:
-    """`transformers serve` with the embedded weights, unpacked once for the session."""
+    """`transformers serve`, of a model that says the same to everything, in English."""
     with tempfile.TemporaryDirectory() as folder:
-        _unpack_weights(Path(folder))
+        _save_model(Path(folder))
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
@@ -61,19 +60,13 @@ def transformers_server() -> Iterator[TransformersServer]:
                 process.terminate()
 
 
-def _unpack_weights(folder: Path) -> None:
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+def _save_model(folder: Path) -> None:
+    from tests.pipelines.models.local import tiny
 
-    weights = gguf_path()
-    source, name = str(weights.parent), weights.name
-    AutoTokenizer.from_pretrained(source, gguf_file=name).save_pretrained(folder)
-    AutoModelForCausalLM.from_pretrained(
-        source,
-        gguf_file=name,
-        quantization_config=GgufConfig(gguf_file=name, dequantize=True),
-        dtype=torch.float32,
-    ).save_pretrained(folder)
+    tokenizer = tiny.byte_level_tokenizer()
+    start = tiny.last_prompt_token(tokenizer)
+    transitions = tiny.recite(tokenizer, "The capital of France is Paris.", after=start)
+    tiny.save_reciter(folder, tokenizer, transitions)
 
 
 def _await_health(url: str, process: subprocess.Popen[bytes]) -> None:

@@ -115,7 +115,7 @@ async def test_the_watcher_hangs_up(wire: Wire):
     (reply,) = await model(wire).generate(asks(), lambda delta: delta.text == " you")
     assert (reply.text, reply.finish_reason) == ("Hi you", "watcher")
     assert reply.usage == Usage(prompt_tokens=7, completion_tokens=3)
-    assert await asyncio.to_thread(wire.gone.wait, 30)
+    assert await asyncio.to_thread(wire.gone.wait, 60)
 
 
 async def test_a_fault_of_the_watcher_is_its_own_and_hangs_up(wire: Wire):
@@ -125,7 +125,7 @@ async def test_a_fault_of_the_watcher_is_its_own_and_hangs_up(wire: Wire):
     wire.answers(streams_then_waits(part("Hi")))
     with pytest.raises(KeyError, match="mine"):
         await model(wire).generate(asks(), watch)
-    assert await asyncio.to_thread(wire.gone.wait, 30)
+    assert await asyncio.to_thread(wire.gone.wait, 60)
 
 
 @pytest.mark.parametrize("watched", [False, True])
@@ -135,13 +135,13 @@ async def test_cancelling_closes_the_connection(wire: Wire, watched: bool, begun
     wire.answers(streams_then_waits(part("Hi")) if begun and watched else waits)
     watch = (lambda delta: shown.set()) if watched else None
     call = asyncio.create_task(model(wire).generate(asks(), watch))
-    assert await asyncio.to_thread(wire.arrived.wait, 30)
+    assert await asyncio.to_thread(wire.arrived.wait, 60)
     if begun and watched:
         await shown.wait()
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    assert await asyncio.to_thread(wire.gone.wait, 30)
+    assert await asyncio.to_thread(wire.gone.wait, 60)
 
 
 async def test_reasoning_is_no_part_of_the_text(wire: Wire):

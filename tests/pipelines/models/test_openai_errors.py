@@ -218,11 +218,11 @@ async def test_cancelling_closes_the_connection(wire: Wire, watched: bool):
     wire.answers(waits)
     model = OpenAIModel("Model", "m", base_url=wire.url)
     call = asyncio.create_task(model.generate(asks(), (lambda delta: None) if watched else None))
-    assert await asyncio.to_thread(wire.arrived.wait, 30)
+    assert await asyncio.to_thread(wire.arrived.wait, 60)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    assert await asyncio.to_thread(wire.gone.wait, 30)
+    assert await asyncio.to_thread(wire.gone.wait, 60)
 
 
 async def test_a_fault_of_the_watcher_is_its_own(wire: Wire):

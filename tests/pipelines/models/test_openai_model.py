@@ -72,7 +72,7 @@ async def test_the_watcher_ends_the_work_of_the_server(wire: Wire):
     wire.answers(streams_then_waits(chunk("Hi"), chunk(" you")))
     (reply,) = await model(wire).generate(asks(), lambda delta: delta.text == " you")
     assert (reply.text, reply.finish_reason) == ("Hi you", "watcher")
-    assert await asyncio.to_thread(wire.gone.wait, 30)
+    assert await asyncio.to_thread(wire.gone.wait, 60)
 
 
 async def test_reasoning_is_no_part_of_the_text(wire: Wire):

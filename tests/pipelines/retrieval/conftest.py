@@ -1,4 +1,4 @@
-"""The embedded model, loaded once, and the sample library, indexed once."""
+"""The embedded model, loaded once, and the sample library, opened once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ def embedder() -> EmbeddedEmbedder:
 
 
 @pytest.fixture(scope="session")
-def sample_index(
-    embedder: EmbeddedEmbedder, tmp_path_factory: pytest.TempPathFactory
-) -> LibraryIndex:
-    return build_index(SAMPLE_LIBRARY, tmp_path_factory.mktemp("sample-index"), embedder)
+def sample_library(sample_index: Path, embedder: EmbeddedEmbedder) -> LibraryIndex:
+    """The index of the sample library, which is there already."""
+    return build_index(SAMPLE_LIBRARY, sample_index / "sample", embedder)

@@ -225,11 +225,11 @@ async def test_embedding_leaves_the_loop_free():
     class Slow(Compass):
         def embed(self, texts: Sequence[str]) -> Any:
             entered.set()
-            assert left.wait(5)
+            assert left.wait(60)
             return super().embed(texts)
 
     async def meanwhile() -> None:
-        assert await asyncio.to_thread(entered.wait, 5)
+        assert await asyncio.to_thread(entered.wait, 60)
         left.set()
 
     comparing = asyncio.create_task(EmbedderSimilarity(Slow()).compare(["east"], ["east"]))

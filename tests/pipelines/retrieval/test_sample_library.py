@@ -25,9 +25,9 @@ def questions(language: str) -> list[tuple[str, str]]:
     [("bm25", "en"), ("bm25", "zh"), ("dense", "en"), ("hybrid", "en"), ("hybrid", "zh")],
 )
 async def test_questions_find_their_article(
-    sample_index: LibraryIndex, mode: RetrievalMode, language: str
+    sample_library: LibraryIndex, mode: RetrievalMode, language: str
 ):
-    retriever = LibraryRetriever(sample_index, mode)
+    retriever = LibraryRetriever(sample_library, mode)
     asked = questions(language)
     missed = []
     for question, article in asked:
@@ -38,11 +38,11 @@ async def test_questions_find_their_article(
     assert len(missed) <= 0.05 * len(asked), missed
 
 
-def test_every_passage_is_a_stretch_of_its_article(sample_index: LibraryIndex):
+def test_every_passage_is_a_stretch_of_its_article(sample_library: LibraryIndex):
     documents = load_library(SAMPLE_LIBRARY)
     texts = {document.id: document.text for document in documents}
-    assert len(sample_index.passages) == sum(len(cut_document(item)) for item in documents)
-    for position in range(len(sample_index.passages)):
-        passage = sample_index.passages[position]
+    assert len(sample_library.passages) == sum(len(cut_document(item)) for item in documents)
+    for position in range(len(sample_library.passages)):
+        passage = sample_library.passages[position]
         text = texts[passage.id.partition("#")[0]]
         assert text[passage.start : passage.end] == passage.text

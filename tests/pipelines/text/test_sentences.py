@@ -7,6 +7,7 @@ import random
 import pytest
 
 from pipelines.text.sentences import split_sentences
+from tests.worlds import worlds
 
 # A bar marks every boundary; the bars and the blanks beside them are not part of the text.
 ENGLISH = [
@@ -127,7 +128,7 @@ def test_more_text_changes_no_sentence_but_the_last(text: str) -> None:
         assert finished == whole[: len(finished)], text[:length]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", worlds(60))
 def test_offsets_and_stability_on_random_text(seed: int) -> None:
     chance = random.Random(seed)
     pieces = [

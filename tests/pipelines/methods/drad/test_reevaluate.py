@@ -22,6 +22,7 @@ from pipelines.run.cache import request_key
 from pipelines.run.events import Judged, Revised
 from pipelines.types import Generation, Token
 from tests.pipelines.methods.bench import FixedRecognizer, Outcome, Shelf, run_method
+from tests.worlds import worlds
 
 NAMES = ("York", "New York", "Hope", "Texas", "Florida", "1993")
 WORDS = ("born", "in", "won", "the", "near", "and", "New", "3.14", *NAMES)
@@ -168,7 +169,7 @@ def told(outcome: Outcome | Reevaluation) -> Any:
     return outcome.answer, drafts, verdicts
 
 
-@pytest.mark.parametrize("world", range(80))
+@pytest.mark.parametrize("world", worlds(80))
 async def test_its_own_settings_lead_the_same_way_again(world: int):
     settings = settings_of(drawn("first", world))
     live = await run(world, settings)
@@ -177,7 +178,7 @@ async def test_its_own_settings_lead_the_same_way_again(world: int):
     assert told(found) == told(live)
 
 
-@pytest.mark.parametrize("world", range(160))
+@pytest.mark.parametrize("world", worlds(160))
 async def test_other_settings_lead_where_a_live_run_goes_or_leave_the_record(world: int):
     settings = settings_of(drawn("first", world))
     other = settings_of(drawn("second", world))

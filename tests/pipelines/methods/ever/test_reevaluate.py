@@ -21,6 +21,7 @@ from tests.pipelines.methods.ever.bench import (
     judged_of,
     reevaluated,
 )
+from tests.worlds import worlds
 
 SAID = [f"Ada Brandt was a chemist called {name}." for name in "ABC"]
 STUBBORN = Part(
@@ -157,7 +158,7 @@ def random_settings(seed: int) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", worlds(100))
 async def test_it_goes_as_it_did_live_and_as_another_live_run_would(seed):
     settings = random_settings(seed)
     # Its own settings are compared with the live run in `ever_run`.

@@ -22,6 +22,7 @@ from tests.pipelines.methods.haarag.bench import (
     stopped,
     told,
 )
+from tests.worlds import worlds
 
 LAW, HOPE, TOWN = "B: Clinton studied law.", "A: Clinton was born in Hope.", "D: Hope is a town."
 YORK, ANSWER = "Clinton was born in York.", "He was born in Hope."
@@ -168,7 +169,7 @@ async def random_run(seed: int, **changes: Any) -> tuple[Outcome, dict[str, Any]
     return outcome, settings
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", worlds(60))
 async def test_a_record_holds_all_that_its_run_rests_on(seed: int):
     outcome, settings = await random_run(seed)
     found = again(outcome, **settings)
@@ -177,7 +178,7 @@ async def test_a_record_holds_all_that_its_run_rests_on(seed: int):
     assert sorted(map(repr, told(found))) == sorted(map(repr, told(outcome)))
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", worlds(120))
 async def test_other_settings_give_what_a_live_run_with_them_gives_or_leave_the_record(seed: int):
     outcome, settings = await random_run(seed)
     changes = settings_of(random.Random(-seed))

@@ -12,6 +12,7 @@ import pytest
 from pipelines.methods.rowen import Rowen, RowenSettings
 from pipelines.methods.rowen.decision import Pair, conclude, is_certain
 from pipelines.run.findings import SIDES, PairCompared, Side, Variant
+from tests.worlds import worlds
 
 
 def settings_of(**values: Any) -> RowenSettings:
@@ -90,7 +91,7 @@ def test_each_variant_has_its_own_threshold_unless_one_is_set():
     assert settings_of(threshold=0.0).threshold_for("cm") == 0.0
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", worlds(120))
 def test_certain_means_that_nothing_left_can_change_the_decision(seed):
     chance = random.Random(seed)
     planned = chance.randint(1, 3)

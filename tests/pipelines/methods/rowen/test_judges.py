@@ -143,13 +143,12 @@ DIFFERENT = [
 ]
 
 
-def test_the_trained_judge_as_equivalence_operator():
+def test_the_trained_judge_as_equivalence_operator(trained_judge: TrainedJudge):
     """8 of 10 pairs that agree pass, and none of 8 that differ; in both directions only 4 of 10."""
-    judge = TrainedJudge()
     counts = [
         sum(
             reading.supported >= 0.5
-            for reading in judge.read([claim_of_answers(*c) for c in cases])
+            for reading in trained_judge.read([claim_of_answers(*c) for c in cases])
         )
         for cases in (ALIKE, DIFFERENT)
     ]

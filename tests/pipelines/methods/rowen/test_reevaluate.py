@@ -23,6 +23,7 @@ from tests.pipelines.methods.rowen.bench import (
     rowen,
     z_of,
 )
+from tests.worlds import worlds
 
 BROKEN = Shelf(UnreachableError("The index is gone.", remedy="Build it."))
 ALL = range(6)
@@ -170,7 +171,7 @@ class World:
         )
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", worlds(100))
 async def test_other_settings_lead_where_a_live_run_leads_or_leave_the_record(seed):
     world = World(seed)
     first = world.settings(replayable=False)

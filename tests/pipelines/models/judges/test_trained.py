@@ -31,11 +31,6 @@ CLINTON = (
 LONG = "The weather of the coast is mild, and many ships call there in spring and summer. " * 40
 
 
-@pytest.fixture(scope="module")
-def judge() -> TrainedJudge:
-    return TrainedJudge()
-
-
 def claim(statement: str, *evidence: str, question: str = "") -> Claim:
     return Claim(statement=statement, evidence=evidence, question=question)
 
@@ -52,8 +47,8 @@ def test_what_is_shipped_is_small_and_says_where_it_comes_from():
         assert one["learning"][-1]["step"] == one["schedule"]["steps"]
 
 
-def test_it_tells_what_is_borne_out_from_what_is_not(judge: TrainedJudge):
-    said, born, founded = judge.read(
+def test_it_tells_what_is_borne_out_from_what_is_not(trained_judge: TrainedJudge):
+    said, born, founded = trained_judge.read(
         [
             claim("Bill Clinton was born in Hope.", CLINTON),
             claim("Bill Clinton was born in Chicago.", CLINTON),
@@ -67,42 +62,42 @@ def test_it_tells_what_is_borne_out_from_what_is_not(judge: TrainedJudge):
     assert all(sum(reading) == pytest.approx(1.0) for reading in (said, born, founded))
 
 
-def test_another_instance_and_another_order_say_the_same(judge: TrainedJudge):
+def test_another_instance_and_another_order_say_the_same(trained_judge: TrainedJudge):
     claims = [
         claim("Bill Clinton was born in Hope.", CLINTON),
         claim("He was born in 1950.", LONG, CLINTON, question="When was Bill Clinton born?"),
         claim("Yale", CLINTON, question="Where did Bill Clinton study law?"),
     ]
-    first = judge.read(claims)
-    assert judge.read(claims) == first
+    first = trained_judge.read(claims)
+    assert trained_judge.read(claims) == first
     assert TrainedJudge().read(claims) == first
     for one, reading in zip(claims, first, strict=True):
         # Beside other claims a text is padded: the last digits may differ.
-        assert judge.read([one])[0] == pytest.approx(reading, abs=0.02)
+        assert trained_judge.read([one])[0] == pytest.approx(reading, abs=0.02)
 
 
-def test_what_settles_it_is_found_in_long_evidence(judge: TrainedJudge):
+def test_what_settles_it_is_found_in_long_evidence(trained_judge: TrainedJudge):
     statement = "Bill Clinton was born in Hope."
-    (short,) = judge.read([claim(statement, CLINTON)])
-    (long,) = judge.read([claim(statement, LONG, f"{LONG}{CLINTON} {LONG}")])
+    (short,) = trained_judge.read([claim(statement, CLINTON)])
+    (long,) = trained_judge.read([claim(statement, LONG, f"{LONG}{CLINTON} {LONG}")])
     assert long.supported == max(long)
     assert abs(long.supported - short.supported) < 0.3
 
 
-def test_without_evidence_nothing_is_settled(judge: TrainedJudge):
-    assert judge.read([claim("Anything.")])[0] == (0.0, 0.0, 1.0)
+def test_without_evidence_nothing_is_settled(trained_judge: TrainedJudge):
+    assert trained_judge.read([claim("Anything.")])[0] == (0.0, 0.0, 1.0)
 
 
-async def test_it_answers_the_closed_questions_of_the_methods(judge: TrainedJudge):
+async def test_it_answers_the_closed_questions_of_the_methods(trained_judge: TrainedJudge):
     def request(*labels: str, relation: str = "support") -> ChoiceRequest:
         asked = claim("Hope", "It is Hope.", question="Where was Bill Clinton born?")
         options = tuple(Option(label=label, spellings=(label,)) for label in labels)
         update = {"relation": relation}
         return ChoiceRequest(messages=(), options=options, claim=asked.model_copy(update=update))
 
-    choice = await judge.choose(request("true", "false", relation="same"))
+    choice = await trained_judge.choose(request("true", "false", relation="same"))
     assert (choice.best, choice.source) == ("true", "judge")
-    three = await judge.choose(request("true", "false", "nei"))
+    three = await trained_judge.choose(request("true", "false", "nei"))
     assert sum(three.probabilities.values()) == pytest.approx(1.0)
 
 
@@ -114,7 +109,7 @@ def copied(tmp_path: Path, **card: object) -> Path:
     return folder
 
 
-def test_the_scaling_is_that_of_the_calibration_file(judge: TrainedJudge, tmp_path: Path):
+def test_the_scaling_is_that_of_the_calibration_file(trained_judge: TrainedJudge, tmp_path: Path):
     born = "Bill Clinton was born in Hope."
     asked = [claim(born, CLINTON), claim(born, CLINTON, question="Where was Bill Clinton born?")]
     # A temperature that high makes everything equally likely but for the offsets: 1 of 3, 4 of 6.
@@ -123,7 +118,9 @@ def test_the_scaling_is_that_of_the_calibration_file(judge: TrainedJudge, tmp_pa
     scaled = TrainedJudge(copied(tmp_path, scaling={"statements": warm, "answers": leaning}))
     said = [reading.supported for reading in scaled.read(asked)]
     assert said == pytest.approx([1 / 3, 4 / 6], abs=1e-3)
-    assert [reading.supported for reading in judge.read(asked)] != pytest.approx(said, abs=0.01)
+    assert [reading.supported for reading in trained_judge.read(asked)] != pytest.approx(
+        said, abs=0.01
+    )
 
 
 @pytest.mark.parametrize("missing", ["head.safetensors", "layers-1.safetensors", "judge.json"])

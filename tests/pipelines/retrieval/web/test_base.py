@@ -111,8 +111,8 @@ async def test_a_refusal_is_final(wire: Wire, naps: Naps, status: int):
 async def test_a_service_that_hangs_is_given_up(wire: Wire, respond: Respond):
     wire.answers(respond)
     with pytest.raises(ModelTimeoutError, match="did not answer in time"):
-        await get(client_of(wire.url, timeout=0.1))
-    assert await asyncio.to_thread(wire.gone.wait, 10)
+        await get(client_of(wire.url, timeout=0.5))
+    assert await asyncio.to_thread(wire.gone.wait, 60)
 
 
 async def test_a_service_that_trickles_does_not_outlast_the_time(wire: Wire):
@@ -126,19 +126,19 @@ async def test_a_service_that_trickles_does_not_outlast_the_time(wire: Wire):
 
     wire.answers(trickles)
     with pytest.raises(ModelTimeoutError):
-        await get(client_of(wire.url, timeout=0.2))
-    assert await asyncio.to_thread(wire.gone.wait, 10)
+        await get(client_of(wire.url, timeout=0.5))
+    assert await asyncio.to_thread(wire.gone.wait, 60)
 
 
 @pytest.mark.parametrize("respond", [waits, begins_and_waits])
 async def test_cancelling_ends_the_request(wire: Wire, respond: Respond):
     wire.answers(respond)
     task = asyncio.create_task(get(client_of(wire.url)))
-    assert await asyncio.to_thread(wire.arrived.wait, 10)
+    assert await asyncio.to_thread(wire.arrived.wait, 60)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert await asyncio.to_thread(wire.gone.wait, 10)
+    assert await asyncio.to_thread(wire.gone.wait, 60)
 
 
 async def test_no_service_at_the_address(naps: Naps):
@@ -194,7 +194,7 @@ async def test_four_requests_at_a_time(wire: Wire):
         with wire.lock:
             under_way += 1
             most = max(most, under_way)
-        four.wait(10)
+        four.wait(60)
         with wire.lock:
             under_way -= 1
         says("found")(handler)
@@ -231,7 +231,7 @@ async def test_closing_ends_the_connections_and_searching_opens_new_ones(wire: W
     await get(client)
     assert not wire.gone.is_set()
     await client.aclose()
-    assert await asyncio.to_thread(wire.gone.wait, 10)
+    assert await asyncio.to_thread(wire.gone.wait, 60)
     assert await get(client) == b'"found"'
     await client.aclose()
     await client.aclose()
