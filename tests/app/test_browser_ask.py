@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from pipelines.methods.registry import METHODS
+from pipelines.methods.registry import standard_methods
 from tests.app.conftest import Visit
 from tests.app.serving import (
     PATIENCE,
@@ -41,12 +41,12 @@ def test_a_question_is_answered_checked_and_corrected(
     original = page.locator("#original")
     assert original.locator("[data-i]").count() > 5
     expect(original.locator(".vs-entity.vs-verdict-doubtful").first).to_be_visible()
-    for method in METHODS:
+    for method in standard_methods():
         expect(card(page, method)).to_contain_text("Done")
     expect(card(page, "drad")).to_contain_text(re.compile(r"Doubtful.*\d [<>] \d"))
     # Which words change depends on what else was decoded together with them.
     expect(card(page, "drad").locator("del, ins").first).to_be_visible()
-    expect(page.locator(".vs-lane-row")).to_have_count(len(METHODS))
+    expect(page.locator(".vs-lane-row")).to_have_count(len(standard_methods()))
     expect(page.locator(".vs-passage-card mark").first).to_be_visible()
     assert fits(page)
 

@@ -7,7 +7,7 @@ import csv
 import pytest
 from playwright.sync_api import expect
 
-from pipelines.methods.registry import METHODS
+from pipelines.methods.registry import standard_methods
 from tests.app.conftest import Visit
 from tests.app.serving import PATIENCE, ROOT, ask, card, fits, run_of, stop_button
 
@@ -28,7 +28,7 @@ def test_no_method_fails_on_any_of_ten_questions(visit: Visit) -> None:
             "(known) => !known.includes(new URLSearchParams(location.search).get('run'))",
             arg=["", *seen],
         )
-        for method in METHODS:
+        for method in standard_methods():
             expect(card(page, method)).to_contain_text("Done", timeout=3 * PATIENCE)
         expect(stop_button(page)).to_have_count(0, timeout=PATIENCE)
         expect(page.locator(".vs-counters")).to_contain_text("Done")
