@@ -9,13 +9,13 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pipelines.engine.thread import Engine
 from pipelines.errors import InvalidInputError, VeriscopeError
-from pipelines.models.base import Model, Progress
 from pipelines.models.providers import PROVIDERS, ModelSpec, build_model
 from pipelines.paths import ASSETS
 from pipelines.run.defaults import default_models
@@ -125,10 +125,8 @@ class OwnModel(NamedTuple):
         return ModelSpec(kind=self.kind, name=model, model=model, base_url=server or None)
 
 
-def build_for_visitors(spec: ModelSpec, key: str | None, progress: Progress) -> Model:
-    """As models are built everywhere, but a server that a visitor names must be a public one."""
-    return build_model(spec, key, progress, public_only=True)
-
+build_for_visitors = partial(build_model, public_only=True)
+"""As models are built everywhere, but a server that a visitor names must be a public one."""
 
 _REQUIREMENTS = Path(__file__).parents[2] / "requirements-embedded.txt"
 

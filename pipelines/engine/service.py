@@ -60,7 +60,6 @@ class Service:
         self,
         data: Path,
         *,
-        database_url: str | None = None,
         pool: ModelPool | None = None,
         libraries: Libraries | None = None,
         unwatched_after: float = 30.0,
@@ -69,7 +68,7 @@ class Service:
         limits: Limits | None = None,
     ) -> None:
         data.mkdir(parents=True, exist_ok=True)
-        self.store = RunStore(database_url or f"sqlite:///{data / 'veriscope.db'}")
+        self.store = RunStore(f"sqlite:///{data / 'veriscope.db'}")
         self.pool = pool or ModelPool()
         self.libraries = libraries or Libraries(data / "index")
         self._unwatched_after = unwatched_after
@@ -102,11 +101,8 @@ class Service:
 
     async def record(self, spec: RunSpec, *, owner: str) -> Trace:
         """Run to the end; what was recorded of it."""
-        run_id = await self.start(spec, owner=owner)
-        async with aclosing(self.follow(run_id, owner=owner)) as events:
-            async for _ in events:
-                pass
-        return await self.load(run_id, owner=owner)
+        events = [event async for event in self.stream(spec, owner=owner)]
+        return await self.load(events[0].run, owner=owner)
 
     async def follow(self, run_id: str, *, owner: str) -> AsyncGenerator[Event]:
         """The events of a run, past and to come; leaving a live run early stops it."""

@@ -36,8 +36,10 @@ METHODS: dict[str, Method[Any]] = {
 
 
 def standard_methods() -> list[str]:
-    """What is ticked until somebody chooses: the published methods, and one plain answer."""
-    return [name for name, method in METHODS.items() if name == "direct" or not method.baseline]
+    """What is ticked until somebody chooses: the five methods, and an answer without and with
+    passages, which they are compared with. Other baselines are not."""
+    plain = ("direct", "rag")
+    return [name for name, method in METHODS.items() if name in plain or not method.baseline]
 
 
 def get_method(name: str) -> Method[Any]:

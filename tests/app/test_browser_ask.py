@@ -6,7 +6,6 @@ import re
 
 from playwright.sync_api import expect
 
-from pipelines.methods.registry import METHODS
 from tests.app.conftest import Visit
 from tests.app.serving import (
     QUESTION,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from pipelines.methods.registry import METHODS
+from pipelines.methods.registry import standard_methods
 from tests.app.conftest import Visit
 from tests.app.serving import (
     QUESTION,
@@ -79,7 +79,7 @@ def test_no_method_fails_on_any_of_ten_questions(visit: Visit) -> None:
             "(known) => !known.includes(new URLSearchParams(location.search).get('run'))",
             arg=["", *seen],
         )
-        for method in METHODS:
+        for method in standard_methods():
             expect(card(page, method)).to_contain_text("Done", timeout=3 * WRITING)
         expect(stop_button(page)).to_have_count(0, timeout=WRITING)
         expect(page.locator(".vs-counters")).to_contain_text("Done")
