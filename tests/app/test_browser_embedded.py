@@ -48,11 +48,11 @@ def test_a_question_is_answered_checked_and_corrected(visit: Visit) -> None:
 
     original = page.locator("#original")
     assert original.locator("[data-i]").count() > 5
-    for method in METHODS:
+    for method in standard_methods():
         expect(card(page, method)).to_contain_text("Done")
     # What is written, and so what is doubtful, depends on the processor.
     expect(card(page, "drad")).to_contain_text(re.compile(r"(Doubtful|Confident).*\d [<>] \d"))
-    expect(page.locator(".vs-lane-row")).to_have_count(len(METHODS))
+    expect(page.locator(".vs-lane-row")).to_have_count(len(standard_methods()))
     expect(page.locator(".vs-passage-card mark").first).to_be_visible()
     assert fits(page)
 
