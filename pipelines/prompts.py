@@ -31,10 +31,6 @@ class Prompts:
         """The prompt `key` with its placeholders filled; a missing value is a KeyError."""
         return Template(self._texts[language][key]).substitute(values).strip()
 
-    def keys(self, language: Language) -> frozenset[str]:
-        """Which prompts exist in `language`."""
-        return frozenset(self._texts[language])
-
 
 @cache
 def load_prompts(name: str) -> Prompts:
