@@ -53,7 +53,7 @@ class Looks(Method[Settings]):
                 await step.search(question.text, 1, dense=dense)
             await step.similarities([question.text], [question.text])
             texts = [
-                (await step.write(step.request(()), role=role)).text
+                (await step.model(role).generate(step.request(())))[0].text
                 for role in ("main", "verifier", "proxy")
                 if step.has_model(role)
             ]

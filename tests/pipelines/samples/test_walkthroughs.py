@@ -42,7 +42,7 @@ class Mends(Method[Settings]):
                 verdict="doubtful",
             )  # fmt: skip
             step.judged(what="answer", text=text, start=0, end=len(text), verdict="contradicted")
-            mended = await step.write(step.request(()), role="verifier")
+            (mended,) = await step.model("verifier").generate(step.request(()))
             again = Generation(text=mended.text)
             step.revised(again, draft=1, before=text, start=start, reason="repaired")
         return Answer(text=mended.text, original=text, abstained=not mended.text)
