@@ -11,7 +11,7 @@ from typing import Any
 
 from pipelines.paths import ASSETS
 
-__all__ = ["calibrated", "calibration"]
+__all__ = ["calibration"]
 
 _FOLDER = ASSETS / "calibration"
 
@@ -21,9 +21,3 @@ def calibration(method: str) -> dict[str, Any]:
     """The whole calibration file of a method, provenance included; empty when there is none."""
     path = _FOLDER / f"{method}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-
-
-def calibrated(method: str, name: str) -> float | None:
-    """A calibrated default, or None when it was never derived."""
-    entry = calibration(method).get(name)
-    return None if entry is None else float(entry["value"])

@@ -19,6 +19,7 @@ __all__ = [
     "PassageStore",
     "Retriever",
     "Similarity",
+    "ranked",
     "reciprocal_rank_fusion",
 ]
 
@@ -101,12 +102,16 @@ class PassageStore:
         start, end = self._offsets[position : position + 2]
         return Passage.model_validate_json(self._lines[start:end].tobytes())
 
-    def ranked(self, hits: Iterable[tuple[int, float, dict[str, float]]]) -> list[Passage]:
-        """Passages of `(position, score, scores by retriever)`, best first, with ranks from 1."""
-        return [
-            self[position].model_copy(update={"score": score, "scores": scores, "rank": rank})
-            for rank, (position, score, scores) in enumerate(hits, start=1)
-        ]
+
+def ranked(
+    passages: PassageStore | Sequence[Passage],
+    hits: Iterable[tuple[int, float, dict[str, float]]],
+) -> list[Passage]:
+    """`passages` of `(position, score, scores by retriever)`, best first, with ranks from 1."""
+    return [
+        passages[position].model_copy(update={"score": score, "scores": scores, "rank": rank})
+        for rank, (position, score, scores) in enumerate(hits, start=1)
+    ]
 
 
 def reciprocal_rank_fusion(rankings: Iterable[Sequence[T]]) -> list[tuple[T, float]]:

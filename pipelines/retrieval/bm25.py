@@ -23,6 +23,7 @@ from bm25s.stopwords import STOPWORDS_EN
 from numpy.typing import NDArray
 
 from pipelines.text.languages import HAN
+from pipelines.text.lexicon import words
 from pipelines.text.segmentation import chinese_tokenizer
 from pipelines.types import Language
 
@@ -46,14 +47,7 @@ _POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _ACCENTS = re.compile("[\u0300-\u036f]")
 
-_QUESTION_WORDS = """
-am been being did do does from had has have he her him his how i its me my our she s t than them us
-we were what when where which who whom whose why would you your
-的 了 是 在 和 与 及 或 也 都 就 而 被 把 对 为 以 于 由 之 其 这 那 着 过 吗 呢 吧 啊 有 个
-我 你 他 她 它 我们 你们 他们 她们 它们 哪 谁 几 何 什么 哪个 哪些 哪里 哪儿 哪位 哪一 哪年 哪一年
-怎么 怎样 如何 为什么 为何 多少 几个 何时 时候 什么时候 是否 请问
-"""
-_STOP_WORDS = frozenset(STOPWORDS_EN) | frozenset(_QUESTION_WORDS.split())
+_STOP_WORDS = frozenset(STOPWORDS_EN) | words("stop_words", "english", "chinese")
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:

@@ -130,7 +130,9 @@ def current_index(target: Path) -> LibraryIndex | None:
 
 
 def _open_build(build: Path) -> LibraryIndex:
-    manifest = _read_manifest(build)
+    manifest = Manifest.model_validate_json((build / _MANIFEST).read_bytes())
+    if _sizes(build) != manifest.files:
+        raise ValueError("The files of the build are not those it was made with.")
     if manifest.rules != current_rules():
         raise ValueError("The index was made by other rules.")
     embedded = any(entry.embedded and entry.passages for entry in manifest.documents)
@@ -348,14 +350,6 @@ def _current_build(target: Path) -> Path | None:
         return target / (target / _CURRENT).read_text(encoding="utf-8").strip()
     except (OSError, ValueError):
         return None
-
-
-def _read_manifest(build: Path) -> Manifest:
-    """The manifest of a build. `OSError` or `ValueError` when a file is missing or incomplete."""
-    manifest = Manifest.model_validate_json((build / _MANIFEST).read_bytes())
-    if _sizes(build) != manifest.files:
-        raise ValueError("The files of the build are not those it was made with.")
-    return manifest
 
 
 @contextmanager

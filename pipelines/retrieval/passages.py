@@ -14,7 +14,7 @@ from math import log
 from typing import NamedTuple
 
 from pipelines.errors import InvalidInputError
-from pipelines.retrieval.base import Retriever
+from pipelines.retrieval.base import Retriever, ranked
 from pipelines.retrieval.bm25 import BM25Index, content_terms, terms, word_spans
 from pipelines.retrieval.documents import Document
 from pipelines.text import Span, detect_language, split_sentences
@@ -122,12 +122,7 @@ class GivenText(Retriever):
         """At most `k` passages."""
         scores = self._index.scores(query).tolist()
         order = sorted(range(len(scores)), key=lambda at: (-scores[at], at))[: max(k, 0)]
-        return [
-            self._passages[at].model_copy(
-                update={"score": scores[at], "scores": {"bm25": scores[at]}, "rank": rank}
-            )
-            for rank, at in enumerate(order, start=1)
-        ]
+        return ranked(self._passages, ((at, scores[at], {"bm25": scores[at]}) for at in order))
 
 
 def best_sentence(passage_text: str, target_text: str) -> Span | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from pipelines.errors import CapabilityError
-from pipelines.retrieval.base import Embedder, Retriever, reciprocal_rank_fusion
+from pipelines.retrieval.base import Embedder, Retriever, ranked, reciprocal_rank_fusion
 from pipelines.retrieval.bm25 import best_positions, terms
 from pipelines.retrieval.dense import DenseIndex
 from pipelines.retrieval.library import LibraryIndex
@@ -67,7 +67,7 @@ class LibraryRetriever(Retriever):
             hits = self._by_vectors(query, k, *self._dense)
         else:
             hits = self._by_both(query, k)
-        return self._index.passages.ranked(hits)
+        return ranked(self._index.passages, hits)
 
     def _by_words(self, query: str, k: int) -> Iterable[Hit]:
         scores = self._index.bm25.scores(query)

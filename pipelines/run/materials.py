@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -15,7 +14,7 @@ from pipelines.run.cache import Cache
 from pipelines.text import Entity, EntityRecognizer
 from pipelines.types import Language
 
-__all__ = ["LocalRecognizer", "Materials", "Recognizer", "Slot"]
+__all__ = ["Materials", "Recognizer", "Slot"]
 
 
 @dataclass
@@ -33,30 +32,13 @@ class Slot:
 class Recognizer(Protocol):
     """Finds named entities: what is installed here, or what a recorded run found."""
 
-    async def recognize(self, text: str, language: Language) -> list[Entity]:
-        """The entities of `text`, in order and without overlaps."""
-        ...
-
-    def now(self, text: str, language: Language) -> list[Entity]:
-        """The same at once, for a caller that reads a text while it is written."""
+    def recognize(self, text: str, language: Language) -> list[Entity]:
+        """The entities of `text`, in order and without overlaps; called from any thread."""
         ...
 
     def source_for(self, language: Language) -> str:
         """What finds them, for example "rules" or "spacy:en_core_web_sm 3.8.0"."""
         ...
-
-
-class LocalRecognizer:
-    """The recognizer that is installed here."""
-
-    def __init__(self, recognizer: EntityRecognizer | None = None) -> None:
-        self._recognizer = recognizer or EntityRecognizer()
-        self.source_for = self._recognizer.source_for
-        self.now = self._recognizer.recognize
-
-    async def recognize(self, text: str, language: Language) -> list[Entity]:
-        """The entities of `text`, found on another thread: other runs go on meanwhile."""
-        return await asyncio.to_thread(self._recognizer.recognize, text, language)
 
 
 @dataclass(frozen=True)
@@ -73,4 +55,4 @@ class Materials:
     retriever: Retriever | None = None
     dense: Retriever | None = None
     similarity: Similarity | None = None
-    recognizer: Recognizer = field(default_factory=LocalRecognizer)
+    recognizer: Recognizer = field(default_factory=EntityRecognizer)

@@ -189,10 +189,7 @@ class ReplayRecognizer:
             event.text: list(event.entities) for event in found
         }
 
-    async def recognize(self, text: str, language: Language) -> list[Entity]:
-        return self.now(text, language)
-
-    def now(self, text: str, language: Language) -> list[Entity]:
+    def recognize(self, text: str, language: Language) -> list[Entity]:
         if not text.strip():
             return []
         if text not in self._entities:

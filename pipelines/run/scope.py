@@ -188,13 +188,12 @@ class Scope:
     async def entities(self, text: str) -> list[Entity]:
         """The named entities of `text`, in order and without overlaps; recorded."""
         # Finding names takes time, with the first text even seconds: other runs go on meanwhile.
-        return self._recognized(
-            text, await self._materials.recognizer.recognize(text, self.language)
-        )
+        find = self._materials.recognizer.recognize
+        return self._recognized(text, await asyncio.to_thread(find, text, self.language))
 
     def entities_now(self, text: str) -> list[Entity]:
         """`entities` at once, for a watcher that reads a text while it is written."""
-        return self._recognized(text, self._materials.recognizer.now(text, self.language))
+        return self._recognized(text, self._materials.recognizer.recognize(text, self.language))
 
     def _recognized(self, text: str, found: list[Entity]) -> list[Entity]:
         recognizer = self._materials.recognizer.source_for(self.language)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, assert_never
+from typing import Any, Literal
 
 from pipelines.errors import ErrorInfo
 from pipelines.models.base import Capabilities
@@ -158,19 +158,7 @@ def _open_method(view: RunView, event: SpanStarted) -> RunView:
     )
 
 
-MethodEvent = (
-    SpanStarted
-    | SpanEnded
-    | ModelCalled
-    | Retrieved
-    | EntitiesFound
-    | TokenWritten
-    | Judged
-    | Revised
-)
-
-
-def _within_method(view: RunView, event: MethodEvent) -> RunView:
+def _within_method(view: RunView, event: Event) -> RunView:
     spans = view.spans
     if isinstance(event, SpanStarted) and event.parent in spans:
         spans = {**spans, event.span: spans[event.parent]}
@@ -181,7 +169,7 @@ def _within_method(view: RunView, event: MethodEvent) -> RunView:
     return replace(view, spans=spans, methods={**view.methods, method.name: changed})
 
 
-def _reduce_method(method: MethodView, event: MethodEvent) -> MethodView:
+def _reduce_method(method: MethodView, event: Event) -> MethodView:
     match event:
         case SpanStarted():
             step = StepView(
@@ -218,7 +206,7 @@ def _reduce_method(method: MethodView, event: MethodEvent) -> MethodView:
             cleared = _in_step(method, event.span, text="", tokens=())
             return replace(cleared, drafts=(*method.drafts, event))
         case _:
-            assert_never(event)
+            return method
 
 
 def _write(method: MethodView, event: TokenWritten) -> MethodView:

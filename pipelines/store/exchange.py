@@ -70,7 +70,11 @@ def parse_lines(lines: str | Iterable[str]) -> tuple[Event, ...]:
     """
     numbered = _numbered(lines)
     number, first = next(numbered, (1, ""))
-    _check_header(number, first)
+    try:
+        Header.model_validate_json(first)
+    except ValidationError as error:
+        wanted = '{"format": "veriscope-run", "version": 2}'
+        raise _bad_line(number, f"the header {wanted} is missing") from error
     reader = _Reader()
     for number, line in numbered:
         reader.add(number, line)
@@ -170,15 +174,6 @@ def _numbered(lines: str | Iterable[str]) -> Iterator[tuple[int, str]]:
         stripped = (line.removeprefix("\ufeff") if number == 1 else line).strip()
         if stripped:
             yield number, stripped
-
-
-def _check_header(number: int, line: str) -> None:
-    try:
-        Header.model_validate_json(line)
-    except ValidationError as error:
-        raise _bad_line(
-            number, 'the header {"format": "veriscope-run", "version": 2} is missing'
-        ) from error
 
 
 def _time_problem(event: Event) -> str | None:

@@ -25,6 +25,7 @@ from pipelines.run.events import (
     SpanEnded,
     TokenWritten,
     Verdict,
+    event_adapter,
 )
 from pipelines.run.trace import Trace
 from pipelines.store.database import DEFAULT_URL, Database, StorageError
@@ -34,10 +35,8 @@ from pipelines.store.tables import (
     EventRow,
     ModelStore,
     RunRow,
-    from_body,
     new_run_id,
     refuse_keys_in_run,
-    to_body,
     to_json,
 )
 from pipelines.types import Frozen, Language
@@ -277,8 +276,14 @@ def _check_continues(run: RunRow, events: Sequence[Event]) -> None:
 
 def _add(session: Session, run: RunRow, events: Sequence[Event]) -> None:
     """Store `events`, the newest of `run`, and bring the run's own row up to date."""
+    columns = {"run", "seq", "kind"}
     rows = [
-        {"run_id": run.id, "seq": event.seq, "kind": event.kind, "body": to_body(event)}
+        {
+            "run_id": run.id,
+            "seq": event.seq,
+            "kind": event.kind,
+            "body": to_json(event, exclude=columns),
+        }
         for event in events
     ]
     session.execute(insert(EventRow), rows)
@@ -299,7 +304,8 @@ def _load_events(session: Session, run_id: str, owner: str) -> tuple[Event, ...]
     )
     try:
         events = tuple(
-            from_body(run_id, seq, kind, body) for seq, kind, body in session.execute(query)
+            event_adapter.validate_python({**body, "run": run_id, "seq": seq, "kind": kind})
+            for seq, kind, body in session.execute(query)
         )
     except ValidationError as error:
         raise StorageError(

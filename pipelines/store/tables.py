@@ -20,7 +20,6 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
 
 from pipelines.errors import InvalidInputError, NotFoundError
-from pipelines.run.events import Event, event_adapter
 from pipelines.run.spec import ModelSpec, RunSpec
 from pipelines.store.database import Database
 from pipelines.types import Frozen
@@ -201,24 +200,13 @@ def clean_text(text: str) -> str:
     return _without_surrogates(text).replace("\x00", "\ufffd")
 
 
-def to_json(value: Frozen) -> Any:
-    """`value` as JSON data.
+def to_json(value: Frozen, exclude: set[str] | None = None) -> Any:
+    """`value` as JSON data, without the fields in `exclude`.
 
     Infinite and undefined numbers become the strings "inf", "-inf" and "nan": JSON has no such
     numbers, and a float field reads them back from these strings.
     """
-    return _portable(value.model_dump(mode="json"))
-
-
-def to_body(event: Event) -> dict[str, Any]:
-    """What the column `body` holds: the event less the fields that have columns of their own."""
-    body = to_json(event)
-    return {name: field for name, field in body.items() if name not in ("run", "seq", "kind")}
-
-
-def from_body(run_id: str, seq: int, kind: str, body: dict[str, Any]) -> Event:
-    """The event of a stored row. Raises pydantic's ValidationError if it is none."""
-    return event_adapter.validate_python({**body, "run": run_id, "seq": seq, "kind": kind})
+    return _portable(value.model_dump(mode="json", exclude=exclude))
 
 
 def _portable(value: Any) -> Any:

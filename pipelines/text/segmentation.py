@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TaggedWord", "chinese_tokenizer", "in_dictionary", "tagged_words", "word_boundaries"]
 
-_LOADING = threading.RLock()
+_LOADING = threading.Lock()
 
 
 class TaggedWord(NamedTuple):
@@ -27,12 +27,6 @@ class TaggedWord(NamedTuple):
     start: int
     end: int
     tag: str
-
-
-def chinese_tokenizer() -> Tokenizer:
-    """jieba's tokenizer, one for the process. The first call loads the dictionary (about 1 s)."""
-    with _LOADING:
-        return _load_tokenizer()
 
 
 @cache
@@ -46,18 +40,19 @@ def _load_tokenizer() -> Tokenizer:
     return tokenizer
 
 
-def _tagger() -> POSTokenizer:
-    with _LOADING:
-        return _load_tagger()
-
-
 @cache
 def _load_tagger() -> POSTokenizer:
     from jieba import posseg
 
-    tagger = posseg.POSTokenizer(chinese_tokenizer())
+    tagger = posseg.POSTokenizer(_load_tokenizer())
     tagger.initialize()
     return tagger
+
+
+def chinese_tokenizer() -> Tokenizer:
+    """jieba's tokenizer, one for the process. The first call loads the dictionary (about 1 s)."""
+    with _LOADING:
+        return _load_tokenizer()
 
 
 def tagged_words(text: str) -> list[TaggedWord]:
@@ -65,9 +60,11 @@ def tagged_words(text: str) -> list[TaggedWord]:
 
     Loads the dictionary on the first call (about a second). Safe to call from several threads.
     """
+    with _LOADING:
+        tagger = _load_tagger()
     words: list[TaggedWord] = []
     position = 0
-    for pair in _tagger().cut(text):
+    for pair in tagger.cut(text):
         start = text.index(pair.word, position)
         position = start + len(pair.word)
         words.append(TaggedWord(pair.word, start, position, pair.flag))

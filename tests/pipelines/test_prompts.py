@@ -1,21 +1,21 @@
 """Prompts: complete in both languages, filled safely, known by their hash."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from pipelines.paths import ASSETS
 from pipelines.prompts import Prompts, load_prompts
 
-FILES = sorted(
-    path.stem for path in (Path(__file__).parents[2] / "assets" / "prompts").glob("*.toml")
-)
+FILES = sorted((ASSETS / "prompts").glob("*.toml"))
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_every_prompt_exists_in_both_languages(name):
-    prompts = load_prompts(name)
-    assert prompts.keys("en") == prompts.keys("zh")
-    assert len(prompts.hash) == 16
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_prompt_exists_in_both_languages(path: Path):
+    texts = tomllib.loads(path.read_text(encoding="utf-8"))
+    assert texts["en"].keys() == texts["zh"].keys()
+    assert len(load_prompts(path.stem).hash) == 16
 
 
 def test_filling_leaves_dollar_signs_of_values_alone_and_misses_nothing():

@@ -24,10 +24,10 @@ from pipelines.remote.retry import RetryPolicy
 from pipelines.retrieval.base import Retriever, Similarity
 from pipelines.run.events import Event, Judged, ModelCalled, Retrieved, Revised, SpanStarted
 from pipelines.run.live import LiveRun
-from pipelines.run.materials import LocalRecognizer, Materials, Slot
+from pipelines.run.materials import Materials, Slot
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.run.trace import Trace
-from pipelines.text import Entity, detect_language
+from pipelines.text import Entity, EntityRecognizer, detect_language
 from pipelines.types import Answer, FinishReason, Generation, Language, Passage, Token
 
 Piece = tuple[str, float] | tuple[str, float, float]
@@ -235,8 +235,7 @@ async def run_method(
     of_role = {role: slots[id(one)] for role, one in by_role.items()}
 
     async def materials() -> Materials:
-        found = LocalRecognizer(recognizer)  # pyright: ignore[reportArgumentType]
-        return Materials(of_role, shelf, dense, similarity, found)
+        return Materials(of_role, shelf, dense, similarity, recognizer or EntityRecognizer())
 
     await execute(live, plan, materials, retry or RetryPolicy(pause=0.0))
     return Outcome(live.trace(), method)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.retrieval.base import PassageStore
+from pipelines.retrieval.base import PassageStore, ranked
 from pipelines.types import Passage
 
 PASSAGES = [
@@ -33,8 +33,8 @@ def test_what_a_search_adds_is_not_stored(tmp_path: Path):
 
 def test_ranked(tmp_path: Path):
     PassageStore.write(tmp_path, PASSAGES)
-    ranked = PassageStore.open(tmp_path).ranked([(1, 0.9, {"x": 0.9}), (0, 0.1, {"x": 0.1})])
-    assert [(p.id, p.rank, p.score, p.scores["x"]) for p in ranked] == [
+    found = ranked(PassageStore.open(tmp_path), [(1, 0.9, {"x": 0.9}), (0, 0.1, {"x": 0.1})])
+    assert [(p.id, p.rank, p.score, p.scores["x"]) for p in found] == [
         ("b#0", 1, 0.9, 0.9),
         ("a#0", 2, 0.1, 0.1),
     ]

@@ -17,7 +17,6 @@ from pipelines.retrieval import library
 from pipelines.retrieval.dense import EmbeddedEmbedder
 from pipelines.retrieval.library import (
     LibraryIndex,
-    Manifest,
     build_index,
     current_index,
     index_library,
@@ -364,16 +363,16 @@ def test_a_build_that_fails_leaves_the_index_as_it_was(tmp_path: Path):
 
 def test_an_index_replaced_while_it_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     build_index(animals(), tmp_path, None)
-    read_manifest = library._read_manifest
+    open_build = library._open_build
     builds_seen: list[Path] = []
 
-    def replaced(build: Path) -> Manifest:
+    def replaced(build: Path) -> LibraryIndex:
         builds_seen.append(build)
         if len(builds_seen) == 1:
             build_index(animals()[:1], tmp_path, None)
-        return read_manifest(build)
+        return open_build(build)
 
-    monkeypatch.setattr(library, "_read_manifest", replaced)
+    monkeypatch.setattr(library, "_open_build", replaced)
     index = current_index(tmp_path)
     assert index is not None
     assert len(index.passages) == 1
