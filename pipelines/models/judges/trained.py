@@ -7,6 +7,7 @@ import json
 import math
 import threading
 from collections.abc import Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -131,16 +132,9 @@ class JudgeReader:
 
     def scores(self, claims: Sequence[Claim]) -> list[list[Scores]]:
         """The network's scores for every window of every claim."""
-        pairs: list[Pair] = []
-        owners: list[int] = []
-        for owner, claim in enumerate(claims):
-            for pair in pairs_for(self._tokenizer, claim, MOST_WINDOWS):
-                pairs.append(pair)
-                owners.append(owner)
-        found: list[list[Scores]] = [[] for _ in claims]
-        for owner, scores in zip(owners, self._scored(pairs), strict=True):
-            found[owner].append(scores)
-        return found
+        pairs = [pairs_for(self._tokenizer, claim, MOST_WINDOWS) for claim in claims]
+        scored = iter(self._scored(list(chain.from_iterable(pairs))))
+        return [list(islice(scored, len(windows))) for windows in pairs]
 
     def _scored(self, pairs: Sequence[Pair]) -> list[Scores]:
         import torch
@@ -170,8 +164,7 @@ def calibrations_of(folder: Path) -> tuple[Calibration, Calibration]:
     """
     try:
         card = json.loads((folder / "judge.json").read_text(encoding="utf-8"))
-        found = card["scaling"]
-        statements, answers = _scaling(found["statements"]), _scaling(found["answers"])
+        statements, answers = (_scaling(card["scaling"][of]) for of in ("statements", "answers"))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise failure("loading.no_calibration", "judge") from error
     return statements, answers
