@@ -127,7 +127,8 @@ def read_records(path: Path, record: type[R]) -> list[R]:
             try:
                 records.append(record.model_validate_json(line))
             except ValidationError as error:
-                reason = f"line {number} is not a record ({error.errors()[0]['msg']})"
+                what = error.errors()[0]["msg"]
+                reason = f"a line is not a record (line {number}: {what})"
                 raise _unusable(path, reason, _fields(record)) from None
     return records
 
