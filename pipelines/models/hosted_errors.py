@@ -6,26 +6,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
-from pipelines.errors import (
-    AuthenticationError,
-    CapabilityError,
-    InvalidReplyError,
-    MissingKeyError,
-    ModelTimeoutError,
-    RateLimitError,
-    RefusedRequestError,
-    ServerFailedError,
-    UnknownModelError,
-    UnreachableError,
-    VeriscopeError,
-)
+from pipelines.errors import RateLimitError, VeriscopeError
+from pipelines.models.failures import failure
 from pipelines.remote.failures import retry_after, server_words, showable
 
 __all__ = ["ErrorReader", "RefusalError"]
-
-E = TypeVar("E", bound=VeriscopeError)
 
 _NO_SUCH_MODEL = re.compile(r"(not|n't|no) (exist|found|such)|unknown model|model_not_found", re.I)
 _NO_MODEL_CODE = re.compile(r"modelnot(found|exist)|invalidmodel")
@@ -37,9 +24,11 @@ _WRONG_PATH = re.compile(r"url error|invalid url", re.I)
 _NO_LOGPROBS = re.compile(r"logprobs|log.?probabilit", re.I)
 
 # The classes of httpx and httpx2, on which the clients are built, and of the clients themselves.
-_UNREACHABLE = frozenset({"ConnectError", "ConnectTimeout", "ProxyError"})
-_TIMED_OUT = frozenset({"APITimeoutError", "TimeoutException"})
-_UNSENDABLE = frozenset({"UnsupportedProtocol", "LocalProtocolError"})
+_CONNECTIONS = {
+    "no_connection": {"ConnectError", "ConnectTimeout", "ProxyError"},
+    "timeout": {"APITimeoutError", "TimeoutException"},
+    "unsendable": {"UnsupportedProtocol", "LocalProtocolError"},
+}
 
 
 class RefusalError(Exception):
@@ -118,134 +107,64 @@ class ErrorReader:
                 raise refusal from None
             raise self._connection(error) from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise self.invalid("its answer could not be read") from error
+            raise self.failure("invalid", what="its answer could not be read") from error
 
-    def invalid(self, what: str) -> InvalidReplyError:
-        """The reply is not what the protocol promises."""
-        return self._error(
-            InvalidReplyError,
-            f"{self.host} did not answer as {self.protocol}: {what}.",
-            "Try again; if it stays so, check the address of the server.",
-        )
-
-    def no_logprobs(self) -> CapabilityError:
-        """The server takes no request for log-probabilities, or leaves them out."""
-        return self._error(
-            CapabilityError,
-            f"{self.name} gives no log-probabilities of its tokens.",
-            "Let the capability check find out what it can do, choose another model, or use"
-            " a stand-in: agreement over samples, or a local model that scores the text.",
+    def failure(self, kind: str, /, **facts: object) -> VeriscopeError:
+        """The error of this kind ("service.KIND" in assets/failures.toml) for this model."""
+        return failure(
+            f"service.{kind}",
+            self.provider,
+            name=self.name,
+            model=self.model,
+            host=self.host,
+            protocol=self.protocol,
+            ending=self.ending,
+            **facts,
         )
 
     def refused(self, refusal: RefusalError) -> VeriscopeError:
         """The typed error for what the service answered."""
-        status, code = refusal.status, refusal.code
         words = showable(refusal.words, self.key)
-        told = f": {words}" if words else ""
-        if refusal.is_inspection:
-            return self._error(
-                RefusedRequestError,
-                f"The content inspection of {self.host} stopped the text{told}.",
-                "Word the question differently, or choose another model.",
-            )
-        if _NO_CREDIT.search(code) or (status in (400, 429) and _BILLING.search(words)):
-            return self._error(
-                RefusedRequestError,
-                f"The account at {self.host} has no quota or credit left{told}.",
-                "Look at the account's quota and bills, or use another key.",
-            )
-        if status in (401, 403):
-            return self.denied(status, told)
-        if status == 429:
-            wait = retry_after(refusal.headers)
-            when = f"in {wait:.0f} s" if wait is not None else "later"
-            return RateLimitError(
-                f"{self.host} asks to slow down{told}.",
-                remedy=f"Try again {when}, or allow fewer calls at once.",
-                provider=self.provider,
-                retry_after=wait,
-            )
-        if status == 408:
-            return self._error(
-                ModelTimeoutError,
-                f"{self.host} gave up waiting{told}.",
-                "Try again.",
-            )
-        if status >= 500:
-            return self._error(
-                ServerFailedError,
-                f"{self.host} failed with status {status}{told}.",
-                "Try again in a moment.",
-            )
-        if refusal.is_about_model:
-            return self._error(
-                UnknownModelError,
-                f"{self.host} does not know the model {self.model!r}{told}.",
-                "Check the model's name against the list of the provider.",
-            )
-        if _NO_LOGPROBS.search(words):
-            return self.no_logprobs()
-        if status in (400, 413) and _TOO_LONG.search(words):
-            return self._error(
-                RefusedRequestError,
-                f"The text is too long for {self.name}{told}.",
-                "Use fewer or shorter passages, or a model that takes longer texts.",
-            )
-        if refusal.is_about_path:
-            return self._error(
-                RefusedRequestError,
-                f"{self.model!r} does not write texts at this address of {self.host}{told}.",
-                f"Choose a model for text, and check the address; it ends in {self.ending}.",
-            )
-        if status == 404 or status < 400:
-            return self._error(
-                RefusedRequestError,
-                f"There are no chat completions at this address of {self.host}{told}.",
-                f"Check the address; it often ends in {self.ending}.",
-            )
-        return self._error(
-            RefusedRequestError,
-            f"{self.host} refused the request (status {status}){told}.",
-            "Change what its message names, such as the length of the text.",
+        wait = retry_after(refusal.headers)
+        error = self.failure(
+            self._kind(refusal, words),
+            told=f": {words}" if words else "",
+            status=refusal.status,
+            when=f"in {wait:.0f} s" if wait is not None else "later",
         )
+        if isinstance(error, RateLimitError):
+            error.retry_after = wait
+        return error
+
+    def _kind(self, refusal: RefusalError, words: str) -> str:
+        status, code = refusal.status, refusal.code
+        if refusal.is_inspection:
+            return "inspection"
+        if _NO_CREDIT.search(code) or (status in (400, 429) and _BILLING.search(words)):
+            return "no_credit"
+        if status in (401, 403):
+            return "no_key" if self.key is None else "wrong_key"
+        if status == 429:
+            return "slow_down"
+        if status == 408:
+            return "gave_up"
+        if status >= 500:
+            return "failed"
+        if refusal.is_about_model:
+            return "unknown_model"
+        if _NO_LOGPROBS.search(words):
+            return "no_logprobs"
+        if status in (400, 413) and _TOO_LONG.search(words):
+            return "too_long"
+        if refusal.is_about_path:
+            return "wrong_path"
+        return "no_completions" if status == 404 or status < 400 else "refused"
 
     def _connection(self, error: Exception) -> VeriscopeError:
         cause = error.__cause__ or error
-        kinds = {kind.__name__ for one in (error, cause) for kind in type(one).__mro__}
+        names = {kind.__name__ for one in (error, cause) for kind in type(one).__mro__}
         words = showable(str(cause), self.key)
-        if kinds & _UNREACHABLE:
-            return self._error(
-                UnreachableError,
-                f"No connection to {self.host} could be made ({words}).",
-                "Check the connection, that the server is running, and its address.",
-            )
-        if kinds & _TIMED_OUT:
-            return self._error(
-                ModelTimeoutError,
-                f"{self.host} did not answer in time.",
-                "Try again, or ask for a shorter text.",
-            )
-        if kinds & _UNSENDABLE:
-            return self._error(
-                RefusedRequestError,
-                f"The request to {self.host} could not be sent ({words}).",
-                "Check the address and the key for stray characters.",
-            )
-        return self.invalid("the connection was cut before the answer was complete")
-
-    def denied(self, status: int, told: str = "") -> VeriscopeError:
-        """The service refuses the key, or wants one."""
-        if self.key is None:
-            return self._error(
-                MissingKeyError,
-                f"{self.host} wants a key{told}.",
-                "Enter a key for this model in the settings.",
-            )
-        return self._error(
-            AuthenticationError,
-            f"{self.host} refused the key (status {status}){told}.",
-            "Check the key and what it is allowed to use.",
-        )
-
-    def _error(self, kind: type[E], message: str, remedy: str) -> E:
-        return kind(message, remedy=remedy, provider=self.provider)
+        for kind, classes in _CONNECTIONS.items():
+            if names & classes:
+                return self.failure(kind, words=words)
+        return self.failure("invalid", what="the connection was cut before the answer was complete")

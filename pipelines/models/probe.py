@@ -38,13 +38,6 @@ class ProbeReport(Frozen):
     capabilities: Capabilities
     findings: tuple[Finding, ...]
 
-    def finding(self, key: str) -> Finding:
-        """The finding of this key; raises KeyError when there is none."""
-        for finding in self.findings:
-            if finding.key == key:
-                return finding
-        raise KeyError(key)
-
 
 async def probe(model: Model) -> ProbeReport:
     """Try each ability on `model`. Build the model without overrides, so that nothing is ruled out.

@@ -5,7 +5,6 @@ Records are counted from 0 in file order. Even-numbered ones fit, odd-numbered o
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -120,13 +119,18 @@ def read_records(path: Path, record: type[R]) -> list[R]:
     """Every line of `path`, a file of JSON lines, as a `record`.
 
     Empty lines are skipped. Only "\\n" ends a line: texts contain other line separators. Raises
-    InvalidInputError for a file that cannot be read or holds something else.
+    InvalidInputError, which names the line, for a file that cannot be read or holds something else.
     """
-    try:
-        lines = _text(path).split("\n")
-        return [record.model_validate(json.loads(line)) for line in lines if line.strip()]
-    except (json.JSONDecodeError, ValidationError):
-        raise _unusable(path, "a line is not a record", _fields(record)) from None
+    records: list[R] = []
+    for number, line in enumerate(_text(path).split("\n"), start=1):
+        if line.strip():
+            try:
+                records.append(record.model_validate_json(line))
+            except ValidationError as error:
+                what = error.errors()[0]["msg"]
+                reason = f"a line is not a record (line {number}: {what})"
+                raise _unusable(path, reason, _fields(record)) from None
+    return records
 
 
 def read_qa(path: Path) -> list[QaRecord]:

@@ -14,11 +14,12 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
-from pydantic import ValidationError
+from pydantic import model_validator
 
 from pipelines.errors import InvalidInputError
-from pipelines.research.data import Record
+from pipelines.research.data import Record, read_records
 from pipelines.text.entities import EntityRecognizer
 from pipelines.text.languages import detect_language
 
@@ -29,6 +30,12 @@ class LabelledSentence(Record):
     text: str
     entities: tuple[tuple[int, int, str], ...]
     split: str = "all"
+
+    @model_validator(mode="after")
+    def _inside(self) -> Self:
+        if any(not 0 <= start < end <= len(self.text) for start, end, _ in self.entities):
+            raise ValueError("an entity lies outside its text")
+        return self
 
 
 @dataclass(frozen=True)
@@ -66,32 +73,6 @@ class Score:
         )
 
 
-def read_labelled(path: Path) -> list[LabelledSentence]:
-    """The labelled sentences of a JSON Lines file.
-
-    Raises `InvalidInputError`, which names the line, when the file cannot be read as that or an
-    entity lies outside its sentence.
-    """
-    sentences: list[LabelledSentence] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            sentence = LabelledSentence.model_validate_json(line)
-        except ValidationError:
-            raise InvalidInputError(
-                f"Line {number} of {path.name} is no labelled sentence.",
-                remedy='Write {"text": ..., "entities": [[start, end, label]], "split": ...}.',
-            ) from None
-        if any(not 0 <= start < end <= len(sentence.text) for start, end, _ in sentence.entities):
-            raise InvalidInputError(
-                f"Line {number} of {path.name} has an entity outside its text.",
-                remedy="Count offsets in characters of the text, the end not included.",
-            )
-        sentences.append(sentence)
-    return sentences
-
-
 def evaluate(
     recognizer: EntityRecognizer, sentences: Iterable[LabelledSentence]
 ) -> tuple[Score, Score]:
@@ -112,7 +93,7 @@ def report(recognizer: EntityRecognizer, paths: Sequence[Path]) -> str:
         f"{'sentences':>9} {'entities':>8}  source"
     ]
     for path in paths:
-        sentences = read_labelled(path)
+        sentences = read_records(path, LabelledSentence)
         for split in sorted({sentence.split for sentence in sentences}):
             part = [sentence for sentence in sentences if sentence.split == split]
             source = recognizer.source_for(detect_language("".join(s.text for s in part)))

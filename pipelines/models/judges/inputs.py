@@ -99,23 +99,20 @@ def windows_of(asked: Pieces, sentences: Sequence[Pieces], room: int, most: int)
     A window takes the sentences that hold most of the statement's pieces, rare ones and new ones
     above all, and keeps them in order.
     """
-    weights = _weights(asked)
-    left = list(range(len(sentences)))
-    windows: list[Pieces] = []
-    while left and len(windows) < most:
-        chosen = _chosen(weights, sentences, left, room)
-        windows.append(_joined([sentences[at] for at in sorted(chosen)]))
-        left = [at for at in left if at not in chosen]
-    return windows
-
-
-def _weights(asked: Pieces) -> dict[int, float]:
-    """The statement's pieces, the rare ones weighing most."""
-    return {
+    weights = {
         piece: math.log1p(max(0, piece - _FIRST_WORD))
         for piece, counts in zip(asked.ids, asked.counted, strict=True)
         if counts
     }
+    left = list(range(len(sentences)))
+    windows: list[Pieces] = []
+    while left and len(windows) < most:
+        chosen = _chosen(weights, sentences, left, room)
+        kept = [sentences[at] for at in sorted(chosen)]
+        ids = tuple(piece for one in kept for piece in one.ids)
+        windows.append(Pieces(ids, tuple(counts for one in kept for counts in one.counted)))
+        left = [at for at in left if at not in chosen]
+    return windows
 
 
 def _chosen(
@@ -140,13 +137,6 @@ def _chosen(
     return chosen
 
 
-def _joined(sentences: Sequence[Pieces]) -> Pieces:
-    return Pieces(
-        tuple(piece for one in sentences for piece in one.ids),
-        tuple(counts for one in sentences for counts in one.counted),
-    )
-
-
 def asked_pieces(tokenizer: Tokenizer, question: str, statement: str) -> Pieces:
     """Question and statement as one text; of a long one the end, where the statement stands."""
     asked = pieces_of(tokenizer, f"{question} {statement}".strip())
@@ -165,7 +155,9 @@ def pair_of(
     tokenizer: Tokenizer, asked: Pieces, window: Pieces, elsewhere: frozenset[int] = frozenset()
 ) -> Pair:
     """The input for one window of the evidence; `elsewhere` are the pieces of all evidence."""
-    start, mark = _marks(tokenizer)
+    start, mark = tokenizer.token_to_id("[CLS]"), tokenizer.token_to_id("[SEP]")
+    assert start is not None
+    assert mark is not None
     left, right = set(asked.ids), set(window.ids)
 
     def kind(piece: int, other: set[int]) -> int:
@@ -201,13 +193,6 @@ def pairs_for(tokenizer: Tokenizer, claim: Claim, most: int) -> list[Pair]:
     everywhere = frozenset(piece for one in sentences for piece in one.ids)
     windows = windows_of(asked, sentences, room, most)
     return [pair_of(tokenizer, asked, window, everywhere) for window in windows]
-
-
-def _marks(tokenizer: Tokenizer) -> tuple[int, int]:
-    start, mark = tokenizer.token_to_id("[CLS]"), tokenizer.token_to_id("[SEP]")
-    assert start is not None
-    assert mark is not None
-    return start, mark
 
 
 def room_for(asked: Pieces) -> int:

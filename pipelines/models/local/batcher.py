@@ -17,7 +17,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import RefusedRequestError, ServerFailedError, VeriscopeError
+from pipelines.errors import VeriscopeError
+from pipelines.models.failures import failure
 from pipelines.models.local.work import Job, Probe, Scoring, Sequence
 
 if TYPE_CHECKING:
@@ -97,12 +98,7 @@ class JobThread(ABC):
         self._engine.release()
 
     def _refuse(self, jobs: Iterable[Job[Any]]) -> None:
-        error = ServerFailedError(
-            f"{self._name} was closed before it had answered.",
-            remedy="Ask again: the model is loaded anew.",
-            provider=self._name,
-        )
-        fail(jobs, error)
+        fail(jobs, failure("computing.closed", self._name, name=self._name))
 
 
 class Batcher(JobThread):
@@ -235,17 +231,9 @@ class Batcher(JobThread):
     def _explain(self, error: Exception) -> VeriscopeError:
         if isinstance(error, VeriscopeError):
             return error
-        if type(error).__name__ == "OutOfMemoryError":
-            return RefusedRequestError(
-                f"{self._name} ran out of memory.",
-                remedy="Ask for shorter texts, fewer samples, or lower the model's batch size.",
-                provider=self._name,
-            )
-        return ServerFailedError(
-            f"{self._name} failed while computing ({type(error).__name__}: {error}).",
-            remedy="Ask again; if it happens again, choose another model or device.",
-            provider=self._name,
-        )
+        kind = "no_memory" if type(error).__name__ == "OutOfMemoryError" else "failed"
+        said = f"{type(error).__name__}: {error}"
+        return failure(f"computing.{kind}", self._name, name=self._name, said=said)
 
 
 def settle(job: Job[Any], result: object) -> None:

@@ -15,17 +15,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import (
-    AuthenticationError,
-    InvalidInputError,
-    RateLimitError,
-    ServerFailedError,
-    UnknownModelError,
-    UnreachableError,
-    VeriscopeError,
-)
+from pipelines.errors import VeriscopeError
 from pipelines.loading import ONE_AT_A_TIME
 from pipelines.models.base import Progress
+from pipelines.models.failures import failure
 from pipelines.models.local.prompting import read_vocabulary
 
 if TYPE_CHECKING:
@@ -115,24 +108,10 @@ def find_source(path_or_hub_id: str | Path) -> Source:
     if path.is_dir():
         if (path / (gguf_file or "config.json")).is_file():
             return Source(label, folder=path, gguf_file=gguf_file)
-        if gguf_file is None:
-            raise InvalidInputError(
-                f"The folder {label!r} holds no model: config.json is missing.",
-                remedy="Choose the folder that save_pretrained or a download of the model made.",
-                provider=label,
-            )
-        raise UnknownModelError(
-            f"There is no file named {gguf_file!r}.",
-            remedy="Check the path of the GGUF file.",
-            provider=label,
-        )
+        raise failure("loading.no_file" if gguf_file else "loading.no_config", label, label=label)
     if isinstance(path_or_hub_id, str) and _HUB_ID.fullmatch(given) and not gguf_file:
         return Source(given, hub_id=given)
-    raise UnknownModelError(
-        f"There is no model named {label!r} on this machine.",
-        remedy="Check the path: a folder with config.json and weights, a GGUF file, or a hub id.",
-        provider=label,
-    )
+    raise failure("loading.nothing_there", label, label=label)
 
 
 def load_engine(
@@ -224,69 +203,42 @@ def _quietly(progress: Progress | None) -> Iterator[None]:
 
 def explain_failure(error: Exception, source: Source, folder: Path | None) -> VeriscopeError:
     """What went wrong while fetching or loading a model, as one of `pipelines.errors`."""
-    kind, message, remedy = _explained(error, source.label, folder)
-    return kind(message, remedy=remedy, provider=source.label)
-
-
-def _explained(
-    error: Exception, label: str, folder: Path | None
-) -> tuple[type[VeriscopeError], str, str]:
-    """The kind of error, what happened and what to do."""
     from huggingface_hub import errors as hub
 
-    chain = _chain(error)
+    label, chain = source.label, _chain(error)
     for cause in chain:
         status = getattr(getattr(cause, "response", None), "status_code", None)
-        unknown = isinstance(cause, hub.RepositoryNotFoundError | hub.HFValidationError)
-        # A repository that is gated is also one that is not found.
-        if isinstance(cause, hub.GatedRepoError) or (status in (401, 403) and not unknown):
-            return (
-                AuthenticationError,
-                f"The hub does not give out {label!r} to everyone.",
-                "Accept the model's terms on its page and set HF_TOKEN, or choose another.",
-            )
-        if unknown:
-            return (
-                UnknownModelError,
-                f"Neither this machine nor the hub has a model named {label!r}.",
-                'Check the spelling, e.g. "Qwen/Qwen3-0.6B"; private models need HF_TOKEN.',
-            )
-        if status == 429:
-            return RateLimitError, "The hub asks to slow down.", "Try again in a minute."
-        if status is not None and status >= 500:
-            return ServerFailedError, f"The hub failed (status {status}).", "Try again later."
-        if isinstance(cause, OSError) and cause.errno == errno.ENOSPC:
-            return (
-                InvalidInputError,
-                f"There is no room on the disk for {label!r}.",
-                "Free some space, or choose a smaller model.",
-            )
+        if kind := _hub_failure(cause, status):
+            return failure(f"loading.{kind}", label, label=label, status=status)
     missing = (hub.LocalEntryNotFoundError, hub.OfflineModeIsEnabled, ConnectionError, TimeoutError)
     libraries = {type(cause).__module__.partition(".")[0] for cause in chain}
-    if libraries & {"httpx", "httpx2"} or any(isinstance(cause, missing) for cause in chain):
-        return (
-            UnreachableError,
-            f"{label!r} could not be downloaded: the hub cannot be reached.",
-            "Check the connection, or give the folder of a model that is on this machine.",
-        )
-    if type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError):
-        return (
-            InvalidInputError,
-            f"{label!r} does not fit into memory.",
-            "Choose a smaller model or another device.",
-        )
     said = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-    if isinstance(error, ImportError):
-        return (
-            InvalidInputError,
-            f"A package that {label!r} needs is not installed ({said}).",
-            "Install it, e.g. `pip install gguf` for GGUF files.",
-        )
-    return (
-        InvalidInputError,
-        f"{label!r} cannot be loaded as a language model ({said.replace(str(folder), label)}).",
-        "Download it again, or choose a causal language model in transformers' own format.",
-    )
+    if libraries & {"httpx", "httpx2"} or any(isinstance(cause, missing) for cause in chain):
+        kind = "no_connection"
+    elif type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError):
+        kind = "no_memory"
+    elif isinstance(error, ImportError):
+        kind = "no_package"
+    else:
+        kind, said = "unusable", said.replace(str(folder), label)
+    return failure(f"loading.{kind}", label, label=label, said=said)
+
+
+def _hub_failure(cause: BaseException, status: int | None) -> str | None:
+    from huggingface_hub import errors as hub
+
+    unknown = isinstance(cause, hub.RepositoryNotFoundError | hub.HFValidationError)
+    # A repository that is gated is also one that is not found.
+    if isinstance(cause, hub.GatedRepoError) or (status in (401, 403) and not unknown):
+        return "gated"
+    if unknown:
+        return "not_on_the_hub"
+    if status == 429:
+        return "slow_down"
+    if status is not None and status >= 500:
+        return "hub_failed"
+    full = isinstance(cause, OSError) and cause.errno == errno.ENOSPC
+    return "disk_full" if full else None
 
 
 def _chain(error: BaseException) -> list[BaseException]:

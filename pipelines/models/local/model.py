@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
-from pipelines.errors import RefusedRequestError
 from pipelines.models.base import (
     TRANSFORMERS,
     ChoiceRequest,
@@ -18,6 +17,7 @@ from pipelines.models.base import (
     ScoreRequest,
     Watcher,
 )
+from pipelines.models.failures import failure
 from pipelines.models.local.batcher import Batcher, JobThread
 from pipelines.models.local.loading import Source, find_source
 from pipelines.models.local.prompting import Prompt, encode_prompt, encode_reply, first_tokens
@@ -204,11 +204,8 @@ class LocalModel(Model):
         if engine.context is None:
             return sys.maxsize
         if used > engine.context:
-            raise RefusedRequestError(
-                f"The text has {used} tokens; {self.name} reads {engine.context} at most.",
-                remedy="Shorten the question or show fewer passages.",
-                provider=self.name,
-            )
+            most = engine.context
+            raise failure("computing.too_long", self.name, name=self.name, used=used, most=most)
         return engine.context - used
 
 

@@ -17,8 +17,8 @@ from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pipelines.errors import BusyError
 from pipelines.models.base import Delta
+from pipelines.models.failures import failure
 from pipelines.models.local.batcher import Batcher, JobThread, fail, settle
 from pipelines.models.local.work import Job
 from pipelines.models.local.work import Sequence as Text
@@ -101,12 +101,7 @@ class ZeroGpuBatcher(JobThread):
         except Exception as error:
             # The platform's own words: it tells whose share is used up, and until when.
             said = str(getattr(error, "message", "") or error) or type(error).__name__
-            refusal = BusyError(
-                f"{self._name} got no GPU ({said}).",
-                remedy="Ask again in a minute, sign in on the platform, or choose another model.",
-                provider=self._name,
-            )
-            fail(jobs, refusal)
+            fail(jobs, failure("computing.no_gpu", self._name, name=self._name, said=said))
         finally:
             with suppress(Exception):
                 context.run(reports.close)

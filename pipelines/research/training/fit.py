@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import AttentionMaskInterface, eager_mask
+from transformers.optimization import get_cosine_schedule_with_warmup
 
 from pipelines.models.judges.inputs import (
     Pair,
@@ -71,7 +72,10 @@ _NO_WINDOW = -1e9
 
 
 class Schedule(NamedTuple):
-    """How long and how fast. Rates are per step at their highest, after `warmup` of all steps."""
+    """How long and how fast. Rates are per step at their highest, after `warmup` of all steps.
+
+    They rise to that linearly, and fall to nothing in half a cosine.
+    """
 
     steps: int = 3200
     batch: int = 32
@@ -144,7 +148,8 @@ def fit(
         [{"params": body, "lr": schedule.rate}, {"params": head, "lr": schedule.head_rate}],
         weight_decay=schedule.weight_decay,
     )
-    shape = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, schedule))
+    rising = round(schedule.warmup * schedule.steps)
+    shape = get_cosine_schedule_with_warmup(optimizer, rising, schedule.steps)
     started, mean = time.monotonic(), 0.0
     for step, chosen in enumerate(_batches(pairs, schedule), start=1):
         batch = Batch([one.pair for one in chosen], device)
@@ -188,14 +193,6 @@ def _loss_of_words(doubts: Tensor, doubted: Tensor) -> Tensor:
     return torch.nn.functional.binary_cross_entropy_with_logits(
         doubts.float()[known], wrong, pos_weight=torch.tensor(_WRONG_WEIGHT, device=doubts.device)
     )
-
-
-def _rate(step: int, schedule: Schedule) -> float:
-    """Linear up to the highest rate, then a half cosine down to nothing."""
-    share = step / schedule.steps
-    if share < schedule.warmup:
-        return share / schedule.warmup
-    return 0.5 * (1 + math.cos(math.pi * (share - schedule.warmup) / (1 - schedule.warmup)))
 
 
 def _batches(pairs: Sequence[Prepared], schedule: Schedule) -> Iterator[list[Prepared]]:

@@ -77,4 +77,4 @@ async def test_the_check_finds_what_it_cannot_do(model: OpenAIModel):
     assert not found.prefill
     assert found.streaming
     assert found.languages == {"en"}
-    assert "log-probabilities" in report.finding("logprobs").note
+    assert "log-probabilities" in next(one for one in report.findings if one.key == "logprobs").note

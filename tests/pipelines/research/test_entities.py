@@ -9,13 +9,8 @@ from typing import get_args
 import pytest
 
 from pipelines.errors import InvalidInputError
-from pipelines.research.entities import (
-    LabelledSentence,
-    Score,
-    evaluate,
-    main,
-    read_labelled,
-)
+from pipelines.research.data import read_records
+from pipelines.research.entities import LabelledSentence, Score, evaluate, main
 from pipelines.text import Entity, EntityRecognizer
 from pipelines.text.entity_rules import Label
 
@@ -69,7 +64,9 @@ def test_nothing_to_find_and_nothing_found_is_perfect() -> None:
 def test_rules_reach_their_floor(
     language: str, split: str, span_floor: float, label_floor: float
 ) -> None:
-    sentences = [s for s in read_labelled(DATA / f"{language}.jsonl") if s.split == split]
+    sentences = [
+        s for s in read_records(DATA / f"{language}.jsonl", LabelledSentence) if s.split == split
+    ]
     spans, labelled = evaluate(EntityRecognizer(trained=False), sentences)
     assert spans.f1 >= span_floor
     assert labelled.f1 >= label_floor
@@ -77,7 +74,7 @@ def test_rules_reach_their_floor(
 
 @pytest.mark.parametrize(("language", "sentences"), [("en", 60), ("zh", 40)])
 def test_labelled_sentences_are_sound(language: str, sentences: int) -> None:
-    labelled = read_labelled(DATA / f"{language}.jsonl")
+    labelled = read_records(DATA / f"{language}.jsonl", LabelledSentence)
     assert len(labelled) >= sentences
     assert len({sentence.text for sentence in labelled}) == len(labelled)
     for split in ("dev", "test"):
@@ -119,9 +116,9 @@ def test_a_bad_file_is_named_with_its_line(
 ) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_text(json.dumps({"text": "A", "entities": []}) + "\n\n" + line + "\n", "utf-8")
-    with pytest.raises(InvalidInputError, match=r"Line 3 of bad\.jsonl"):
-        read_labelled(path)
+    with pytest.raises(InvalidInputError, match=r"bad\.jsonl.*line 3"):
+        read_records(path, LabelledSentence)
     with pytest.raises(SystemExit) as stop:
         main([str(path)])
     assert stop.value.code == 2
-    assert "Line 3" in capsys.readouterr().err
+    assert "line 3" in capsys.readouterr().err

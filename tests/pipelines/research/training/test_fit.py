@@ -19,7 +19,6 @@ from pipelines.research.training.fit import (
     Schedule,
     _loss,
     _loss_of_words,
-    _rate,
     attend,
     average,
     best_scaling,
@@ -147,13 +146,6 @@ def test_wrong_places_are_wrong_pieces(question: str, wrong, doubted: tuple[int,
     )
     (one,) = prepared([example], encoder_folder())
     assert one.doubted == doubted
-
-
-def test_the_rate_rises_and_falls():
-    schedule = Schedule(steps=100, warmup=0.1)
-    assert [_rate(step, schedule) for step in (0, 5, 10)] == pytest.approx([0, 0.5, 1])
-    assert _rate(55, schedule) == pytest.approx(0.5)
-    assert _rate(100, schedule) == pytest.approx(0)
 
 
 def test_of_long_evidence_the_part_that_is_about_it_is_read():
