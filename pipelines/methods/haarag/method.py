@@ -245,7 +245,7 @@ class _Loop:
             detail=AlignmentRated(status=status, low_retrieval=low),
         )
         for at, sentence in enumerate(alignment.sentences):
-            evidence, where = sentence.evidence, sentence.evidence_passage
+            passage, evidence, _ = sentence.evidence or (None, None, 0.0)
             step.judged(
                 "sentence",
                 sentence.span.text,
@@ -257,7 +257,7 @@ class _Loop:
                 detail=SentenceAligned(
                     chunk=sentence.passage.id,
                     evidence=evidence.text if evidence else "",
-                    evidence_chunk=where.id if where else "",
+                    evidence_chunk=passage.id if passage else "",
                     start=evidence.start if evidence else 0,
                     end=evidence.end if evidence else 0,
                 ),

@@ -10,9 +10,11 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
-from math import fsum, sqrt
+from math import sqrt
+from statistics import fmean
 
 from pipelines.methods.base import Question
+from pipelines.methods.haarag.alignment import is_low
 from pipelines.methods.haarag.settings import HaaragSettings
 from pipelines.methods.replies.lists import parse_list
 from pipelines.methods.writing import ask_list, found_for
@@ -63,7 +65,7 @@ class Retrieval:
 
     def is_low(self, tau_r: float | None) -> bool:
         """C_r < tau_r; never where one of the two is not known."""
-        return tau_r is not None and self.confidence is not None and self.confidence < tau_r
+        return is_low(self.confidence, tau_r)
 
     def scores(self, tau_r: float | None) -> tuple[Score, ...]:
         """C_r against its threshold, the similarities' spread, the chunks' diversity."""
@@ -140,33 +142,21 @@ def rate(
         )
         for at in order
     )
-    context = tuple(found.passages[at] for at in order if outcomes[at][0] == "kept")
-    return _confident(found, settings.k, chunks, context, fresh=len(kept) > len(stays))
-
-
-def _confident(
-    found: Found,
-    k: int,
-    chunks: tuple[ChunkRated, ...],
-    context: tuple[Passage, ...],
-    *,
-    fresh: bool,
-) -> Retrieval:
     to_question = [max(column) for column in zip(*found.to_queries[: found.forms], strict=True)]
-    counted = sorted(range(len(to_question)), key=lambda at: (-to_question[at], at))[:k]
+    counted = sorted(range(len(to_question)), key=lambda at: (-to_question[at], at))[: settings.k]
     if not counted:
         return Retrieval(chunks=chunks)
     similarities = tuple(to_question[at] for at in counted)
-    mean = fsum(similarities) / len(similarities)
+    mean = fmean(similarities)
     pairs = [found.between[one][two] for one in counted for two in counted if one < two]
     return Retrieval(
         chunks=chunks,
         counted=similarities,
         confidence=mean,
-        spread=sqrt(fsum((s - mean) ** 2 for s in similarities) / len(similarities)),
-        diversity=1 - fsum(pairs) / len(pairs) if pairs else None,
-        context=context,
-        fresh=fresh,
+        spread=sqrt(fmean((one - mean) ** 2 for one in similarities)),
+        diversity=1 - fmean(pairs) if pairs else None,
+        context=tuple(found.passages[at] for at in order if outcomes[at][0] == "kept"),
+        fresh=len(kept) > len(stays),
     )
 
 
