@@ -23,7 +23,9 @@ def calibration(method: str) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
-def calibrated(method: str, name: str) -> float | None:
-    """A calibrated default, or None when it was never derived."""
-    entry = calibration(method).get(name)
-    return None if entry is None else float(entry["value"])
+def calibrated(method: str, *names: str) -> float | None:
+    """A calibrated default, under `names` in the file; None where it was never derived."""
+    entry = calibration(method)
+    for name in names:
+        entry = entry.get(name, {})
+    return float(entry["value"]) if entry else None

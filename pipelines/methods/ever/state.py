@@ -11,8 +11,8 @@ from pipelines.methods.base import Question
 from pipelines.methods.ever.calls import PROMPTS
 from pipelines.methods.ever.check import Checker, Look, worst
 from pipelines.methods.ever.settings import EverSettings
-from pipelines.methods.ever.text import cut
-from pipelines.methods.writing import distinct, found_for, write_draft
+from pipelines.methods.replies.verdicts import checker
+from pipelines.methods.writing import cut, distinct, found_for, write_draft
 from pipelines.models.base import Watcher
 from pipelines.run.events import Place, RevisionReason, Score
 from pipelines.run.findings import SentenceVerified, Stopped
@@ -46,13 +46,16 @@ class EverRun(ABC):
         self.question = question
         self.scope = scope
         self.settings = settings
-        self.checker = Checker.of(scope, question, settings)
+        # From memory only the main model can tell.
+        wanted = "main" if settings.variant == "nrg_sq" else settings.checked_by
+        role = checker(scope, {question.language}, wanted)
+        self.checker = Checker(question, settings, role)
         self.flags: list[str] = []
         self.sentences: list[Sentence] = []
         self.draft = 0
         self.current = Generation(text="")
         self.original = Generation(text="")
-        if self.checker.role == "main":
+        if role == "main":
             if settings.checked_by == "judge":
                 self.flag("no_judge")
             if not scope.model().capabilities.judges:

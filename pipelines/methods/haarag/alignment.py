@@ -7,12 +7,14 @@ context's vector is the mean of its chunks' vectors; sentences are aligned too.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum, sqrt
 from typing import Literal
 
-from pipelines.methods.haarag.claims import claims_something, says_nothing
+from pipelines.methods.replies.parsing import is_refusal
+from pipelines.methods.wording import load_wording
 from pipelines.retrieval.base import Matrix
 from pipelines.retrieval.passages import indexed_text
 from pipelines.run.events import Score, Verdict
@@ -27,8 +29,10 @@ __all__ = [
     "Comparison",
     "SentenceAlignment",
     "aligned_text",
+    "claims_something",
     "context_cosine",
     "is_low",
+    "says_nothing",
 ]
 
 ENTAILED = 0.5
@@ -36,6 +40,12 @@ ENTAILED = 0.5
 
 _NO_LENGTH = 1e-9
 # A mean vector shorter than this has no direction: texts without a word have no vector at all.
+
+
+_WORDING = load_wording("haarag")
+_APOLOGY, _INSUFFICIENT = _WORDING.pattern("sorry"), _WORDING.pattern("insufficient")
+_REMARK, _GOES_ON = _WORDING.pattern("remark"), _WORDING.pattern("goes_on")
+_CLAUSE_ENDS = re.compile(r"[，；：]|[;:—]")
 
 
 def aligned_text(question: str, answer: str, language: Language) -> str:
@@ -243,4 +253,33 @@ def _below(
         flagged=is_low(value, threshold),
         formula=formula,
         inputs=inputs,
+    )
+
+
+# --- Whether anything is claimed ------------------------------------------------------------------
+
+
+def says_nothing(text: str) -> bool:
+    """Whether all that `text` says is that the context does not suffice; an empty text does not."""
+    sentences = [span.text for span in split_sentences(text)]
+    insufficient = any(_is_insufficient(one) for one in sentences)
+    return insufficient and not any(claims_something(one) for one in sentences)
+
+
+def claims_something(sentence: str) -> bool:
+    """Whether a sentence says more than that the context does not suffice."""
+    return not _is_insufficient(sentence) and _REMARK.match(sentence) is None
+
+
+def _is_insufficient(sentence: str) -> bool:
+    bare = sentence.strip().strip("\"'“”‘’「」 ")
+    match = _INSUFFICIENT.match(bare)
+    if match is None:
+        apology = _APOLOGY.match(bare)
+        said = bare[apology.end() :] if apology else bare
+        return is_refusal(bare) and _GOES_ON.search(said) is None
+    # Chinese joins sentences by commas: "资料没有提到他的出生地，他出生在芝加哥。"
+    rest = [one.strip() for one in _CLAUSE_ENDS.split(bare[match.end() :])[1:]]
+    return _GOES_ON.search(bare, match.end()) is None and all(
+        not one or _INSUFFICIENT.match(one) or _REMARK.match(one) for one in rest
     )

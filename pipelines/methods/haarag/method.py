@@ -11,8 +11,12 @@ from math import fsum
 
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.methods.base import Method, Need, Question
-from pipelines.methods.haarag.alignment import Alignment, AlignmentRules, Comparison
-from pipelines.methods.haarag.claims import claims_something
+from pipelines.methods.haarag.alignment import (
+    Alignment,
+    AlignmentRules,
+    Comparison,
+    claims_something,
+)
 from pipelines.methods.haarag.retrieval import ChunkSearch, Retrieval
 from pipelines.methods.haarag.settings import HaaragSettings
 from pipelines.methods.replies.verdicts import checker
