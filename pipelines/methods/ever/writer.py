@@ -24,7 +24,7 @@ from pipelines.methods.writing import (
 )
 from pipelines.models.base import Delta, Watcher
 from pipelines.run.concurrency import ended
-from pipelines.run.findings import Stopped
+from pipelines.run.findings import SentenceVerified, Stopped
 from pipelines.run.scope import Scope
 from pipelines.text import has_han, split_sentences, text_key
 from pipelines.types import Answer, Generation, Message
@@ -152,7 +152,7 @@ class SentenceWriter(EverRun):
             if len(units_of(self.verified)) >= self.settings.max_tokens:
                 self.flag("truncated")
                 break
-            if self.sentences[-1].last:
+            if self.sentences[-1].end.last:
                 break
             piece = following or await self._continue(self.scope, index + 1, self.verified)
         async with self.scope.span("conclude") as step:
@@ -199,14 +199,11 @@ class SentenceWriter(EverRun):
             finally:
                 if ahead is not None:
                     await ended(ahead)
-            self.record(
-                step,
-                looks,
-                stopped,
-                # Written ahead and kept, an end of the text is as good as one found afterwards.
-                last=last or (kept and following is None),
-                speculation="" if ahead is None else "kept" if kept else "discarded",
-            )
+            # Written ahead and kept, an end of the text is as good as one found afterwards.
+            last = last or (kept and following is None)
+            speculation = "" if ahead is None else "kept" if kept else "discarded"
+            end = SentenceVerified(stopped=stopped, last=last, speculation=speculation)
+            self.record(step, looks, end)
             if following is not None:
                 self._take(step, index + 1, following)
         return following

@@ -319,9 +319,10 @@ def _judges(scope: Scope, question: Question, settings: HaaragSettings) -> list[
             role = checker(scope, {question.language}, "judge")
             return [] if role == "main" else [role]
         case "judges":
-            roles: list[str] = []
-            for role in JUDGES:
-                twice = any(scope.same_model(role, other) for other in roles)
-                if scope.has_model(role) and not twice:
-                    roles.append(role)
-            return roles or ["main"]
+            roles = [role for role in JUDGES if scope.has_model(role)]
+            once = [
+                role
+                for place, role in enumerate(roles)
+                if not any(scope.same_model(role, other) for other in roles[:place])
+            ]
+            return once or ["main"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import sqrt
 from statistics import fmean
 
@@ -160,7 +160,6 @@ def rate(
     )
 
 
-@dataclass
 class ChunkSearch:
     """The queries so far and everything they found, round by round.
 
@@ -168,23 +167,20 @@ class ChunkSearch:
     `span` is the step of the last round.
     """
 
-    question: Question
-    settings: HaaragSettings
-    tau_r: float | None
-    failed: bool = False
-    all_failed: bool = False
-    span: str = ""
-    can_rephrase: bool = field(init=False)
-    _forms: list[str] = field(init=False)
-    _parts: list[str] = field(default_factory=list)
-    _found: dict[str, list[Passage]] = field(default_factory=dict)
-    _asked: dict[str, int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.can_rephrase = self.settings.rephrase == "widen"
-        self._forms = [_normalised(self.question.text)]
-        if self.settings.key_terms:
-            self._add(self._forms, " ".join(dict.fromkeys(query_terms(self.question.text))))
+    def __init__(self, question: Question, settings: HaaragSettings, tau_r: float | None) -> None:
+        self.question = question
+        self.settings = settings
+        self.tau_r = tau_r
+        self.failed = self.all_failed = False
+        self.span = ""
+        self.can_rephrase = settings.rephrase == "widen"
+        self._forms = [_normalised(question.text)]
+        self._parts: list[str] = []
+        # What each query found, and how many chunks it was asked for.
+        self._found: dict[str, list[Passage]] = {}
+        self._asked: dict[str, int] = {}
+        if settings.key_terms:
+            self._add(self._forms, " ".join(dict.fromkeys(query_terms(question.text))))
 
     async def round(
         self,
@@ -213,7 +209,19 @@ class ChunkSearch:
         self.span = step.id
         found = await self._compare(step)
         retrieval = rate(found, self.settings, given=given, supporting=supporting)
-        self._record(step, found, retrieval, draft, depth)
+        verdict: Verdict = "doubtful" if retrieval.is_low(self.tau_r) else "supported"
+        if self.tau_r is None or retrieval.confidence is None:
+            verdict = "unchecked"
+        step.judged(
+            "retrieval",
+            self.question.text,
+            draft=draft,
+            verdict=verdict,
+            scores=retrieval.scores(self.tau_r),
+            detail=RetrievalRated(
+                depth=depth, queries=found.queries, forms=found.forms, chunks=retrieval.chunks
+            ),
+        )
         return retrieval
 
     async def _search(self, step: Scope, query: str, depth: int, ends: list[bool]) -> None:
@@ -255,23 +263,6 @@ class ChunkSearch:
         rows = await step.similarities((*queries, *chunks), chunks)
         count = len(queries)
         return Found(queries, forms, tuple(union.values()), rows[:count], rows[count:])
-
-    def _record(
-        self, step: Scope, found: Found, retrieval: Retrieval, draft: int, depth: int
-    ) -> None:
-        verdict: Verdict = "doubtful" if retrieval.is_low(self.tau_r) else "supported"
-        if self.tau_r is None or retrieval.confidence is None:
-            verdict = "unchecked"
-        step.judged(
-            "retrieval",
-            self.question.text,
-            draft=draft,
-            verdict=verdict,
-            scores=retrieval.scores(self.tau_r),
-            detail=RetrievalRated(
-                depth=depth, queries=found.queries, forms=found.forms, chunks=retrieval.chunks
-            ),
-        )
 
 
 def _normalised(text: str) -> str:
