@@ -21,3 +21,11 @@ def calibration(method: str) -> dict[str, Any]:
     """The whole calibration file of a method, provenance included; empty when there is none."""
     path = _FOLDER / f"{method}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def calibrated(method: str, *names: str) -> float | None:
+    """A calibrated default, under `names` in the file; None where it was never derived."""
+    entry = calibration(method)
+    for name in names:
+        entry = entry.get(name, {})
+    return float(entry["value"]) if entry else None

@@ -257,7 +257,6 @@ async def run_method(
 def _unmet(method: str, need: Need) -> CapabilityError:
     what, remedy = {
         "model": (f"a {need.role} model", "Choose one under Models."),
-        "verifier": ("a second model as verifier", "Choose one under Models."),
         "evidence": ("a library to search", "Choose one under Evidence."),
         "languages": (
             f"a {need.role} model that speaks {', '.join(sorted(need.languages))}",

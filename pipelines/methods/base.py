@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pipelines.errors import InvalidInputError
 from pipelines.models.base import Capabilities
@@ -14,7 +14,7 @@ from pipelines.prompts import Prompts
 from pipelines.run.scope import Scope
 from pipelines.types import Answer, Frozen, Language
 
-__all__ = ["Method", "Need", "Question", "Settings"]
+__all__ = ["AnswerTokens", "Method", "Need", "Question", "Settings"]
 
 
 class Settings(BaseModel):
@@ -37,6 +37,12 @@ class Settings(BaseModel):
         return {}
 
 
+AnswerTokens = Annotated[
+    int,
+    Field(ge=8, le=1024, description="Longest answer, in tokens (ours: two short sentences)."),
+]
+"""A limit that several methods set for what they write."""
+
 S = TypeVar("S", bound=Settings)
 
 
@@ -53,7 +59,7 @@ class Need(Frozen):
     `languages` are those the model of `role` must speak, for the reason "languages".
     """
 
-    reason: Literal["evidence", "logprobs", "proxy", "model", "verifier", "languages"]
+    reason: Literal["evidence", "logprobs", "proxy", "model", "languages"]
     role: str = "main"
     languages: frozenset[Language] = frozenset()
 
@@ -66,7 +72,6 @@ class Need(Frozen):
         can = models[self.role]
         lacking = {
             "model": not can.writes,
-            "verifier": not can.writes,
             "logprobs": not can.logprobs,
             "proxy": not can.scores,
             "languages": not self.languages <= can.languages,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
-from pipelines.methods.base import Method, Question, Settings
+from pipelines.methods.base import AnswerTokens, Method, Question, Settings
 from pipelines.methods.writing import write_draft
 from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
@@ -16,9 +14,7 @@ __all__ = ["Direct", "DirectSettings", "direct_messages"]
 class DirectSettings(Settings):
     """Settings of Direct."""
 
-    max_tokens: int = Field(
-        128, ge=8, le=1024, description="Longest answer, in tokens (ours: two short sentences)."
-    )
+    max_tokens: AnswerTokens = 128
 
 
 def direct_messages(question: Question) -> tuple[Message, ...]:

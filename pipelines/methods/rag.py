@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pipelines.methods.base import Method, Need, Question, Settings
+from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings
 from pipelines.methods.direct import direct_messages
 from pipelines.methods.writing import grounded_messages, write_draft
 from pipelines.prompts import load_prompts
@@ -20,9 +20,7 @@ class RagSettings(Settings):
     passages: int = Field(
         3, ge=1, le=20, description="Passages given to the model (DRAD's single-round: 3)."
     )
-    max_tokens: int = Field(
-        128, ge=8, le=1024, description="Longest answer, in tokens (ours: two short sentences)."
-    )
+    max_tokens: AnswerTokens = 128
 
 
 class Rag(Method[RagSettings]):

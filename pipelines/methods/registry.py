@@ -21,16 +21,7 @@ from pipelines.methods.slm import Slm
 __all__ = ["METHODS", "get_method", "method_pages", "standard_methods"]
 
 METHODS: dict[str, Method[Any]] = {
-    method.name: method
-    for method in (
-        Direct(),
-        Rag(),
-        Rowen(),
-        Drad(),
-        Ever(),
-        Haarag(),
-        Slm(),
-    )
+    method.name: method for method in (Direct(), Rag(), Rowen(), Drad(), Ever(), Haarag(), Slm())
 }
 """Every method by name, in the order in which screens list them."""
 

@@ -22,6 +22,7 @@ __all__ = [
     "appended",
     "ask",
     "ask_list",
+    "cut",
     "distinct",
     "found_for",
     "grounded_messages",
@@ -158,6 +159,13 @@ def part_of(generation: Generation, start: int, end: int) -> Generation:
             if token.start < end and start < token.end
         )
     return generation.model_copy(update={"text": generation.text[start:end], "tokens": tokens})
+
+
+def cut(generation: Generation, end: int) -> Generation:
+    """The first `end` characters with the tokens that lie within them."""
+    part = part_of(generation, 0, end)
+    whole = sum(token.end <= end for token in generation.tokens or ())
+    return part.model_copy(update={"tokens": part.tokens and part.tokens[:whole]})
 
 
 def appended(head: Generation, tail: Generation) -> Generation:

@@ -29,7 +29,7 @@ from pipelines.prompts import load_prompts
 from pipelines.run.findings import ConfidenceSource, DetectorThresholds, DraftMeasured
 from pipelines.run.scope import Scope
 from pipelines.text import Entity, has_han
-from pipelines.types import Answer, Generation, Message, Passage, Token
+from pipelines.types import Answer, Generation, Message, Token
 
 __all__ = ["Drad", "DradSettings"]
 
@@ -207,11 +207,14 @@ class _Run:
         async with self.scope.span(
             "correct", draft=draft.number, start=target.start, end=target.end
         ) as step:
-            passages = await self._retrieve(step, generation, target)
+            units, m = units_of(generation), self.settings.m
+            query = sek.formulate_query(generation.text, units, target.first, target.stop, m)
+            # A text that is the entity alone leaves no query: the question is searched for.
+            passages = await found_for(step, query or self.question.text, self.settings.passages)
             if not passages:
+                self.flags.append("search_failed" if passages is None else "no_evidence")
                 return None
             self.revised.add(target.sentence_start)
-            units = units_of(generation)
             kept = sek.kept_prefix(units, target.first)
             end = sek.prefix_end(units, kept, target.start)
             messages = grounded_messages(PROMPTS, self.question, passages)
@@ -276,18 +279,6 @@ class _Run:
             )
             added = added.model_copy(update={"tokens": scored.tokens})
         return _joined(head, added)
-
-    async def _retrieve(
-        self, step: Scope, generation: Generation, target: EntityReading
-    ) -> Sequence[Passage]:
-        query = sek.formulate_query(
-            generation.text, units_of(generation), target.first, target.stop, self.settings.m
-        )
-        # A text that is the entity alone leaves no query: the question is searched for.
-        passages = await found_for(step, query or self.question.text, self.settings.passages)
-        if not passages:
-            self.flags.append("search_failed" if passages is None else "no_evidence")
-        return passages or ()
 
     def _tokens_to_go(self, step: Scope, generation: Generation) -> int:
         """How many more tokens have to be written before the text may end; 0: it may end here.

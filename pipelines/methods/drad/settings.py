@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from pipelines.calibration import calibration
-from pipelines.methods.base import Settings
+from pipelines.methods.base import AnswerTokens, Settings
 from pipelines.run.spec import ModelSpec
 
 __all__ = ["DradSettings", "EntityPooling", "EntropyPooling", "calibrated_theta_2"]
@@ -68,9 +68,7 @@ class DradSettings(Settings):
     samples: int = Field(
         5, ge=2, le=20, description="Samples compared when the model gives no probabilities (ours)."
     )
-    max_tokens: int = Field(
-        128, ge=8, le=1024, description="Longest answer, in tokens (ours: two short sentences)."
-    )
+    max_tokens: AnswerTokens = 128
 
     def effective_default(self, name: str) -> Mapping[str, float]:
         """An unset theta_2 is the one calibrated for the model: here that of the default model."""

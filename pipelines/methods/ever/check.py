@@ -13,7 +13,7 @@ from pipelines.methods.ever.calls import PROMPTS, ask_line, demonstrations
 from pipelines.methods.ever.concepts import Concepts, concepts_in, main_subject, read_concepts
 from pipelines.methods.ever.questions import Checked, Validation, validation_for
 from pipelines.methods.ever.settings import EverSettings
-from pipelines.methods.replies.verdicts import TRUE_FALSE_NEI, checker, claim_of, reason_then_decide
+from pipelines.methods.replies.verdicts import TRUE_FALSE_NEI, claim_of, reason_then_decide
 from pipelines.methods.writing import ask_list, distinct, found_for
 from pipelines.models.base import ChoiceRequest
 from pipelines.run.events import Score, Verdict
@@ -122,13 +122,6 @@ class Checker:
     settings: EverSettings
     role: str
     _known: dict[str, Concept] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, scope: Scope, question: Question, settings: EverSettings) -> Checker:
-        """The checker for a run, with the judge that the settings ask for where there is one."""
-        from_memory = settings.variant == "nrg_sq"
-        role = "main" if from_memory else checker(scope, {question.language}, settings.checked_by)
-        return cls(question, settings, role)
 
     async def check(self, scope: Scope, target: Target) -> Look:
         """Check every concept of `target`, all at once; each verdict is recorded when it is known.
@@ -332,40 +325,28 @@ class Checker:
             chosen = next(one for one in drawn if one.label == label)
             scores: tuple[Score, ...] = ()
             if draws > 1:
-                scores = (_share(count, draws),)
+                scores = (_score("share", count / draws, (float(count), float(draws))),)
             elif chosen.choice is not None and chosen.choice.source == "logprobs":
                 scores = (_probability(chosen.choice, label),)
             fields = {"verdict": _VERDICTS[label], "scores": scores}
             concept = concept.noted(fields, reasoning=chosen.reasoning)
         if self.settings.variant == "nrg_sq" and concept.detail.reasoning:
-            concept = concept.noted({"passages": (_recalled(concept),)})
+            # What the model recalled takes the place of passages.
+            recalled = Passage(
+                id=f"recalled-{concept.step}",
+                title=concept.text,
+                text=concept.detail.reasoning,
+                source="recalled",
+                rank=1,
+            )
+            concept = concept.noted({"passages": (recalled,)})
         return concept
 
 
-def _share(count: int, draws: int) -> Score:
-    return Score(
-        name="verdict_share",
-        value=count / draws,
-        formula="ever.verdict_share",
-        inputs=(float(count), float(draws)),
-    )
-
-
 def _probability(choice: Choice, label: str) -> Score:
-    return Score(
-        name="verdict_probability",
-        value=choice.probabilities[label],
-        formula="ever.verdict_probability",
-        inputs=tuple(choice.probabilities.values()),
-    )
+    return _score("probability", choice.probabilities[label], tuple(choice.probabilities.values()))
 
 
-def _recalled(concept: Concept) -> Passage:
-    """What the model recalled, in the place that passages take where they are retrieved."""
-    return Passage(
-        id=f"recalled-{concept.step}",
-        title=concept.text,
-        text=concept.detail.reasoning,
-        source="recalled",
-        rank=1,
-    )
+def _score(what: str, value: float, inputs: tuple[float, ...]) -> Score:
+    name = f"verdict_{what}"
+    return Score(name=name, value=value, formula=f"ever.{name}", inputs=inputs)

@@ -21,6 +21,7 @@ from pipelines.methods.ever.concepts import (
     main_subject,
     words_of,
 )
+from pipelines.methods.wording import load_wording
 from pipelines.text import Span, split_sentences
 from pipelines.text.languages import has_han
 from pipelines.types import Frozen, Language
@@ -35,20 +36,9 @@ _YES_NO = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _YES_NO_ZH = re.compile(r".*(?:吗|是否|是不是|有没有|能否|可否|(.)不\1).*[?？]|.*吗", re.DOTALL)
-_PRONOUN = re.compile(
-    r"\b(?:he|him|his|she|her|hers|they|them|their|theirs|its|this|these|those|"
-    # "Is it true that ...?" stands for nothing.
-    r"it(?!\s+(?:true|correct|right|accurate|possible|the case)\b))\b"
-    # 他 also stands inside words that are no pronouns.
-    r"|(?<![其吉维])他(?![人乡国日])|她|它",
-    re.IGNORECASE,
-)
-_NEGATION = re.compile(
-    r"\b(?:not|never|neither|nor|without)\b|n['’]t\b|不是|并不|没有|未曾|从未|并非|不曾|并未",
-    re.IGNORECASE,
-)
-_ALTERNATIVE = re.compile(r"\bor\b|还是", re.IGNORECASE)
-_CLAUSE = re.compile(r"[,;:，；：]|\bbut\b|但", re.IGNORECASE)
+_WORDING = load_wording("ever")
+_PRONOUN, _NEGATION = _WORDING.pattern("pronoun"), _WORDING.pattern("negation")
+_ALTERNATIVE, _CLAUSE = _WORDING.pattern("alternative"), _WORDING.pattern("clause")
 _TRUE_THAT = re.compile(r"it\s+(?:true|correct|right|accurate|the case)\s+that\s+(.+)", re.I | re.S)
 _ASKING_ZH = (
     (re.compile("是否(?=[有在能会可曾已])"), ""),

@@ -19,7 +19,7 @@ from pipelines.methods.replies.lists import parse_list
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.writing import ask_list
 from pipelines.run.events import RevisionReason
-from pipelines.run.findings import Attempt, Stopped
+from pipelines.run.findings import Attempt, SentenceVerified, Stopped
 from pipelines.run.scope import Scope
 from pipelines.text import Span, text_key
 from pipelines.types import Answer, Generation
@@ -87,7 +87,8 @@ class ShortAnswer(EverRun):
             await self._try_others()
             for item in self.items:
                 last = item is self.items[-1]
-                self.record(item.step, item.looks, item.stopped, last=last, dropped=item.dropped)
+                end = SentenceVerified(stopped=item.stopped, last=last, dropped=item.dropped)
+                self.record(item.step, item.looks, end)
         async with self.scope.span("conclude") as step:
             left = [item.text for item in self.items if not item.dropped]
             if declined or (self.items and not left):

@@ -5,34 +5,29 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from pipelines.methods.base import Question
 from pipelines.methods.ever.calls import PROMPTS
 from pipelines.methods.ever.check import Checker, Look, worst
 from pipelines.methods.ever.settings import EverSettings
-from pipelines.methods.ever.text import cut
-from pipelines.methods.writing import distinct, found_for, write_draft
+from pipelines.methods.replies.verdicts import checker
+from pipelines.methods.writing import cut, distinct, found_for, write_draft
 from pipelines.models.base import Watcher
 from pipelines.run.events import Place, RevisionReason, Score
-from pipelines.run.findings import SentenceVerified, Stopped
+from pipelines.run.findings import SentenceVerified
 from pipelines.run.scope import Scope
 from pipelines.text import split_sentences
 from pipelines.types import Answer, Generation, Message
 
 __all__ = ["EverRun", "Sentence"]
 
-Speculation = Literal["", "kept", "discarded"]
-
 
 @dataclass(frozen=True)
 class Sentence:
     """A sentence, or one item of a short answer: every look at it and how it ended."""
 
-    looks: tuple[Look, ...]
-    stopped: Stopped
-    dropped: bool = False
-    last: bool = False
+    looks: Sequence[Look]
+    end: SentenceVerified
 
 
 class EverRun(ABC):
@@ -46,13 +41,16 @@ class EverRun(ABC):
         self.question = question
         self.scope = scope
         self.settings = settings
-        self.checker = Checker.of(scope, question, settings)
+        # From memory only the main model can tell.
+        wanted = "main" if settings.variant == "nrg_sq" else settings.checked_by
+        role = checker(scope, {question.language}, wanted)
+        self.checker = Checker(question, settings, role)
         self.flags: list[str] = []
         self.sentences: list[Sentence] = []
         self.draft = 0
         self.current = Generation(text="")
         self.original = Generation(text="")
-        if self.checker.role == "main":
+        if role == "main":
             if settings.checked_by == "judge":
                 self.flag("no_judge")
             if not scope.model().capabilities.judges:
@@ -126,30 +124,19 @@ class EverRun(ABC):
         )
         self.current = after
 
-    def record(
-        self,
-        step: Scope,
-        looks: Sequence[Look],
-        stopped: Stopped,
-        *,
-        last: bool = False,
-        dropped: bool = False,
-        speculation: Speculation = "",
-    ) -> None:
+    def record(self, step: Scope, looks: Sequence[Look], end: SentenceVerified) -> None:
         """Record how a sentence ended; its last look is at what it came to be."""
         target = looks[-1].target
         step.judged(
             "sentence",
-            "" if dropped else (target.shown or target.text),
+            "" if end.dropped else (target.shown or target.text),
             start=target.start,
             draft=target.draft,
             sentence=target.sentence,
             verdict=looks[-1].verdict,
-            detail=SentenceVerified(
-                stopped=stopped, dropped=dropped, last=last, speculation=speculation
-            ),
+            detail=end,
         )
-        self.sentences.append(Sentence(tuple(looks), stopped, dropped, last))
+        self.sentences.append(Sentence(looks, end))
 
     def abstain(self, step: Scope) -> Answer:
         """The end of a run that gives no answer."""
@@ -175,7 +162,7 @@ class EverRun(ABC):
 
     def _remarks(self) -> list[str]:
         """Flags on the answer from how its sentences ended, always in the same order."""
-        kept = [sentence for sentence in self.sentences if not sentence.dropped]
+        kept = [sentence for sentence in self.sentences if not sentence.end.dropped]
         looks = [sentence.looks[-1] for sentence in kept]
         concepts = [concept for look in looks for concept in look.concepts]
         reasons = {concept.detail.reason for concept in concepts}
@@ -183,7 +170,7 @@ class EverRun(ABC):
         present = {
             "contradicted": any(look.of("contradicted") for look in looks),
             "not_sure": any(look.of("not_enough") for look in looks),
-            "rectification_unusable": any(one.stopped == "unusable" for one in kept),
+            "rectification_unusable": any(one.end.stopped == "unusable" for one in kept),
             "concept_unchecked": unread or any(look.of("unchecked") for look in looks),
             "concepts_left_out": any(look.left_out for look in looks),
             "concept_no_evidence": "no_evidence" in reasons,

@@ -7,11 +7,14 @@ context's vector is the mean of its chunks' vectors; sentences are aligned too.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum, sqrt
+from typing import Literal
 
-from pipelines.methods.haarag.claims import claims_something, says_nothing
+from pipelines.methods.replies.parsing import is_refusal
+from pipelines.methods.wording import load_wording
 from pipelines.retrieval.base import Matrix
 from pipelines.retrieval.passages import indexed_text
 from pipelines.run.events import Score, Verdict
@@ -26,7 +29,10 @@ __all__ = [
     "Comparison",
     "SentenceAlignment",
     "aligned_text",
+    "claims_something",
     "context_cosine",
+    "is_low",
+    "says_nothing",
 ]
 
 ENTAILED = 0.5
@@ -34,6 +40,12 @@ ENTAILED = 0.5
 
 _NO_LENGTH = 1e-9
 # A mean vector shorter than this has no direction: texts without a word have no vector at all.
+
+
+_WORDING = load_wording("haarag")
+_APOLOGY, _INSUFFICIENT = _WORDING.pattern("sorry"), _WORDING.pattern("insufficient")
+_REMARK, _GOES_ON = _WORDING.pattern("remark"), _WORDING.pattern("goes_on")
+_CLAUSE_ENDS = re.compile(r"[，；：]|[;:—]")
 
 
 def aligned_text(question: str, answer: str, language: Language) -> str:
@@ -58,6 +70,11 @@ def context_cosine(
     return max(-1.0, min(1.0, to_context / sqrt(within))), to_context, within
 
 
+def is_low(value: float | None, threshold: float | None) -> bool:
+    """Whether a value is below its threshold; never where one of the two is not known."""
+    return value is not None and threshold is not None and value < threshold
+
+
 @dataclass(frozen=True)
 class AlignmentRules:
     """What an alignment is measured against.
@@ -69,16 +86,30 @@ class AlignmentRules:
     tau_a: float | None
     judges_decide: bool = False
 
+    def counted(self, entailed: Sequence[float | None]) -> list[float]:
+        """Those P(yes) of the judges that decide anything."""
+        return [one for one in entailed if one is not None] if self.judges_decide else []
+
+    def verdict(
+        self, value: float | None, entailed: Sequence[float | None]
+    ) -> Literal["supported", "doubtful", "unchecked"]:
+        """By the alignment `value`, and by the judges where they decide."""
+        counted = self.counted(entailed)
+        if is_low(value, self.tau_a) or any(one < ENTAILED for one in counted):
+            return "doubtful"
+        measured = value is not None and self.tau_a is not None
+        return "supported" if measured or counted else "unchecked"
+
 
 @dataclass(frozen=True)
 class SentenceAlignment:
     """A sentence with its alignment, its nearest chunk and the nearest sentence of the context.
 
     `value` is C_a of question and sentence, computed as for the whole answer; `cosine` that of the
-    two with `passage` alone. `evidence_cosine` is that of the sentence without the question with
-    `evidence`, a sentence of `evidence_passage`. `entailed` is the judges' mean P(yes), None where
-    they were not asked or said neither yes nor no. `claims` is False for a sentence that only says
-    that the context does not suffice.
+    two with `passage` alone. `evidence` is the sentence of the context that is nearest to this one
+    without the question, with its passage and the cosine. `entailed` is the judges' mean P(yes),
+    None where they were not asked or said neither yes nor no. `claims` is False for a sentence that
+    only says that the context does not suffice.
     """
 
     span: Span
@@ -86,42 +117,27 @@ class SentenceAlignment:
     value: float | None
     cosine: float
     passage: Passage
-    evidence: Span | None = None
-    evidence_passage: Passage | None = None
-    evidence_cosine: float | None = None
+    evidence: tuple[Passage, Span, float] | None = None
     entailed: float | None = None
 
     def verdict(self, rules: AlignmentRules) -> Verdict:
         """By its alignment, and by the judges where they decide."""
-        if not self.claims:
-            return "unchecked"
-        entailed = self.entailed if rules.judges_decide else None
-        if _below(self.value, rules.tau_a) or _below(entailed, ENTAILED):
-            return "doubtful"
-        measured = self.value is not None and rules.tau_a is not None
-        return "supported" if measured or entailed is not None else "unchecked"
+        return rules.verdict(self.value, [self.entailed]) if self.claims else "unchecked"
 
     def rests_on(self, rules: AlignmentRules) -> bool:
         """Whether the sentence would align with its nearest chunk as the whole context."""
-        objected = rules.judges_decide and _below(self.entailed, ENTAILED)
-        return self.claims and not objected and _reaches(self.cosine, rules.tau_a)
+        alone = rules.tau_a is not None and rules.verdict(self.cosine, [self.entailed])
+        return self.claims and alone == "supported"
 
     def scores(self, rules: AlignmentRules) -> tuple[Score, ...]:
         """C_a of the sentence, the nearest evidence sentence's cosine, and the judges' P(yes)."""
+        nearest = None if self.evidence is None else self.evidence[2]
         tau_a = rules.tau_a if self.claims else None
-        scores = [
-            Score(
-                name="sentence_alignment",
-                value=self.value,
-                threshold=tau_a,
-                flagged=_below(self.value, tau_a),
-                formula="haarag_sentence",
-            ),
-            Score(name="sentence_evidence", value=self.evidence_cosine, formula="haarag_evidence"),
-        ]
-        if self.entailed is not None:
-            scores.append(_entailment(self.entailed))
-        return tuple(scores)
+        return (
+            _below("sentence_alignment", self.value, tau_a, "haarag_sentence"),
+            Score(name="sentence_evidence", value=nearest, formula="haarag_evidence"),
+            *(() if self.entailed is None else (_entailment(self.entailed),)),
+        )
 
 
 @dataclass(frozen=True)
@@ -133,8 +149,7 @@ class Alignment:
 
     text: str
     value: float | None = None
-    to_context: float | None = None
-    within: float | None = None
+    means: tuple[float, ...] = ()
     sentences: tuple[SentenceAlignment, ...] = ()
 
     def status(self, rules: AlignmentRules) -> DraftStatus:
@@ -143,31 +158,18 @@ class Alignment:
             return "empty"
         if says_nothing(self.text):
             return "insufficient"
-        entailed = self._entailed(rules)
-        if _below(self.value, rules.tau_a) or any(_below(one, ENTAILED) for one in entailed):
-            return "doubtful"
-        measured = self.value is not None and rules.tau_a is not None
-        return "supported" if measured or entailed else "unchecked"
+        return rules.verdict(self.value, [one.entailed for one in self.sentences])
 
     def score(self, rules: AlignmentRules) -> Score:
         """C_a against its threshold; a draft that claims nothing is measured against none."""
         tau_a = rules.tau_a if self.value is not None else None
-        parts = (self.to_context, self.within)
-        return Score(
-            name="evidence_alignment",
-            value=self.value,
-            threshold=tau_a,
-            flagged=_below(self.value, tau_a),
-            formula="haarag_alignment",
-            inputs=tuple(part for part in parts if part is not None),
-        )
+        return _below("evidence_alignment", self.value, tau_a, "haarag_alignment", self.means)
 
     def deciding_score(self, rules: AlignmentRules) -> Score:
         """C_a, or the lowest P(yes) where only the judges object."""
-        score, entailed = self.score(rules), self._entailed(rules)
-        if not score.flagged and entailed and min(entailed) < ENTAILED:
-            return _entailment(min(entailed))
-        return score
+        score = self.score(rules)
+        lowest = min(rules.counted([one.entailed for one in self.sentences]), default=ENTAILED)
+        return score if score.flagged or lowest >= ENTAILED else _entailment(lowest)
 
     def doubted(self, rules: AlignmentRules) -> tuple[str, ...]:
         """What lacks support: the doubtful sentences, or the whole answer when each one passes."""
@@ -177,11 +179,6 @@ class Alignment:
     def supporting(self, rules: AlignmentRules) -> frozenset[str]:
         """The chunks that sentences rest on, as they were indexed."""
         return frozenset(indexed_text(s.passage) for s in self.sentences if s.rests_on(rules))
-
-    def _entailed(self, rules: AlignmentRules) -> list[float]:
-        if not rules.judges_decide:
-            return []
-        return [one.entailed for one in self.sentences if one.entailed is not None]
 
 
 class Comparison:
@@ -195,7 +192,7 @@ class Comparison:
         self, question: str, text: str, context: Sequence[Passage], language: Language
     ) -> None:
         self.text = text
-        self.context = tuple(context)
+        self.context = context
         self.sentences = split_sentences(text)
         # A sentence that stands in several chunks counts for the best of them.
         first: dict[str, tuple[Passage, Span]] = {}
@@ -205,11 +202,8 @@ class Comparison:
         self._evidence = list(first.values())
         chunks = tuple(indexed_text(passage) for passage in context)
         alone = [span.text for span in self.sentences]
-        self.left = (
-            *(aligned_text(question, one, language) for one in (text, *alone)),
-            *alone,
-            *chunks,
-        )
+        asked = (aligned_text(question, one, language) for one in (text, *alone))
+        self.left = (*asked, *alone, *chunks)
         self.right = (*chunks, *first)
 
     def align(self, cosines: Matrix, entailed: Sequence[float | None]) -> Alignment:
@@ -218,52 +212,74 @@ class Comparison:
         whole, *rows = (row[:chunks] for row in cosines[: 1 + count])
         alone = [row[chunks:] for row in cosines[1 + count : 1 + 2 * count]]
         between = [row[:chunks] for row in cosines[1 + 2 * count :]]
-        value, to_context, within = context_cosine(whole, between)
-        sentences = (
-            self._sentence(number, row, between, alone[number], entailed[number])
-            for number, row in enumerate(rows)
-        )
-        return Alignment(self.text, value, to_context, within, tuple(sentences))
-
-    def _sentence(
-        self,
-        number: int,
-        to_chunks: Sequence[float],
-        between: Sequence[Sequence[float]],
-        to_evidence: Sequence[float],
-        entailed: float | None,
-    ) -> SentenceAlignment:
-        nearest = max(range(len(to_chunks)), key=to_chunks.__getitem__)
-        passage, evidence, cosine = None, None, None
-        if to_evidence:
-            best = max(range(len(to_evidence)), key=to_evidence.__getitem__)
-            (passage, evidence), cosine = self._evidence[best], to_evidence[best]
-        return SentenceAlignment(
-            span=self.sentences[number],
-            claims=claims_something(self.sentences[number].text),
-            value=context_cosine(to_chunks, between)[0],
-            cosine=to_chunks[nearest],
-            passage=self.context[nearest],
-            evidence=evidence,
-            evidence_passage=passage,
-            evidence_cosine=cosine,
-            entailed=entailed,
-        )
+        value, *means = context_cosine(whole, between)
+        sentences: list[SentenceAlignment] = []
+        for span, row, to_evidence, said in zip(self.sentences, rows, alone, entailed, strict=True):
+            evidence = None
+            if to_evidence:
+                best = max(range(len(to_evidence)), key=to_evidence.__getitem__)
+                evidence = (*self._evidence[best], to_evidence[best])
+            nearest = max(range(chunks), key=row.__getitem__)
+            sentences.append(
+                SentenceAlignment(
+                    span=span,
+                    claims=claims_something(span.text),
+                    value=context_cosine(row, between)[0],
+                    cosine=row[nearest],
+                    passage=self.context[nearest],
+                    evidence=evidence,
+                    entailed=said,
+                )
+            )
+        return Alignment(self.text, value, tuple(means), tuple(sentences))
 
 
 def _entailment(value: float) -> Score:
+    return _below("entailment", value, ENTAILED, "haarag_entailment")
+
+
+def _below(
+    name: str,
+    value: float | None,
+    threshold: float | None,
+    formula: str,
+    inputs: tuple[float, ...] = (),
+) -> Score:
+    """A score that is flagged below its threshold."""
     return Score(
-        name="entailment",
+        name=name,
         value=value,
-        threshold=ENTAILED,
-        flagged=value < ENTAILED,
-        formula="haarag_entailment",
+        threshold=threshold,
+        flagged=is_low(value, threshold),
+        formula=formula,
+        inputs=inputs,
     )
 
 
-def _below(value: float | None, threshold: float | None) -> bool:
-    return value is not None and threshold is not None and value < threshold
+# --- Whether anything is claimed ------------------------------------------------------------------
 
 
-def _reaches(value: float, threshold: float | None) -> bool:
-    return threshold is not None and value >= threshold
+def says_nothing(text: str) -> bool:
+    """Whether all that `text` says is that the context does not suffice; an empty text does not."""
+    sentences = [span.text for span in split_sentences(text)]
+    insufficient = any(_is_insufficient(one) for one in sentences)
+    return insufficient and not any(claims_something(one) for one in sentences)
+
+
+def claims_something(sentence: str) -> bool:
+    """Whether a sentence says more than that the context does not suffice."""
+    return not _is_insufficient(sentence) and _REMARK.match(sentence) is None
+
+
+def _is_insufficient(sentence: str) -> bool:
+    bare = sentence.strip().strip("\"'“”‘’「」 ")
+    match = _INSUFFICIENT.match(bare)
+    if match is None:
+        apology = _APOLOGY.match(bare)
+        said = bare[apology.end() :] if apology else bare
+        return is_refusal(bare) and _GOES_ON.search(said) is None
+    # Chinese joins sentences by commas: "资料没有提到他的出生地，他出生在芝加哥。"
+    rest = [one.strip() for one in _CLAUSE_ENDS.split(bare[match.end() :])[1:]]
+    return _GOES_ON.search(bare, match.end()) is None and all(
+        not one or _INSUFFICIENT.match(one) or _REMARK.match(one) for one in rest
+    )

@@ -12,8 +12,12 @@ from math import fsum
 from pipelines.concurrency import both, together
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.methods.base import Method, Need, Question
-from pipelines.methods.haarag.alignment import Alignment, AlignmentRules, Comparison
-from pipelines.methods.haarag.claims import claims_something
+from pipelines.methods.haarag.alignment import (
+    Alignment,
+    AlignmentRules,
+    Comparison,
+    claims_something,
+)
 from pipelines.methods.haarag.retrieval import ChunkSearch, Retrieval
 from pipelines.methods.haarag.settings import HaaragSettings
 from pipelines.methods.replies.verdicts import checker
@@ -245,7 +249,7 @@ class _Loop:
             detail=AlignmentRated(status=status, low_retrieval=low),
         )
         for at, sentence in enumerate(alignment.sentences):
-            evidence, where = sentence.evidence, sentence.evidence_passage
+            passage, evidence, _ = sentence.evidence or (None, None, 0.0)
             step.judged(
                 "sentence",
                 sentence.span.text,
@@ -257,7 +261,7 @@ class _Loop:
                 detail=SentenceAligned(
                     chunk=sentence.passage.id,
                     evidence=evidence.text if evidence else "",
-                    evidence_chunk=where.id if where else "",
+                    evidence_chunk=passage.id if passage else "",
                     start=evidence.start if evidence else 0,
                     end=evidence.end if evidence else 0,
                 ),
@@ -315,9 +319,10 @@ def _judges(scope: Scope, question: Question, settings: HaaragSettings) -> list[
             role = checker(scope, {question.language}, "judge")
             return [] if role == "main" else [role]
         case "judges":
-            roles: list[str] = []
-            for role in JUDGES:
-                twice = any(scope.same_model(role, other) for other in roles)
-                if scope.has_model(role) and not twice:
-                    roles.append(role)
-            return roles or ["main"]
+            roles = [role for role in JUDGES if scope.has_model(role)]
+            once = [
+                role
+                for place, role in enumerate(roles)
+                if not any(scope.same_model(role, other) for other in roles[:place])
+            ]
+            return once or ["main"]

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, field
-from math import fsum, sqrt
+from dataclasses import dataclass
+from math import sqrt
+from statistics import fmean
 
 from pipelines.concurrency import together
 from pipelines.methods.base import Question
+from pipelines.methods.haarag.alignment import is_low
 from pipelines.methods.haarag.settings import HaaragSettings
 from pipelines.methods.replies.lists import parse_list
 from pipelines.methods.writing import ask_list, found_for
@@ -63,7 +65,7 @@ class Retrieval:
 
     def is_low(self, tau_r: float | None) -> bool:
         """C_r < tau_r; never where one of the two is not known."""
-        return tau_r is not None and self.confidence is not None and self.confidence < tau_r
+        return is_low(self.confidence, tau_r)
 
     def scores(self, tau_r: float | None) -> tuple[Score, ...]:
         """C_r against its threshold, the similarities' spread, the chunks' diversity."""
@@ -140,37 +142,24 @@ def rate(
         )
         for at in order
     )
-    context = tuple(found.passages[at] for at in order if outcomes[at][0] == "kept")
-    return _confident(found, settings.k, chunks, context, fresh=len(kept) > len(stays))
-
-
-def _confident(
-    found: Found,
-    k: int,
-    chunks: tuple[ChunkRated, ...],
-    context: tuple[Passage, ...],
-    *,
-    fresh: bool,
-) -> Retrieval:
     to_question = [max(column) for column in zip(*found.to_queries[: found.forms], strict=True)]
-    counted = sorted(range(len(to_question)), key=lambda at: (-to_question[at], at))[:k]
+    counted = sorted(range(len(to_question)), key=lambda at: (-to_question[at], at))[: settings.k]
     if not counted:
         return Retrieval(chunks=chunks)
     similarities = tuple(to_question[at] for at in counted)
-    mean = fsum(similarities) / len(similarities)
+    mean = fmean(similarities)
     pairs = [found.between[one][two] for one in counted for two in counted if one < two]
     return Retrieval(
         chunks=chunks,
         counted=similarities,
         confidence=mean,
-        spread=sqrt(fsum((s - mean) ** 2 for s in similarities) / len(similarities)),
-        diversity=1 - fsum(pairs) / len(pairs) if pairs else None,
-        context=context,
-        fresh=fresh,
+        spread=sqrt(fmean((one - mean) ** 2 for one in similarities)),
+        diversity=1 - fmean(pairs) if pairs else None,
+        context=tuple(found.passages[at] for at in order if outcomes[at][0] == "kept"),
+        fresh=len(kept) > len(stays),
     )
 
 
-@dataclass
 class ChunkSearch:
     """The queries so far and everything they found, round by round.
 
@@ -178,23 +167,20 @@ class ChunkSearch:
     `span` is the step of the last round.
     """
 
-    question: Question
-    settings: HaaragSettings
-    tau_r: float | None
-    failed: bool = False
-    all_failed: bool = False
-    span: str = ""
-    can_rephrase: bool = field(init=False)
-    _forms: list[str] = field(init=False)
-    _parts: list[str] = field(default_factory=list)
-    _found: dict[str, list[Passage]] = field(default_factory=dict)
-    _asked: dict[str, int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.can_rephrase = self.settings.rephrase == "widen"
-        self._forms = [_normalised(self.question.text)]
-        if self.settings.key_terms:
-            self._add(self._forms, " ".join(dict.fromkeys(query_terms(self.question.text))))
+    def __init__(self, question: Question, settings: HaaragSettings, tau_r: float | None) -> None:
+        self.question = question
+        self.settings = settings
+        self.tau_r = tau_r
+        self.failed = self.all_failed = False
+        self.span = ""
+        self.can_rephrase = settings.rephrase == "widen"
+        self._forms = [_normalised(question.text)]
+        self._parts: list[str] = []
+        # What each query found, and how many chunks it was asked for.
+        self._found: dict[str, list[Passage]] = {}
+        self._asked: dict[str, int] = {}
+        if settings.key_terms:
+            self._add(self._forms, " ".join(dict.fromkeys(query_terms(question.text))))
 
     async def round(
         self,
@@ -223,7 +209,19 @@ class ChunkSearch:
         self.span = step.id
         found = await self._compare(step)
         retrieval = rate(found, self.settings, given=given, supporting=supporting)
-        self._record(step, found, retrieval, draft, depth)
+        verdict: Verdict = "doubtful" if retrieval.is_low(self.tau_r) else "supported"
+        if self.tau_r is None or retrieval.confidence is None:
+            verdict = "unchecked"
+        step.judged(
+            "retrieval",
+            self.question.text,
+            draft=draft,
+            verdict=verdict,
+            scores=retrieval.scores(self.tau_r),
+            detail=RetrievalRated(
+                depth=depth, queries=found.queries, forms=found.forms, chunks=retrieval.chunks
+            ),
+        )
         return retrieval
 
     async def _search(self, step: Scope, query: str, depth: int, ends: list[bool]) -> None:
@@ -265,23 +263,6 @@ class ChunkSearch:
         rows = await step.similarities((*queries, *chunks), chunks)
         count = len(queries)
         return Found(queries, forms, tuple(union.values()), rows[:count], rows[count:])
-
-    def _record(
-        self, step: Scope, found: Found, retrieval: Retrieval, draft: int, depth: int
-    ) -> None:
-        verdict: Verdict = "doubtful" if retrieval.is_low(self.tau_r) else "supported"
-        if self.tau_r is None or retrieval.confidence is None:
-            verdict = "unchecked"
-        step.judged(
-            "retrieval",
-            self.question.text,
-            draft=draft,
-            verdict=verdict,
-            scores=retrieval.scores(self.tau_r),
-            detail=RetrievalRated(
-                depth=depth, queries=found.queries, forms=found.forms, chunks=retrieval.chunks
-            ),
-        )
 
 
 def _normalised(text: str) -> str:

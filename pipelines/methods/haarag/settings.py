@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from pipelines.calibration import calibration
-from pipelines.methods.base import Settings
+from pipelines.calibration import calibrated
+from pipelines.methods.base import AnswerTokens, Settings
 from pipelines.types import Language
 
 __all__ = ["HaaragSettings"]
@@ -76,9 +76,7 @@ class HaaragSettings(Settings):
         description="A sentence that the judges do not find supported makes the answer doubtful,"
         " whatever its alignment (ours: off, their opinion is only shown).",
     )
-    max_tokens: int = Field(
-        128, ge=8, le=1024, description="Longest answer, in tokens (ours: two short sentences)."
-    )
+    max_tokens: AnswerTokens = 128
     subject: Literal["written", "given"] = Field(
         "written",
         description="The first draft: written from what was found (paper), or one that was given.",
@@ -95,5 +93,4 @@ class HaaragSettings(Settings):
         chosen: float | None = getattr(self, name)
         if chosen is not None:
             return chosen
-        entry = calibration("haarag").get(embedder or "", {}).get(language, {}).get(name)
-        return None if entry is None else float(entry["value"])
+        return calibrated("haarag", embedder or "", language, name)

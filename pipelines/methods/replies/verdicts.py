@@ -86,11 +86,11 @@ class Reasoned(Frozen):
     text: str
 
 
-def truth(choice: Choice, label: str = "true", other: str = "false") -> float | None:
-    """p(label) / (p(label) + p(other)) in [0, 1]; None when neither has any probability."""
-    of_label = choice.probabilities.get(label, 0.0)
-    of_both = of_label + choice.probabilities.get(other, 0.0)
-    return of_label / of_both if of_both > 0 else None
+def truth(choice: Choice) -> float | None:
+    """p(true) / (p(true) + p(false)) in [0, 1]; None when neither has any probability."""
+    of_true = choice.probabilities.get("true", 0.0)
+    of_both = of_true + choice.probabilities.get("false", 0.0)
+    return of_true / of_both if of_both > 0 else None
 
 
 async def decide_between(
@@ -104,37 +104,30 @@ async def decide_between(
 ) -> Choice:
     """Which option the model answers; asked once more, with `reminder`, when it names none.
 
-    `claim` is what is asked about, for models that judge claims instead of reading prompts.
-
-    A tie at the top names none either. When the second reply does not settle it, no option of the
-    Choice has any probability and its `best` is None: one or two requests.
+    `claim` is what is asked about, for models that judge claims instead of reading prompts. A tie
+    at the top names none either. When the second reply does not settle it, no option of the Choice
+    has any probability and its `best` is None: one or two requests.
     """
-    choice = await _choose(step, messages, options, role, claim)
-    if choice.best is None:
-        again = _reminded(messages, choice.text, reminder)
-        choice = await _choose(step, again, options, role, claim)
-    return choice
-
-
-async def _choose(
-    step: Scope,
-    messages: Sequence[Message],
-    options: Sequence[Option],
-    role: str,
-    claim: Claim | None,
-) -> Choice:
+    model = step.model(role)
     request = ChoiceRequest(
         messages=tuple(messages),
         options=tuple(options),
         claim=claim,
         reproducible=step.reproducible,
     )
-    choice = await step.model(role).choose(request)
-    highest = sorted(choice.probabilities.values())[-2:]
-    if choice.best is not None and len(highest) == 2 and isclose(*highest, rel_tol=1e-9):
-        undecided = dict.fromkeys(choice.probabilities, 0.0)
-        return choice.model_copy(update={"probabilities": undecided, "other_mass": 1.0})
+    choice = _untied(await model.choose(request))
+    if choice.best is None:
+        again = _reminded(messages, choice.text, reminder)
+        choice = _untied(await model.choose(request.model_copy(update={"messages": again})))
     return choice
+
+
+def _untied(choice: Choice) -> Choice:
+    highest = sorted(choice.probabilities.values())[-2:]
+    if choice.best is None or len(highest) < 2 or not isclose(*highest, rel_tol=1e-9):
+        return choice
+    undecided = dict.fromkeys(choice.probabilities, 0.0)
+    return choice.model_copy(update={"probabilities": undecided, "other_mass": 1.0})
 
 
 def _reminded(messages: Sequence[Message], said: str, reminder: str) -> tuple[Message, ...]:
@@ -157,33 +150,24 @@ async def reason_then_decide(
     *,
     labels: Mapping[str, Sequence[str]],
     reminder: str,
-    role: str = "main",
-    max_tokens: int = 256,
-    temperature: float = 0.0,
-    sample: int | None = None,
+    **drawn: Any,
 ) -> Reasoned:
     """Reasoning, then a verdict, in one reply; the verdict alone is asked for where it has none.
 
     `labels` are the labels accepted for the fields "reasoning" and "verdict". Models that can be
-    held to a schema are held to these two fields. One to three requests.
+    held to a schema are held to these two fields. `drawn` are options of the request: temperature
+    and sample. One to three requests.
     """
-    model = step.model(role)
+    model = step.model()
     schema = _schema(options) if model.capabilities.structured_output else None
-    request = step.request(
-        messages,
-        max_tokens=max_tokens,
-        temperature=temperature,
-        sample=sample,
-        json_schema=schema,
-    )
-    (reply,) = await model.generate(request)
+    (reply,) = await model.generate(step.request(messages, json_schema=schema, **drawn))
     # What reasoning says on its way is no verdict when it never came to its end.
     cut_off = reply.finish_reason == "length"
     reasoning, label = _read(reply.text, options, labels, cut_off=cut_off)
     if label is not None:
         return Reasoned(reasoning=reasoning, label=label, choice=None, text=reply.text)
     again = _reminded(messages, reply.text, reminder)
-    choice = await decide_between(step, again, options, reminder=reminder, role=role)
+    choice = await decide_between(step, again, options, reminder=reminder)
     return Reasoned(reasoning=reasoning, label=choice.best, choice=choice, text=reply.text)
 
 

@@ -30,6 +30,7 @@ from pipelines.run.findings import (
     Side,
 )
 from pipelines.run.scope import Scope
+from pipelines.types import Choice
 
 __all__ = ["RowenCheck"]
 
@@ -172,34 +173,52 @@ class RowenCheck:
         source: asyncio.Future[_Given],
         turn: asyncio.Event | None,
     ) -> None:
-        other = self._translated if side == "cl" else self._verified
-        answers = await together(_shared(source), self._tried(other(scope, index, text)))
+        other = (
+            self._translated(scope, index, text)
+            if side == "cl"
+            else self._answer(scope, index, "verifier", text)
+        )
+        # Both sides wait for the source's answer; a side that is cancelled does not cancel it.
+        answers = await together(asyncio.shield(source), self._tried(other))
         async with scope.span("judge", index=index, side=side) as step:
-            compared, masses = await self._compared(step, index, side, text, answers)
+            how, hard, choice = await self._compared(step, side, text, *answers)
             if turn is not None:
                 await turn.wait()
-            self._record(step, compared, masses, answers)
+            soft, inputs = None, ()
+            if choice is not None:
+                inputs = tuple(choice.probabilities.get(label, 0.0) for label in ("true", "false"))
+                soft = truth(choice)
+            compared = PairCompared(side=side, index=index, hard=hard, soft=soft, source=how)
+            score = Score(
+                name="rowen_same",
+                value=hard if soft is None else soft,
+                formula="" if soft is None else "rowen.same",
+                inputs=inputs,
+                behind=(step.id, *dict.fromkeys(span for one in answers for span in one.spans)),
+            )
+            step.judged(
+                "pair",
+                " | ".join(one.text for one in answers),
+                label=side,
+                verdict="unchecked" if hard is None else "supported" if hard else "contradicted",
+                scores=(score,),
+                detail=compared,
+            )
+            self.pairs.append(Pair(compared, step.id))
 
     async def _compared(
-        self, step: Scope, index: int, side: Side, text: str, answers: Sequence[_Given]
-    ) -> tuple[PairCompared, tuple[float, ...]]:
-        """The equivalence operator C on two answers, and P(True) and P(False) where it has them."""
-
-        def found(
-            source: str, hard: float | None = None, soft: float | None = None
-        ) -> PairCompared:
-            return PairCompared(side=side, index=index, hard=hard, soft=soft, source=source)
-
-        lost = next((one.lost for one in answers if one.lost), "")
+        self, step: Scope, side: Side, text: str, *answers: _Given
+    ) -> tuple[str, float | None, Choice | None]:
+        """How two answers were compared, the equivalence operator C, and what a model chose."""
         first, second = (one.text for one in answers)
-        if lost or not first or not second:
-            return found(lost or "empty"), ()
+        if not first or not second:
+            return next((one.lost for one in answers if one.lost), "empty"), None, None
         if declines(first) or declines(second):
-            return found("refusal", 0.0), ()
+            return "refusal", 0.0, None
         if self._yes_no:
             said = reading.says_yes(first), reading.says_yes(second)
             if None not in said:
-                return found("yes_no", float(said[0] == said[1])), ()
+                return "yes_no", float(said[0] == said[1]), None
         language = self.plan.source
         try:
             choice = await decide_between(
@@ -213,36 +232,9 @@ class RowenCheck:
                 claim=claim_of_answers(text, first, second),
             )
         except VeriscopeError:
-            return found("failed"), ()
+            return "failed", None, None
         hard = None if choice.best is None else float(choice.best == "true")
-        masses = tuple(choice.probabilities.get(label, 0.0) for label in ("true", "false"))
-        return found("judge" if self.plan.judge else "model", hard, truth(choice)), masses
-
-    def _record(
-        self,
-        step: Scope,
-        compared: PairCompared,
-        masses: tuple[float, ...],
-        answers: Sequence[_Given],
-    ) -> None:
-        hard, soft = compared.hard, compared.soft
-        behind = (step.id, *dict.fromkeys(span for one in answers for span in one.spans))
-        score = Score(
-            name="rowen_same",
-            value=hard if soft is None else soft,
-            formula="rowen.same" if soft is not None else "",
-            inputs=masses,
-            behind=behind,
-        )
-        step.judged(
-            "pair",
-            " | ".join(one.text for one in answers),
-            label=compared.side,
-            verdict="unchecked" if hard is None else "supported" if hard else "contradicted",
-            scores=(score,),
-            detail=compared,
-        )
-        self.pairs.append(Pair(compared, step.id))
+        return "judge" if self.plan.judge else "model", hard, choice
 
     async def _translated(self, scope: Scope, index: int, text: str) -> _Given:
         """What the model answers in the target language."""
@@ -255,9 +247,6 @@ class RowenCheck:
             return _Given("", (step.id,), "untranslated")
         given = await self._answer(scope, index, "target", translation)
         return _Given(given.text, (step.id, *given.spans))
-
-    async def _verified(self, scope: Scope, index: int, text: str) -> _Given:
-        return await self._answer(scope, index, "verifier", text)
 
     async def _answer(self, scope: Scope, index: int, side: _AnswerSide, text: str) -> _Given:
         options: dict[str, Any] = {}
@@ -286,8 +275,3 @@ class RowenCheck:
 
 def _discard(step: Scope, text: str, why: ParaphraseDiscarded) -> None:
     step.judged("paraphrase", text, verdict="unchecked", detail=why)
-
-
-async def _shared(answer: asyncio.Future[_Given]) -> _Given:
-    """The answer that both sides wait for; a side that is cancelled does not cancel it."""
-    return await asyncio.shield(answer)

@@ -83,7 +83,6 @@ SPEAKS_BOTH = Need(reason="languages", languages=frozenset({"en", "zh"}))
 @pytest.mark.parametrize(
     ("need", "models", "said", "remedy"),
     [
-        (Need(reason="verifier", role="verifier"), {}, "a second model as verifier", "Models"),
         (Need(reason="model", role="judge_1"), {}, "a judge_1 model", "Models"),
         (Need(reason="evidence"), {}, "a library to search", "Evidence"),
         (SPEAKS_BOTH, {}, "a main model that speaks en, zh", "another variant"),
@@ -117,7 +116,6 @@ async def test_what_is_lacking_is_named_with_a_remedy(
 @pytest.mark.parametrize(
     ("need", "models"),
     [
-        (Need(reason="verifier", role="verifier"), {"verifier": WEAK}),
         (Need(reason="languages", languages=frozenset({"en"})), {}),
         (Need(reason="evidence"), {}),
         (Need(reason="proxy", role="proxy"), {"proxy": ABLE}),

@@ -41,8 +41,8 @@ def test_languages_are_asked_of_the_role_that_was_named():
     assert need.unmet({"verifier": speaks(BOTH)}, has_evidence=True)
 
 
-def test_any_model_will_do_as_verifier_but_there_has_to_be_one():
-    need = Need(reason="verifier", role="verifier")
+def test_any_model_that_writes_will_do_but_there_has_to_be_one():
+    need = Need(reason="model", role="verifier")
     assert need.unmet({"main": speaks(BOTH)}, has_evidence=True)
     assert not need.unmet({"verifier": Capabilities(languages=EN)}, has_evidence=False)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.methods.haarag.claims import says_nothing
+from pipelines.methods.haarag.alignment import says_nothing
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,6 @@ def of(**probabilities: float) -> Choice:
 
 def test_truth_is_the_share_of_one_label_among_two():
     assert truth(of(true=0.3, false=0.1, nei=0.6)) == pytest.approx(0.75)  # 0.3 / (0.3 + 0.1)
-    assert truth(of(yes=0.2, no=0.6), "yes", "no") == pytest.approx(0.25)  # 0.2 / (0.2 + 0.6)
     assert truth(of(true=0.0, false=0.4)) == 0.0
     assert truth(of(true=0.0, false=0.0, nei=1.0)) is None
     assert truth(of(yes=1.0)) is None
