@@ -277,7 +277,7 @@ class _Comparison:
         if max(numbers) > 1:
             heading.append(tag("p.vs-note", t("compare.run", number=numbers[own])))
             heading.append(tag("p.vs-note", column.spec.question, dir="auto"))
-        cached = tag("p.vs-note", t("cost.cached", count=row.cached)) if row.cached else None
+        cached = row.cached > 0 and tag("p.vs-note", t("cost.cached", count=row.cached))
         spent = [tag("dl.vs-compare-costs.vs-num", costs(row, t)), cached]
         parts: list[tuple[str, str, Content]] = [
             ("verdict", t("compare.verdict"), judgement(row, t) or _pending(row)),
