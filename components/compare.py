@@ -289,7 +289,7 @@ class _Comparison:
         return tag(
             f"article.vs-card.vs-column.vs-column-{row.status}",
             tag("header", heading),
-            (part(title, body, css=f".vs-part-{name}", key=name) for name, title, body in parts),
+            (part(title, body, css=f"vs-part-{name}", key=name) for name, title, body in parts),
             aria_labelledby=f"{key}-name",
             aria_busy=row.status == "running",
             key=key,
@@ -365,7 +365,7 @@ class _Comparison:
             for n, one in enumerate(found)
         )
         head = [Column(t("compare.what"), label=""), *titles]
-        name, css = t("compare.differences"), ".vs-compare-table"
+        name, css = t("compare.differences"), "vs-compare-table"
         return table(name, head, lines, css=css, key="differences")
 
 

@@ -83,7 +83,7 @@ def diff_html(
 
     def text(*kinds: str) -> Html:
         drawn = (_op_html(op, t) for op in operations if op.kind in kinds)
-        return answer_text(drawn, ".vs-diff-text")
+        return answer_text(drawn, "vs-diff-text")
 
     if form == "inline":
         body = text("same", "removed", "added")

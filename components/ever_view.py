@@ -320,7 +320,7 @@ class _Page(MethodPanel):
 
         marks = ((*place, check.concepts.get(place)) for place in check.listed.places)
         text = marked_text(check.listed.text, marks, concept)
-        return answer_text(text, ".vs-ever-text", key="text")
+        return answer_text(text, "vs-ever-text", key="text")
 
     def _concept(self, sentence: int, check: _Check, place: tuple[int, int]) -> Html:
         start, end = place
@@ -445,4 +445,4 @@ def _text(answer: Answer, sentences: list[_Sentence]) -> Html:
         else:
             parts.append(end.text)
         position = start + len(end.text)
-    return answer_text([*parts, text[position:]], ".vs-ever-final", key="text")
+    return answer_text([*parts, text[position:]], "vs-ever-final", key="text")

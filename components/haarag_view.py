@@ -201,7 +201,7 @@ class _Page(MethodPanel):
             rows.append(Row(f"{key}-{at}", cells, f"vs-chunk-{chunk.outcome}"))
         names = [self.t(f"haarag.column.{name}") for name in columns]
         css = "vs-chunks-caption"
-        return table(caption, names, rows, css=".vs-chunks", caption_css=css, key=key)
+        return table(caption, names, rows, css="vs-chunks", caption_css=css, key=key)
 
     def _chunk(self, chunk: ChunkRated, query: str, tau_r: float | None) -> list[Child]:
         passage = self.passages.get(chunk.id)
@@ -296,7 +296,7 @@ class _Page(MethodPanel):
         names = [Column(t(f"haarag.column.{name}")) for name in columns]
         parts: list[Child] = [
             tag("h4.vs-label", title),
-            table(title, names, rows, css=".vs-aligned", key=f"sentences-{number}"),
+            table(title, names, rows, css="vs-aligned", key=f"sentences-{number}"),
             tag("p.vs-note", t("haarag.sentences.note")),
         ]
         if entailed:

@@ -48,7 +48,7 @@ _HIDDEN = re.compile(
 
 
 def tag(element: str, /, *children: Content, **attributes: Any) -> Html:
-    """The element named, with the classes named after dots, e.g. `p.vs-note.vs-num`.
+    """The element named, with the classes named after dots, e.g. `p.vs-note.vs-num`, and `class_`.
 
     Children and attributes are escaped; characters of a child that would be invisible are shown as
     by `shown`. Attribute names lose a trailing underscore and turn others into hyphens (`for_`,
@@ -61,8 +61,9 @@ def tag(element: str, /, *children: Content, **attributes: Any) -> Html:
     name, *classes = element.split(".")
     if not _NAME.match(name) or name in {"script", "style", "iframe", "object", "embed"}:
         raise ValueError(f"Not an element this builder writes: {name!r}.")
-    if classes:
-        attributes = {"class": " ".join(classes), **attributes}
+    classes.append(attributes.pop("class_", None) or "")
+    if any(classes):
+        attributes = {"class": " ".join(filter(None, classes)), **attributes}
     opening = f"<{name}{_attributes(attributes)}>"
     if name in _VOID:
         return Markup(opening)

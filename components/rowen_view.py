@@ -221,7 +221,7 @@ class _Page(MethodPanel):
             Row(f"pair-{index}", [self._cell(name, index) for name in names])
             for index in range(count)
         )
-        whole = table(caption, columns, rows, css=".vs-rowen-table")
+        whole = table(caption, columns, rows, css="vs-rowen-table")
         # What scrolls has to be reached by the keyboard.
         region = {"role": "region", "aria_label": caption, "tabindex": "0"}
         return tag("div.vs-rowen-scroll", whole, **region, key="pairs")

@@ -29,6 +29,7 @@ def test_attribute_names_and_values() -> None:
 
 def test_classes_stand_behind_dots_and_the_key_has_a_name_of_its_own() -> None:
     assert tag("p.a.b", "x", key="k") == '<p class="a b" data-key="k">x</p>'
+    assert tag("p.a", class_="b c") == tag("p", class_="a b c") == '<p class="a b c"></p>'
     assert tag("p.a", aria_busy=True, aria_hidden=False) == '<p class="a" aria-busy="true"></p>'
 
 
