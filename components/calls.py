@@ -51,7 +51,7 @@ def call_list(calls: Sequence[Call], t: Catalogue, *, id: str) -> Html:
         return tag("p.vs-note", t("calls.none"), key=id)
     entries = (tag("li", _entry(call, t), key=f"{id}-{call.seq}") for call in calls)
     words = t("calls.behind", count=len(calls))
-    return fold(words, tag("ol.vs-calls", entries), css=".vs-behind", key=id)
+    return fold(words, tag("ol.vs-calls", entries), css="vs-behind", key=id)
 
 
 def _entry(call: Call, t: Catalogue) -> Html:
@@ -71,7 +71,7 @@ def _entry(call: Call, t: Catalogue) -> Html:
         turns.append(turn(t("timeline.error"), _bounded(bar.error, t), "error"))
     summary = [swatch, tag("span.vs-num", " · ".join(title))]
     line = tag("p.vs-note.vs-num", " · ".join(numbers))
-    return fold(summary, line, turns, css=".vs-call")
+    return fold(summary, line, turns, css="vs-call")
 
 
 def kind_of(call: Call) -> CallKind:

@@ -277,7 +277,7 @@ class _Comparison:
         if max(numbers) > 1:
             heading.append(tag("p.vs-note", t("compare.run", number=numbers[own])))
             heading.append(tag("p.vs-note", column.spec.question, dir="auto"))
-        cached = tag("p.vs-note", t("cost.cached", count=row.cached)) if row.cached else None
+        cached = row.cached > 0 and tag("p.vs-note", t("cost.cached", count=row.cached))
         spent = [tag("dl.vs-compare-costs.vs-num", costs(row, t)), cached]
         parts: list[tuple[str, str, Content]] = [
             ("verdict", t("compare.verdict"), judgement(row, t) or _pending(row)),
@@ -289,7 +289,7 @@ class _Comparison:
         return tag(
             f"article.vs-card.vs-column.vs-column-{row.status}",
             tag("header", heading),
-            (part(title, body, css=f".vs-part-{name}", key=name) for name, title, body in parts),
+            (part(title, body, css=f"vs-part-{name}", key=name) for name, title, body in parts),
             aria_labelledby=f"{key}-name",
             aria_busy=row.status == "running",
             key=key,
@@ -365,7 +365,7 @@ class _Comparison:
             for n, one in enumerate(found)
         )
         head = [Column(t("compare.what"), label=""), *titles]
-        name, css = t("compare.differences"), ".vs-compare-table"
+        name, css = t("compare.differences"), "vs-compare-table"
         return table(name, head, lines, css=css, key="differences")
 
 

@@ -41,7 +41,7 @@ class _Page(MethodPanel):
         parts: list[Child] = [
             divergence(self.diverges_at, t),
             section("decision", t("detector.verdict"), *self._verdict()),
-            section("answer", t("detector.text"), answer_text(text, ".vs-card.vs-padded")),
+            section("answer", t("detector.text"), answer_text(text, "vs-card vs-padded")),
         ]
         if pieces:
             rows = tag("ol.vs-stack", map(self._piece, pieces))

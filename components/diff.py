@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from itertools import pairwise, zip_longest
+from itertools import pairwise, takewhile, zip_longest
 from typing import Literal, NamedTuple
 
 from components.elements import answer_text
@@ -83,7 +83,7 @@ def diff_html(
 
     def text(*kinds: str) -> Html:
         drawn = (_op_html(op, t) for op in operations if op.kind in kinds)
-        return answer_text(drawn, ".vs-diff-text")
+        return answer_text(drawn, "vs-diff-text")
 
     if form == "inline":
         body = text("same", "removed", "added")
@@ -98,10 +98,8 @@ def diff_html(
 
 
 def _shared(old: Sequence[str], new: Sequence[str]) -> int:
-    count = 0
-    while count < min(len(old), len(new)) and old[count] == new[count]:
-        count += 1
-    return count
+    pairs = zip(old, new, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _joined(changes: Sequence[_Change]) -> list[_Change]:

@@ -246,7 +246,7 @@ class _Page(MethodPanel):
         target = next((event for event in entities if (event.draft, event.start) == at), None)
         parts: list[Child] = [self._entity(target) if target is not None else None]
         if search is not None:
-            parts.append(part(t("drad.query"), answer_text(search.query, ".vs-query")))
+            parts.append(part(t("drad.query"), answer_text(search.query, "vs-query")))
         if revised is not None:
             parts.append(part(t("drad.continuation"), self.diff(revised.before, revised.after)))
         elif step.outcome == "ok":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -73,9 +74,9 @@ def sign(character: str) -> Html:
     return tag("span.vs-sign", character, aria_hidden=True)
 
 
-def answer_text(text: Content, css: str = "", **attributes: Any) -> Html:
+def answer_text(text: Content, css: str | None = None, **attributes: Any) -> Html:
     """A text of a model, a document or a visitor, in its own direction of writing."""
-    return tag(f"p.vs-answer{css}", text, dir="auto", **attributes)
+    return tag("p.vs-answer", text, class_=css, dir="auto", **attributes)
 
 
 def reserved(**attributes: Any) -> Html:
@@ -83,14 +84,15 @@ def reserved(**attributes: Any) -> Html:
     return tag("span.vs-reserved", aria_hidden=True, **attributes)
 
 
-def fold(summary: Content, *content: Content, css: str = "", **attributes: Any) -> Html:
-    """What is only seen once it is opened; `css` holds further classes, each after a dot."""
-    return tag(f"details.vs-details{css}", tag("summary", summary), *content, **attributes)
+def fold(summary: Content, *content: Content, css: str | None = None, **attributes: Any) -> Html:
+    """What is only seen once it is opened; `css` holds further classes."""
+    title = tag("summary", summary)
+    return tag("details.vs-details", title, *content, class_=css, **attributes)
 
 
-def part(title: str, *content: Content, css: str = "", **attributes: Any) -> Html:
+def part(title: str, *content: Content, css: str | None = None, **attributes: Any) -> Html:
     """A piece of a card under its name."""
-    return tag(f"div.vs-part{css}", tag("h4.vs-label", title), *content, **attributes)
+    return tag("div.vs-part", tag("h4.vs-label", title), *content, class_=css, **attributes)
 
 
 def card(title: str, *content: Content, **attributes: Any) -> Html:
@@ -206,21 +208,21 @@ class Row(NamedTuple):
 
 def table(
     caption: Content,
-    columns: Iterable[Column | str],
-    rows: Iterable[Row],
+    columns: Iterable[Column | Child],
+    rows: Iterable[Row | Html],
     *,
-    css: str = "",
+    css: str | None = None,
     caption_css: str | None = "vs-sr",
     row_names: bool = False,
     **attributes: Any,
 ) -> Html:
     """A table; its caption is out of sight unless `caption_css` is changed.
 
-    `row_names` says that the first cell of a row names it; `css` holds further classes, each after
-    a dot. A narrow screen makes a card of every row; no cell loses its meaning by that, because
-    all parts name their role and each cell shows the label of its column.
+    `row_names` says that the first cell of a row names it; `css` holds further classes. A row may
+    also be given as HTML. A narrow screen makes a card of every row; no cell loses its meaning by
+    that, because all parts name their role and each cell shows the label of its column.
     """
-    known = [Column(column) if isinstance(column, str) else column for column in columns]
+    known = [one if isinstance(one, Column) else Column(one) for one in columns]
     names = (tag("th", column.name, scope="col", role="columnheader") for column in known)
 
     def cell(content: Content, column: Column) -> Html:
@@ -229,15 +231,18 @@ def table(
         label = column.name if column.label is None else column.label or None
         return tag("td", content, role="cell", data_label=label, class_=column.css)
 
-    body = (
-        tag("tr", map(cell, row.cells, known), role="row", key=row.key, class_=row.css)
-        for row in rows
-    )
+    def row(one: Row | Html) -> Html:
+        if not isinstance(one, Row):
+            return one
+        cells = itertools.starmap(cell, zip(one.cells, known, strict=True))
+        return tag("tr", cells, role="row", key=one.key, class_=one.css)
+
     return tag(
-        f"table.vs-table{css}",
+        "table.vs-table",
         tag("caption", caption, class_=caption_css),
         tag("thead", tag("tr", names, role="row"), role="rowgroup"),
-        tag("tbody", body, role="rowgroup"),
+        tag("tbody", map(row, rows), role="rowgroup"),
+        class_=css,
         role="table",
         **attributes,
     )

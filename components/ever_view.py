@@ -294,17 +294,15 @@ class _Page(MethodPanel):
         # The number of this correction, or of this other answer.
         alike = [one for one in sentence.checks if one.listed.attempt == listed.attempt]
         label = t(f"ever.look.{listed.attempt}", round=alike.index(check) + 1)
-        parts: list[Child] = [tag("h4.vs-label", label)]
-        if before:
-            parts.append(self.diff(before, listed.text))
-        parts.append(self._text(check))
-        if listed.listed != "read":
-            parts.append(tag("p.vs-flag", t(f"ever.listed.{listed.listed}")))
-        if listed.left_out:
-            parts.append(tag("p.vs-flag", t("ever.left_out", count=listed.left_out)))
         chips = [self._concept(sentence.index, check, place) for place in listed.places]
-        if chips:
-            parts.append(tag("ul.vs-ever-concepts", chips, key=f"{key}-concepts"))
+        parts: list[Child] = [
+            tag("h4.vs-label", label),
+            before and self.diff(before, listed.text),
+            self._text(check),
+            listed.listed != "read" and tag("p.vs-flag", t(f"ever.listed.{listed.listed}")),
+            listed.left_out > 0 and tag("p.vs-flag", t("ever.left_out", count=listed.left_out)),
+            bool(chips) and tag("ul.vs-ever-concepts", chips, key=f"{key}-concepts"),
+        ]
         return tag("div.vs-ever-look", parts, key=key)
 
     def _text(self, check: _Check) -> Html:
@@ -322,7 +320,7 @@ class _Page(MethodPanel):
 
         marks = ((*place, check.concepts.get(place)) for place in check.listed.places)
         text = marked_text(check.listed.text, marks, concept)
-        return answer_text(text, ".vs-ever-text", key="text")
+        return answer_text(text, "vs-ever-text", key="text")
 
     def _concept(self, sentence: int, check: _Check, place: tuple[int, int]) -> Html:
         start, end = place
@@ -341,27 +339,24 @@ class _Page(MethodPanel):
     def _reasons(self, event: Judged, found: ConceptVerified, key: str) -> Html:
         """What was asked about a concept, and what its verdict rests on."""
         t = self.t
-        parts: list[Child] = [self._part("ever.question", answer_text(found.question))]
-        if found.fallback:
-            parts.append(tag("p.vs-note", t("ever.fallback")))
-        if found.claim and found.claim != found.question:
-            parts.append(self._part("ever.claim", answer_text(found.claim)))
-        if found.reused:
-            parts.append(tag("p.vs-note", t("ever.reused")))
-        if found.reason:
-            silent = found.by and found.reason == "unreadable"
-            words = t("ever.no_verdict") if silent else t(f"ever.reason.{found.reason}")
-            parts.append(tag("p.vs-flag", words))
-        if found.incomplete:
-            parts.append(tag("p.vs-flag", t("flag.search_incomplete")))
-        if found.reasoning:
-            name = "ever.reasoning" if found.evidence else "ever.recalled"
-            parts.append(self._part(name, answer_text(found.reasoning)))
+        claimed = found.claim and found.claim != found.question
+        silent = found.by and found.reason == "unreadable"
+        reason = "ever.no_verdict" if silent else f"ever.reason.{found.reason}"
+        reasoned = "ever.reasoning" if found.evidence else "ever.recalled"
+        near = f"{found.claim or found.question} {found.reasoning}"
         passages = self._passages(event, found)
-        if passages:
-            near = f"{found.claim or found.question} {found.reasoning}"
-            items = [EvidenceItem(one, marks=supporting(one.text, near)) for one in passages]
-            parts.append(self._part("evidence.title", evidence(items, t, id=f"{key}-evidence")))
+        items = [EvidenceItem(one, marks=supporting(one.text, near)) for one in passages]
+        listed = evidence(items, t, id=f"{key}-evidence")
+        parts: list[Child] = [
+            self._part("ever.question", answer_text(found.question)),
+            found.fallback and tag("p.vs-note", t("ever.fallback")),
+            claimed and self._part("ever.claim", answer_text(found.claim)),
+            found.reused and tag("p.vs-note", t("ever.reused")),
+            found.reason and tag("p.vs-flag", t(reason)),
+            found.incomplete and tag("p.vs-flag", t("flag.search_incomplete")),
+            found.reasoning and self._part(reasoned, answer_text(found.reasoning)),
+            bool(items) and self._part("evidence.title", listed),
+        ]
         parts += [score_line(score, t) for score in event.scores]
         if not self.running:
             parts.append(self.calls((event.span, found.reused), f"{key}-calls"))
@@ -450,4 +445,4 @@ def _text(answer: Answer, sentences: list[_Sentence]) -> Html:
         else:
             parts.append(end.text)
         position = start + len(end.text)
-    return answer_text([*parts, text[position:]], ".vs-ever-final", key="text")
+    return answer_text([*parts, text[position:]], "vs-ever-final", key="text")

@@ -54,7 +54,7 @@ def passage_card(item: EvidenceItem, t: Catalogue) -> str:
                 "span.vs-chips", (tag("span.vs-chip", named("method", m, t)) for m in item.methods)
             ),
         ),
-        answer_text(text, ".vs-passage"),
+        answer_text(text, "vs-passage"),
         tag("dl.vs-facts", _facts(item, t)),
     )
 

@@ -54,15 +54,14 @@ def profile_figure(
         ("entropy", entropies, nats, theta_2, "θ₂"),
     )
     for row, (name, values, worded, threshold, symbol) in enumerate(panels, start=1):
-        title, place = t(f"figure.{name}"), {"row": row, "col": 1}
+        title = t(f"figure.{name}")
+        place: dict[str, Any] = {"row": row, "col": 1}
         hover = f"%{{x}} “%{{customdata[0]}}”<br>{title} %{{customdata[1]}}<extra></extra>"
         figure.add_bar(
             x=list(range(1, len(generated) + 1)),
             y=values,
             customdata=[[word, worded(value)] for word, value in zip(words, values, strict=True)],
-            hovertemplate="%{x} “%{customdata[0]}”<br>"
-            + title
-            + " %{customdata[1]}<extra></extra>",
+            hovertemplate=hover,
             marker={"color": [_bar_colour(row, v, threshold, colour) for v in values]},
             showlegend=False,
             **place,

@@ -117,9 +117,8 @@ class _Page(MethodPanel):
         """Every round as a card, in the order they were made; the one under way pulses."""
         steps = [step for step in self.method.steps if step.name in ("retrieve", "refine")]
         cards = [self._round(step, number) for number, step in enumerate(steps)]
-        return tag(
-            "div.vs-stack", cards or self._empty("haarag.no_search", "round-0"), key="rounds"
-        )
+        content = cards or self._empty("haarag.no_search", "round-0")
+        return tag("div.vs-stack", content, key="rounds")
 
     def _round(self, step: StepView, number: int) -> Html:
         t, searches = self.t, self.searches(step.span)
@@ -131,9 +130,8 @@ class _Page(MethodPanel):
         for search in searches:
             if search.error is not None:
                 words = tag("span", t("haarag.search_failed"), " ", search.query)
-                parts.append(
-                    tag("p.vs-flag", words, tag("span.vs-note", " ", search.error.message))
-                )
+                why = tag("span.vs-note", " ", search.error.message)
+                parts.append(tag("p.vs-flag", words, why))
         if judged is not None and rated is not None:
             parts += self._rated(judged, rated, number)
         elif busy:
@@ -156,7 +154,7 @@ class _Page(MethodPanel):
             tag(
                 "li.vs-query",
                 tag("bdi", query),
-                of_answer if forms is not None and number >= forms else None,
+                forms is not None and number >= forms and of_answer,
                 key=f"query-{number}",
             )
             for number, query in enumerate(queries)
@@ -169,14 +167,10 @@ class _Page(MethodPanel):
         if not rated.chunks:
             return [tag("p.vs-empty", t("haarag.no_chunks"))]
         confidence, *others = judged.scores
-        facts = (
-            fact(
-                named("score", score.name, t),
-                tag("span.vs-num", score_value(score)),
-                t(f"formula.{score.formula}"),
-            )
-            for score in others
-        )
+        facts: list[Html] = []
+        for score in others:
+            value = tag("span.vs-num", score_value(score))
+            facts.append(fact(named("score", score.name, t), value, t(f"formula.{score.formula}")))
         kept = [at for at, chunk in enumerate(rated.chunks) if chunk.outcome == "kept"]
         first = max(kept, default=0) + 1 + _DROPPED
         caption = t("haarag.chunks", kept=len(kept), count=len(rated.chunks))
@@ -201,17 +195,13 @@ class _Page(MethodPanel):
     ) -> Html:
         columns = ("chunk", "similarity", "query", "outcome")
         tau_r = judged.scores[0].threshold
-        rows = (
-            Row(
-                f"{key}-{at}",
-                self._chunk(chunk, rated.queries[chunk.query], tau_r),
-                f"vs-chunk-{chunk.outcome}",
-            )
-            for at, chunk in enumerate(chunks)
-        )
+        rows: list[Row] = []
+        for at, chunk in enumerate(chunks):
+            cells = self._chunk(chunk, rated.queries[chunk.query], tau_r)
+            rows.append(Row(f"{key}-{at}", cells, f"vs-chunk-{chunk.outcome}"))
         names = [self.t(f"haarag.column.{name}") for name in columns]
         css = "vs-chunks-caption"
-        return table(caption, names, rows, css=".vs-chunks", caption_css=css, key=key)
+        return table(caption, names, rows, css="vs-chunks", caption_css=css, key=key)
 
     def _chunk(self, chunk: ChunkRated, query: str, tau_r: float | None) -> list[Child]:
         passage = self.passages.get(chunk.id)
@@ -221,15 +211,13 @@ class _Page(MethodPanel):
         score = Score(name="chunk_similarity", value=chunk.similarity, threshold=tau_r)
         cosine = tag("span.vs-num", two_digits(chunk.similarity))
         label = self.t(f"haarag.outcome.{chunk.outcome}", like=self._title(chunk.like))
+        kept = chunk.outcome == "kept"
+        name = tag("bdi.vs-strong", self._title(chunk.id))
         return [
-            tag(
-                "span.vs-chunk-name",
-                tag("bdi.vs-strong", self._title(chunk.id)),
-                tag("span.vs-note", excerpt, dir="auto"),
-            ),
+            tag("span.vs-chunk-name", name, tag("span.vs-note", excerpt, dir="auto")),
             tag("span.vs-measured", gauge(score, self.t), cosine),
             tag("bdi.vs-note", query),
-            verdict_badge("supported" if chunk.outcome == "kept" else "unchecked", self.t, label),
+            verdict_badge("supported" if kept else "unchecked", self.t, label),
         ]
 
     def _title(self, id: str) -> str:
@@ -300,19 +288,15 @@ class _Page(MethodPanel):
         entailed = any(score_of(event, "entailment") is not None for event in sentences)
         columns = ["sentence", "evidence", "cosine", "verdict"]
         columns += ["entailment"] if entailed else []
-        rows = (
-            Row(
-                f"sentence-{number}-{event.sentence}",
-                self._sentence(event)[: len(columns)],
-                f"vs-row-{event.verdict.replace('_', '-')}",
-            )
-            for event in sentences
-        )
+        rows: list[Row] = []
+        for event in sentences:
+            cells, css = self._sentence(event)[: len(columns)], event.verdict.replace("_", "-")
+            rows.append(Row(f"sentence-{number}-{event.sentence}", cells, f"vs-row-{css}"))
         title = t("haarag.sentences")
         names = [Column(t(f"haarag.column.{name}")) for name in columns]
         parts: list[Child] = [
             tag("h4.vs-label", title),
-            table(title, names, rows, css=".vs-aligned", key=f"sentences-{number}"),
+            table(title, names, rows, css="vs-aligned", key=f"sentences-{number}"),
             tag("p.vs-note", t("haarag.sentences.note")),
         ]
         if entailed:
@@ -340,14 +324,14 @@ class _Page(MethodPanel):
         where = (found.evidence_chunk or found.chunk) if found else ""
         marked = "mark.vs-mark" if _has_evidence(event) else "span.vs-answer"
         nearest, entailment = score_of(event, "sentence_evidence"), score_of(event, "entailment")
+        evidence = [
+            where and tag("bdi.vs-chip", self._title(where)),
+            found and found.evidence and tag(marked, found.evidence, dir="auto"),
+            nearest and tag("span.vs-note.vs-num", score_value(nearest)),
+        ]
         return [
             tag("span.vs-answer", event.text, dir="auto"),
-            tag(
-                "span.vs-evidence-cell",
-                tag("bdi.vs-chip", self._title(where)) if where else None,
-                tag(marked, found.evidence, dir="auto") if found and found.evidence else None,
-                tag("span.vs-note.vs-num", score_value(nearest)) if nearest else None,
-            ),
+            tag("span.vs-evidence-cell", evidence),
             measured(event.scores[0], self.t),
             verdict_badge(event.verdict, self.t),
             measured(entailment, self.t) if entailment else "–",

@@ -20,6 +20,8 @@ Html = Markup
 """Text that is HTML already; `str` everywhere else means text that still has to be escaped."""
 
 Child = str | Html | int | float | None
+"""None, False and "" are left out, so that `known and tag(...)` is a child where `known` holds."""
+
 Content = Child | Iterable[Child]
 """One child or several."""
 
@@ -46,21 +48,22 @@ _HIDDEN = re.compile(
 
 
 def tag(element: str, /, *children: Content, **attributes: Any) -> Html:
-    """The element named, with the classes named after dots, e.g. `p.vs-note.vs-num`.
+    """The element named, with the classes named after dots, e.g. `p.vs-note.vs-num`, and `class_`.
 
     Children and attributes are escaped; characters of a child that would be invisible are shown as
     by `shown`. Attribute names lose a trailing underscore and turn others into hyphens (`for_`,
     `aria_label`); `key`, by which the page's script knows an element again, is written as
     `data-key`. None and False leave an attribute out, True writes it bare, or as "true" where it
-    begins with `aria_`. Children None and "" are skipped. `href` keeps only addresses that
+    begins with `aria_`. Children None, False and "" are left out. `href` keeps only addresses that
     `safe_url` accepts. Raises ValueError for a name that is none, and for attributes that run or
     load something.
     """
     name, *classes = element.split(".")
     if not _NAME.match(name) or name in {"script", "style", "iframe", "object", "embed"}:
         raise ValueError(f"Not an element this builder writes: {name!r}.")
-    if classes:
-        attributes = {"class": " ".join(classes), **attributes}
+    classes.append(attributes.pop("class_", None) or "")
+    if any(classes):
+        attributes = {"class": " ".join(filter(None, classes)), **attributes}
     opening = f"<{name}{_attributes(attributes)}>"
     if name in _VOID:
         return Markup(opening)
@@ -138,7 +141,7 @@ def _escaped(value: str | int | float) -> Html:
 def _content(children: Iterable[Content]) -> str:
     written = []
     for child in children:
-        if child is None:
+        if child is None or child is False:
             continue
         if isinstance(child, str | int | float):
             written.append(_escaped(child))

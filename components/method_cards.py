@@ -124,10 +124,8 @@ def _outcome(row: MethodRow, key: str, t: Catalogue) -> list[Child]:
         parts.append(answer_text(row.answer))
     elif row.status in ("waiting", "running"):
         parts.append(reserved())
-    if row.cached:
-        parts.append(tag("p.vs-note", t("cost.cached", count=row.cached)))
-    parts.append(flag_list(row.flags, t, f"{key}-flags"))
-    return parts
+    cached = row.cached > 0 and tag("p.vs-note", t("cost.cached", count=row.cached))
+    return [*parts, cached, flag_list(row.flags, t, f"{key}-flags")]
 
 
 Stance = Literal["doubts", "holds", "own", "unchecked", "open", "ended"]

@@ -36,24 +36,15 @@ def model_facts(spec: ModelSpec, can: Capabilities, t: Catalogue) -> str:
     probabilities = "models.probabilities.yes" if can.logprobs else "models.probabilities.no"
     abilities = probabilities if can.writes else "models.judges_only"
     unmeasured = spec.kind == "judge" and "zh" in (spec.languages or ())
+    title = [tag("bdi.vs-strong", spec.name), tag("span.vs-chip", kind_label(spec.kind, t))]
+    can_do = [t("models.capability.languages"), ": ", languages or "–", " · ", t(abilities)]
     return tag(
         "div.vs-model",
-        tag(
-            "p.vs-chips.vs-model-name",
-            tag("bdi.vs-strong", spec.name),
-            tag("span.vs-chip", kind_label(spec.kind, t)),
-        ),
-        tag("p.vs-note", where) if where else None,
-        tag(
-            "p.vs-note",
-            t("models.capability.languages"),
-            ": ",
-            languages or "–",
-            " · ",
-            t(abilities),
-        ),
-        judge_quality(spec.name, t) if spec in BUILT_IN else None,
-        tag("p.vs-note", t("models.quality.english")) if unmeasured else None,
+        tag("p.vs-chips.vs-model-name", title),
+        where and tag("p.vs-note", where),
+        tag("p.vs-note", can_do),
+        spec in BUILT_IN and judge_quality(spec.name, t),
+        unmeasured and tag("p.vs-note", t("models.quality.english")),
     )
 
 

@@ -6,9 +6,9 @@ import base64
 import hashlib
 from collections.abc import Sequence
 
-from components.elements import error_note, notice
+from components.elements import error_note, notice, sign
 from components.markup import Child, Html, tag, visible
-from components.messages import Catalogue
+from components.messages import Catalogue, lang
 from components.run_view import language_unsupported
 from components.theme import Theme, script, stylesheet
 from pipelines.engine.pool import Loading
@@ -35,7 +35,7 @@ def illustration_note(view: RunView, t: Catalogue) -> Html | None:
         return None
     return tag(
         "p.vs-illustration",
-        tag("span.vs-sign", "✎", aria_hidden=True),
+        sign("✎"),
         tag("span", t("illustration.note")),
         role="note",
         key="illustration",
@@ -46,21 +46,13 @@ def loading_note(loading: Sequence[Loading], t: Catalogue) -> Html | None:
     """What is being prepared, each with how far it is."""
     if not loading:
         return None
-    rows = (
-        tag(
-            "li",
-            tag("span.vs-strong", item.name),
-            tag("span.vs-note", t.first(f"loading.{item.stage}", "loading.load")),
-            tag(
-                "progress",
-                max="1",
-                value=f"{item.fraction:.3f}" if 0 < item.fraction < 1 else None,
-                aria_label=item.name,
-            ),
-            key=item.name,
-        )
-        for item in loading
-    )
+    rows: list[Html] = []
+    for item in loading:
+        name, known = tag("span.vs-strong", item.name), 0 < item.fraction < 1
+        stage = tag("span.vs-note", t.first(f"loading.{item.stage}", "loading.load"))
+        value = f"{item.fraction:.3f}" if known else None
+        bar = tag("progress", max="1", value=value, aria_label=item.name)
+        rows.append(tag("li", name, stage, bar, key=item.name))
     return tag("ul.vs-loading", rows, role="status", key="loading")
 
 
@@ -77,9 +69,6 @@ def run_notices(view: RunView, error: ErrorInfo | None, t: Catalogue) -> Html | 
     return tag("div.vs-notices", notes, key="notices") if notes else None
 
 
-_START = '\nmount(document.querySelector(".vs-root"));\n'
-
-
 def standalone(html: str, title: str, theme: Theme | None = None, language: Language = "en") -> str:
     """A static HTML document around `html`, styles and script inside it.
 
@@ -87,7 +76,7 @@ def standalone(html: str, title: str, theme: Theme | None = None, language: Lang
     protection, the document's policy lets nothing run but this package's script (by its hash) and
     nothing load from anywhere.
     """
-    code = script() + _START
+    code = script() + '\nmount(document.querySelector(".vs-root"));\n'
     digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
     policy = (
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
@@ -99,10 +88,9 @@ def standalone(html: str, title: str, theme: Theme | None = None, language: Lang
         tag("meta", http_equiv="Content-Security-Policy", content=policy),
         tag("title", visible(title)),
     )
-    lang = "zh-CN" if language == "zh" else "en"
     scheme = f' data-theme="{theme}"' if theme else ""
     return (
-        f'<!doctype html>\n<html lang="{lang}"{scheme}>\n<head>\n'
+        f'<!doctype html>\n<html lang="{lang(language)}"{scheme}>\n<head>\n'
         + "\n".join(head)
         + f"\n<style>\n{stylesheet()}\n</style>\n</head>\n"
         + f'<body class="vs-page">\n<main class="vs-root">{html}</main>\n'

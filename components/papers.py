@@ -130,7 +130,7 @@ def paper_section(method: str, t: Catalogue) -> Html:
         tag("p.vs-note", t("papers.legend")),
         (_table(table, t) for table in source.tables),
     )
-    return fold(t("papers.title", method=name), content, css=".vs-paper", key=f"paper-{method}")
+    return fold(t("papers.title", method=name), content, css="vs-paper", key=f"paper-{method}")
 
 
 def _reference(source: Paper, name: str, t: Catalogue) -> Html:
@@ -165,7 +165,7 @@ def _table(source: PaperTable, t: Catalogue) -> Html:
         Row(None, [row.name.text(language), *(_cell(row, c, source, t) for c in source.columns)])
         for row in source.rows
     )
-    css = ".vs-paper-table"
+    css = "vs-paper-table"
     body = table(caption, columns, rows, css=css, caption_css=None, row_names=True)
     notes = (tag("li", note.text(language)) for note in source.notes)
     behind = tag("ul.vs-paper-notes.vs-note", notes) if source.notes else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -108,13 +107,8 @@ class _Page(MethodPanel):
         ended = any(s.name == "paraphrase" and s.outcome is not None for s in self.method.steps)
         return not self.paraphrases and (ended or self.over)
 
-    @cached_property
-    def calls_of(self) -> dict[str, list[ModelCalled]]:
-        """The calls of every span."""
-        calls: dict[str, list[ModelCalled]] = defaultdict(list)
-        for call in self.method.calls:
-            calls[call.span].append(call)
-        return calls
+    def _calls_of(self, step: StepView) -> list[ModelCalled]:
+        return [call for call in self.method.calls if call.span == step.span]
 
     # The decision
 
@@ -227,7 +221,7 @@ class _Page(MethodPanel):
             Row(f"pair-{index}", [self._cell(name, index) for name in names])
             for index in range(count)
         )
-        whole = table(caption, columns, rows, css=".vs-rowen-table")
+        whole = table(caption, columns, rows, css="vs-rowen-table")
         # What scrolls has to be reached by the keyboard.
         region = {"role": "region", "aria_label": caption, "tabindex": "0"}
         return tag("div.vs-rowen-scroll", whole, **region, key="pairs")
@@ -296,25 +290,21 @@ class _Page(MethodPanel):
     def _written(self, step: StepView | None, language: str) -> Content:
         if step is None:
             return self._note("–") if self.over else self._pending(waiting=True)
-        calls = self.calls_of[step.span]
+        calls = self._calls_of(step)
         texts = [visible(generation.text) for call in calls for generation in call.generations]
-        thought = texts[0] if len(texts) > 1 or (texts and step.outcome is None) else ""
-        reasoning = _reasoning(
-            thought if step.name == "answer" else "",
-            self.t("rowen.reasoning"),
-            f"reasoning-{step.span}",
-            language,
-        )
-        match step.outcome:
-            case None:
-                waiting = self._note("–") if self.over else self._pending(waiting=False)
-                return [waiting, reasoning]
-            case "cancelled":
-                return [self._note(self.t("status.cancelled")), reasoning]
-            case "failed":
-                return [self._failed(step), reasoning]
-            case "ok":
-                return [self._text(texts[-1] if texts else "", language), reasoning]
+        if step.outcome == "ok":
+            written = self._text(texts[-1] if texts else "", language)
+        elif step.outcome == "failed":
+            errors = [call.error.code for call in calls if call.error is not None]
+            title = error_title(errors[-1] if errors else "unexpected", self.t)
+            written = tag("p.vs-rowen-failed", sign("✗"), " ", title)
+        elif step.outcome == "cancelled":
+            written = self._note(self.t("status.cancelled"))
+        else:
+            written = self._note("–") if self.over else self._pending(waiting=False)
+        thinks = step.name == "answer" and texts and (len(texts) > 1 or step.outcome is None)
+        thought, title = texts[0] if thinks else "", self.t("rowen.reasoning")
+        return [written, _reasoning(thought, title, f"reasoning-{step.span}", language)]
 
     def _same(self, side: str, index: int) -> Content:
         t = self.t
@@ -351,11 +341,6 @@ class _Page(MethodPanel):
             return self._note(self.t("rowen.nothing"))
         return tag("p.vs-rowen-text", text, dir="auto", lang=lang(language))
 
-    def _failed(self, step: StepView) -> Html:
-        errors = [call.error for call in self.calls_of[step.span] if call.error is not None]
-        title = error_title(errors[-1].code if errors else "unexpected", self.t)
-        return tag("p.vs-rowen-failed", sign("✗"), " ", title)
-
     def _note(self, words: str) -> Html:
         return tag("p.vs-note", words)
 
@@ -380,7 +365,7 @@ class _Page(MethodPanel):
         if not self.over and any(step.outcome is None for step in steps.values()):
             items.append(tag("li", reserved(aria_busy=True), key="searching"))
         parts: list[Child] = [tag("ul.vs-rowen-queries", items, key="queries")]
-        repair = next((step for step in self.method.steps if step.name == "repair"), None)
+        repair = self.step("repair")
         if repair is not None or self.over:
             parts.append(self._passages(repair))
         return parts
@@ -388,15 +373,13 @@ class _Page(MethodPanel):
     def _query(self, search: Retrieved, number: int) -> Html:
         t = self.t
         asked = self.view.header.spec.question if self.view.header else ""
-        own = t("rowen.own_query") if search.query == " ".join(asked.split()) else None
-        failed = search.error is not None
-        outcome = (
-            t("rowen.search_failed") if failed else t("rowen.found", count=len(search.passages))
-        )
+        own = tag("span.vs-note", t("rowen.own_query"))
+        found = t("rowen.found", count=len(search.passages))
+        outcome = found if search.error is None else t("rowen.search_failed")
         return tag(
             "li",
             tag("span.vs-query", search.query, dir="auto"),
-            tag("span.vs-note", own) if own else None,
+            own if search.query == " ".join(asked.split()) else None,
             tag("span.vs-note.vs-num", outcome),
             key=f"query-{number}",
         )
@@ -407,14 +390,12 @@ class _Page(MethodPanel):
         # A recording of version 0.1 does not say which passages the repair was given.
         given = repair.detail if repair else None
         used = given.passages if isinstance(given, RepairStarted) else found
-        items = [
-            EvidenceItem(
-                passage.model_copy(update={"rank": rank}),
-                query,
-                marks=supporting(passage.text, written),
-            )
-            for rank, (passage, query) in enumerate((found[id] for id in used if id in found), 1)
-        ]
+        items: list[EvidenceItem] = []
+        for rank, id in enumerate((id for id in used if id in found), start=1):
+            passage, query = found[id]
+            ranked = passage.model_copy(update={"rank": rank})
+            marks = supporting(passage.text, written)
+            items.append(EvidenceItem(ranked, query, marks=marks))
         return evidence(items, self.t, id="rowen-evidence")
 
 

@@ -201,7 +201,7 @@ def _entry(call: CallBar, index: int, clock: float, t: Catalogue) -> Html:
     ]
     line = tag("p.vs-note.vs-num", " · ".join(numbers))
     at, key = f"timeline-call-{index}", f"timeline-call-{call.id or index}"
-    return fold(summary, line, turns, css=".vs-call", id=at, key=key)
+    return fold(summary, line, turns, css="vs-call", id=at, key=key)
 
 
 def turn(name: str, content: Content, kind: Literal["", "reply", "error"] = "") -> Html:

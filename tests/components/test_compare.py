@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from components.compare import (
+    MOST_COMPARED,
     Against,
     CompareColumn,
     compare_view,
@@ -16,7 +17,9 @@ from components.compare import (
     shared_evidence,
 )
 from components.messages import Catalogue
+from components.run_pages import page_html
 from pipelines.errors import ErrorInfo
+from pipelines.methods.registry import METHODS
 from pipelines.run.spec import EvidenceSpec, ModelSpec
 from pipelines.run.view import RunView, fold
 from tests.components.html_tree import Node, read
@@ -76,6 +79,14 @@ def test_each_column_has_every_part_in_the_same_order(t: Catalogue) -> None:
         assert keys == [None, "verdict", "answer", "sentences", "evidence", "costs"]
     assert [node.text()[0] for node in shown.all("h3")] == ["1", "2", "3"]
     assert "Run 1" not in shown.text()
+
+
+def test_a_run_with_every_method_shows_every_method(t: Catalogue) -> None:
+    record = Record(*METHODS)
+    for method in METHODS:
+        full_method(record, method, "doubtful")
+    shown = read(page_html("compare", record.finish(), t)).all(".vs-column")
+    assert len(shown) == len(METHODS) <= MOST_COMPARED
 
 
 def test_answers_are_compared_with_what_they_began_as(t: Catalogue) -> None:
@@ -139,9 +150,9 @@ def test_evidence_is_the_same_by_its_text(t: Catalogue) -> None:
     view = two()
     shown = columns((view, "drad"), (view, "slm"))
     # Passage b was found by both, under another id and in another case.
-    assert [[(p.passage.id, p.others) for p in each] for each in shared_evidence(shown)] == [
-        [("a", ()), ("b", (1,))],
-        [("other", (0,)), ("c", ())],
+    assert [[(one.id, others) for one, others in each] for each in shared_evidence(shown)] == [
+        [("a", []), ("b", [1])],
+        [("other", [0]), ("c", [])],
     ]
     drad, slm = page(shown, t).all(".vs-column")
     assert [li.children[1].text() for li in drad.one(".vs-shared").all("li")] == [

@@ -27,6 +27,20 @@ def test_attribute_names_and_values() -> None:
     assert html == '<input class="a" data-key="k" hidden>'
 
 
+def test_classes_stand_behind_dots_and_the_key_has_a_name_of_its_own() -> None:
+    assert tag("p.a.b", "x", key="k") == '<p class="a b" data-key="k">x</p>'
+    assert tag("p.a", class_="b c") == tag("p", class_="a b c") == '<p class="a b c"></p>'
+    assert tag("p.a", aria_busy=True, aria_hidden=False) == '<p class="a" aria-busy="true"></p>'
+
+
+def test_children_that_are_false_or_empty_are_left_out() -> None:
+    assert tag("p", False, "", None, 0) == "<p>0</p>"
+
+
+def test_hidden_characters_of_a_child_are_shown_like_other_text() -> None:
+    assert tag("p", "a\u202eb") == tag("p", shown("a\u202eb"))
+
+
 def test_an_attribute_may_be_called_name() -> None:
     assert tag("meta", name="viewport") == '<meta name="viewport">'
 
