@@ -13,8 +13,6 @@ from pipelines.run.spec import RunSpec
 from pipelines.run.trace import Trace
 from pipelines.run.view import RunView, fold
 
-__all__ = ["PERIOD", "Watched", "close_engines", "data_folder", "engine"]
-
 PERIOD = 0.3
 """Seconds between two looks at a run that goes on."""
 

@@ -37,8 +37,6 @@ from pipelines.methods.registry import get_method
 from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.run.view import RunView
 
-__all__ = ["show_page"]
-
 
 def show_page(page: str) -> None:
     """Draw one of `PAGES`, whose name begins its catalogue keys."""

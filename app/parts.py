@@ -24,29 +24,6 @@ from components.theme import ASSETS, view_code
 from pipelines.errors import ErrorInfo, VeriscopeError
 from pipelines.run.spec import RunSpec
 
-__all__ = [
-    "Action",
-    "act",
-    "begin_run",
-    "delete_button",
-    "disambiguate",
-    "draw_error",
-    "draw_run",
-    "go_to",
-    "heading",
-    "in_rows",
-    "key_field",
-    "load_code",
-    "page_title",
-    "redraw_if_asked",
-    "remembered",
-    "section_title",
-    "show_error",
-    "show_figure",
-    "show_html",
-    "take_wanted_page",
-]
-
 T = TypeVar("T")
 
 Action = dict[str, str | None]

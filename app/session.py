@@ -21,20 +21,6 @@ from pipelines.run.spec import ModelSpec, RunSpec
 from pipelines.store import new_owner
 from pipelines.types import Language
 
-__all__ = [
-    "COOKIE",
-    "OwnerCookie",
-    "default_language",
-    "keep_key",
-    "key_for",
-    "keys_for",
-    "language",
-    "messages",
-    "owner",
-    "owner_of",
-    "theme",
-]
-
 COOKIE = "veriscope_owner"
 _OWNER_FORM = re.compile(r"[0-9a-f]{48}\Z")
 _YEAR = 365 * 24 * 3600

@@ -16,8 +16,6 @@ from pydantic.fields import FieldInfo
 from components.messages import Catalogue, two_digits
 from pipelines.methods.base import Method, Settings
 
-__all__ = ["draw_settings", "read_settings"]
-
 
 def draw_settings(
     method: Method[Any],

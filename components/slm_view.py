@@ -30,8 +30,6 @@ from pipelines.run.events import Judged, Score, Verdict
 from pipelines.run.findings import CellJudged, JudgePanel, PanelJudge, SlmVerdict
 from pipelines.run.view import MethodView, RunView
 
-__all__ = ["signed", "slm_view"]
-
 
 @dataclass(frozen=True)
 class _Cell:

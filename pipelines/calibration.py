@@ -11,8 +11,6 @@ from typing import Any
 
 from pipelines.paths import ASSETS
 
-__all__ = ["calibration"]
-
 _FOLDER = ASSETS / "calibration"
 
 

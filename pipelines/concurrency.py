@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 
 from pipelines.errors import VeriscopeError
 
-__all__ = ["both", "ended", "together"]
-
 T = TypeVar("T")
 U = TypeVar("U")
 

@@ -9,8 +9,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["ONE_AT_A_TIME", "quiet_transformers"]
-
 ONE_AT_A_TIME = threading.RLock()
 """Held while transformers, or a library on top of it, is imported or loads a model."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["ASSETS", "SAMPLE_DATA"]
-
 _ROOT = Path(__file__).resolve().parents[1]
 
 ASSETS = _ROOT / "assets"

@@ -15,8 +15,6 @@ from string import Template
 from pipelines.paths import ASSETS
 from pipelines.types import Language, Message, Passage
 
-__all__ = ["Prompts", "load_prompts"]
-
 _FOLDER = ASSETS / "prompts"
 
 

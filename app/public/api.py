@@ -20,8 +20,6 @@ from pipelines.run.spec import EvidenceSpec, MethodSpec, RunSpec
 from pipelines.run.view import MethodView, RunView, fold
 from pipelines.store import new_owner
 
-__all__ = ["Api"]
-
 _OVER_ALREADY = ("/call/", "/queue/")
 """Addresses whose request ends at once: the answer is fetched with another one."""
 

@@ -20,17 +20,6 @@ from pipelines.models.providers import PROVIDERS, ModelSpec, build_model
 from pipelines.paths import ASSETS
 from pipelines.run.defaults import default_models
 
-__all__ = [
-    "OWN_KINDS",
-    "ModelCatalog",
-    "OwnModel",
-    "build_for_visitors",
-    "fetch_weights",
-    "hub_models",
-    "missing_weights",
-    "shipped_list",
-]
-
 
 def hub_models(environment: Mapping[str, str]) -> dict[str, ModelSpec]:
     """What to fetch from the hub: on a Space the set for its hardware, elsewhere nothing.

@@ -27,8 +27,6 @@ from pipelines.store import new_owner
 from pipelines.store.recordings import recordings
 from pipelines.types import Language
 
-__all__ = ["SpacePage"]
-
 
 class SpacePage:
     """The page and what its events do; one serves every visitor."""

@@ -24,8 +24,6 @@ from pipelines.methods.registry import METHODS, standard_methods
 from pipelines.store.recordings import recordings
 from pipelines.types import Language
 
-__all__ = ["HEAD", "Parts", "sample_questions", "view_of"]
-
 C = TypeVar("C")
 Words = dict[str, str | Callable[[Catalogue], Any]]
 """The properties of a component that depend on the language: a text's key, or what gives it."""

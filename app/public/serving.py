@@ -29,8 +29,6 @@ from pipelines.engine.thread import Engine
 from pipelines.models.local.zerogpu import is_zerogpu
 from pipelines.run.live import Limits
 
-__all__ = ["Space", "serve"]
-
 _HOUR = 3600.0
 
 

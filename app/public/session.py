@@ -19,8 +19,6 @@ from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.types import Frozen, Language
 
-__all__ = ["Runs", "VisitorLimits", "VisitorSession", "checked_run"]
-
 T = TypeVar("T")
 
 _PREFIX = "VERISCOPE_"

@@ -16,8 +16,6 @@ from components.messages import Catalogue, named
 from pipelines.samples.walkthroughs import walkthrough, walkthroughs
 from pipelines.store.recordings import recordings
 
-__all__ = ["draw_samples"]
-
 _LANG = {"en": "en", "zh": "zh-CN"}
 
 

@@ -36,17 +36,6 @@ from pipelines.run.spec import (
 from pipelines.run.trace import Trace
 from pipelines.text import detect_language
 
-__all__ = [
-    "EVIDENCE_SOURCES",
-    "assumed_capabilities",
-    "chosen_methods",
-    "chosen_spec",
-    "draw_setup",
-    "fold_setup",
-    "known_models",
-    "model_select",
-]
-
 EVIDENCE_SOURCES: tuple[EvidenceSource, ...] = tuple(
     source for source in get_args(EvidenceSource) if source != "given"
 )

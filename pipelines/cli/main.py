@@ -27,8 +27,6 @@ from pipelines.run.events import Event, RunFinished, event_adapter
 from pipelines.run.spec import EvidenceSpec, MethodSpec, RunSpec
 from pipelines.run.view import fold
 
-__all__ = ["main"]
-
 _OWNER = "command-line"
 
 Command = Callable[[Service, argparse.Namespace], Awaitable[int]]

@@ -13,8 +13,6 @@ from pipelines.models.providers import PROVIDERS, ModelSpec, provider_of
 from pipelines.run.defaults import default_models
 from pipelines.run.spec import JUDGES, ROLES
 
-__all__ = ["add_model_options", "models_by_role"]
-
 _OTHER_ROLES = [role for role in ROLES if role != "main"]
 
 

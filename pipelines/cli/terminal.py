@@ -22,8 +22,6 @@ from pipelines.run.events import (
 from pipelines.run.view import MethodView, RunView, reduce
 from pipelines.types import Token
 
-__all__ = ["Terminal", "describe"]
-
 # Background shades of a 256-colour terminal, from probable (none) to improbable.
 _SHADES = (None, 189, 147, 105, 63)
 

@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 from pipelines.errors import BusyError
 
-__all__ = ["Admission", "Ticket", "Turn"]
-
 _REMEMBERED = 20
 """How many of the last runs the expected wait is computed from."""
 

@@ -33,19 +33,6 @@ from pipelines.run.spec import ModelSpec, RunSpec
 from pipelines.text import detect_language
 from pipelines.types import Answer
 
-__all__ = [
-    "MAX_QUESTION",
-    "ROOT",
-    "Keys",
-    "Plan",
-    "execute",
-    "gather_materials",
-    "make_plan",
-    "run_method",
-    "start_event",
-    "used_models",
-]
-
 Keys = Mapping[str, str]
 """Keys by model name, or by "search:" and the name of a search of the web.
 

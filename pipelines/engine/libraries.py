@@ -26,8 +26,6 @@ from pipelines.retrieval.web import WebSearch, build_web_search
 from pipelines.run.spec import EvidenceSpec
 from pipelines.types import Language, Passage
 
-__all__ = ["SAMPLE_LIBRARY", "Libraries"]
-
 SAMPLE_LIBRARY = SAMPLE_DATA / "library"
 """The articles this project ships, known as the library "sample"."""
 

@@ -27,8 +27,6 @@ from pipelines.models.providers import (
 from pipelines.run.materials import Slot
 from pipelines.types import Choice, Generation
 
-__all__ = ["LazyModel", "Loading", "ModelPool"]
-
 Build = Callable[[ModelSpec, str | None, Progress], Model]
 
 

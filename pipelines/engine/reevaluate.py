@@ -25,8 +25,6 @@ from pipelines.run.trace import Trace
 from pipelines.run.view import MethodView, RunView, fold
 from pipelines.types import Answer
 
-__all__ = ["Reevaluation", "reevaluate"]
-
 
 @dataclass(frozen=True)
 class Reevaluation:

@@ -35,8 +35,6 @@ from pipelines.run.trace import Trace
 from pipelines.store import RunStore, new_run_id
 from pipelines.store.recordings import is_recording, load_recording
 
-__all__ = ["Service"]
-
 _logger = logging.getLogger(__name__)
 
 

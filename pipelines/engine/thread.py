@@ -11,8 +11,6 @@ from typing import Any, TypeVar
 
 from pipelines.engine.service import Service
 
-__all__ = ["Engine"]
-
 T = TypeVar("T")
 
 

@@ -14,8 +14,6 @@ from pipelines.prompts import Prompts
 from pipelines.run.scope import Scope
 from pipelines.types import Answer, Frozen, Language
 
-__all__ = ["AnswerTokens", "Method", "Need", "Question", "Settings"]
-
 
 class Settings(BaseModel):
     """Base of every method's settings. Screens draw their controls from the fields.

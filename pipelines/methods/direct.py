@@ -8,8 +8,6 @@ from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
 from pipelines.types import Answer, Message
 
-__all__ = ["Direct", "DirectSettings", "direct_messages"]
-
 
 class DirectSettings(Settings):
     """Settings of Direct."""

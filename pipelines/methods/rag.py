@@ -11,8 +11,6 @@ from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
 from pipelines.types import Answer
 
-__all__ = ["Rag", "RagSettings"]
-
 
 class RagSettings(Settings):
     """Settings of RAG."""

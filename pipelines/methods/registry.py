@@ -18,8 +18,6 @@ from pipelines.methods.rag import Rag
 from pipelines.methods.rowen import Rowen
 from pipelines.methods.slm import Slm
 
-__all__ = ["METHODS", "get_method", "method_pages", "standard_methods"]
-
 METHODS: dict[str, Method[Any]] = {
     method.name: method for method in (Direct(), Rag(), Rowen(), Drad(), Ever(), Haarag(), Slm())
 }

@@ -9,8 +9,6 @@ from typing import Any
 
 from pipelines.paths import ASSETS
 
-__all__ = ["Wording", "load_wording"]
-
 _PART = re.compile(r"\$\{(\w+)\}")
 
 

@@ -17,24 +17,6 @@ from pipelines.text import text_key, without_thinking
 from pipelines.text.languages import HAN
 from pipelines.types import Generation, Message, Passage, Token
 
-__all__ = [
-    "Continuation",
-    "appended",
-    "ask",
-    "ask_list",
-    "cut",
-    "distinct",
-    "found_for",
-    "grounded_messages",
-    "joined_to",
-    "part_of",
-    "units_of",
-    "unwrapped",
-    "visible_generation",
-    "write",
-    "write_draft",
-]
-
 # One unit per Chinese character or run of other visible characters, where there are no tokens.
 _UNIT = re.compile(rf"[{HAN}]|[^\s{HAN}]+")
 

@@ -10,8 +10,6 @@ from pipelines.models.base import ChoiceRequest, GenerationRequest, Model, Optio
 from pipelines.text.wording import is_thinking, without_thinking
 from pipelines.types import Choice, Token
 
-__all__ = ["choice_of_text", "choose_by_generating", "option_of_token", "parse_choice"]
-
 _ALTERNATIVES = 100
 _SHORT = 48
 _WITH_REASONING = 2048

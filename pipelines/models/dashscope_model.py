@@ -18,8 +18,6 @@ from pipelines.models.hosted_errors import RefusalError
 from pipelines.remote.address import Address, read_address
 from pipelines.types import Usage
 
-__all__ = ["DEFAULT_BASE_URL", "DashScopeModel"]
-
 DEFAULT_BASE_URL = "https://dashscope.aliyuncs.com/api/v1"
 """The endpoint for mainland China; keys of other regions need the address of theirs, such as
 https://dashscope-intl.aliyuncs.com/api/v1."""

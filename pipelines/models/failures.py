@@ -9,8 +9,6 @@ from typing import Any
 from pipelines.errors import ErrorInfo, VeriscopeError, revived
 from pipelines.paths import ASSETS
 
-__all__ = ["failure"]
-
 
 def failure(name: str, provider: str | None, /, **facts: object) -> VeriscopeError:
     """The error that the file has under `name` ("loading.gated"), with `facts` put into its words.

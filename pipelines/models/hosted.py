@@ -19,8 +19,6 @@ from pipelines.models.replies import ReplyBuilder
 from pipelines.remote.address import Address, usable_key
 from pipelines.types import Generation, Usage
 
-__all__ = ["CONNECT_SECONDS", "HostedModel", "Part", "objections", "prefix_of", "sampling_seed"]
-
 CONNECT_SECONDS = 10.0
 """How long a connection may take to be made."""
 

@@ -12,8 +12,6 @@ from pipelines.errors import RateLimitError, VeriscopeError
 from pipelines.models.failures import failure
 from pipelines.remote.failures import retry_after, server_words, showable
 
-__all__ = ["ErrorReader", "RefusalError"]
-
 _NO_SUCH_MODEL = re.compile(r"(not|n't|no) (exist|found|such)|unknown model|model_not_found", re.I)
 _NO_MODEL_CODE = re.compile(r"modelnot(found|exist)|invalidmodel")
 _NO_CREDIT = re.compile(r"arrearage|billoverdue|insufficientquota|freetier|insufficientbalance")

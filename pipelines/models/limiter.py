@@ -8,8 +8,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from weakref import WeakKeyDictionary
 
-__all__ = ["Limiter"]
-
 
 class Limiter:
     """`slots` calls at a time, None for any number; first come, first served.

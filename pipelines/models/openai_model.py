@@ -17,8 +17,6 @@ from pipelines.remote.address import read_address
 from pipelines.remote.guard import PublicTransport
 from pipelines.types import Usage
 
-__all__ = ["DEFAULT_BASE_URL", "OpenAIModel"]
-
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 
 _NAMED = ("messages", "model", "stream")

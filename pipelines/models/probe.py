@@ -11,8 +11,6 @@ from pipelines.models.base import Capabilities, Delta, GenerationRequest, Model,
 from pipelines.models.choice import parse_choice
 from pipelines.types import Frozen, Generation, Language, Message
 
-__all__ = ["Finding", "ProbeReport", "probe"]
-
 Value = str | float | int | bool | None
 Found = tuple[bool, Value, str]
 """Whether the model is able, with the value and the note of the `Finding`."""

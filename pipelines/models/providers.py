@@ -27,19 +27,6 @@ from pipelines.models.base import (
 from pipelines.paths import SAMPLE_DATA
 from pipelines.types import Frozen, Language
 
-__all__ = [
-    "BUILT_IN",
-    "EMBEDDED_WEIGHTS",
-    "HOSTED_SLOTS",
-    "LOCAL_SLOTS",
-    "PROVIDERS",
-    "ModelSpec",
-    "Provider",
-    "build_model",
-    "known_capabilities",
-    "provider_of",
-]
-
 EMBEDDED_WEIGHTS = "embedded"
 """The `local` model of this name is the embedded one, run by transformers: it can score texts."""
 

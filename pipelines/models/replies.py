@@ -20,8 +20,6 @@ from pipelines.models.base import Delta
 from pipelines.text.alignment import token_spans
 from pipelines.types import Alternative, FinishReason, Generation, Token, Usage
 
-__all__ = ["ReplyBuilder", "TokenEntry", "align_entries", "read_entry", "truncated_entropy"]
-
 _REPLACEMENT = "\ufffd"
 _FINISH: dict[str, FinishReason] = {"length": "length", "content_filter": "filter"}
 

@@ -38,8 +38,6 @@ from pipelines.types import (
     Usage,
 )
 
-__all__ = ["ScriptedModel", "ScriptedReply", "ScriptedToken", "scripted_tokens"]
-
 _ROUNDING = 1e-6
 _WORD = re.compile(r"[\u3400-\u9fff]|\s*[^\s\u3400-\u9fff]+|\s+")
 

@@ -7,8 +7,6 @@ from urllib.parse import urlsplit
 
 from pipelines.errors import AuthenticationError, InvalidInputError
 
-__all__ = ["Address", "read_address", "usable_key"]
-
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 

@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-__all__ = ["retry_after", "server_words", "showable"]
-
 _LONGEST = 240
 
 

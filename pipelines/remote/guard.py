@@ -9,8 +9,6 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 import httpx2
 
-__all__ = ["PublicTransport", "is_public", "public_address"]
-
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 """From a host and a port to the addresses it has."""
 

@@ -11,8 +11,6 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 
 from pipelines.errors import RateLimitError, VeriscopeError
 
-__all__ = ["RetryPolicy", "Sleep"]
-
 T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
 

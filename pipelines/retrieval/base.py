@@ -13,16 +13,6 @@ from numpy.typing import NDArray
 
 from pipelines.types import Language, Passage
 
-__all__ = [
-    "Embedder",
-    "Matrix",
-    "PassageStore",
-    "Retriever",
-    "Similarity",
-    "ranked",
-    "reciprocal_rank_fusion",
-]
-
 Matrix = tuple[tuple[float, ...], ...]
 """Cosines in [-1, 1], one row for each text on the left."""
 

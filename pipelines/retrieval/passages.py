@@ -20,15 +20,6 @@ from pipelines.retrieval.documents import Document
 from pipelines.text import Span, detect_language, split_sentences
 from pipelines.types import Passage
 
-__all__ = [
-    "CUTTING_RULES",
-    "PASSAGE_WORDS",
-    "GivenText",
-    "best_sentence",
-    "cut_document",
-    "indexed_text",
-]
-
 CUTTING_RULES = 1
 """Version of the rules below. A stored index with another number is rebuilt."""
 

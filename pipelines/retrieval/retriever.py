@@ -14,8 +14,6 @@ from pipelines.retrieval.library import LibraryIndex
 from pipelines.text.languages import detect_language
 from pipelines.types import Passage
 
-__all__ = ["LibraryRetriever", "RetrievalMode"]
-
 _DEPTH = 100
 """Passages that BM25 and dense retrieval each contribute to a hybrid search."""
 

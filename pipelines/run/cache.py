@@ -15,8 +15,6 @@ from pipelines.models.base import (
 )
 from pipelines.types import Generation, Token
 
-__all__ = ["Cache", "request_key"]
-
 T = TypeVar("T")
 
 

@@ -25,8 +25,6 @@ from pipelines.run.events import ModelCalled, TokenWritten
 from pipelines.run.materials import Slot
 from pipelines.types import Choice, Generation
 
-__all__ = ["CANCELLED", "RunModel", "recorded"]
-
 T = TypeVar("T")
 Emit = Callable[..., Any]
 Ask = Callable[[Watcher | None], Awaitable[T]]

@@ -6,8 +6,6 @@ from pipelines.models.judges.trained import encoder_installed
 from pipelines.models.providers import PROVIDERS
 from pipelines.run.spec import JUDGES, ModelSpec
 
-__all__ = ["default_models"]
-
 _WITHOUT_ENCODER = ("overlap",)
 
 

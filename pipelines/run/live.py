@@ -25,8 +25,6 @@ from pipelines.run.events import (
 )
 from pipelines.run.trace import Trace
 
-__all__ = ["Limits", "LiveRun", "Recorder", "Spent", "Subscription"]
-
 E = TypeVar("E", bound=EventBase)
 Listener = Callable[[EventBase], None]
 

@@ -14,8 +14,6 @@ from pipelines.run.cache import Cache
 from pipelines.text import Entity, EntityRecognizer
 from pipelines.types import Language
 
-__all__ = ["Materials", "Recognizer", "Slot"]
-
 
 @dataclass
 class Slot:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["renewed"]
-
 _PLACE = ("draft", "sentence", "index", "round", "side", "role", "language", "start", "end")
 
 

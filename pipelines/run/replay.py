@@ -39,8 +39,6 @@ from pipelines.run.trace import Trace
 from pipelines.text import Entity
 from pipelines.types import Choice, Generation, Language, Passage
 
-__all__ = ["ReplayModel", "ReplayRetriever", "attempts", "recorded_again", "replay_materials"]
-
 _REMEDY = "Replay with the settings of the recorded run, or run the question again."
 E = TypeVar("E", bound=Event)
 C = TypeVar("C", ModelCalled, Retrieved)

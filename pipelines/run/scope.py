@@ -36,8 +36,6 @@ from pipelines.run.materials import Materials
 from pipelines.text import Entity
 from pipelines.types import Answer, Generation, Language, Message, Passage
 
-__all__ = ["At", "Scope"]
-
 
 class At(TypedDict, total=False):
     """The fields of `Place`, as `Scope.span` takes them."""

@@ -33,8 +33,6 @@ from pipelines.run.events import (
 from pipelines.run.findings import MethodStarted, StepDetail
 from pipelines.types import Answer, Token
 
-__all__ = ["MethodView", "RunView", "StepView", "fold", "reduce"]
-
 Status = Literal["waiting", "running", "finished", "failed", "cancelled"]
 
 

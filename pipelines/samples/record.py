@@ -25,8 +25,6 @@ from pipelines.run.trace import Trace
 from pipelines.store.exchange import export_lines
 from pipelines.store.recordings import FOLDER, PREFIX
 
-__all__ = ["QUESTIONS", "main"]
-
 QUESTIONS = ("en-001", "en-016", "en-018")
 """The sample questions that are recorded."""
 

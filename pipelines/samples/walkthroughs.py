@@ -28,8 +28,6 @@ from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.run.view import MethodView, RunView, fold
 from pipelines.types import Frozen, Language
 
-__all__ = ["FOLDER", "Expected", "Walkthrough", "check", "main", "walkthrough", "walkthroughs"]
-
 FOLDER = SAMPLE_DATA / "walkthroughs"
 """Where the walkthroughs are kept."""
 

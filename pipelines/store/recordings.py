@@ -14,8 +14,6 @@ from pipelines.run.trace import Trace
 from pipelines.store.exchange import parse_lines
 from pipelines.types import Frozen
 
-__all__ = ["FOLDER", "PREFIX", "Recording", "is_recording", "load_recording", "recordings"]
-
 FOLDER = SAMPLE_DATA / "runs"
 """Where the recorded runs are kept."""
 

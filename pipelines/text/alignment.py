@@ -13,8 +13,6 @@ from itertools import accumulate, pairwise
 
 from pipelines.types import Frozen
 
-__all__ = ["Span", "token_spans", "tokens_covering"]
-
 
 class Span(Frozen):
     """A stretch of a text: `source[start:end] == text`.

@@ -10,8 +10,6 @@ from pipelines.text.languages import has_han
 from pipelines.text.lexicon import Expressions, labelled, words
 from pipelines.text.segmentation import TaggedWord, in_dictionary, tagged_words, word_boundaries
 
-__all__ = ["chinese_candidates"]
-
 
 def chinese_candidates(text: str) -> list[Candidate]:
     """Candidates for entities in the Chinese parts of `text`, which may overlap."""

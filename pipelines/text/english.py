@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
-__all__ = ["english_candidates"]
-
 # Chinese characters and punctuation become vertical tabs: offsets stay, and names end there.
 _NOT_LATIN = re.compile(f"[{HAN}\u3000-\u303f\uff00-\uffef]")
 _QUOTED = re.compile(

@@ -12,18 +12,6 @@ from pipelines.text.lexicon import Expressions, labelled, words
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
-__all__ = [
-    "GAZETTEER",
-    "TITLES",
-    "Name",
-    "cue_label",
-    "is_common",
-    "looks_like_person",
-    "may_modify",
-    "names",
-    "opens_sentence",
-]
-
 # Ordinary words
 
 ACRONYMS = words("en_common", "acronyms")

@@ -7,8 +7,6 @@ from typing import Literal, NamedTuple
 
 from pipelines.text.alignment import Span
 
-__all__ = ["Candidate", "Entity", "Label", "longest_first"]
-
 Label = Literal[
     "PERSON",
     "NORP",

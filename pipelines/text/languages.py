@@ -6,8 +6,6 @@ import re
 
 from pipelines.types import Language
 
-__all__ = ["HAN", "detect_language", "has_han"]
-
 # The inside of a character class: ideographs of the basic block, extension A, compatibility and
 # the supplementary planes, and the two signs for zero and for a repetition.
 HAN = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"

@@ -11,8 +11,6 @@ from typing import Any
 
 from pipelines.text.languages import HAN
 
-__all__ = ["Expressions", "labelled", "words"]
-
 _FOLDER = Path(__file__).parent / "lexicons"
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 

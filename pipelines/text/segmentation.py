@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from jieba import Tokenizer
     from jieba.posseg import POSTokenizer
 
-__all__ = ["TaggedWord", "chinese_tokenizer", "in_dictionary", "tagged_words", "word_boundaries"]
-
 _LOADING = threading.Lock()
 
 

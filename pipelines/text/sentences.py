@@ -14,9 +14,6 @@ from pipelines.text.alignment import Span
 from pipelines.text.languages import HAN
 from pipelines.text.lexicon import words
 
-__all__ = ["split_sentences"]
-
-
 _LINE_BREAKS = r"\n\r\u2028\u2029\v\f"
 
 _LATIN_STOPS = ".!?\u203c\u2047\u2048\u2049"

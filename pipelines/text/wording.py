@@ -8,8 +8,6 @@ import unicodedata
 from pipelines.text.languages import HAN, has_han
 from pipelines.text.segmentation import word_boundaries
 
-__all__ = ["is_thinking", "repeats_question", "text_key", "without_thinking"]
-
 # Marks inside numbers such as 3.14 and signs such as those of C++ and $5 make a difference.
 _IGNORED = re.compile(r"(?!(?<=\d)[.:/-](?=\d))[^\w+#%$€£¥°]|_")
 

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from pipelines.text.languages import has_han
 from pipelines.types import Token
 
-__all__ = ["formulate_query", "kept_prefix", "prefix_end"]
-
 _WIDE_CLOSING, _WIDE_OPENING = "，。；：！？、…）】》」』”", "（【《「『“"
 # Apostrophes are left out: "'s" belongs to the word before it, which is gone.
 _CLOSING = ",.;:!?)]}" + _WIDE_CLOSING

@@ -11,8 +11,6 @@ from pipelines.calibration import calibration
 from pipelines.methods.base import AnswerTokens, Settings
 from pipelines.run.spec import ModelSpec
 
-__all__ = ["DradSettings", "EntityPooling", "EntropyPooling", "calibrated_theta_2"]
-
 EntityPooling = Literal["mean", "geometric", "min", "max", "first", "product", "sum"]
 """f, which makes P(E) of the probabilities of an entity's tokens."""
 

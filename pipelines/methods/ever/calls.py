@@ -11,8 +11,6 @@ from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
 from pipelines.types import Language, Message
 
-__all__ = ["PROMPTS", "ask_line", "demonstrations"]
-
 PROMPTS = load_prompts("ever")
 
 _LABELS = {"line": load_wording("ever").entries["labels"]}

@@ -22,8 +22,6 @@ from pipelines.run.scope import Scope
 from pipelines.text import Span
 from pipelines.types import Choice, Message, Passage
 
-__all__ = ["SAMPLING_TEMPERATURE", "Checker", "Concept", "Look", "Target", "worst"]
-
 SAMPLING_TEMPERATURE = 0.3
 """Of the verdicts that a majority is taken of (code)."""
 

@@ -19,8 +19,6 @@ from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
 from pipelines.types import Answer
 
-__all__ = ["Ever"]
-
 
 class Ever(Method[EverSettings]):
     """Real-time verification and rectification."""

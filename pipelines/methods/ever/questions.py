@@ -26,8 +26,6 @@ from pipelines.text import Span, split_sentences
 from pipelines.text.languages import has_han
 from pipelines.types import Frozen, Language
 
-__all__ = ["Checked", "Validation", "is_usable", "reduced", "validation_for"]
-
 _AUXILIARY = "|".join(sorted(AUXILIARIES))
 _YES_NO = re.compile(
     # "According to the census, did ..." is one too; "In which year, ..." is none.

@@ -13,8 +13,6 @@ from pipelines.text import split_sentences
 from pipelines.text.languages import has_han
 from pipelines.types import Language
 
-__all__ = ["evidence_listed", "may_go_on", "read_rectified", "rectify", "rectify_reason"]
-
 _WORDING = load_wording("ever")
 _ANNOUNCED, _COMMENTARY = _WORDING.pattern("announced"), _WORDING.pattern("commentary")
 _FINAL = ".!?。！？"

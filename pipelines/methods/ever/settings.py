@@ -9,8 +9,6 @@ from pydantic import Field
 from pipelines.methods.base import Settings
 from pipelines.methods.replies.verdicts import CheckedBy
 
-__all__ = ["EverSettings", "Task", "Variant"]
-
 Variant = Literal["nrg_er", "nrg_sq", "rag_er"]
 Task = Literal["short", "long", "chain"]
 

@@ -24,8 +24,6 @@ from pipelines.run.scope import Scope
 from pipelines.text import Span, text_key
 from pipelines.types import Answer, Generation
 
-__all__ = ["ShortAnswer"]
-
 _SEPARATED = re.compile(r"[;；、]|\s\|\s")
 
 

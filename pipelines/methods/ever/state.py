@@ -19,8 +19,6 @@ from pipelines.run.scope import Scope
 from pipelines.text import split_sentences
 from pipelines.types import Answer, Generation, Message
 
-__all__ = ["EverRun", "Sentence"]
-
 
 @dataclass(frozen=True)
 class Sentence:

@@ -29,9 +29,6 @@ from pipelines.run.scope import Scope
 from pipelines.text import has_han, split_sentences, text_key
 from pipelines.types import Answer, Generation, Message
 
-__all__ = ["SentenceWriter"]
-
-
 _AROUND = " \t\n.,;:!?\"'`*。，；！？“”"
 
 

@@ -22,19 +22,6 @@ from pipelines.run.findings import DraftStatus
 from pipelines.text import Span, split_sentences
 from pipelines.types import Language, Passage
 
-__all__ = [
-    "ENTAILED",
-    "Alignment",
-    "AlignmentRules",
-    "Comparison",
-    "SentenceAlignment",
-    "aligned_text",
-    "claims_something",
-    "context_cosine",
-    "is_low",
-    "says_nothing",
-]
-
 ENTAILED = 0.5
 """The judges find a sentence supported when their mean P(yes) reaches this (ours)."""
 

@@ -39,8 +39,6 @@ from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
 from pipelines.types import Answer, Generation, Passage
 
-__all__ = ["Haarag"]
-
 
 class Haarag(Method[HaaragSettings]):
     """Retrieval confidence before writing, evidence alignment after it."""

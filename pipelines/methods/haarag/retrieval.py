@@ -28,8 +28,6 @@ from pipelines.run.findings import ChunkOutcome, ChunkRated, RetrievalRated
 from pipelines.run.scope import Scope
 from pipelines.types import Passage
 
-__all__ = ["ChunkSearch", "Found", "Retrieval", "rate"]
-
 
 @dataclass(frozen=True)
 class Found:

@@ -10,8 +10,6 @@ from pipelines.calibration import calibrated
 from pipelines.methods.base import AnswerTokens, Settings
 from pipelines.types import Language
 
-__all__ = ["HaaragSettings"]
-
 
 class HaaragSettings(Settings):
     """Settings of HAARAG: thresholds, then retrieval, filter, writing and the optional checks.

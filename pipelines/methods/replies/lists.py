@@ -17,8 +17,6 @@ from pipelines.methods.replies.parsing import (
 from pipelines.methods.wording import load_wording
 from pipelines.text import split_sentences, text_key
 
-__all__ = ["parse_list"]
-
 
 def parse_list(text: str, *, limit: int | None = None) -> list[str]:
     """The items of a list in the reply, at most `limit`; [] when there is none.

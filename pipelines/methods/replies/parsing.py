@@ -14,18 +14,6 @@ from typing import Any
 from pipelines.methods.wording import load_wording
 from pipelines.text import without_thinking
 
-__all__ = [
-    "declines",
-    "embedded_json",
-    "is_citation",
-    "is_nothing",
-    "is_refusal",
-    "load_json",
-    "parse_fields",
-    "parse_json",
-    "visible",
-]
-
 _WORDING = load_wording("replies")
 _WHOLE_FENCE = re.compile(r"\A\s*(`{3,}|~{3,})[\w-]*[ \t]*\n(.*?)\n?\s*(?:\1\s*)?\Z", re.S)
 _FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,})[\w-]*[ \t]*\n(.*?)(?:^[ \t]*\1|\Z)", re.S | re.M)

@@ -20,20 +20,6 @@ from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
 from pipelines.types import Choice, Frozen, Language, Message, Passage
 
-__all__ = [
-    "TRUE_FALSE",
-    "TRUE_FALSE_NEI",
-    "YES_NO",
-    "CheckedBy",
-    "Reasoned",
-    "checker",
-    "claim_of",
-    "claim_of_answers",
-    "decide_between",
-    "reason_then_decide",
-    "truth",
-]
-
 CheckedBy = Literal["auto", "judge", "main"]
 """Who checks: a judge, the main model, or automatically the more reliable of the two."""
 

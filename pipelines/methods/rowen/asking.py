@@ -11,8 +11,6 @@ from pipelines.run.findings import TargetLanguage
 from pipelines.run.scope import Scope
 from pipelines.types import Language, Message
 
-__all__ = ["PROMPTS", "SHORT_TOKENS", "answer_question", "question_messages", "short_messages"]
-
 PROMPTS = load_prompts("rowen")
 
 SHORT_TOKENS = 96

@@ -32,8 +32,6 @@ from pipelines.run.findings import (
 from pipelines.run.scope import Scope
 from pipelines.types import Choice
 
-__all__ = ["RowenCheck"]
-
 _AnswerSide = Literal["source", "target", "verifier"]
 
 _STAND_IN_TEMPERATURE = 1.0

@@ -20,8 +20,6 @@ from pipelines.methods.rowen.settings import RowenSettings
 from pipelines.run.events import Score, Verdict
 from pipelines.run.findings import SIDES, PairCompared, Side, Variant
 
-__all__ = ["Conclusion", "Pair", "conclude", "is_certain"]
-
 
 @dataclass(frozen=True)
 class Pair:

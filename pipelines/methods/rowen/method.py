@@ -27,8 +27,6 @@ from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
 from pipelines.types import Answer, Generation, Language, Passage
 
-__all__ = ["Rowen"]
-
 
 class Rowen(Method[RowenSettings]):
     """Adaptive retrieval by consistency across languages and models."""

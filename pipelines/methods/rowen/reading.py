@@ -17,15 +17,6 @@ from pipelines.text import detect_language, text_key
 from pipelines.text.languages import HAN
 from pipelines.types import Language
 
-__all__ = [
-    "asks_yes_or_no",
-    "is_translation",
-    "paraphrases_in",
-    "says_yes",
-    "shares_words",
-    "written_in",
-]
-
 _LONGEST_PARAPHRASE = 600
 _FEWEST_WORDS = 3
 _WORD = re.compile(rf"[{HAN}]|[^\W{HAN}]+")

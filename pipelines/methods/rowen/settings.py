@@ -12,8 +12,6 @@ from pipelines.methods.replies.verdicts import CheckedBy
 from pipelines.run.findings import TargetLanguage, Variant
 from pipelines.types import Language
 
-__all__ = ["RowenSettings"]
-
 _THRESHOLDS: dict[Variant, float] = {"hybrid": 0.5, "cl": 0.6, "cm": 0.8}
 _AUTO: tuple[Variant, ...] = ("hybrid", "cm")
 

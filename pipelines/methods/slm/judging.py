@@ -10,8 +10,6 @@ from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
 from pipelines.types import Choice, Language, Message, Passage
 
-__all__ = ["judge_request", "judge_sentence", "probability_of_yes"]
-
 
 def judge_request(
     question: str,

@@ -21,15 +21,6 @@ from pipelines.run.findings import CellJudged
 from pipelines.run.trace import Trace
 from pipelines.types import Language
 
-__all__ = [
-    "MIN_HISTORY",
-    "Thresholds",
-    "history_of",
-    "shipped_panel",
-    "shipped_scale",
-    "shipped_thresholds",
-]
-
 MIN_HISTORY = 30
 """Earlier scores from which on a judge is measured against them (ours)."""
 

@@ -10,8 +10,6 @@ from pipelines.methods.slm.settings import SlmSettings
 from pipelines.run.events import Score, Verdict
 from pipelines.run.findings import JudgeScale, PanelJudge, ThresholdSource
 
-__all__ = ["response_scores", "scale_in_use", "sentence_score", "threshold_in_use", "verdict_of"]
-
 Thresholds = Mapping[str, Mapping[str, Mapping[str, float]]]
 
 

@@ -9,8 +9,6 @@ from pydantic import Field
 from pipelines.methods.base import Settings
 from pipelines.methods.slm.scores import JudgeScale, Lift, Mean, Scaling
 
-__all__ = ["SlmSettings"]
-
 
 class SlmSettings(Settings):
     """Settings of the SLM check: what is judged, with what in view, and how scores are combined."""

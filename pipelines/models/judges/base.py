@@ -19,8 +19,6 @@ from pipelines.models.base import (
 )
 from pipelines.types import Choice, Generation, Language
 
-__all__ = ["ClaimVerdict", "JudgeModel"]
-
 
 class ClaimVerdict(NamedTuple):
     """Probabilities that sum to 1: the evidence supports, contradicts, or does not settle it."""

@@ -19,18 +19,6 @@ from pipelines.text import split_sentences
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-__all__ = [
-    "LONGEST",
-    "LONGEST_STATEMENT",
-    "MATCH_KINDS",
-    "Pair",
-    "Pieces",
-    "asked_pieces",
-    "load_tokenizer",
-    "pairs_for",
-    "statement_offsets",
-]
-
 LONGEST = 256
 """Word pieces of a pair that are read at once, the three marks among them."""
 

@@ -20,8 +20,6 @@ from pipelines.loading import quiet_transformers
 from pipelines.models.failures import failure
 from pipelines.models.judges.inputs import MATCH_KINDS, Pair
 
-__all__ = ["Batch", "JudgeNetwork", "NetworkOutput", "load_weights", "read_network", "save_weights"]
-
 _LABELS = 3
 _NO_DOUBT = -20.0
 _SHARES = 2 * (MATCH_KINDS - 1)

@@ -18,8 +18,6 @@ from pipelines.models.judges.base import ClaimVerdict, JudgeModel
 from pipelines.retrieval.base import Embedder
 from pipelines.text import split_sentences
 
-__all__ = ["OVERLAP_NAME", "SIMILARITY_NAME", "OverlapJudge", "SimilarityJudge"]
-
 SIMILARITY_NAME = "Similarity (all-MiniLM-L6-v2)"
 OVERLAP_NAME = "Word overlap"
 

@@ -20,19 +20,6 @@ from pipelines.paths import ASSETS
 if TYPE_CHECKING:
     from pipelines.models.judges.network import JudgeNetwork
 
-__all__ = [
-    "TRAINED_NAME",
-    "WEIGHTS",
-    "Calibration",
-    "JudgeReader",
-    "Scores",
-    "TrainedJudge",
-    "calibrations_of",
-    "encoder_folder",
-    "encoder_installed",
-    "settle",
-]
-
 TRAINED_NAME = "Veriscope judge"
 WEIGHTS = ASSETS / "judge"
 

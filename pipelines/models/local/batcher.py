@@ -24,8 +24,6 @@ from pipelines.models.local.work import Job, Probe, Scoring, Sequence
 if TYPE_CHECKING:
     from pipelines.models.local.engine import Engine, Rows
 
-__all__ = ["Batcher", "JobThread", "fail", "settle"]
-
 
 class JobThread(ABC):
     """A thread that computes what callers of one model submit. `load(exact)` is called there.

@@ -30,8 +30,6 @@ from pipelines.types import Alternative
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["Engine", "Rows"]
-
 _PREFILL_TOKENS = 8192
 """Most tokens, padding included, read in one pass: bounds the memory of activations."""
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from pipelines.models.local.engine import Engine
 
-__all__ = ["Source", "choose_dtype", "explain_failure", "find_source", "load_engine"]
-
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 
 

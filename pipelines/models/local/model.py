@@ -28,8 +28,6 @@ from pipelines.types import Choice, Generation, Message, Usage
 if TYPE_CHECKING:
     from pipelines.models.local.engine import Engine
 
-__all__ = ["LocalModel"]
-
 T = TypeVar("T")
 
 

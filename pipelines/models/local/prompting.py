@@ -20,16 +20,6 @@ from pipelines.types import Message
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = [
-    "Prompt",
-    "ReplyToken",
-    "Vocabulary",
-    "encode_prompt",
-    "encode_reply",
-    "first_tokens",
-    "read_vocabulary",
-]
-
 _META_SPACE = "▁"
 _BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 

@@ -23,8 +23,6 @@ from pipelines.models.local.prompting import Prompt
 from pipelines.text.alignment import token_spans
 from pipelines.types import Alternative, FinishReason, Generation, Token, Usage
 
-__all__ = ["Job", "Outcome", "Pieces", "Probe", "Scoring", "Sequence", "Transcript", "make_token"]
-
 T = TypeVar("T")
 
 

@@ -26,8 +26,6 @@ from pipelines.models.local.work import Sequence as Text
 if TYPE_CHECKING:
     from pipelines.models.local.engine import Engine
 
-__all__ = ["ZeroGpuBatcher", "is_zerogpu", "spaces_gpu"]
-
 POLL_SECONDS = 0.2
 """Seconds after which the copy yields even if it has nothing to report: jobs may be over."""
 

@@ -33,16 +33,6 @@ from pipelines.remote.retry import RetryPolicy, Sleep
 from pipelines.retrieval.base import Retriever
 from pipelines.types import Passage
 
-__all__ = [
-    "LONGEST_REPLY",
-    "USER_AGENT",
-    "Find",
-    "Reply",
-    "WebSearch",
-    "one_line",
-    "web_address",
-]
-
 USER_AGENT = "Veriscope/0.1 (open-source workbench on language-model hallucinations)"
 """The User-Agent of the searches: services ask programs to name themselves."""
 

@@ -25,8 +25,6 @@ from pipelines.retrieval.web.base import (
 from pipelines.text.languages import detect_language
 from pipelines.types import Language
 
-__all__ = ["DuckDuckGoSearch", "SerperSearch", "WikipediaSearch"]
-
 _MOST_RESULTS = 100
 
 _COUNTRY: dict[Language, dict[str, str]] = {

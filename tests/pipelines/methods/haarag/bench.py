@@ -158,22 +158,3 @@ def queries_of(event: Judged) -> tuple[str, ...]:
 def aligned(event: Judged) -> SentenceAligned:
     assert isinstance(event.detail, SentenceAligned)
     return event.detail
-
-
-__all__ = [
-    "ELSE",
-    "QUESTION",
-    "WRITES",
-    "Chunks",
-    "TableSimilarity",
-    "again",
-    "aligned",
-    "chunks_of",
-    "haarag",
-    "judged",
-    "queries_of",
-    "replays",
-    "score",
-    "stopped",
-    "told",
-]
