@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 # A text of the interface that is missing is an error in tests, not a fallback.
 os.environ["VERISCOPE_STRICT_MESSAGES"] = "1"
-if "PYTEST_XDIST_WORKER" in os.environ:
+ONE_OF_SEVERAL = "PYTEST_XDIST_WORKER" in os.environ
+"""Whether other processes run other tests beside this one."""
+
+if ONE_OF_SEVERAL:
     # Threads that wait for each other by spinning take the cores of the other workers.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -25,9 +28,9 @@ SHARED = ("browser", "transformers_server", "sample_index")
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With several workers, files stay whole."""
-    if not config.pluginmanager.hasplugin("xdist"):
+    if not ONE_OF_SEVERAL:
         return
     groups: dict[Path, str] = {}
     for item in items:
