@@ -37,7 +37,7 @@ install: ## Create .venv and install what the app needs, with uv or pip; at once
 	@python=$$(sh scripts/find_python.sh) && "$$python" scripts/environment.py
 
 test: install-dev browser lint ## Install what is missing, then run every check of a change
-	$(VENV_PYTHON) -m pytest -m "not verify" --numprocesses 2 --dist loadgroup \
+	$(VENV_PYTHON) -m pytest -m "not verify" --numprocesses 2 --dist loadfile \
 		--no-loadscope-reorder $(ARGS)
 
 lint: install-dev ## Check style, formatting and types

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,22 +18,6 @@ os.environ["VERISCOPE_STRICT_MESSAGES"] = "1"
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Threads that wait for each other by spinning take the cores of the other workers.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-
-SHARED = ("browser", "transformers_server", "sample_index")
-"""Fixtures that cost much, so that all files whose tests use one go to the same worker."""
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With several workers, files stay whole."""
-    if not config.pluginmanager.hasplugin("xdist"):
-        return
-    groups: dict[Path, str] = {}
-    for item in items:
-        wanted = [name for name in SHARED if name in getattr(item, "fixturenames", ())]
-        groups[item.path] = (wanted or [groups.get(item.path, item.nodeid.partition("::")[0])])[0]
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(groups[item.path]))
 
 
 @pytest.fixture(scope="session")

@@ -112,7 +112,8 @@ def serve_workbench(data: Path, program: Sequence[str] = STREAMLIT) -> Iterator[
             yield Workbench(url, data)
         finally:
             server.terminate()
-            server.wait(timeout=60)
+            # What is being computed is not cut short.
+            server.wait(timeout=WRITING / 1000)
     told = log.read_text(errors="replace")
     assert not [fault for fault in _FAULTS if fault in told], told
 

@@ -64,7 +64,7 @@ def started(data: Path, python: Path | str = sys.executable, **settings: str) ->
             yield found
         finally:
             process.terminate()
-            process.wait(timeout=60)
+            process.wait(timeout=240)
     told = log.read_text(errors="replace")
     assert not [fault for fault in _FAULTS if fault in told], told
 
