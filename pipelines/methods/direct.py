@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from pipelines.methods.base import Method, Question, Settings
-from pipelines.methods.writing import visible_generation
+from pipelines.methods.writing import write_answer
 from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
 from pipelines.types import Answer, Message
@@ -22,7 +22,7 @@ class DirectSettings(Settings):
 
 
 def direct_messages(question: Question) -> tuple[Message, ...]:
-    """The prompt of a direct answer; DRAD's draft uses the very same one."""
+    """The prompt of a direct answer; the first drafts of DRAD and the SLM check use it as well."""
     prompts = load_prompts("direct")
     return (
         Message(role="system", content=prompts.fill(question.language, "system")),
@@ -45,10 +45,6 @@ class Direct(Method[DirectSettings]):
 
     async def run(self, question: Question, scope: Scope, settings: DirectSettings) -> Answer:
         async with scope.span("draft") as step:
-            can = step.model().capabilities
-            request = step.request(
-                direct_messages(question), max_tokens=settings.max_tokens, logprobs=can.logprobs
-            )
-            draft = visible_generation(await step.write(request))
+            draft = await write_answer(step, direct_messages(question), settings.max_tokens)
             step.revised(draft)
         return Answer(text=draft.text, original=draft.text)

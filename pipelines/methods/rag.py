@@ -6,7 +6,7 @@ from pydantic import Field
 
 from pipelines.methods.base import Method, Need, Question, Settings
 from pipelines.methods.direct import direct_messages
-from pipelines.methods.writing import grounded_messages, visible_generation
+from pipelines.methods.writing import grounded_messages, write_answer
 from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
 from pipelines.types import Answer
@@ -48,9 +48,7 @@ class Rag(Method[RagSettings]):
                 if passages
                 else direct_messages(question)
             )
-            can = step.model().capabilities
-            request = step.request(messages, max_tokens=settings.max_tokens, logprobs=can.logprobs)
-            draft = visible_generation(await step.write(request))
+            draft = await write_answer(step, messages, settings.max_tokens)
             step.revised(draft)
         flags = () if passages else ("no_evidence",)
         return Answer(text=draft.text, original=draft.text, flags=flags)

@@ -21,6 +21,7 @@ __all__ = [
     "part_of",
     "sample_continuations",
     "visible_generation",
+    "write_answer",
 ]
 
 
@@ -40,6 +41,16 @@ def grounded_messages(
             content=prompts.fill(language, "question", question=question.text, passages=listed),
         ),
     )
+
+
+async def write_answer(step: Scope, messages: Sequence[Message], max_tokens: int) -> Generation:
+    """The main model's reply to `messages` as people see it, with its token probabilities if any.
+
+    Methods that ask the same share one reply: the first to ask answers for all.
+    """
+    can = step.model().capabilities
+    request = step.request(messages, max_tokens=max_tokens, logprobs=can.logprobs)
+    return visible_generation(await step.write(request))
 
 
 def visible_generation(generation: Generation) -> Generation:

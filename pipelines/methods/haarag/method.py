@@ -17,7 +17,7 @@ from pipelines.methods.haarag.claims import claims_something
 from pipelines.methods.haarag.retrieval import ChunkSearch, Retrieval
 from pipelines.methods.haarag.settings import HaaragSettings
 from pipelines.methods.slm.judging import judge_sentence, probability_of_yes
-from pipelines.methods.writing import grounded_messages, visible_generation
+from pipelines.methods.writing import grounded_messages, write_answer
 from pipelines.prompts import load_prompts
 from pipelines.retrieval.passages import indexed_text
 from pipelines.run.concurrency import both, together
@@ -152,12 +152,8 @@ class _Loop:
             if number == 0 and self.settings.subject == "given":
                 generation = Generation(text=self.settings.answer.strip())
             else:
-                request = step.request(
-                    grounded_messages(Haarag.prompts[0], self.question, context),
-                    max_tokens=self.settings.max_tokens,
-                    logprobs=step.model().capabilities.logprobs,
-                )
-                generation = visible_generation(await step.write(request))
+                messages = grounded_messages(Haarag.prompts[0], self.question, context)
+                generation = await write_answer(step, messages, self.settings.max_tokens)
             step.revised(
                 generation,
                 draft=number,

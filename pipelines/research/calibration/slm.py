@@ -21,19 +21,17 @@ from sklearn.metrics import (
 from pipelines.errors import InvalidInputError
 from pipelines.methods.slm.judging import judge_request, probability_of_yes
 from pipelines.methods.slm.scores import (
-    MEANS,
-    JudgeScale,
-    Mean,
-    Scaling,
     average,
     response_score,
     scale_of_scores,
     z_score,
 )
+from pipelines.methods.slm.settings import MEANS, Mean, Scaling
 from pipelines.models.base import Model
 from pipelines.research.calibration.drad import Progress
 from pipelines.research.data import QaRecord
 from pipelines.research.metrics import auroc, precision_recall_f1
+from pipelines.run.findings import JudgeScale
 from pipelines.run.spec import JUDGES
 from pipelines.text import split_sentences
 from pipelines.types import Choice, Frozen, Passage

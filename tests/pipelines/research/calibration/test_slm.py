@@ -11,7 +11,8 @@ import pytest
 
 from pipelines.calibration import calibration
 from pipelines.errors import InvalidInputError, UnreachableError
-from pipelines.methods.slm.scores import MEANS, Scaling, normal_cdf, response_score
+from pipelines.methods.slm.scores import normal_cdf, response_score
+from pipelines.methods.slm.settings import MEANS, Scaling
 from pipelines.models.base import Model
 from pipelines.prompts import load_prompts
 from pipelines.research.calibration import __main__ as command
