@@ -47,9 +47,9 @@ def scale_of_scores(
     return JudgeScale(mu=mu, sigma=sigma, n=len(scores), source=source)
 
 
-def average(values: Sequence[float | None]) -> float | None:
+def average(values: Iterable[float | None]) -> float | None:
     """The mean of those that are known; None when none is."""
-    known = [value for value in values if value is not None]
+    known = _known(values)
     return fsum(known) / len(known) if known else None
 
 
@@ -180,5 +180,5 @@ def _score(
     )
 
 
-def _known(values: Sequence[float | None]) -> list[float]:
+def _known(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None]
