@@ -17,6 +17,7 @@ from components.elements import (
     score_line,
     score_title,
     score_value,
+    table,
     verdict_badge,
 )
 from components.evidence import EvidenceItem, evidence
@@ -113,18 +114,18 @@ def _details(seen: _Seen, means: Html, t: Catalogue) -> list[Html]:
         if seen.panel.sentences and seen.panel.judges
         else tag("p", t("slm.nothing"), class_="vs-empty", data_key="nothing")
     )
-    found = [section("matrix", t("slm.matrix"), tag("p", t("slm.note"), class_="vs-note"), body)]
-    found.append(
+    panel_note = tag("p", t("slm.judges.note"), class_="vs-note")
+    return [
+        section("matrix", t("slm.matrix"), tag("p", t("slm.note"), class_="vs-note"), body),
         tag(
             "div",
             section("means", t("slm.means"), means),
-            section("judges", t("slm.judges"), _judges(seen, t)),
+            section("judges", t("slm.judges"), panel_note, _judges(seen, t)),
             class_="vs-slm-main",
             data_key="more",
-        )
-    )
-    found.append(section("context", t("slm.context"), _context(seen, t)))
-    return found
+        ),
+        section("context", t("slm.context"), _context(seen, t)),
+    ]
 
 
 def _undecided(t: Catalogue, *, running: bool) -> Html:
@@ -255,16 +256,13 @@ def _matrix(seen: _Seen, t: Catalogue) -> Html:
         tag("span", t("slm.column.score")),
         tag("span", t("slm.column.verdict")),
     ]
-    head = tag("tr", (tag("th", n, scope="col", role="columnheader") for n in names), role="row")
     rows = [_row(number, seen, t) for number in range(len(panel.sentences))]
     caption = t("slm.matrix.caption", sentences=len(panel.sentences), judges=len(panel.judges))
-    return tag(
-        "table",
-        tag("caption", caption, class_="vs-sr"),
-        tag("thead", head, role="rowgroup"),
-        tag("tbody", rows, _whole_row(seen, t), role="rowgroup"),
-        class_="vs-table vs-slm-matrix",
-        role="table",
+    return table(
+        caption,
+        names,
+        filter(None, [*rows, _whole_row(seen, t)]),
+        css="vs-slm-matrix",
         id="slm-matrix",
         data_key="slm-matrix",
     )
@@ -475,6 +473,9 @@ def _quality(judges: Sequence[PanelJudge], settings: dict[str, Any], t: Catalogu
         right=_percent(report["right"] / report["answers"]),
         accuracy=_percent(verdicts["accuracy"]),
         ranked=_percent(report["auroc"]["harmonic"]),
+        one=_percent(report["one_sentence"]["auroc"]["harmonic"]),
+        several=_percent(report["several_sentences"]["auroc"]["harmonic"]),
+        baseline=_percent(report["auroc"]["whole_response"]),
         length=_percent(report["auroc"]["answer_length"]),
         supported=_percent(verdicts["supported"] / report["answers"]),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, groupby
 from math import ceil
 from pathlib import Path
 from random import Random
@@ -106,31 +106,41 @@ async def judge_answers(
     *,
     progress: Progress = lambda done, total: None,
 ) -> list[JudgedAnswer]:
-    """Ask `judge` about every sentence and every whole answer; English. Raises a call's error."""
+    """Ask `judge` about every sentence and every whole answer; English. Raises a call's error.
+
+    Neighbouring answers to one question are judged one call after another, every statement once:
+    what their prompts have in common is then computed once by a server that keeps it.
+    """
     limit = asyncio.Semaphore(_AT_ONCE)
     done = 0
 
-    async def ask(answer: KnownAnswer, statement: str) -> Choice:
-        context = (Passage(id="given", title="", text=answer.context, source="given"),)
-        async with limit:
-            return await judge.choose(judge_request(answer.question, context, statement, "en"))
-
-    async def judged(answer: KnownAnswer) -> JudgedAnswer:
+    async def judged(question: str, context: str, group: list[KnownAnswer]) -> list[JudgedAnswer]:
         nonlocal done
-        statements = [span.text for span in split_sentences(answer.text)]
-        wanted = list(dict.fromkeys((*statements, answer.text.strip())))
-        choices = await asyncio.gather(*(ask(answer, one) for one in wanted))
-        said = dict(zip(wanted, choices, strict=True))
-        done += 1
-        progress(done, len(answers))
-        return JudgedAnswer(
-            answer=answer,
-            sentences=tuple(probability_of_yes(said[s]) for s in statements),
-            other_masses=tuple(said[s].other_mass for s in statements),
-            whole=probability_of_yes(said[answer.text.strip()]),
-        )
+        passages = (Passage(id="given", title="", text=context, source="given"),)
+        said: dict[str, Choice] = {}
+        found: list[JudgedAnswer] = []
+        async with limit:
+            for answer in group:
+                statements = [span.text for span in split_sentences(answer.text)]
+                whole = answer.text.strip()
+                for one in sorted({*statements, whole} - set(said)):
+                    request = judge_request(question, passages, one, "en")
+                    said[one] = await judge.choose(request)
+                found.append(
+                    JudgedAnswer(
+                        answer=answer,
+                        sentences=tuple(probability_of_yes(said[s]) for s in statements),
+                        other_masses=tuple(said[s].other_mass for s in statements),
+                        whole=probability_of_yes(said[whole]),
+                    )
+                )
+                done += 1
+                progress(done, len(answers))
+        return found
 
-    return await asyncio.gather(*map(judged, answers))
+    groups = groupby(answers, key=lambda one: (one.question, one.context))
+    work = [judged(*key, list(group)) for key, group in groups]
+    return [each for group in await asyncio.gather(*work) for each in group]
 
 
 Panelled = Sequence[Sequence[JudgedAnswer]]
