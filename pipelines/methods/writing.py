@@ -11,13 +11,14 @@ from pipelines.models.base import Watcher
 from pipelines.prompts import Prompts
 from pipelines.run.scope import Scope
 from pipelines.text import without_thinking
-from pipelines.types import Generation, Message, Passage, Token
+from pipelines.types import Generation, Language, Message, Passage, Token
 
 __all__ = [
     "Continuation",
     "continue_text",
     "grounded_messages",
     "joined_to",
+    "listed_passages",
     "part_of",
     "sample_continuations",
     "visible_generation",
@@ -30,16 +31,29 @@ def grounded_messages(
 ) -> tuple[Message, ...]:
     """A prompt with the keys `system`, `question` and `passage`, filled with passages in order."""
     language = question.language
-    listed = "\n".join(
-        prompts.fill(language, "passage", rank=str(number), title=passage.title, text=passage.text)
-        for number, passage in enumerate(passages, start=1)
-    )
+    listed = listed_passages(prompts, language, passages)
+    asked = prompts.fill(language, "question", question=question.text, passages=listed)
     return (
         Message(role="system", content=prompts.fill(language, "system")),
-        Message(
-            role="user",
-            content=prompts.fill(language, "question", question=question.text, passages=listed),
-        ),
+        Message(role="user", content=asked),
+    )
+
+
+def listed_passages(prompts: Prompts, language: Language, passages: Sequence[Passage]) -> str:
+    """The passages, numbered from 1, in the words of the key `passage`.
+
+    Where there is a key `untitled`, it words passages without a title.
+    """
+    titled = "untitled" not in prompts.keys(language)
+    return "\n".join(
+        prompts.fill(
+            language,
+            "passage" if titled or one.title else "untitled",
+            rank=str(number),
+            title=one.title,
+            text=one.text,
+        )
+        for number, one in enumerate(passages, start=1)
     )
 
 

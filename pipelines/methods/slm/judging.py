@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pipelines.methods.replies.claims import claim_of
 from pipelines.methods.replies.verdicts import YES_NO
+from pipelines.methods.writing import listed_passages
 from pipelines.models.base import ChoiceRequest
 from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
@@ -30,16 +31,7 @@ def judge_request(
     prompts = load_prompts("slm")
     asked = prompts.fill(language, "question", question=question, statement=statement)
     if context:
-        listed = "\n".join(
-            prompts.fill(
-                language,
-                "passage" if passage.title else "untitled",
-                rank=str(number),
-                title=passage.title,
-                text=passage.text,
-            )
-            for number, passage in enumerate(context, start=1)
-        )
+        listed = listed_passages(prompts, language, context)
         asked = prompts.fill(language, "context", passages=listed, question=asked)
     system = prompts.fill(language, "system" if context else "system_alone")
     return ChoiceRequest(

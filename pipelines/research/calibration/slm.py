@@ -85,12 +85,12 @@ def answers_about(path: Path, half: Half) -> list[KnownAnswer]:
         claims = found[:_MOST_CLAIMS]
         if len(claims) < 2:
             continue
-        right = [claim.right for claim in claims]
+        right = [claim for _, claim, _ in claims]
         at = number % len(claims)
-        wrong = [*right[:at], claims[at].wrong, *right[at + 1 :]]
+        wrong = [*right[:at], claims[at][2], *right[at + 1 :]]
         answers += (
             KnownAnswer(
-                question=claims[0].question,
+                question=claims[0][0],
                 context=context,
                 text=" ".join(said),
                 right=said is right,
@@ -228,10 +228,9 @@ def fit(fitted: Panelled, reported: Panelled) -> dict[str, Any]:
                 by_mean = thresholds[name].setdefault(key, {})
                 by_mean[mean] = float(f"{cut.threshold:.6g}")
     limits = {name: found["phi"]["harmonic"] for name, found in thresholds.items()}
-    several = [len(row[0].sentences) > 1 for row in reports]
     parts = {
-        "one_sentence": [row for row, more in zip(reports, several, strict=True) if not more],
-        "several_sentences": [row for row, more in zip(reports, several, strict=True) if more],
+        "one_sentence": [row for row in reports if len(row[0].sentences) == 1],
+        "several_sentences": [row for row in reports if len(row[0].sentences) > 1],
     }
     return {
         "scales": [{"mu": one.mu, "sigma": one.sigma, "n": one.n} for one in scales],

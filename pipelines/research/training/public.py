@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from random import Random
-from typing import NamedTuple, cast
+from typing import cast
 
 from pipelines.research.data import (
     Biography,
@@ -200,30 +200,22 @@ def article_pairs(path: Path, half: Half, names: Names, random: Random) -> Itera
             yield right.model_copy(update=lacking).wholly_wrong
 
 
-class Claims(NamedTuple):
-    """What a right and a wrong answer to a question claim, as statements of the same form."""
-
-    question: str
-    right: str
-    wrong: str
-
-
 def article_claims(
     path: Path, half: Half, names: Names, random: Random
-) -> Iterator[tuple[str, list[Claims]]]:
-    """Each paragraph with the claims that answer its questions, of half of the questions.
+) -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
+    """Each paragraph with half of its questions, each with a right and a wrong answer's claim.
 
-    Questions for which no rule makes statements are left out.
+    The claims are statements of one form. Questions for which no rule makes them are left out.
     """
     for _, asked in groupby(_asked(path, half), key=lambda one: one[0]):
-        claims: list[Claims] = []
+        claims: list[tuple[str, str, str]] = []
         context = ""
         for _, question, paragraph in asked:
             context, answer = paragraph.context, question.answers[0].text
             wrong = _wrong_span(answer, context, names, random)
             told = [as_statement(question.question, one) for one in (answer, wrong) if one]
             if len(told) == 2 and told[0] and told[1]:
-                claims.append(Claims(question.question, told[0], told[1]))
+                claims.append((question.question, told[0], told[1]))
         yield context, claims
 
 
