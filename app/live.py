@@ -4,22 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.engine import PERIOD, Watched, engine
+from app.engine import Watched, engine
 from app.session import keys_for, owner
 from pipelines.errors import VeriscopeError
 from pipelines.run.spec import RunSpec
-
-__all__ = [
-    "PERIOD",
-    "Watched",
-    "close",
-    "current",
-    "follow_address",
-    "open_run",
-    "start",
-    "stop",
-    "watch",
-]
 
 _WATCHED = "_watched"
 

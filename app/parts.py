@@ -14,6 +14,7 @@ from streamlit.components.v2 import component
 from streamlit.delta_generator import DeltaGenerator
 
 from app import live
+from app.engine import PERIOD
 from app.session import language, messages
 from components.ask import run_bar
 from components.elements import error_note
@@ -114,7 +115,7 @@ def draw_run(watched: live.Watched, draw: Callable[[live.Watched, Catalogue], No
             st.rerun()
 
     # One fragment, running or not: what is drawn stays where it is when the run ends.
-    st.fragment(body, run_every=live.PERIOD if running else None)()
+    st.fragment(body, run_every=PERIOD if running else None)()
 
 
 def show_error(error: ErrorInfo | VeriscopeError, *, key: str) -> None:

@@ -17,6 +17,7 @@ from components.elements import (
     score_line,
     score_title,
     score_value,
+    table,
     verdict_badge,
 )
 from components.evidence import EvidenceItem, evidence
@@ -66,11 +67,6 @@ class _Seen:
         """The judges on one sentence, or on the whole response (None)."""
         return [self.cells.get((judge.role, sentence)) for judge in self.panel.judges]
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What the method ran with."""
-        return self.method.settings
-
 
 def slm_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) -> str:
     """Everything about the check, as far as it has come."""
@@ -80,29 +76,29 @@ def slm_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) -> 
     running = not view.over and method.outcome is None
     panel = next((s.detail for s in method.steps if isinstance(s.detail, JudgePanel)), None)
     seen = _Seen(method, panel, running=running) if panel is not None else None
-    decided = seen is not None and seen.answer is not None
-    parts: list[Child] = []
-    if method.error is not None:
-        parts.append(error_note(method.error, t, retry="slm"))
-    parts.append(divergence(diverges_at, t))
-    parts.append(
+    answer = seen.answer if seen is not None else None
+    flags = method.answer.flags if method.answer else panel.flags if panel else ()
+    undecided = _undecided(t, running=running)
+    return tag(
+        "div",
+        error_note(method.error, t, retry="slm") if method.error is not None else None,
+        divergence(diverges_at, t),
         tag(
             "div",
             section("answer", t("slm.answer"), _answer(method, seen, t, running=running)),
             section(
                 "decision",
                 t("slm.decision"),
-                *(_decision(seen, t) if seen and decided else [_undecided(t, running=running)]),
-                _flags(method, panel, t),
+                *(_decision(seen, answer, t) if seen and answer else [undecided]),
+                flag_list(flags, t, "slm-flags"),
             ),
             class_="vs-slm-main",
             data_key="main",
-        )
+        ),
+        _details(seen, _means(answer, t) if answer else undecided, t) if seen is not None else None,
+        class_="vs-run",
+        data_key="slm",
     )
-    if seen is not None:
-        means = _means(seen, t) if decided else _undecided(t, running=running)
-        parts += _details(seen, means, t)
-    return tag("div", parts, class_="vs-run", data_key="slm")
 
 
 def _details(seen: _Seen, means: Html, t: Catalogue) -> list[Html]:
@@ -111,18 +107,18 @@ def _details(seen: _Seen, means: Html, t: Catalogue) -> list[Html]:
         if seen.panel.sentences and seen.panel.judges
         else tag("p", t("slm.nothing"), class_="vs-empty", data_key="nothing")
     )
-    found = [section("matrix", t("slm.matrix"), tag("p", t("slm.note"), class_="vs-note"), body)]
-    found.append(
+    panel_note = tag("p", t("slm.judges.note"), class_="vs-note")
+    return [
+        section("matrix", t("slm.matrix"), tag("p", t("slm.note"), class_="vs-note"), body),
         tag(
             "div",
             section("means", t("slm.means"), means),
-            section("judges", t("slm.judges"), _judges(seen, t)),
+            section("judges", t("slm.judges"), panel_note, _judges(seen, t)),
             class_="vs-slm-main",
             data_key="more",
-        )
-    )
-    found.append(section("context", t("slm.context"), _context(seen, t)))
-    return found
+        ),
+        section("context", t("slm.context"), _context(seen, t)),
+    ]
 
 
 def _undecided(t: Catalogue, *, running: bool) -> Html:
@@ -154,20 +150,16 @@ def _answer(method: MethodView, seen: _Seen | None, t: Catalogue, *, running: bo
     elif not seen.panel.sentences:
         return tag("p", t("flag.empty"), class_="vs-note")
     else:
-        judged: dict[int, Verdict] = {
-            number: event.verdict for number, event in seen.sentences.items()
-        }
+        judged = seen.sentences
         marks: list[tuple[int, int, Verdict]] = [
-            (sentence.start, sentence.end, judged.get(number, "unchecked"))
-            for number, sentence in enumerate(seen.panel.sentences)
+            (one.start, one.end, judged[n].verdict if n in judged else "unchecked")
+            for n, one in enumerate(seen.panel.sentences)
         ]
         body = judged_text(seen.panel.text, marks, t)
     return tag("p", body, class_="vs-answer vs-card vs-padded", dir="auto", data_key="slm-answer")
 
 
-def _decision(seen: _Seen, t: Catalogue) -> list[Child]:
-    answer = seen.answer
-    assert answer is not None
+def _decision(seen: _Seen, answer: Judged, t: Catalogue) -> list[Child]:
     headline = answer.scores[0]
     calls = call_list(calls_within(seen.method, headline.behind), t, id="slm-headline-calls")
     return [
@@ -185,22 +177,16 @@ def _threshold(seen: _Seen, answer: Judged, t: Catalogue) -> str:
     source = answer.detail.threshold_source if isinstance(answer.detail, SlmVerdict) else "missing"
     return t(
         f"slm.threshold.{source}",
-        goal=t(f"setting.slm.tuned_for.{seen.settings.get('tuned_for', 'f1')}"),
+        goal=t(f"setting.slm.tuned_for.{seen.method.settings.get('tuned_for', 'f1')}"),
         judges=t("list.separator").join(unmeasured),
     )
 
 
-def _flags(method: MethodView, panel: JudgePanel | None, t: Catalogue) -> Html | None:
-    flags = method.answer.flags if method.answer else panel.flags if panel else ()
-    return flag_list(flags, t, "slm-flags")
-
-
-def _means(seen: _Seen, t: Catalogue) -> Html:
+def _means(answer: Judged, t: Catalogue) -> Html:
     """The response's score under every mean; the chosen one first, with its threshold."""
-    scores = seen.answer.scores if seen.answer else ()
     return tag(
         "ol",
-        (_mean(score, place == 0, t) for place, score in enumerate(scores)),
+        (_mean(score, place == 0, t) for place, score in enumerate(answer.scores)),
         class_="vs-slm-means",
         data_key="slm-means",
     )
@@ -225,8 +211,10 @@ def _mean(score: Score, chosen: bool, t: Catalogue) -> Html:
 
 
 def _context(seen: _Seen, t: Catalogue) -> str:
-    if seen.settings.get("context") == "given":
-        given = tag("p", shown(str(seen.settings.get("passage", "")).strip()), class_="vs-answer")
+    if seen.method.settings.get("context") == "given":
+        given = tag(
+            "p", shown(str(seen.method.settings.get("passage", "")).strip()), class_="vs-answer"
+        )
         return tag("div", given, class_="vs-card vs-padded", data_key="slm-context")
     if not seen.method.searches:
         return tag("p", t("slm.context.none"), class_="vs-empty", data_key="slm-context")
@@ -253,16 +241,13 @@ def _matrix(seen: _Seen, t: Catalogue) -> Html:
         tag("span", t("slm.column.score")),
         tag("span", t("slm.column.verdict")),
     ]
-    head = tag("tr", (tag("th", n, scope="col", role="columnheader") for n in names), role="row")
     rows = [_row(number, seen, t) for number in range(len(panel.sentences))]
     caption = t("slm.matrix.caption", sentences=len(panel.sentences), judges=len(panel.judges))
-    return tag(
-        "table",
-        tag("caption", caption, class_="vs-sr"),
-        tag("thead", head, role="rowgroup"),
-        tag("tbody", rows, _whole_row(seen, t), role="rowgroup"),
-        class_="vs-table vs-slm-matrix",
-        role="table",
+    return table(
+        caption,
+        names,
+        filter(None, [*rows, _whole_row(seen, t)]),
+        css="vs-slm-matrix",
         id="slm-matrix",
         data_key="slm-matrix",
     )
@@ -355,6 +340,7 @@ def _cell(seen: _Seen, cell: _Cell | None, judge: PanelJudge, key: str, t: Catal
     if cell is None:
         return _pending(running=seen.running)
     said, z = cell.said, cell.said.z
+    mu, sigma = two_digits(judge.scale.mu), two_digits(judge.scale.sigma)
     value, words = _in_words(cell, t)
     level = heat_level("probability", cell.p_yes)
     css = "vs-hx" if level is None else f"vs-h{level}"
@@ -368,19 +354,16 @@ def _cell(seen: _Seen, cell: _Cell | None, judge: PanelJudge, key: str, t: Catal
             title=words,
         ),
         tag("p", words, class_="vs-note vs-num"),
-        tag("p", t("slm.z.formula"), class_="vs-formula") if z is not None else None,
-        tag(
-            "p",
-            t(
-                "slm.z.inputs",
-                p=probability(cell.p_yes),
-                mu=two_digits(judge.scale.mu),
-                sigma=two_digits(judge.scale.sigma),
+        ()
+        if z is None
+        else (
+            tag("p", t("slm.z.formula"), class_="vs-formula"),
+            tag(
+                "p",
+                t("slm.z.inputs", p=probability(cell.p_yes), mu=mu, sigma=sigma),
+                class_="vs-note vs-num",
             ),
-            class_="vs-note vs-num",
-        )
-        if z is not None
-        else None,
+        ),
         tag("p", shown(said.error.message), class_="vs-note") if said.error else None,
         call_list(calls_within(seen.method, (cell.span,)), t, id=f"{key}-calls"),
         class_="vs-details vs-slm-cell",
@@ -428,7 +411,7 @@ def _average(score: Score, cells: Sequence[_Cell | None], t: Catalogue) -> Html:
 def _judges(seen: _Seen, t: Catalogue) -> Html:
     """One card a judge, those that were left out, and what the judges are worth together."""
     panel = seen.panel
-    cards = [_card(judge, seen.settings, t) for judge in panel.judges]
+    cards = [_card(judge, seen.method.settings, t) for judge in panel.judges]
     out: list[Child] = [
         tag("li", t("slm.left_out", name=visible(name)), class_="vs-note", data_key=f"out-{place}")
         for place, name in enumerate(panel.left_out)
@@ -438,7 +421,7 @@ def _judges(seen: _Seen, t: Catalogue) -> Html:
         all_of_them = tag(
             "li",
             tag("p", t("slm.together"), class_="vs-strong"),
-            tag("p", _quality(panel.judges, seen.settings, t), class_="vs-note"),
+            tag("p", _quality(panel.judges, seen.method.settings, t), class_="vs-note"),
             class_="vs-card vs-padded vs-slm-judge",
             data_key="together",
         )
@@ -473,6 +456,9 @@ def _quality(judges: Sequence[PanelJudge], settings: dict[str, Any], t: Catalogu
         right=_percent(report["right"] / report["answers"]),
         accuracy=_percent(verdicts["accuracy"]),
         ranked=_percent(report["auroc"]["harmonic"]),
+        one=_percent(report["one_sentence"]["auroc"]["harmonic"]),
+        several=_percent(report["several_sentences"]["auroc"]["harmonic"]),
+        baseline=_percent(report["auroc"]["whole_response"]),
         length=_percent(report["auroc"]["answer_length"]),
         supported=_percent(verdicts["supported"] / report["answers"]),
     )

@@ -39,15 +39,21 @@ class Prompts:
         )
 
     def listed(self, language: Language, passages: Sequence[Passage]) -> str:
-        """The prompt `passage` for each of `passages`, numbered in their order."""
+        """The prompt `passage` for each of `passages`, numbered in their order.
+
+        Where there is a prompt `untitled`, it words passages without a title.
+        """
+        untitled = "untitled" if "untitled" in self._texts[language] else "passage"
         return "\n".join(
-            self.fill(language, "passage", rank=str(rank), title=one.title, text=one.text)
+            self.fill(
+                language,
+                "passage" if one.title else untitled,
+                rank=str(rank),
+                title=one.title,
+                text=one.text,
+            )
             for rank, one in enumerate(passages, start=1)
         )
-
-    def keys(self, language: Language) -> frozenset[str]:
-        """Which prompts exist in `language`."""
-        return frozenset(self._texts[language])
 
 
 @cache

@@ -14,7 +14,7 @@ from typing import get_args
 import streamlit as st
 
 from app import live
-from app.engine import engine
+from app.engine import PERIOD, engine
 from app.parts import disambiguate, go_to, page_title, redraw_if_asked, show_error, show_html
 from app.screens.runs import TO_COMPARE, local_time
 from app.session import messages, owner
@@ -56,7 +56,7 @@ def show() -> None:
     )
     columns = _choose_columns(asked, opened, t) if opened else []
     running = any(not opened[_run_of(column)].view.over for column in columns)
-    st.fragment(_draw, run_every=live.PERIOD if running else None)(columns, running)
+    st.fragment(_draw, run_every=PERIOD if running else None)(columns, running)
 
 
 def _run_of(part: str) -> str:

@@ -19,11 +19,10 @@ from pipelines.methods.base import Method, Need
 from pipelines.methods.registry import METHODS, standard_methods
 from pipelines.methods.slm.scale import history_of
 from pipelines.models.base import Capabilities
-from pipelines.models.providers import known_capabilities
+from pipelines.models.providers import BUILT_IN, known_capabilities
 from pipelines.retrieval.web import needs_key
 from pipelines.run.defaults import default_models
 from pipelines.run.spec import (
-    BUILT_IN,
     JUDGES,
     ROLES,
     EvidenceMode,

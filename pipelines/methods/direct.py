@@ -16,7 +16,7 @@ class DirectSettings(Settings):
 
 
 def direct_messages(question: Question) -> tuple[Message, ...]:
-    """The prompt of a direct answer; DRAD's draft uses the very same one."""
+    """The prompt of a direct answer; the first drafts of DRAD and the SLM check use it as well."""
     prompts = load_prompts("direct")
     return prompts.turns(question.language, "system", "question", question=question.text)
 

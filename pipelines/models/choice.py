@@ -108,6 +108,24 @@ _LEAD = re.compile(
     r"it|答案|回答|判断|结论|结果|判定)\s*(?:is|was|:|=|应该是|应为|为|是)\s*:?\s*",
     re.I,
 )
+_AGREES = ("yes", "true")
+_BUT = (
+    r"(?:(?:but|however|though|although|except|nevertheless|that said)\b(?! also\b)"
+    r"|但|不过|然而|可是|只是)"
+)
+_LESS = (
+    r"(?:apart from|only that|mostly|partly|partially|almost|not (?:quite|entirely|exactly))\b"
+    r"|虽然|尽管|除了|部分|基本"
+)
+_WRONG = r"\b(?:not|no|never|wrong|incorrect|false|error|mistake)|n['’]t\b|inaccura|错|误|不|没|非"
+# An agreement is taken back by a reservation right behind it or in a sentence of its own, or by one
+# later in its sentence that says what is wrong. "Not only ..., but also ..." is none.
+_TAKEN_BACK = re.compile(
+    rf"的?[\s.,;:!。、–—-]*(?:{_BUT}|{_LESS})"
+    rf"|.*?[.;!。\n]\s*{_BUT}"
+    rf"|.*?,\s*{_BUT}[^.;!。\n]*?(?:{_WRONG})",
+    re.DOTALL,
+)
 _BETWEEN = re.compile(r"[\s.,;/。、]*(?:(?:or|and|nor)\b|或者?|还是|和)?\s*")
 
 
@@ -128,7 +146,8 @@ def parse_choice(text: str, options: Sequence[Option]) -> str | None:
     Counts an option that stands at the very beginning, alone on the last line, or after a phrase
     such as "the answer is"; case, markdown, full-width forms and <think> blocks do not matter. An
     option counts only as a complete word or phrase that ends there, if need be before a remark in
-    brackets: "untrue", "not true", "不是真的", "no idea" and "true or false" name nothing.
+    brackets: "untrue", "not true", "不是真的", "no idea" and "true or false" name nothing. Neither
+    does a yes or true that is taken back: "Yes, but the year is wrong".
     """
     named = _named(text, options) or _named(_REMARK.sub(". ", text), options)
     return named.pop() if len(named) == 1 else None
@@ -162,6 +181,8 @@ def _at_start(text: str, options: Sequence[Option]) -> set[str]:
     spelled = _spelled(options)
     for word, label in spelled:
         if re.match(re.escape(word) + _END, text):
+            if label in _AGREES and _TAKEN_BACK.match(text, len(word)):
+                return set()
             # A list of options, as in "true, false", names them all and so decides nothing.
             following = _BETWEEN.sub("", text[len(word) :], count=1)
             return {label} | {

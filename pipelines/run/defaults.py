@@ -6,16 +6,14 @@ from pipelines.models.judges.trained import encoder_installed
 from pipelines.models.providers import PROVIDERS
 from pipelines.run.spec import JUDGES, ModelSpec
 
-_WITHOUT_ENCODER = ("overlap",)
-
 
 def default_models() -> dict[str, ModelSpec]:
     """Role to model: all of them are bundled and run on this machine.
 
-    Where the embedded encoder is not installed, the judges that need it are left out.
+    The bundled judge and word overlap judge: beside these two, similarity makes the SLM check
+    worse on data (`docs/measurements.md`). Where the embedded encoder is not installed, word
+    overlap judges alone.
     """
-    there = encoder_installed()
-    usable = [
-        spec for spec in PROVIDERS["judge"].bundled if there or spec.model in _WITHOUT_ENCODER
-    ]
-    return {"main": ModelSpec(), **dict(zip(JUDGES, usable, strict=False))}
+    panel = ("trained", "overlap") if encoder_installed() else ("overlap",)
+    judges = [spec for spec in PROVIDERS["judge"].bundled if spec.model in panel]
+    return {"main": ModelSpec(), **dict(zip(JUDGES, judges, strict=False))}

@@ -6,21 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from pipelines.models.providers import BUILT_IN, ModelSpec
+from pipelines.models.providers import ModelSpec
 from pipelines.types import Frozen, Language
-
-__all__ = [
-    "BUILT_IN",
-    "JUDGES",
-    "MAX_TEXT",
-    "ROLES",
-    "EvidenceMode",
-    "EvidenceSource",
-    "EvidenceSpec",
-    "MethodSpec",
-    "ModelSpec",
-    "RunSpec",
-]
 
 EvidenceMode = Literal["bm25", "dense", "hybrid"]
 EvidenceSource = Literal["library", "given", "serper", "duckduckgo", "wikipedia"]

@@ -1,7 +1,8 @@
-"""Illustrated walkthroughs: questions whose every reply was written by hand, played for real.
+"""Illustrated walkthroughs: questions whose replies were written by hand, played for real.
 
 Each file under `sample_data/walkthroughs` holds a question, the methods to run and, for every
-role, the replies of a scripted model. The real methods run on them, at reading speed.
+role, the replies of a scripted model. The real methods run on them, at reading speed. A file
+without models is run with the default ones.
 `python -m pipelines.samples.walkthroughs` plays all of them without a pause and checks the results.
 """
 
@@ -12,7 +13,7 @@ import json
 import sys
 from collections.abc import Sequence
 from contextlib import aclosing
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,8 +23,11 @@ from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, NotFoundError, VeriscopeError
+from pipelines.models.base import Model, Progress
+from pipelines.models.providers import build_model
 from pipelines.models.scripted import ScriptedModel
 from pipelines.paths import SAMPLE_DATA
+from pipelines.run.defaults import default_models
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.run.view import MethodView, RunView, fold
 from pipelines.types import Frozen, Language
@@ -54,7 +58,7 @@ class Walkthrough(Frozen):
     """A question, what it is run with, and what is to come of it.
 
     `title` and `shows` (what there is to see) are worded in every language of the interface;
-    `names` maps a role to what its scripted model is called.
+    `names` maps a role to what its scripted model is called; None for the default models.
     """
 
     id: str
@@ -64,7 +68,7 @@ class Walkthrough(Frozen):
     question: str
     methods: tuple[MethodSpec, ...]
     evidence: EvidenceSpec = EvidenceSpec(mode="bm25")
-    names: dict[str, str]
+    names: dict[str, str] | None = None
     expected: dict[str, Expected] = Field(default_factory=dict)
 
     def spec(self) -> RunSpec:
@@ -72,7 +76,9 @@ class Walkthrough(Frozen):
         return RunSpec(
             question=self.question,
             methods=self.methods,
-            models={
+            models=default_models()
+            if self.names is None
+            else {
                 role: ModelSpec(
                     kind="scripted", name=name, model=f"{FOLDER.name}/{self.id}.json#{role}"
                 )
@@ -110,13 +116,13 @@ def _read(path: Path) -> Walkthrough:
             f"The walkthrough {path.name} cannot be read as JSON.", remedy="Correct the file."
         ) from error
     content = content if isinstance(content, dict) else {}
-    models = content.pop("models", None)
-    names = {
-        role: one.get("name") if isinstance(one, dict) else None
-        for role, one in (models.items() if isinstance(models, dict) else ())
-    }
+    if (models := content.pop("models", None)) is not None:
+        roles = models.items() if isinstance(models, dict) else ()
+        content["names"] = {
+            r: one.get("name") if isinstance(one, dict) else None for r, one in roles
+        }
     try:
-        return Walkthrough.model_validate({**content, "id": path.stem, "names": names})
+        return Walkthrough.model_validate({**content, "id": path.stem})
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
@@ -124,6 +130,16 @@ def _read(path: Path) -> Walkthrough:
             f"The walkthrough {path.name} is wrong at {where}: {first['msg']}.",
             remedy="Correct that entry.",
         ) from error
+
+
+def build_unpaced(
+    spec: ModelSpec, key: str | None, progress: Progress, *, folder: Path = FOLDER
+) -> Model:
+    """A model as it is always built, but that a scripted one, of `folder`, makes no pauses."""
+    if spec.kind != "scripted":
+        return build_model(spec, key, progress)
+    path, _, role = spec.model.partition("#")
+    return ScriptedModel.from_file(folder / Path(path).name, role=role, name=spec.name, pace=0.0)
 
 
 async def check(
@@ -136,14 +152,9 @@ async def check(
     `folder`; `libraries` None has the shipped one indexed for it.
     """
 
-    def unpaced(spec: ModelSpec, key: str | None, progress: object) -> ScriptedModel:
-        path, _, role = spec.model.partition("#")
-        return ScriptedModel.from_file(
-            folder / Path(path).name, role=role, name=spec.name, pace=0.0
-        )
-
     with TemporaryDirectory() as data:
-        service = Service(Path(data), pool=ModelPool(unpaced), libraries=libraries)
+        pool = ModelPool(partial(build_unpaced, folder=folder))
+        service = Service(Path(data), pool=pool, libraries=libraries)
         async with aclosing(service):
             try:
                 trace = await service.record(one.spec(), owner="check")

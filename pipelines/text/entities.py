@@ -17,8 +17,6 @@ from pipelines.types import Language
 if TYPE_CHECKING:
     from spacy.language import Language as SpacyPipeline
 
-__all__ = ["Entity", "EntityRecognizer"]
-
 _LOG = logging.getLogger(__name__)
 # Best first.
 _PACKAGES: dict[Language, tuple[str, ...]] = {

@@ -24,21 +24,6 @@ from pipelines.run.trace import Trace
 from pipelines.samples.walkthroughs import FOLDER, walkthrough
 from tests.app.test_screens import ME, page
 
-__all__ = [
-    "EACH",
-    "EVEREST",
-    "HELD",
-    "PAGES",
-    "SOMEBODY_ELSE",
-    "WALL",
-    "load",
-    "open_engine",
-    "opened",
-    "play",
-    "run",
-    "seen",
-]
-
 # In the first Rowen keeps the answer, in the second it looks for evidence. No embedder reads
 # Chinese, so that both are played in a moment.
 WALL, EVEREST = "2-zh-great-wall", "4-zh-everest"

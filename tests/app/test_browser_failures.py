@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from pipelines.run.spec import BUILT_IN
+from pipelines.models.providers import BUILT_IN
 from tests.app.conftest import Visit
 from tests.app.serving import (
     Workbench,

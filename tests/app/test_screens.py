@@ -14,9 +14,9 @@ from app import engine as engines
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.thread import Engine
 from pipelines.methods.registry import METHODS
-from pipelines.models.providers import PROVIDERS
+from pipelines.models.providers import BUILT_IN, PROVIDERS
 from pipelines.models.scripted import ScriptedModel
-from pipelines.run.spec import BUILT_IN, MethodSpec, ModelSpec, RunSpec
+from pipelines.run.spec import MethodSpec, ModelSpec, RunSpec
 
 MAIN = str(Path(engines.__file__).with_name("main.py"))
 ME = "a" * 48

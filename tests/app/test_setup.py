@@ -121,11 +121,10 @@ def test_the_models_that_were_chosen_are_those_of_the_run(engine: Engine):
     test.selectbox(key="model.judge_1").select("Second").run()
     test.selectbox(key="model.judge_3").select("Mute").run()
     models = asked(test, engine).models
-    similarity = default_models()["judge_2"]
     assert models == {
         "main": EMBEDDED,
         "judge_1": SERVER,
-        "judge_2": similarity,
+        "judge_2": default_models()["judge_2"],
         "judge_3": MUTE,
     }
 
@@ -133,8 +132,8 @@ def test_the_models_that_were_chosen_are_those_of_the_run(engine: Engine):
 def test_the_judges_that_come_along_judge_until_they_are_taken_away(engine: Engine):
     test = ask_page("direct", "slm")
     names = [test.selectbox(key=f"model.{role}").value for role in JUDGES]
-    assert names == ["Veriscope judge", "Similarity (all-MiniLM-L6-v2)", "Word overlap"]
-    test = ask_page("direct", "slm", **{"model.judge_2": None, "model.judge_3": None})
+    assert names == ["Veriscope judge", "Word overlap", None]
+    test = ask_page("direct", "slm", **{"model.judge_2": None})
     assert asked(test, engine).models == {
         "main": EMBEDDED,
         "judge_1": default_models()["judge_1"],

@@ -12,7 +12,8 @@ from components.models import judge_report, model_facts, probe_table, reliabilit
 from pipelines.calibration import calibration
 from pipelines.models.base import Capabilities
 from pipelines.models.probe import Finding, ProbeReport
-from pipelines.run.spec import BUILT_IN, ModelSpec
+from pipelines.models.providers import BUILT_IN
+from pipelines.run.spec import ModelSpec
 from tests.components.html_tree import read
 from tests.components.test_figures import plain
 

@@ -215,6 +215,10 @@ async def test_a_judge_measured_beforehand_tells_how_good_it_is(t: Catalogue):
     assert f"on {report['answers']} other answers" in card
     assert f"correct for {100 * report['verdicts']['f1']['accuracy']:.0f} %" in card
     assert f"in {100 * report['auroc']['harmonic']:.0f} % of all pairs" in card
+    several = report["several_sentences"]["auroc"]["harmonic"]
+    assert f"{100 * several:.0f} % of those with several)" in card
+    baseline = report["auroc"]["whole_response"]
+    assert f"P(yes) on the whole response, reached {100 * baseline:.0f} %" in card
     assert "It has no history of its own yet." in card
     limit = shipped_thresholds([EMBEDDED])["f1"]["phi"]["harmonic"]
     assert f"{limit:.2f}" in page.one(".vs-slm-chosen").text()

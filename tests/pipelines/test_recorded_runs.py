@@ -18,11 +18,9 @@ from pipelines.engine.pool import ModelPool
 from pipelines.engine.reevaluate import reevaluate
 from pipelines.engine.service import Service
 from pipelines.methods.registry import METHODS
-from pipelines.models.scripted import ScriptedModel
 from pipelines.run.events import Judged, RunFinished, Verdict
-from pipelines.run.spec import ModelSpec
 from pipelines.run.trace import Trace
-from pipelines.samples.walkthroughs import FOLDER, walkthrough, walkthroughs
+from pipelines.samples.walkthroughs import build_unpaced, walkthrough, walkthroughs
 from pipelines.store.recordings import load_recording, recordings
 from pipelines.types import Answer
 
@@ -43,14 +41,9 @@ CASES = [
 ]
 
 
-def unpaced(spec: ModelSpec, key: str | None, progress: object) -> ScriptedModel:
-    path, _, role = spec.model.partition("#")
-    return ScriptedModel.from_file(FOLDER / Path(path).name, role=role, name=spec.name, pace=0.0)
-
-
 async def played(run: str, data: Path, libraries: Libraries) -> tuple[Trace, Trace]:
     """A run, made now if it is a walkthrough, and what comes of replaying it."""
-    service = Service(data, pool=ModelPool(unpaced), libraries=libraries)
+    service = Service(data, pool=ModelPool(build_unpaced), libraries=libraries)
 
     async def to_its_end(id: str) -> Trace:
         async for _ in service.follow(id, owner=OWNER):

@@ -31,8 +31,6 @@ from pipelines.run.scope import Scope
 from pipelines.text import Entity, has_han
 from pipelines.types import Answer, Generation, Message, Token
 
-__all__ = ["Drad", "DradSettings"]
-
 PROMPTS = load_prompts("drad")
 
 

@@ -32,20 +32,6 @@ from pipelines.run.scope import Scope
 from pipelines.text import Entity, repeats_question, split_sentences, tokens_covering
 from pipelines.types import Frozen, Token
 
-__all__ = [
-    "EntityReading",
-    "EntityVerdict",
-    "agreement",
-    "choose_source",
-    "entropies_over",
-    "first_doubtful",
-    "headline",
-    "judge",
-    "pool",
-    "read_entities",
-    "thresholds_for",
-]
-
 
 class EntityVerdict(Frozen):
     """P(E) (in [0, 1], a sum may be larger) and H(E) in nats, None where nothing was measured.

@@ -13,19 +13,6 @@ from pipelines.text import Span
 from pipelines.text.languages import has_han
 from pipelines.types import Frozen
 
-__all__ = [
-    "AUXILIARIES",
-    "SMALL_WORDS",
-    "Concepts",
-    "chinese_subject",
-    "concepts_in",
-    "find_concept",
-    "leading_name",
-    "main_subject",
-    "read_concepts",
-    "words_of",
-]
-
 # One character for one, so that offsets stay what they are.
 _ALIKE = str.maketrans(
     {"’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "-", "‑": "-", "\u00a0": " "}

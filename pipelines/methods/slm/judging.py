@@ -27,16 +27,7 @@ def judge_request(
     prompts = load_prompts("slm")
     asked = prompts.fill(language, "question", question=question, statement=statement)
     if context:
-        listed = "\n".join(
-            prompts.fill(
-                language,
-                "passage" if passage.title else "untitled",
-                rank=str(number),
-                title=passage.title,
-                text=passage.text,
-            )
-            for number, passage in enumerate(context, start=1)
-        )
+        listed = prompts.listed(language, context)
         asked = prompts.fill(language, "context", passages=listed, question=asked)
     system = prompts.fill(language, "system" if context else "system_alone")
     return ChoiceRequest(

@@ -1,7 +1,7 @@
 """SLM check: several small models judge an answer sentence by sentence; it is scored, not changed.
 
 Every judge is asked about every sentence at the same time (`judging.py`); `scores.py` holds the
-arithmetic, `scoring.py` makes scores with thresholds and verdicts of it.
+arithmetic, `scale.py` what scores and their thresholds are measured against.
 """
 
 from __future__ import annotations
@@ -13,18 +13,17 @@ from pipelines.concurrency import both, together
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.methods.base import Method, Need, Question
 from pipelines.methods.direct import direct_messages
-from pipelines.methods.replies.parsing import visible
 from pipelines.methods.slm.judging import judge_sentence, probability_of_yes
-from pipelines.methods.slm.scale import shipped_scale, shipped_thresholds
-from pipelines.methods.slm.scores import average, z_score
-from pipelines.methods.slm.scoring import (
+from pipelines.methods.slm.scale import scale_in_use, threshold_in_use
+from pipelines.methods.slm.scores import (
+    average,
     response_scores,
-    scale_in_use,
     sentence_score,
-    threshold_in_use,
     verdict_of,
+    z_score,
 )
 from pipelines.methods.slm.settings import SlmSettings
+from pipelines.methods.writing import write_draft
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Score
 from pipelines.run.findings import (
@@ -40,8 +39,6 @@ from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
 from pipelines.text import split_sentences
 from pipelines.types import Answer, Generation, Passage
-
-__all__ = ["Slm", "SlmSettings"]
 
 Context = tuple[tuple[Passage, ...], tuple[str, ...]]
 """What the judges read, and remarks on how it was found."""
@@ -70,8 +67,9 @@ class Slm(Method[SlmSettings]):
             _subject(question, scope, settings), _context(question, scope, settings)
         )
         panel = _panel(scope, question, text, remarks, settings)
+        limit = threshold_in_use(settings, panel.judges)
         async with scope.span("ask_judges", detail=panel) as asking:
-            return await _Check(question, context, settings, panel, asking).run()
+            return await _Check(question, context, settings, panel, asking, *limit).run()
 
 
 def _check_given(settings: SlmSettings) -> None:
@@ -94,16 +92,7 @@ async def _subject(question: Question, scope: Scope, settings: SlmSettings) -> s
             step.revised(draft)
         return draft.text
     async with scope.span("draft") as step:
-        # The same request as Direct's: the method that asks first answers for both.
-        can = step.model().capabilities
-        request = step.request(
-            direct_messages(question), max_tokens=settings.max_tokens, logprobs=can.logprobs
-        )
-        draft = await step.write(request)
-        text = visible(draft.text)
-        if text != draft.text.strip():
-            # Without its thoughts, the tokens no longer stand where they say.
-            draft = draft.model_copy(update={"text": text, "tokens": None})
+        draft = await write_draft(step, direct_messages(question), settings.max_tokens)
         step.revised(draft)
     return draft.text
 
@@ -143,8 +132,8 @@ def _panel(
         else:
             # A text counts 0 or 1: what probabilities were measured to be says nothing about that.
             by_text = can.writes and not can.logprobs
-            shipped = JudgeScale() if by_text else shipped_scale(model.name, question.language)
-            scale = shipped if by_text else scale_in_use(shipped, model.name, settings)
+            measured = scale_in_use(model.name, question.language, settings)
+            scale = JudgeScale() if by_text else measured
             judges.append(PanelJudge(role=role, name=model.name, scale=scale))
             if not can.judges:
                 flags.append("weak_judge")
@@ -157,44 +146,33 @@ def _panel(
         text=text,
         sentences=tuple(Statement(text=s.text, start=s.start, end=s.end) for s in spans),
         judges=tuple(judges),
-        flags=tuple(dict.fromkeys(flags)),
+        # Without a sentence no judge is asked, and there is nothing to remark on.
+        flags=tuple(dict.fromkeys(flags)) if spans else (),
         left_out=tuple(dict.fromkeys(left_out)),
     )
 
 
 @dataclass(frozen=True)
 class _Cell:
-    """What one judge said about one statement, and the number that is averaged over judges."""
+    """What one judge said about one statement; `error` is why it said nothing."""
 
-    value: float | None
     p_yes: float | None
     said: CellJudged
     span: str
+    error: VeriscopeError | None = None
 
 
+@dataclass(frozen=True)
 class _Check:
     """The judges are asked, and what they say is scored."""
 
-    def __init__(
-        self,
-        question: Question,
-        context: Sequence[Passage],
-        settings: SlmSettings,
-        panel: JudgePanel,
-        asking: Scope,
-    ) -> None:
-        self.question = question
-        self.context = context
-        self.settings = settings
-        self.panel = panel
-        self.asking = asking
-        names = [judge.name for judge in panel.judges]
-        self.threshold: float | None
-        self.threshold_source: ThresholdSource
-        self.threshold, self.threshold_source = threshold_in_use(
-            settings, shipped_thresholds(names), panel.judges
-        )
-        self.failures: list[VeriscopeError] = []
+    question: Question
+    context: Sequence[Passage]
+    settings: SlmSettings
+    panel: JudgePanel
+    asking: Scope
+    threshold: float | None
+    source: ThresholdSource
 
     async def run(self) -> Answer:
         """Every judge on every sentence, and on the whole response if wanted, at the same time.
@@ -204,15 +182,17 @@ class _Check:
         panel = self.panel
         work = [self._sentence(n, sentence) for n, sentence in enumerate(panel.sentences)]
         if self.settings.whole_response and panel.sentences:
-            work.append(self._whole())
+            whole = Statement(text=panel.text.strip(), start=0, end=len(panel.text))
+            work.append(self._row(None, whole))
         rows = await together(*work)
         cells = [cell for row in rows for cell in row]
-        if cells and len(self.failures) == len(cells):
-            raise self.failures[0]
+        errors = [cell.error for cell in cells if cell.error is not None]
+        if errors and len(errors) == len(cells):
+            raise errors[0]
         sentences = rows[: len(panel.sentences)]
         wholes = [cell for row in rows[len(panel.sentences) :] for cell in row]
         scores = response_scores(
-            [average([cell.value for cell in row]) for row in sentences],
+            [average(self._values(row)) for row in sentences],
             [cell.p_yes for cell in wholes],
             self.settings,
             self.threshold,
@@ -224,18 +204,22 @@ class _Check:
             panel.text,
             verdict=verdict_of(scores[0]),
             scores=scores,
-            detail=SlmVerdict(threshold_source=self.threshold_source),
+            detail=SlmVerdict(threshold_source=self.source),
         )
-        return Answer(text=panel.text, original=panel.text, flags=self._flags(cells, scores[0]))
+        flags = list(panel.flags)
+        if any(cell.said.source == "text" for cell in cells):
+            flags.append("judge_by_text")
+        if errors:
+            flags.append("judge_failed")
+        if scores[0].value is None and panel.sentences:
+            flags.append("not_checked")
+        return Answer(text=panel.text, original=panel.text, flags=tuple(flags))
 
     async def _sentence(self, number: int, sentence: Statement) -> list[_Cell]:
         """What all judges say about a sentence, and the verdict on it."""
-        cells = await together(*(self._ask(j, number, sentence) for j in self.panel.judges))
+        cells = await self._row(number, sentence)
         score = sentence_score(
-            [cell.value for cell in cells],
-            self.settings,
-            self.threshold,
-            [cell.span for cell in cells],
+            self._values(cells), self.settings, self.threshold, [cell.span for cell in cells]
         )
         self.asking.judged(
             "sentence",
@@ -248,14 +232,17 @@ class _Check:
         )
         return cells
 
-    async def _whole(self) -> list[_Cell]:
-        text = self.panel.text
-        whole = Statement(text=text.strip(), start=0, end=len(text))
-        return await together(*(self._ask(judge, None, whole) for judge in self.panel.judges))
+    def _values(self, cells: Sequence[_Cell]) -> list[float | None]:
+        """The numbers that are averaged over judges."""
+        return [cell.said.z if self.settings.normalise else cell.p_yes for cell in cells]
+
+    async def _row(self, number: int | None, statement: Statement) -> list[_Cell]:
+        """What all judges say about a sentence, or about the whole response (None)."""
+        return await together(*(self._ask(j, number, statement) for j in self.panel.judges))
 
     async def _ask(self, judge: PanelJudge, number: int | None, statement: Statement) -> _Cell:
         name = "judge_sentence" if number is not None else "judge_response"
-        p_yes = z = None
+        p_yes = failed = None
         async with self.asking.span(name, role=judge.role, sentence=number) as step:
             try:
                 choice = await judge_sentence(
@@ -267,19 +254,19 @@ class _Check:
                     self.question.language,
                 )
             except VeriscopeError as error:
-                self.failures.append(error)
+                failed = error
                 said = CellJudged(role=judge.role, error=error.info())
             else:
                 p_yes = probability_of_yes(choice)
                 scale = JudgeScale() if choice.source == "text" else judge.scale
-                z = None if p_yes is None else z_score(p_yes, scale)
                 said = CellJudged(
                     role=judge.role,
                     p_no=choice.probabilities["no"],
                     other_mass=choice.other_mass,
-                    z=z,
+                    z=None if p_yes is None else z_score(p_yes, scale),
                     source=choice.source,
                 )
+            formula = "slm.text" if said.source == "text" else "slm.p_yes"
             # No verdict of its own: only averages are compared with a threshold.
             step.judged(
                 "cell" if number is not None else "whole",
@@ -289,23 +276,7 @@ class _Check:
                 label=judge.name,
                 sentence=number,
                 verdict="unchecked",
-                scores=(
-                    Score(
-                        name="slm_p_yes",
-                        value=p_yes,
-                        formula="slm.text" if said.source == "text" else "slm.p_yes",
-                    ),
-                ),
+                scores=(Score(name="slm_p_yes", value=p_yes, formula=formula),),
                 detail=said,
             )
-        return _Cell(z if self.settings.normalise else p_yes, p_yes, said, step.id)
-
-    def _flags(self, cells: Sequence[_Cell], headline: Score) -> tuple[str, ...]:
-        flags = list(self.panel.flags)
-        if any(cell.said.source == "text" for cell in cells):
-            flags.append("judge_by_text")
-        if any(cell.said.error is not None for cell in cells):
-            flags.append("judge_failed")
-        if headline.value is None and self.panel.sentences:
-            flags.append("not_checked")
-        return tuple(flags)
+        return _Cell(p_yes, said, step.id, failed)

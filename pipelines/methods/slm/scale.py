@@ -10,22 +10,20 @@ a setting and recorded with it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pipelines.calibration import calibration
-from pipelines.methods.slm.scores import JudgeScale, scale_of_scores
+from pipelines.methods.slm.scores import even_score, scale_of_scores
+from pipelines.methods.slm.settings import Scaling, SlmSettings
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Judged
-from pipelines.run.findings import CellJudged
+from pipelines.run.findings import CellJudged, JudgeScale, PanelJudge, ThresholdSource
 from pipelines.run.trace import Trace
 from pipelines.types import Language
 
-MIN_HISTORY = 30
+_MIN_HISTORY = 30
 """Earlier scores from which on a judge is measured against them (ours)."""
-
-Thresholds = dict[str, dict[str, dict[str, float]]]
-"""Thresholds by what they were tuned for, by kind of scale, by mean."""
 
 
 def shipped_scale(judge: str, language: Language) -> JudgeScale:
@@ -43,16 +41,47 @@ def shipped_panel(judges: Iterable[str]) -> dict[str, Any]:
     return next((panel for panel in panels if panel["judges"] == wanted), {})
 
 
-def shipped_thresholds(judges: Iterable[str]) -> Thresholds:
-    """Every threshold calibrated for these judges together, else for the panel that did best.
+def shipped_thresholds(judges: Iterable[str]) -> dict[str, dict[str, dict[str, float]]]:
+    """Thresholds by what they were tuned for, by kind of scale, by mean.
 
-    Empty when there is no calibration.
+    Those calibrated for these judges together, else for the panel that did best; empty when there
+    is no calibration.
     """
     panel = shipped_panel(judges)
     if not panel:
         panels = calibration("slm").get("panels", ())
         panel = max(panels, key=lambda one: one["report"]["auroc"]["harmonic"], default={})
     return panel.get("thresholds", {})
+
+
+def scale_in_use(name: str, language: Language, settings: SlmSettings) -> JudgeScale:
+    """What a judge's scores are measured against: enough earlier ones, else what is shipped.
+
+    Without z no scale is used; a threshold then rests on what was shipped with it alone.
+    """
+    earlier = settings.history.get(name) if settings.normalise else None
+    if earlier is not None and earlier.n >= _MIN_HISTORY and earlier.sigma > 0:
+        return earlier.model_copy(update={"source": "history"})
+    return shipped_scale(name, language)
+
+
+def threshold_in_use(
+    settings: SlmSettings, judges: Sequence[PanelJudge]
+) -> tuple[float | None, ThresholdSource]:
+    """The threshold on the response's score under the chosen mean, and where it comes from."""
+    if settings.threshold is not None:
+        return settings.threshold, "set"
+    scaling = settings.scaling()
+    if any(judge.scale.source == "neutral" for judge in judges):
+        # What is usual for other judges says nothing about one that was never measured.
+        return even_score(settings.mean, scaling), "neutral"
+    shipped = shipped_thresholds(judge.name for judge in judges)
+    value = shipped.get(settings.tuned_for, {}).get(scaling.key, {}).get(settings.mean)
+    if value is None:
+        return None, "missing"
+    measured = all(judge.scale.source == "calibrated" for judge in judges)
+    usual = settings.epsilon == Scaling().epsilon or scaling.key == "phi"
+    return value, "calibrated" if measured and usual else "borrowed"
 
 
 def history_of(traces: Iterable[Trace], language: Language) -> dict[str, JudgeScale]:

@@ -1,4 +1,4 @@
-"""The arithmetic of the SLM check: from judges' probabilities to sentence and response scores.
+"""The arithmetic of the SLM check: from judges' probabilities to scores and verdicts.
 
 Source: the SLM framework's scoring steps. A judge m gives sentence j the probability s_j(m) that
 it says yes; z = (s - mu_m) / sigma_m makes judges comparable; their average is the sentence's
@@ -8,47 +8,15 @@ geometric mean is left open there: both ways offered here are ours.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import erfc, exp, fsum, log, sqrt
-from typing import Literal, get_args
+from typing import Literal
 
+from pipelines.methods.slm.settings import MEANS, Mean, Scaling, SlmSettings
+from pipelines.run.events import Score, Verdict
 from pipelines.run.findings import JudgeScale
-from pipelines.types import Frozen
-
-__all__ = [
-    "MEANS",
-    "JudgeScale",
-    "Lift",
-    "Mean",
-    "Scaling",
-    "average",
-    "even_score",
-    "normal_cdf",
-    "response_score",
-    "scale_of_scores",
-    "z_score",
-]
-
-Mean = Literal["harmonic", "arithmetic", "geometric", "min", "max"]
-Lift = Literal["phi", "epsilon"]
-
-MEANS: tuple[Mean, ...] = get_args(Mean)
-"""Every way sentence scores become a response score, the paper's first."""
 
 _NEED_POSITIVE = ("harmonic", "geometric")
-
-
-class Scaling(Frozen):
-    """How scores become comparable and positive: `lift` maps z, `epsilon` bounds it from below."""
-
-    normalise: bool = True
-    lift: Lift = "phi"
-    epsilon: float = 0.01
-
-    @property
-    def key(self) -> Literal["phi", "epsilon", "raw"]:
-        """What thresholds on such scores are filed under; "raw" without normalisation."""
-        return self.lift if self.normalise else "raw"
 
 
 def z_score(score: float, scale: JudgeScale) -> float:
@@ -67,9 +35,9 @@ def scale_of_scores(
     return JudgeScale(mu=mu, sigma=sigma, n=len(scores), source=source)
 
 
-def average(values: Sequence[float | None]) -> float | None:
+def average(values: Iterable[float | None]) -> float | None:
     """The mean of those that are known; None when none is."""
-    known = [value for value in values if value is not None]
+    known = _known(values)
     return fsum(known) / len(known) if known else None
 
 
@@ -114,3 +82,91 @@ def response_score(scores: Sequence[float], mean: Mean, scaling: Scaling) -> flo
             return 0.0 if min(values) == 0 else len(values) / fsum(1 / value for value in values)
         case "geometric":
             return 0.0 if min(values) == 0 else exp(fsum(map(log, values)) / len(values))
+
+
+def sentence_score(
+    values: Sequence[float | None],
+    settings: SlmSettings,
+    threshold: float | None,
+    behind: Sequence[str],
+) -> Score:
+    """A sentence's average over judges, taken for a response of its own.
+
+    `values` are the judges' z, or their P(yes) when not normalised; None where unscored.
+    """
+    score = _score(settings.mean, (average(values),), settings, threshold, behind)
+    return score.model_copy(
+        update={
+            "name": "slm_sentence",
+            "formula": f"slm.sentence.{settings.scaling().key}",
+            "inputs": tuple(_known(values)),
+        }
+    )
+
+
+def response_scores(
+    averages: Sequence[float | None],
+    wholes: Sequence[float | None],
+    settings: SlmSettings,
+    threshold: float | None,
+    behind: Sequence[str],
+    behind_wholes: Sequence[str],
+) -> tuple[Score, ...]:
+    """The response's score under every mean, the chosen one first with its threshold.
+
+    The last is the baseline, the judges' mean P(yes) for the whole response, where it was asked.
+    """
+    chosen = settings.mean
+    means: tuple[Mean, ...] = (chosen, *(mean for mean in MEANS if mean != chosen))
+    scores = [
+        _score(mean, averages, settings, threshold if mean == chosen else None, behind)
+        for mean in means
+    ]
+    if behind_wholes:
+        known = _known(wholes)
+        scores.append(
+            Score(
+                name="slm_whole",
+                value=average(known),
+                formula="slm.whole",
+                inputs=tuple(known),
+                behind=tuple(behind_wholes),
+            )
+        )
+    return tuple(scores)
+
+
+def verdict_of(score: Score) -> Verdict:
+    """Supported above the threshold; nothing follows without a score or a threshold."""
+    if score.value is None or score.threshold is None:
+        return "unchecked"
+    return "supported" if score.value > score.threshold else "doubtful"
+
+
+def _score(
+    mean: Mean,
+    averages: Sequence[float | None],
+    settings: SlmSettings,
+    threshold: float | None,
+    behind: Iterable[str],
+) -> Score:
+    scaling = settings.scaling()
+    known = _known(averages)
+    value = response_score(known, mean, scaling)
+    # z beyond three deviations is drawn at 3.
+    low = 0.0 if scaling.key != "epsilon" or mean in ("harmonic", "geometric") else -3.0
+    return Score(
+        name=f"slm_{mean}",
+        value=value,
+        threshold=threshold,
+        flagged=value is not None and threshold is not None and not value > threshold,
+        low=low,
+        high=3.0 if scaling.key == "epsilon" else 1.0,
+        formula=f"slm.{mean}.{scaling.key}",
+        inputs=tuple(known),
+        behind=tuple(behind),
+    )
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]

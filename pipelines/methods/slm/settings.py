@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field
 
 from pipelines.methods.base import Settings
-from pipelines.methods.slm.scores import JudgeScale, Lift, Mean, Scaling
+from pipelines.run.findings import JudgeScale
+from pipelines.types import Frozen
+
+Mean = Literal["harmonic", "arithmetic", "geometric", "min", "max"]
+Lift = Literal["phi", "epsilon"]
+
+MEANS: tuple[Mean, ...] = get_args(Mean)
+"""Every way sentence scores become a response score, the paper's first."""
+
+
+class Scaling(Frozen):
+    """How scores become comparable and positive: `lift` maps z, `epsilon` bounds it from below."""
+
+    normalise: bool = True
+    lift: Lift = "phi"
+    epsilon: float = 0.01
+
+    @property
+    def key(self) -> Literal["phi", "epsilon", "raw"]:
+        """What thresholds on such scores are filed under; "raw" without normalisation."""
+        return self.lift if self.normalise else "raw"
 
 
 class SlmSettings(Settings):

@@ -25,6 +25,7 @@ from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.methods.drad.rhd import entropies_over
 from pipelines.models.embedded import EMBEDDED_NAME, gguf_path, is_available
 from pipelines.models.local import LocalModel
+from pipelines.models.providers import BUILT_IN
 from pipelines.paths import ASSETS
 from pipelines.prompts import load_prompts
 from pipelines.research.calibration import drad, haarag, slm, wikibio
@@ -34,10 +35,17 @@ from pipelines.research.calibration.drad import (
     answer_all,
     sample_questions,
 )
-from pipelines.research.data import Article, Biography, read_articles, read_biographies, read_qa
+from pipelines.research.data import (
+    Article,
+    Biography,
+    Half,
+    read_articles,
+    read_biographies,
+    read_qa,
+)
 from pipelines.retrieval.bm25 import LexicalEmbedder
 from pipelines.retrieval.dense import default_embedder
-from pipelines.run.spec import BUILT_IN, ModelSpec
+from pipelines.run.spec import ModelSpec
 from pipelines.text import EntityRecognizer
 from pipelines.types import Language
 
@@ -115,10 +123,11 @@ def _table(path: Path) -> dict[str, Any]:
 async def _derive_slm(options: argparse.Namespace) -> dict[str, Any]:
     spec = _model(options)
     judges = [one for one in BUILT_IN if one.kind == "judge"]
-    records = read_qa(options.qa)
+    records, most = read_qa(options.qa), max(1, options.records // 2)
+    halves: tuple[Half, Half] = (0, 1)
     fitted_on, reported_on = (
-        slm.answers_of(slm.evenly(records[start::2], max(1, options.records // 2)))
-        for start in (0, 1)
+        [*slm.answers_of(records[half::2], most), *slm.answers_about(options.xquad, half)]
+        for half in halves
     )
     fitted: dict[str, list[slm.JudgedAnswer]] = {}
     reported: dict[str, list[slm.JudgedAnswer]] = {}
@@ -134,7 +143,6 @@ async def _derive_slm(options: argparse.Namespace) -> dict[str, Any]:
     finally:
         await pool.aclose()
     found = slm.derive(fitted, reported)
-    answers = len(fitted_on) + len(reported_on)
     prompt = load_prompts("slm").hash
     return {
         "judges": {
@@ -142,11 +150,12 @@ async def _derive_slm(options: argparse.Namespace) -> dict[str, Any]:
         },
         "panels": found["panels"],
         "models": [_described(spec, []), *(one.name for one in judges)],
-        "data": f"{answers} answers to {answers // 2} of the {len(records)} questions of"
-        f" {options.qa.name}, every n-th of each half: the right and a hallucinated one, judged"
-        " with the knowledge that settles them as context; nearly all have one sentence, for which"
-        " every mean is the same",
-        "fitted_on": "even-numbered records (0, 2, 4, ...); the odd-numbered ones report",
+        "data": f"the right and a hallucinated answer to every n-th of the {len(records)} questions"
+        f" of {options.qa.name}, nearly all of one sentence, judged with the knowledge that settles"
+        f" them; and answers of two or three sentences about each paragraph of {options.xquad.name}"
+        " where enough questions become statements by rule: all right, and one of them wrong",
+        "fitted_on": f"even-numbered questions (0, 2, 4, ...), {len(fitted_on)} answers; the"
+        " odd-numbered ones report",
         "criteria": slm.CRITERIA,
         "prompt": f"slm {prompt}",
         "date": options.date.isoformat(),
@@ -265,6 +274,9 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("slm", help="judges' scales, and the SLM check's thresholds")
     _add_common(command, _derive_slm, "slm.json")
     command.add_argument("--qa", type=Path, metavar="FILE", required=True, help="HaluEval's QA")
+    command.add_argument(
+        "--xquad", type=Path, metavar="FILE", required=True, help="XQuAD in English"
+    )
     command.add_argument(
         "--records", type=int, default=200, metavar="N", help="most records judged (200)"
     )

@@ -8,37 +8,37 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, groupby
 from math import ceil
+from pathlib import Path
+from random import Random
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from sklearn.metrics import (
-    accuracy_score,
-    confusion_matrix_at_thresholds,
-)
+from sklearn.metrics import accuracy_score, confusion_matrix_at_thresholds
 
 from pipelines.errors import InvalidInputError
 from pipelines.methods.slm.judging import judge_request, probability_of_yes
 from pipelines.methods.slm.scores import (
-    MEANS,
-    JudgeScale,
-    Mean,
-    Scaling,
     average,
     response_score,
     scale_of_scores,
     z_score,
 )
+from pipelines.methods.slm.settings import MEANS, Mean, Scaling
 from pipelines.models.base import Model
 from pipelines.research.calibration.drad import Progress
-from pipelines.research.data import QaRecord
+from pipelines.research.data import Half, QaRecord
 from pipelines.research.metrics import auroc, precision_recall_f1
+from pipelines.research.training.generated import Names
+from pipelines.research.training.public import article_claims, article_texts
+from pipelines.run.findings import JudgeScale
 from pipelines.run.spec import JUDGES
 from pipelines.text import split_sentences
 from pipelines.types import Choice, Frozen, Passage
 
 _AT_ONCE = 16
+_MOST_CLAIMS = 3
 
 
 class KnownAnswer(Frozen):
@@ -62,18 +62,42 @@ class JudgedAnswer(Frozen):
     whole: float | None
 
 
-def evenly(records: Sequence[QaRecord], most: int) -> list[QaRecord]:
-    """Every n-th of `records`, so that at most `most` remain."""
-    return list(records[:: max(1, ceil(len(records) / most))])
-
-
-def answers_of(records: Sequence[QaRecord]) -> list[KnownAnswer]:
-    """Both answers of every record, the right one first."""
+def answers_of(records: Sequence[QaRecord], most: int) -> list[KnownAnswer]:
+    """Both answers of every n-th record, so that at most `most` remain; the right one first."""
     return [
         KnownAnswer(question=record.question, context=record.knowledge, text=text, right=right)
-        for record in records
+        for record in records[:: max(1, ceil(len(records) / most))]
         for text, right in ((record.right_answer, True), (record.hallucinated_answer, False))
     ]
+
+
+def answers_about(path: Path, half: Half) -> list[KnownAnswer]:
+    """Answers of several sentences to a question about a paragraph of a file in SQuAD's form.
+
+    The sentences are independent claims: what right answers to two or three questions of half of
+    the file say. Each answer stands there as it is, then with one of its claims wrong, in turn the
+    first, the second and the third. The first claim answers the question.
+    """
+    names = Names()
+    names.learn(article_texts(path))
+    answers: list[KnownAnswer] = []
+    for number, (context, found) in enumerate(article_claims(path, half, names, Random(11))):
+        claims = found[:_MOST_CLAIMS]
+        if len(claims) < 2:
+            continue
+        right = [claim for _, claim, _ in claims]
+        at = number % len(claims)
+        wrong = [*right[:at], claims[at][2], *right[at + 1 :]]
+        answers += (
+            KnownAnswer(
+                question=claims[0][0],
+                context=context,
+                text=" ".join(said),
+                right=said is right,
+            )
+            for said in (right, wrong)
+        )
+    return answers
 
 
 async def judge_answers(
@@ -82,35 +106,50 @@ async def judge_answers(
     *,
     progress: Progress = lambda done, total: None,
 ) -> list[JudgedAnswer]:
-    """Ask `judge` about every sentence and every whole answer; English. Raises a call's error."""
+    """Ask `judge` about every sentence and every whole answer; English. Raises a call's error.
+
+    Neighbouring answers to one question are judged one call after another, every statement once:
+    what their prompts have in common is then computed once by a server that keeps it.
+    """
     limit = asyncio.Semaphore(_AT_ONCE)
     done = 0
 
-    async def ask(answer: KnownAnswer, statement: str) -> Choice:
-        context = (Passage(id="given", title="", text=answer.context, source="given"),)
-        async with limit:
-            return await judge.choose(judge_request(answer.question, context, statement, "en"))
-
-    async def judged(answer: KnownAnswer) -> JudgedAnswer:
+    async def judged(question: str, context: str, group: list[KnownAnswer]) -> list[JudgedAnswer]:
         nonlocal done
-        statements = [span.text for span in split_sentences(answer.text)]
-        wanted = list(dict.fromkeys((*statements, answer.text.strip())))
-        choices = await asyncio.gather(*(ask(answer, one) for one in wanted))
-        said = dict(zip(wanted, choices, strict=True))
-        done += 1
-        progress(done, len(answers))
-        return JudgedAnswer(
-            answer=answer,
-            sentences=tuple(probability_of_yes(said[s]) for s in statements),
-            other_masses=tuple(said[s].other_mass for s in statements),
-            whole=probability_of_yes(said[answer.text.strip()]),
-        )
+        passages = (Passage(id="given", title="", text=context, source="given"),)
+        said: dict[str, Choice] = {}
+        found: list[JudgedAnswer] = []
+        async with limit:
+            for answer in group:
+                statements = [span.text for span in split_sentences(answer.text)]
+                whole = answer.text.strip()
+                for one in sorted({*statements, whole} - set(said)):
+                    request = judge_request(question, passages, one, "en")
+                    said[one] = await judge.choose(request)
+                found.append(
+                    JudgedAnswer(
+                        answer=answer,
+                        sentences=tuple(probability_of_yes(said[s]) for s in statements),
+                        other_masses=tuple(said[s].other_mass for s in statements),
+                        whole=probability_of_yes(said[whole]),
+                    )
+                )
+                done += 1
+                progress(done, len(answers))
+        return found
 
-    return await asyncio.gather(*map(judged, answers))
+    groups = groupby(answers, key=lambda one: (one.question, one.context))
+    work = [judged(*key, list(group)) for key, group in groups]
+    return [each for group in await asyncio.gather(*work) for each in group]
 
 
 Panelled = Sequence[Sequence[JudgedAnswer]]
 """For every judge of a panel the same answers, in the same order, as that judge judged them."""
+
+Rows = Sequence[tuple[JudgedAnswer, ...]]
+"""Every answer as each judge of a panel judged it."""
+
+Thresholds = dict[str, dict[str, dict[str, float]]]
 
 CRITERIA = {
     "f1": "largest F1 of 'score > threshold, so the answer is right'",
@@ -170,18 +209,17 @@ def fit(fitted: Panelled, reported: Panelled) -> dict[str, Any]:
 
     Raises InvalidInputError where right or wrong answers are missing.
     """
-    for half in (fitted, reported):
-        if len({answers[0].answer.right for answers in _scored(half)}) < 2:
-            raise InvalidInputError(
-                "The judge scored no right or no wrong answer, so no threshold can be found.",
-                remedy="Choose a model that answers YES or NO, or a file with more records.",
-            )
+    fits, reports = _scored(fitted), _scored(reported)
+    if not _both_kinds(fits) or not _both_kinds(reports):
+        raise InvalidInputError(
+            "The judge scored no right or no wrong answer, so no threshold can be found.",
+            remedy="Choose a model that answers YES or NO, or a file with more records.",
+        )
     scales = [_scale(judged) for judged in fitted]
-    thresholds: dict[str, dict[str, dict[str, float]]] = {"f1": {}, "precision": {}}
+    thresholds: Thresholds = {"f1": {}, "precision": {}}
     for key, scaling in _SCALINGS.items():
         for mean in MEANS:
-            scores, right = _scores(fitted, scales, mean, scaling)
-            found = list(cuts(scores, right))
+            found = list(cuts(_scores(fits, scales, mean, scaling), _truth(fits)))
             # Of equally good cuts the last, which is the lowest.
             best = max(reversed(found), key=lambda cut: cut.f1)
             enough = [cut for cut in found if cut.recall >= 0.5]
@@ -189,12 +227,22 @@ def fit(fitted: Panelled, reported: Panelled) -> dict[str, Any]:
             for name, cut in (("f1", best), ("precision", precise)):
                 by_mean = thresholds[name].setdefault(key, {})
                 by_mean[mean] = float(f"{cut.threshold:.6g}")
+    limits = {name: found["phi"]["harmonic"] for name, found in thresholds.items()}
+    parts = {
+        "one_sentence": [row for row in reports if len(row[0].sentences) == 1],
+        "several_sentences": [row for row in reports if len(row[0].sentences) > 1],
+    }
     return {
         "scales": [{"mu": one.mu, "sigma": one.sigma, "n": one.n} for one in scales],
         "thresholds": thresholds,
         "report": {
-            "fitted": measured(fitted, scales, thresholds),
-            "reported": measured(reported, scales, thresholds),
+            "unscored": len(reported[0]) - len(reports),
+            "sentences": sum(len(row[0].sentences) for row in reports),
+            "other_mass": round(
+                fmean(m for row in reports for e in row for m in e.other_masses), 4
+            ),
+            **measured(reports, scales, limits),
+            **{n: measured(part, scales, limits) for n, part in parts.items() if _both_kinds(part)},
         },
     }
 
@@ -209,14 +257,8 @@ def derive(
     for size in range(1, min(len(names), len(JUDGES)) + 1):
         for panel in combinations(names, size):
             found = fit([fitted[name] for name in panel], [reported[name] for name in panel])
-            judges |= dict(zip(panel, found["scales"], strict=True))
-            panels.append(
-                {
-                    "judges": list(panel),
-                    "thresholds": found["thresholds"],
-                    "report": found["report"]["reported"],
-                }
-            )
+            judges |= dict(zip(panel, found.pop("scales"), strict=True))
+            panels.append({"judges": list(panel), **found})
     return {"judges": judges, "panels": panels}
 
 
@@ -227,44 +269,35 @@ def _scale(judged: Sequence[JudgedAnswer]) -> JudgeScale:
 
 
 def measured(
-    judged: Panelled,
-    scales: Sequence[JudgeScale],
-    thresholds: dict[str, dict[str, dict[str, float]]],
+    rows: Rows, scales: Sequence[JudgeScale], limits: Mapping[str, float]
 ) -> dict[str, Any]:
-    """How good scores and thresholds are on these answers; a right answer is the positive kind.
+    """How well scores and `limits` on the default one separate right from wrong answers.
 
-    `answer_length` is what the answer's length alone would reach, with shorter answers taken for
-    right: a judge must be compared with it, because the hallucinated answers of this data are
-    longer. `whole_response` is the mean of the judges' P(yes) for the whole answer.
+    `best_f1` is that of the best threshold for these very answers. `answer_length` is what the
+    answer's length alone would reach, with shorter answers taken for right: a judge must be
+    compared with it, because HaluEval's hallucinated answers are longer. `whole_response` is the
+    mean of the judges' P(yes) for the whole answer.
     """
-    first = judged[0]
-    right = [each.answer.right for each in first]
-    wholes = [
-        (fmean(each.whole or 0.0 for each in answers), answers[0].answer.right)
-        for answers in zip(*judged, strict=True)
-        if all(each.whole is not None for each in answers)
-    ]
+    right = _truth(rows)
+    scores = {mean: _scores(rows, scales, mean, Scaling()) for mean in MEANS} | {
+        "whole_response": [fmean(each.whole or 0.0 for each in row) for row in rows],
+        "answer_length": [-float(len(row[0].answer.text)) for row in rows],
+    }
     return {
-        "answers": len(first),
-        "scored": len(_scored(judged)),
+        "answers": len(rows),
         "right": sum(right),
-        "sentences": sum(len(each.sentences) for each in first),
-        "other_mass": round(fmean(m for one in judged for e in one for m in e.other_masses), 4),
-        "auroc": {
-            **{mean: _auroc(*_scores(judged, scales, mean, Scaling())) for mean in MEANS},
-            "whole_response": _auroc([p for p, _ in wholes], [truth for _, truth in wholes]),
-            "answer_length": _auroc([-float(len(each.answer.text)) for each in first], right),
+        "auroc": {name: round(auroc(one, right), _DIGITS) for name, one in scores.items()},
+        "best_f1": {
+            name: round(max(cut.f1 for cut in cuts(one, right)), _DIGITS)
+            for name, one in scores.items()
         },
         "verdicts": {
-            name: _verdicts(judged, scales, found["phi"]["harmonic"])
-            for name, found in thresholds.items()
+            name: _verdicts(scores["harmonic"], right, limit) for name, limit in limits.items()
         },
     }
 
 
-def _verdicts(judged: Panelled, scales: Sequence[JudgeScale], threshold: float) -> dict[str, Any]:
-    """How the default score (harmonic mean of Phi) does at `threshold`."""
-    scores, right = _scores(judged, scales, "harmonic", Scaling())
+def _verdicts(scores: Sequence[float], right: Sequence[bool], threshold: float) -> dict[str, Any]:
     supported = [score > threshold for score in scores]
     precision, recall, f1 = precision_recall_f1(right, supported, [True])[0].round(_DIGITS).tolist()
     return {
@@ -277,36 +310,34 @@ def _verdicts(judged: Panelled, scales: Sequence[JudgeScale], threshold: float) 
     }
 
 
-def _scores(
-    judged: Panelled, scales: Sequence[JudgeScale], mean: Mean, scaling: Scaling
-) -> tuple[list[float], list[bool]]:
+def _scores(rows: Rows, scales: Sequence[JudgeScale], mean: Mean, scaling: Scaling) -> list[float]:
     """Scores as the method makes them: averages over judges, then a mean over sentences."""
-    scores, right = [], []
-    for answers in _scored(judged):
-        rows = zip(*(each.sentences for each in answers), strict=True)
-        averages = [average(_comparable(row, scales, scaling)) for row in rows]
+    scores: list[float] = []
+    for row in rows:
+        averages = [
+            average(
+                p if p is None or not scaling.normalise else z_score(p, scale)
+                for p, scale in zip(said, scales, strict=True)
+            )
+            for said in zip(*(each.sentences for each in row), strict=True)
+        ]
         known = [value for value in averages if value is not None]
         scores.append(response_score(known, mean, scaling) or 0.0)
-        right.append(answers[0].answer.right)
-    return scores, right
-
-
-def _comparable(
-    row: Sequence[float | None], scales: Sequence[JudgeScale], scaling: Scaling
-) -> list[float | None]:
-    if not scaling.normalise:
-        return list(row)
-    return [None if p is None else z_score(p, scale) for p, scale in zip(row, scales, strict=True)]
-
-
-def _auroc(scores: Sequence[float], right: Sequence[bool]) -> float | None:
-    return round(auroc(scores, right), _DIGITS) if len(set(right)) == 2 else None
+    return scores
 
 
 def _scored(judged: Panelled) -> list[tuple[JudgedAnswer, ...]]:
     """The answers of which a judge scored a sentence, each as every judge judged it."""
-    return [answers for answers in zip(*judged, strict=True) if any(map(_known, answers))]
+    return [row for row in zip(*judged, strict=True) if any(map(_known, row))]
 
 
 def _known(judged: JudgedAnswer) -> list[float]:
     return [p for p in judged.sentences if p is not None]
+
+
+def _truth(rows: Rows) -> list[bool]:
+    return [row[0].answer.right for row in rows]
+
+
+def _both_kinds(rows: Rows) -> bool:
+    return len(set(_truth(rows))) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from random import Random
 from typing import cast
@@ -22,6 +23,7 @@ from pipelines.research.data import (
 )
 from pipelines.research.training.examples import Example, Label, Text, text_of
 from pipelines.research.training.generated import Names
+from pipelines.research.training.rewriting import as_statement
 
 _STANCES: dict[str, Label] = {
     "completely-support": "supported",
@@ -196,6 +198,25 @@ def article_pairs(path: Path, half: Half, names: Names, random: Random) -> Itera
         if without and answer not in without:
             lacking = {"evidence": without, "label": "not_enough"}
             yield right.model_copy(update=lacking).wholly_wrong
+
+
+def article_claims(
+    path: Path, half: Half, names: Names, random: Random
+) -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
+    """Each paragraph with half of its questions, each with a right and a wrong answer's claim.
+
+    The claims are statements of one form. Questions for which no rule makes them are left out.
+    """
+    for _, asked in groupby(_asked(path, half), key=lambda one: one[0]):
+        claims: list[tuple[str, str, str]] = []
+        context = ""
+        for _, question, paragraph in asked:
+            context, answer = paragraph.context, question.answers[0].text
+            wrong = _wrong_span(answer, context, names, random)
+            told = [as_statement(question.question, one) for one in (answer, wrong) if one]
+            if len(told) == 2 and told[0] and told[1]:
+                claims.append((question.question, told[0], told[1]))
+        yield context, claims
 
 
 def other_answer_pairs(path: Path, half: Half) -> Iterator[Example]:

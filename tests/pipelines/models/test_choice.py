@@ -287,6 +287,59 @@ def test_yes_and_no(text: str, label: str | None):
     assert parse_choice(text, YES_NO) == label
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Yes, but the year is wrong.",
+        "yes - but not in 1867",
+        "Yes. However, the year is wrong.",
+        "**Yes**, however he was born in 1868.",
+        "Yes, although the place is wrong.",
+        "Yes, except for the year.",
+        "Yes (but the year is wrong)",
+        "Yes.\nBut the passage says 1868.",
+        "Yes, he was born in Warsaw, but the year is incorrect.",
+        "Yes, that is right. However, it was in 1868.",
+        "Yes, partly.",
+        "The answer is yes, but the year isn't right.",
+        "是的，但是年份错了。",
+        "是，不过年份有误。",
+        "是的。但年份不对。",
+        "是。然而资料写的是1868年。",
+        "是的，他生于华沙，但年份不对。",
+        "是的，只是年份错了。",
+    ],
+)
+def test_a_yes_that_is_taken_back_names_neither(text: str):
+    assert parse_choice(text, YES_NO) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Yes, he was born in 1867.",
+        "Yes. He was born in Warsaw, not in Paris.",
+        "Yes, he was born in Warsaw, but later lived in Paris.",
+        "Yes, he was not only a chemist, but also no mean physicist.",
+        "Yes, because nothing contradicts it.",
+        "Yes, but the year is wrong.\nAnswer: Yes",
+        "是的，他出生于1867年。",
+        "是，他不但是化学家，也是物理学家。",
+        "是的，他生于华沙，但后来住在巴黎。",
+    ],
+)
+def test_a_yes_with_an_explanation_stays_one(text: str):
+    assert parse_choice(text, YES_NO) == "yes"
+
+
+def test_only_agreement_is_taken_back():
+    assert parse_choice("True, but the year is wrong.", TRUTH) is None
+    assert parse_choice("正确，但年份有误。", TRUTH) is None
+    assert parse_choice("No, but the place is right.", YES_NO) == "no"
+    assert parse_choice("No. However, the place is right.", YES_NO) == "no"
+    assert parse_choice("Yes, but the year is wrong. So the answer is no.", YES_NO) == "no"
+
+
 def test_longer_options_win_over_their_beginnings():
     assert parse_choice("不正确。", TRUTH) == "false"
     assert parse_choice("Not enough information.", TRUTH) == "nei"

@@ -12,6 +12,7 @@ from pipelines.engine.libraries import Libraries
 from pipelines.errors import InvalidInputError, NotFoundError
 from pipelines.methods import registry
 from pipelines.methods.base import Method, Question, Settings
+from pipelines.run.defaults import default_models
 from pipelines.run.scope import Scope
 from pipelines.run.spec import EvidenceSpec, ModelSpec
 from pipelines.samples.walkthroughs import check, main, walkthrough, walkthroughs
@@ -270,7 +271,19 @@ def test_the_command_says_what_it_cannot_read(tmp_path: Path, capsys):
     assert "wrong at language" in capsys.readouterr().err
 
 
+def test_a_file_without_models_is_run_with_the_default_ones(tmp_path: Path):
+    whole = content()
+    del whole["models"]
+    (tmp_path / "real.json").write_text(json.dumps(whole), encoding="utf-8")
+    assert walkthrough("real", tmp_path).spec().models == default_models()
+
+
 @pytest.mark.parametrize("name", [w.id for w in walkthroughs()])
-def test_a_walkthrough_takes_every_method_that_is_no_baseline(name: str):
+async def test_every_walkthrough_comes_to_what_it_says(name: str, sample_index: Path):
+    assert await check(walkthrough(name), libraries=Libraries(sample_index)) == []
+
+
+@pytest.mark.parametrize("name", [w.id for w in walkthroughs() if w.names])
+def test_a_walkthrough_written_by_hand_takes_every_method_that_is_no_baseline(name: str):
     taken = {method.name for method in walkthrough(name).spec().methods}
     assert SHOWN - taken == set()

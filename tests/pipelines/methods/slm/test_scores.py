@@ -5,10 +5,6 @@ from math import exp, log, sqrt
 import pytest
 
 from pipelines.methods.slm.scores import (
-    MEANS,
-    JudgeScale,
-    Mean,
-    Scaling,
     average,
     even_score,
     normal_cdf,
@@ -16,6 +12,8 @@ from pipelines.methods.slm.scores import (
     scale_of_scores,
     z_score,
 )
+from pipelines.methods.slm.settings import MEANS, Mean, Scaling
+from pipelines.run.findings import JudgeScale
 
 PHI, EPSILON, RAW = Scaling(), Scaling(lift="epsilon", epsilon=0.1), Scaling(normalise=False)
 

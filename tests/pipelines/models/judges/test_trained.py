@@ -20,9 +20,8 @@ from pipelines.models.judges.trained import (
     TrainedJudge,
     settle,
 )
-from pipelines.models.providers import build_model
+from pipelines.models.providers import BUILT_IN, build_model
 from pipelines.run.defaults import default_models
-from pipelines.run.spec import BUILT_IN
 
 CLINTON = (
     "Bill Clinton was born on 19 August 1946 in Hope, Arkansas. His mother married Roger Clinton"

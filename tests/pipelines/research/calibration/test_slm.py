@@ -11,7 +11,8 @@ import pytest
 
 from pipelines.calibration import calibration
 from pipelines.errors import InvalidInputError, UnreachableError
-from pipelines.methods.slm.scores import MEANS, Scaling, normal_cdf, response_score
+from pipelines.methods.slm.scores import normal_cdf, response_score
+from pipelines.methods.slm.settings import MEANS, Scaling
 from pipelines.models.base import Model
 from pipelines.prompts import load_prompts
 from pipelines.research.calibration import __main__ as command
@@ -19,10 +20,10 @@ from pipelines.research.calibration.slm import (
     JudgedAnswer,
     KnownAnswer,
     ThresholdCut,
+    answers_about,
     answers_of,
     cuts,
     derive,
-    evenly,
     fit,
     judge_answers,
 )
@@ -79,9 +80,7 @@ def test_a_judge_that_can_tell_gets_a_threshold_between_the_kinds():
 
 
 def test_the_other_half_says_what_it_is_worth():
-    report = fit([FITTED], [REPORTED])["report"]
-    assert report["fitted"]["auroc"]["harmonic"] == 1.0
-    reported = report["reported"]
+    reported = fit([FITTED], [REPORTED])["report"]
     assert (reported["answers"], reported["right"], reported["sentences"]) == (4, 2, 4)
     assert reported["other_mass"] == 0.25
     # Of the four pairs, only 0.55 against 0.7 is the wrong way round.
@@ -89,6 +88,10 @@ def test_the_other_half_says_what_it_is_worth():
     assert reported["auroc"]["whole_response"] == 0.75
     # All answers are equally long: a coin's worth.
     assert reported["auroc"]["answer_length"] == 0.5
+    # Letting three through, of which two are right, is the best that these answers allow.
+    assert reported["best_f1"]["harmonic"] == 0.8
+    assert reported["one_sentence"]["auroc"] == reported["auroc"]
+    assert "several_sentences" not in reported
     # Above 0.5 lie 0.9, 0.7 and 0.55.
     assert reported["verdicts"]["f1"] == {
         "threshold": 0.5,
@@ -111,9 +114,9 @@ def test_precision_may_cost_half_of_the_right_answers():
 def test_a_judge_that_has_it_backwards_is_reported_as_it_is():
     backwards = [judged(not each.answer.right, *each.sentences) for each in FITTED]
     found = fit([backwards], [backwards])
-    assert found["report"]["reported"]["auroc"]["harmonic"] == 0.0
+    assert found["report"]["auroc"]["harmonic"] == 0.0
     # Nothing beats letting everything through: precision 1/2, recall 1, F1 2/3.
-    verdicts = found["report"]["reported"]["verdicts"]["f1"]
+    verdicts = found["report"]["verdicts"]["f1"]
     assert (verdicts["supported"], verdicts["accuracy"], verdicts["f1"]) == (4, 0.5, 0.6667)
 
 
@@ -127,14 +130,19 @@ def test_several_sentences_meet_in_their_mean():
     assert response_score(z, "harmonic", Scaling()) == pytest.approx(harmonic)
     assert found["thresholds"]["f1"]["phi"]["harmonic"] > harmonic
     # Their largest is that of a right answer: the best sentence hides the wrong one.
-    reported = found["report"]["reported"]["auroc"]
+    reported = found["report"]["auroc"]
     assert reported["max"] < reported["harmonic"] == 1.0
+    parts = [found["report"][part] for part in ("one_sentence", "several_sentences")]
+    assert [part["answers"] for part in parts] == [4, 2]
+    assert parts[1]["auroc"]["harmonic"] == 1.0
+    assert parts[1]["auroc"]["max"] == 0.5
+    assert parts[1]["verdicts"]["f1"]["accuracy"] == 1.0
 
 
 def test_unscored_answers_are_left_out_and_counted():
     some = [*FITTED, judged(True, None), judged(False, None, 0.3)]
-    report = fit([some], [REPORTED])["report"]["fitted"]
-    assert (report["answers"], report["scored"]) == (6, 5)
+    report = fit([FITTED], [some])["report"]
+    assert (report["answers"], report["unscored"]) == (5, 1)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +157,7 @@ def test_without_both_kinds_there_is_nothing_to_fit(unusable: Sequence[JudgedAns
 
 def test_an_answer_alone_in_its_length_is_no_judge():
     longer = [judged(False, 0.5, text="A very long answer."), judged(True, 0.6, text="Short.")]
-    assert fit([FITTED], [longer])["report"]["reported"]["auroc"]["answer_length"] == 1.0
+    assert fit([FITTED], [longer])["report"]["auroc"]["answer_length"] == 1.0
 
 
 def test_judges_together_are_averaged_by_their_distance_from_their_own_mean():
@@ -158,11 +166,11 @@ def test_judges_together_are_averaged_by_their_distance_from_their_own_mean():
     foe = [judged(each.answer.right, 1 - (each.sentences[0] or 0)) for each in FITTED]
     beside = fit([FITTED, coin], [FITTED, coin])
     assert beside["scales"][1] == {"mu": 0.5, "sigma": 0.0, "n": 4}
-    assert beside["report"]["reported"]["auroc"]["harmonic"] == 1.0
+    assert beside["report"]["auroc"]["harmonic"] == 1.0
     against = fit([FITTED, foe], [FITTED, foe])
     # Their distances cancel out.
-    assert against["report"]["reported"]["auroc"]["harmonic"] == 0.5
-    assert against["report"]["reported"]["auroc"]["whole_response"] == 0.5
+    assert against["report"]["auroc"]["harmonic"] == 0.5
+    assert against["report"]["auroc"]["whole_response"] == 0.5
 
 
 def test_every_panel_that_judges_can_make_is_measured():
@@ -204,8 +212,26 @@ def written(path: Path, *records: dict[str, str]) -> Path:
     return path
 
 
+CAPITALS = {"Norway": "Oslo", "France": "Paris", "Italy": "Rome", "Spain": "Madrid"}
+CLAIMS = [f"The capital of {land} is {city}." for land, city in CAPITALS.items()]
+
+
+def articles(folder: Path) -> Path:
+    """A file in SQuAD's form: a paragraph with two questions in each half, and one of no use."""
+
+    def paragraph(context: str, asked: dict[str, str]) -> dict[str, Any]:
+        qas = [{"question": one, "answers": [{"text": answer}]} for one, answer in asked.items()]
+        return {"paragraphs": [{"context": context, "qas": qas}]}
+
+    asked = {f"What is the capital of {land}?": city for land, city in CAPITALS.items()}
+    data = [paragraph(" ".join(CLAIMS), asked), paragraph("The sea is deep.", {"How?": "deep"})]
+    path = folder / "articles.json"
+    path.write_text(json.dumps({"data": data}), encoding="utf-8")
+    return path
+
+
 def believes_lands(statement: str) -> float:
-    return 0.9 if "land" in statement else 0.2
+    return 0.9 if "land" in statement or statement in CLAIMS else 0.2
 
 
 @pytest.fixture
@@ -228,27 +254,35 @@ def run(*arguments: str) -> int:
     return command.main(["slm", "--date", "2026-01-31", *arguments])
 
 
+def xquad(folder: Path) -> tuple[str, str]:
+    return "--xquad", str(articles(folder))
+
+
 def test_the_file_holds_scale_thresholds_and_provenance(
     judge: JudgeModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     data = written(tmp_path / "qa.jsonl", *map(record, range(6)))
     out = tmp_path / "new" / "slm.json"
-    assert run("--qa", str(data), "--out", str(out)) == 0
+    assert run("--qa", str(data), *xquad(tmp_path), "--out", str(out)) == 0
     text = out.read_text(encoding="utf-8")
     assert capsys.readouterr().out == text
     found = json.loads(text)
     # Three even-numbered records: three right answers at 0.9, three wrong ones of two sentences at
-    # 0.2. Mean (3 * 0.9 + 6 * 0.2) / 9 = 0.4333, deviation 0.7 * sqrt(1/3 * 2/3) = 0.33.
+    # 0.2. About the paragraph two claims at 0.9, and again with one at 0.2 in the place of the
+    # first. Mean (6 * 0.9 + 7 * 0.2) / 13 = 0.5231, deviation 0.7 * sqrt(6/13 * 7/13) = 0.349.
     scale = found["judges"]["SmolLM2-135M-Instruct"]["en"]
-    assert scale == {"mu": 0.4333, "sigma": 0.33, "n": 9, "prompt": load_prompts("slm").hash}
+    assert scale == {"mu": 0.5231, "sigma": 0.349, "n": 13, "prompt": load_prompts("slm").hash}
     assert len(found["judges"]) == 4
     # Four judges alone, in six pairs and in four threes.
     assert len(found["panels"]) == 14
     for panel in found["panels"]:
-        assert panel["thresholds"]["f1"]["raw"]["harmonic"] == 0.55
+        # Halfway between 0.9 and 2 / (1 / 0.9 + 1 / 0.2) = 0.3273.
+        assert panel["thresholds"]["f1"]["raw"]["harmonic"] == pytest.approx(0.6136, abs=1e-4)
+        assert panel["report"]["several_sentences"]["answers"] == 5
         assert panel["report"]["verdicts"]["f1"]["accuracy"] == 1.0
     assert found["date"] == "2026-01-31"
-    assert found["data"].startswith("12 answers to 6 of the 6 questions of qa.jsonl")
+    assert "every n-th of the 6 questions of qa.jsonl" in found["data"]
+    assert "each paragraph of articles.json" in found["data"]
     assert found["models"][0].startswith("SmolLM2-135M-Instruct (")
     assert found["models"][1:] == [
         "Veriscope judge",
@@ -262,16 +296,21 @@ def test_the_file_holds_scale_thresholds_and_provenance(
 def test_equal_inputs_give_the_same_file(judge: JudgeModel, tmp_path: Path):
     data = written(tmp_path / "qa.jsonl", *map(record, range(4)))
     for name in ("one", "two"):
-        assert run("--qa", str(data), "--out", str(tmp_path / name)) == 0
+        assert run("--qa", str(data), *xquad(tmp_path), "--out", str(tmp_path / name)) == 0
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
 def test_no_more_records_are_judged_than_wanted(judge: JudgeModel, tmp_path: Path):
     data = written(tmp_path / "qa.jsonl", *map(record, range(12)))
-    assert run("--qa", str(data), "--records", "4", "--out", str(tmp_path / "out")) == 0
+    few = ("--records", "4", "--out", str(tmp_path / "out"))
+    assert run("--qa", str(data), *xquad(tmp_path), *few) == 0
     asked = {request.messages[-1].content.split("\n\n")[1] for request in judge.asked}
-    # Every third of the even-numbered and every third of the odd-numbered ones.
-    assert asked == {f"Question: Where does town {n} lie?" for n in (0, 6, 1, 7)}
+    # Every third of the even-numbered and every third of the odd-numbered ones, and the first
+    # question of each half about the paragraph.
+    assert asked == {
+        *(f"Question: Where does town {n} lie?" for n in (0, 6, 1, 7)),
+        *(f"Question: What is the capital of {land}?" for land in ("Norway", "France")),
+    }
 
 
 @pytest.mark.parametrize(
@@ -288,7 +327,7 @@ def test_a_file_that_holds_something_else_is_refused_before_the_work(
     data = tmp_path / "qa.jsonl"
     data.write_text(content, encoding="utf-8")
     out = tmp_path / "out"
-    assert run("--qa", str(data), "--out", str(out)) == 2
+    assert run("--qa", str(data), *xquad(tmp_path), "--out", str(out)) == 2
     assert problem in capsys.readouterr().err
     assert not out.exists()
     assert judge.asked == []
@@ -310,8 +349,19 @@ def test_other_line_separators_do_not_end_a_record(tmp_path: Path):
 
 def test_every_nth_record_is_taken():
     records = [QaRecord.model_validate(record(number)) for number in range(7)]
-    assert evenly(records, 3) == [records[0], records[3], records[6]]
-    assert evenly(records, 7) == evenly(records, 100) == records
+    assert answers_of(records, 3) == answers_of([records[0], records[3], records[6]], 3)
+    assert len(answers_of(records, 7)) == len(answers_of(records, 100)) == 14
+
+
+def test_an_answer_of_several_sentences_is_right_when_all_of_them_are(tmp_path: Path):
+    right, wrong = answers_about(articles(tmp_path), 1)
+    assert (right.text, right.right) == (f"{CLAIMS[1]} {CLAIMS[3]}", True)
+    assert right.question == wrong.question == "What is the capital of France?"
+    assert right.context == wrong.context == " ".join(CLAIMS)
+    first, _, last = wrong.text.partition(". ")
+    assert (last, wrong.right) == (CLAIMS[3], False)
+    assert first.startswith("The capital of France is ")
+    assert first != CLAIMS[1][:-1]
 
 
 async def test_every_statement_is_asked_about_once_with_its_knowledge():
@@ -319,7 +369,7 @@ async def test_every_statement_is_asked_about_once_with_its_knowledge():
     told: list[tuple[int, int]] = []
     records = [QaRecord.model_validate(record(1))]
     right, wrong = await judge_answers(
-        judge, answers_of(records), progress=lambda *now: told.append(now)
+        judge, answers_of(records, 1), progress=lambda *now: told.append(now)
     )
     assert sorted(map(statement_of, judge.asked)) == [
         # Of one sentence the whole is the sentence.
@@ -338,4 +388,4 @@ async def test_a_failed_call_ends_the_calibration():
     judge: Model = JudgeModel("a", lambda _: UnreachableError("Gone.", remedy="Start it."))
     records = [QaRecord.model_validate(record(1))]
     with pytest.raises(UnreachableError):
-        await judge_answers(judge, answers_of(records))
+        await judge_answers(judge, answers_of(records, 1))
