@@ -40,8 +40,12 @@ from pipelines.run.spec import ROLES
 
 _BUILT_IN = frozenset(spec.name for spec in BUILT_IN)
 _FIELDS = ("name", "model", "address", "key")
-_OFFERED = [kind for kind, provider in PROVIDERS.items() if provider.offered]
 _CHECK = "_check"
+
+
+def _offered() -> list[str]:
+    """The kinds of model that can be added."""
+    return [kind for kind, provider in PROVIDERS.items() if provider.offered]
 
 
 class Check(NamedTuple):
@@ -138,8 +142,8 @@ def _add(check: Check | None, t: Catalogue) -> None:
     with st.container(border=True, key="card-new-model"):
         kind = st.segmented_control(
             t("models.kind"),
-            _OFFERED,
-            default=_OFFERED[0],
+            _offered(),
+            default=_offered()[0],
             required=True,
             format_func=lambda kind: kind_label(kind, t),
             key="new.kind",
@@ -167,7 +171,7 @@ def _add(check: Check | None, t: Catalogue) -> None:
 def _described() -> ModelSpec:
     """The model that the form describes; raises InvalidInputError for what is missing."""
     given = {name: (st.session_state.get(f"new.{name}") or "").strip() for name in _FIELDS}
-    kind = st.session_state.get("new.kind") or _OFFERED[0]
+    kind = st.session_state.get("new.kind") or _offered()[0]
     if not given["model"]:
         raise InvalidInputError(
             "The model was not named.",

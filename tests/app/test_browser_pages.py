@@ -68,7 +68,7 @@ def test_a_run_is_found_and_carried_to_another_browser_which_takes_nothing_else(
     page.get_by_label("Search the questions").fill("bill clinton")
     row = page.locator(f".st-key-card-run-{finished.run}")
     expect(row).to_contain_text(QUESTION)
-    expect(row).to_contain_text("Direct, Rowen, DRAD, EVER, HAARAG, SLM check")
+    expect(row).to_contain_text("Direct, RAG, Rowen, DRAD, EVER, HAARAG, SLM check")
     with page.expect_download() as download:
         row.get_by_role("button", name="Export").click()
     exported = tmp_path / download.value.suggested_filename

@@ -143,10 +143,13 @@ async def test_a_passage_carries_the_methods_that_used_it():
 
 async def test_the_bar_ticks_and_ends(t: Catalogue):
     trace = (await drad_outcome()).trace
-    running = read(run_bar(until(trace, "revised"), t, now=7.0))
+    view = until(trace, "revised")
+    assert view.header is not None
+    now = view.header.created + 7.0
+    running = read(run_bar(view, t, now=now))
     assert running.one(".vs-counter-seconds").text() == "7.0 s"
     assert "Running" in running.text()
-    assert "Done" in read(run_bar(view_of(trace), t, now=7.0)).text()
+    assert "Done" in read(run_bar(view_of(trace), t, now=now)).text()
 
 
 def test_the_first_example_is_the_one_everybody_knows():

@@ -323,7 +323,10 @@ class Checker:
             chosen = next(one for one in drawn if one.label == label)
             scores: tuple[Score, ...] = ()
             if draws > 1:
-                scores = (_score("share", count / draws, (float(count), float(draws))),)
+                value, inputs = count / draws, (float(count), float(draws))
+                formula = "ever.verdict_share"
+                shown = Score(name="verdict_share", value=value, formula=formula, inputs=inputs)
+                scores = (shown,)
             elif chosen.choice is not None and chosen.choice.source == "logprobs":
                 scores = (_probability(chosen.choice, label),)
             fields = {"verdict": _VERDICTS[label], "scores": scores}
@@ -342,9 +345,6 @@ class Checker:
 
 
 def _probability(choice: Choice, label: str) -> Score:
-    return _score("probability", choice.probabilities[label], tuple(choice.probabilities.values()))
-
-
-def _score(what: str, value: float, inputs: tuple[float, ...]) -> Score:
-    name = f"verdict_{what}"
-    return Score(name=name, value=value, formula=f"ever.{name}", inputs=inputs)
+    everything = tuple(choice.probabilities.values())
+    value, formula = choice.probabilities[label], "ever.verdict_probability"
+    return Score(name="verdict_probability", value=value, formula=formula, inputs=everything)
