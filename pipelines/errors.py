@@ -1,14 +1,17 @@
 """Errors that reach a person. Each names what failed and what to do about it.
 
 `code` is the catalogue key under `error.*` with which a screen words the error in the visitor's
-language; `str(error)` is the English sentence for logs and the command line.
+language; `str(error)` is the English sentence for logs and the command line. The words of most
+failures of models and of searches are in assets/failures.toml.
 """
 
 from __future__ import annotations
 
-from functools import partial
+import tomllib
+from functools import cache, partial
 from typing import Any
 
+from pipelines.paths import ASSETS
 from pipelines.types import Frozen
 
 
@@ -81,6 +84,23 @@ def revived(info: ErrorInfo) -> VeriscopeError:
     kinds = {kind.code: kind for kind in _subclasses(VeriscopeError)}
     kind = kinds.get(info.code, VeriscopeError)
     return kind(info.message, remedy=info.remedy, provider=info.provider)
+
+
+def failure(name: str, provider: str | None = None, /, **facts: object) -> VeriscopeError:
+    """The error that the file has under `name` ("loading.gated"), with `facts` put into its words.
+
+    It is of the class that has its code.
+    """
+    group, _, key = name.partition(".")
+    said = failure_words()[group][key]
+    message, remedy = (said[part].format_map(facts) for part in ("message", "remedy"))
+    return revived(ErrorInfo(code=said["code"], message=message, remedy=remedy, provider=provider))
+
+
+@cache
+def failure_words() -> dict[str, dict[str, Any]]:
+    """Group to name to the code, message and remedy of a failure."""
+    return tomllib.loads((ASSETS / "failures.toml").read_text(encoding="utf-8"))
 
 
 def _subclasses(kind: type[VeriscopeError]) -> list[type[VeriscopeError]]:

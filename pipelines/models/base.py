@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, TypedDict, Unpack
 
 from pydantic import ConfigDict
 
-from pipelines.errors import CapabilityError
+from pipelines.errors import failure
 from pipelines.types import Choice, Frozen, Generation, Language, Message, Token
 
 
@@ -206,11 +206,7 @@ class Model(ABC):
 
     async def score(self, request: ScoreRequest) -> Generation:
         """`request.text` with the probability the model gives each of its tokens."""
-        raise CapabilityError(
-            f"{self.name} cannot score a given text.",
-            remedy="Choose a local model for this, or measure confidence by sampling.",
-            provider=self.name,
-        )
+        raise failure("asking.no_scores", self.name, name=self.name)
 
     async def prepare(self) -> None:  # noqa: B027 - most backends need no preparation
         """Load what the first call would otherwise have to wait for; raises what loading raises."""

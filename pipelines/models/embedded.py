@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import Any, TypeVar, Unpack
 from weakref import WeakSet
 
-from pipelines.errors import CapabilityError
+from pipelines.errors import CapabilityError, failure
 from pipelines.models.base import (
     LLAMA_CPP,
     GenerationRequest,
@@ -32,7 +32,6 @@ from pipelines.models.base import (
     Watcher,
     no_progress,
 )
-from pipelines.models.failures import failure
 from pipelines.models.limiter import Limiter
 from pipelines.models.openai_model import OpenAIModel
 from pipelines.types import Generation, Language

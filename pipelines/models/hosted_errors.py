@@ -8,9 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.errors import RateLimitError, VeriscopeError
-from pipelines.models.failures import failure
-from pipelines.remote.failures import retry_after, server_words, showable
+from pipelines.errors import RateLimitError, VeriscopeError, failure
+from pipelines.remote.failures import (
+    CUT_OFF,
+    connection_failure,
+    retry_after,
+    server_words,
+    showable,
+)
 
 _NO_SUCH_MODEL = re.compile(r"(not|n't|no) (exist|found|such)|unknown model|model_not_found", re.I)
 _NO_MODEL_CODE = re.compile(r"modelnot(found|exist)|invalidmodel")
@@ -20,13 +25,6 @@ _INSPECTION = re.compile(r"datainspection")
 _TOO_LONG = re.compile(r"range of input length|context.{0,9} length|maximum context|too long", re.I)
 _WRONG_PATH = re.compile(r"url error|invalid url", re.I)
 _NO_LOGPROBS = re.compile(r"logprobs|log.?probabilit", re.I)
-
-# The classes of httpx and httpx2, on which the clients are built, and of the clients themselves.
-_CONNECTIONS = {
-    "no_connection": {"ConnectError", "ConnectTimeout", "ProxyError"},
-    "timeout": {"APITimeoutError", "TimeoutException"},
-    "unsendable": {"UnsupportedProtocol", "LocalProtocolError"},
-}
 
 
 class RefusalError(Exception):
@@ -159,10 +157,7 @@ class ErrorReader:
         return "no_completions" if status == 404 or status < 400 else "refused"
 
     def _connection(self, error: Exception) -> VeriscopeError:
-        cause = error.__cause__ or error
-        names = {kind.__name__ for one in (error, cause) for kind in type(one).__mro__}
-        words = showable(str(cause), self.key)
-        for kind, classes in _CONNECTIONS.items():
-            if names & classes:
-                return self.failure(kind, words=words)
-        return self.failure("invalid", what="the connection was cut before the answer was complete")
+        kind = connection_failure(error)
+        if kind is None:
+            return self.failure("invalid", what=CUT_OFF)
+        return self.failure(kind, words=showable(str(error.__cause__ or error), self.key))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Unpack
 
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.models.base import (
     DASHSCOPE,
     JUDGE,
@@ -140,10 +140,7 @@ class Provider:
 def provider_of(kind: str) -> Provider:
     """The provider of this kind; raises InvalidInputError naming those there are."""
     if kind not in PROVIDERS:
-        raise InvalidInputError(
-            f"There is no kind of model {kind!r}.",
-            remedy=f"Choose one of: {', '.join(PROVIDERS)}.",
-        )
+        raise failure("asking.no_kind", kind=kind, kinds=", ".join(PROVIDERS))
     return PROVIDERS[kind]
 
 

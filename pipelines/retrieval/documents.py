@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from pipelines.errors import InvalidInputError, NotFoundError
+from pipelines.errors import VeriscopeError, failure
 from pipelines.text.languages import detect_language
 from pipelines.types import Frozen, Language
 
@@ -39,10 +39,7 @@ def load_library(folder: Path) -> list[Document]:
     one cannot be read or holds no text, and when the folder holds no document at all.
     """
     if not folder.is_dir():
-        raise NotFoundError(
-            f"There is no library folder {folder.name!r}.",
-            remedy="Check the folder's name, or create it and put documents into it.",
-        )
+        raise failure("library.no_folder", folder=folder.name)
     documents: dict[str, Document] = {}
     for path in sorted(folder.rglob("*")):
         relative = path.relative_to(folder)
@@ -52,17 +49,11 @@ def load_library(folder: Path) -> list[Document]:
             continue
         for document in reader(path, relative):
             if document.id in documents:
-                raise _invalid(
-                    document.source,
-                    f"has the same name as {documents[document.id].source}",
-                    "Rename one of the two.",
-                )
+                other = documents[document.id].source
+                raise failure("library.same_name", file=document.source, other=other)
             documents[document.id] = document
     if not documents:
-        raise InvalidInputError(
-            f"The library folder {folder.name!r} holds no document.",
-            remedy=f"Put files of these kinds into it: {', '.join(sorted(READERS))}.",
-        )
+        raise failure("library.empty", folder=folder.name, kinds=", ".join(sorted(READERS)))
     return [documents[key] for key in sorted(documents)]
 
 
@@ -84,20 +75,14 @@ def _read_csv(path: Path, relative: Path) -> Iterator[Document]:
     try:
         columns = {name.strip().lower() for name in rows.fieldnames or ()}
         if not {"title", "text"} <= columns:
-            raise _invalid(
-                relative, "lacks a column", "Its first line must name the columns title and text."
-            )
+            raise _failure("no_columns", relative)
         for number, row in enumerate(rows, start=1):
             cells = {(name or "").strip().lower(): cell for name, cell in row.items() if name}
             if None in row or None in cells.values():
-                raise _invalid(
-                    relative,
-                    f"has a wrong number of cells in row {number}",
-                    "Put cells that contain commas or line breaks in double quotes.",
-                )
+                raise _failure("wrong_row", relative, row=number)
             yield _document(relative, cells, row=number)
     except csv.Error as error:
-        raise _invalid(relative, f"is not a readable CSV file ({error})", "Mend it.") from error
+        raise _failure("no_csv", relative, said=error) from error
 
 
 Reader = Callable[[Path, Path], Iterator[Document]]
@@ -115,12 +100,12 @@ def _document(relative: Path, fields: Mapping[str, str], row: int = 0) -> Docume
     where = f" in row {row}" if row else ""
     text, title = fields["text"].strip(), " ".join(fields["title"].split())
     if not text:
-        raise _invalid(relative, f"holds no text{where}", "Add the text, or remove it.")
+        raise _failure("no_text", relative, where=where)
     if not title:
-        raise _invalid(relative, f"has an empty title{where}", "Give it a title.")
+        raise _failure("no_title", relative, where=where)
     code = fields.get("language", "").strip().lower().partition("-")[0]
     if code not in ("", "en", "zh"):
-        raise _invalid(relative, f"names an unknown language {code!r}{where}", "Use en or zh.")
+        raise _failure("no_language", relative, code=code, where=where)
     name = relative.with_suffix("").as_posix()
     return Document(
         id=f"{name}:{row}" if row else name,
@@ -136,9 +121,9 @@ def _decoded(path: Path, relative: Path) -> str:
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise _invalid(relative, "is not UTF-8 text", "Save it again as UTF-8.") from error
+        raise _failure("no_utf8", relative) from error
     except OSError as error:
-        raise _invalid(relative, "cannot be read", "Check the file's permissions.") from error
+        raise _failure("unreadable", relative) from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -154,9 +139,7 @@ def _front_matter(text: str, relative: Path) -> tuple[dict[str, str], str]:
         return {}, text
     head, fence, body = f"{text[3:]}\n".partition("\n---\n")
     if not fence:
-        raise _invalid(
-            relative, "has front matter without an end", "Close it with a line of three dashes."
-        )
+        raise _failure("no_end", relative)
     found = filter(None, map(_FIELD.fullmatch, head.splitlines()))
     return {field.group(1).lower(): _unquoted(field.group(2).strip()) for field in found}, body
 
@@ -186,6 +169,5 @@ def _plain(markdown: str) -> str:
     return markdown
 
 
-def _invalid(file: Path | str, what: str, remedy: str) -> InvalidInputError:
-    name = file.as_posix() if isinstance(file, Path) else file
-    return InvalidInputError(f"The library file {name} {what}.", remedy=remedy)
+def _failure(kind: str, file: Path, **facts: object) -> VeriscopeError:
+    return failure(f"library.{kind}", file=file.as_posix(), **facts)

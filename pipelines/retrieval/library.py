@@ -28,7 +28,7 @@ from filelock import FileLock
 from numpy.typing import NDArray
 from pydantic import Field
 
-from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.errors import failure
 from pipelines.retrieval.base import Embedder, PassageStore
 from pipelines.retrieval.bm25 import TERM_RULES, BM25Index, terms
 from pipelines.retrieval.dense import DenseIndex
@@ -185,15 +185,9 @@ def build_index(
             index = current_index(target)
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise VeriscopeError(
-            f"The index of the library could not be written ({reason}).",
-            remedy="Make room on the disk, or choose a data folder that can be written to.",
-        ) from error
+        raise failure("library.unwritten", reason=reason) from error
     if index is None:
-        raise VeriscopeError(
-            "The index of the library was removed or damaged while it was built.",
-            remedy="Build it again.",
-        )
+        raise failure("library.damaged")
     return replace(index, embedder=embedder, reused=plan.reused)
 
 
@@ -296,7 +290,7 @@ def _vectors(
 def _write(plan: _Plan, target: Path, embedder: Embedder | None, progress: Progress | None) -> None:
     texts = [indexed_text(passage) for passage in plan.passages]
     if not any(map(terms, texts)):
-        raise InvalidInputError("The library holds no words.", remedy="Add documents to it.")
+        raise failure("library.no_words")
     with _new_build(target) as folder:
         PassageStore.write(folder, plan.passages)
         BM25Index.build(texts).write(folder / "bm25")

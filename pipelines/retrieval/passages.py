@@ -13,7 +13,7 @@ from itertools import pairwise
 from math import log
 from typing import NamedTuple
 
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.retrieval.base import Retriever, ranked
 from pipelines.retrieval.bm25 import BM25Index, content_terms, terms, word_spans
 from pipelines.retrieval.documents import Document
@@ -100,9 +100,7 @@ class GivenText(Retriever):
     def __init__(self, text: str) -> None:
         text = text.strip()
         if not any(True for _ in terms(text)):
-            raise InvalidInputError(
-                "There is no text to search in.", remedy="Give a text, or choose other evidence."
-            )
+            raise failure("search.no_text")
         document = Document(
             id="given", title="", language=detect_language(text), text=text, source="given"
         )

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Literal
 
-from pipelines.errors import CapabilityError
+from pipelines.errors import failure
 from pipelines.retrieval.base import Embedder, Retriever, ranked, reciprocal_rank_fusion
 from pipelines.retrieval.bm25 import best_positions, terms
 from pipelines.retrieval.dense import DenseIndex
@@ -46,11 +46,7 @@ class LibraryRetriever(Retriever):
             self._dense = index.dense, index.embedder
             self.name = index.embedder.name if mode == "dense" else f"BM25 + {index.embedder.name}"
         elif mode == "dense":
-            raise CapabilityError(
-                "This library has no vectors to search by.",
-                remedy="Search by BM25, or index the library with an embedding model that reads "
-                "its language.",
-            )
+            raise failure("search.no_vectors")
 
     async def search(self, query: str, k: int) -> list[Passage]:
         """At most `k` passages; none for mere punctuation."""
@@ -77,12 +73,8 @@ class LibraryRetriever(Retriever):
     ) -> Iterable[Hit]:
         language = detect_language(query)
         if language not in embedder.languages:
-            raise CapabilityError(
-                f"The embedding model {embedder.name} does not read the language of the query "
-                f"({language}).",
-                remedy="Search by BM25 or hybrid, or choose a multilingual embedding model.",
-                provider=embedder.name,
-            )
+            name = embedder.name
+            raise failure("search.other_language", name, name=name, language=language)
         [vector] = embedder.embed([query])
         for position, cosine in index.search(vector, k):
             yield position, cosine, {"dense": cosine}

@@ -9,7 +9,7 @@ from copy import copy
 from functools import partial
 from typing import Any, Literal, TypedDict, Unpack
 
-from pipelines.errors import CapabilityError, MissingReply, VeriscopeError
+from pipelines.errors import MissingReply, VeriscopeError, failure
 from pipelines.models.base import GenerationRequest, Model, SimilarityRequest, Watcher
 from pipelines.remote.retry import RetryPolicy
 from pipelines.retrieval.base import Matrix
@@ -101,9 +101,7 @@ class Scope:
     def model(self, role: str = "main") -> Model:
         """The model of `role`: recorded, retried, cached, and shown while it writes."""
         if role not in self._materials.slots:
-            raise CapabilityError(
-                f"No model was chosen as {role}.", remedy="Choose one under Models and run again."
-            )
+            raise failure("asking.no_model", role=role)
         slot = self._materials.slots[role]
         return RunModel(role, slot, self._retry, self._emit, self._recorder.now)
 
@@ -131,9 +129,7 @@ class Scope:
         if dense:
             retriever = self._materials.dense or retriever
         if retriever is None:
-            raise CapabilityError(
-                "No evidence was chosen.", remedy="Choose a library under Evidence and run again."
-            )
+            raise failure("search.no_evidence")
         started = self._recorder.now()
         passages: list[Passage] = []
         error: VeriscopeError | MissingReply | None = None
@@ -165,10 +161,7 @@ class Scope:
         """The cosine of every text of `left` with every text of `right`, in [-1, 1]."""
         similarity = self._materials.similarity
         if similarity is None:
-            raise CapabilityError(
-                "Nothing here can compare texts in this language.",
-                remedy="Install an embedding model that reads it, or choose another method.",
-            )
+            raise failure("asking.no_similarity")
         request = SimilarityRequest(left=tuple(left), right=tuple(right))
         record = partial(
             self._emit,
@@ -298,7 +291,4 @@ class Scope:
 
 def unexpected() -> VeriscopeError:
     """What a programming error looks like to a visitor: honest, without internals."""
-    return VeriscopeError(
-        "Something unexpected went wrong in this step.",
-        remedy="Run it again; if it happens again, report it with the exported run.",
-    )
+    return failure("asking.unexpected")

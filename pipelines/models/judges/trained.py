@@ -11,8 +11,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pipelines.errors import failure
 from pipelines.models.base import Claim
-from pipelines.models.failures import failure
 from pipelines.models.judges.base import ClaimVerdict, JudgeModel
 from pipelines.models.judges.inputs import Pair, load_tokenizer, pairs_for
 from pipelines.paths import ASSETS

@@ -17,8 +17,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import VeriscopeError
-from pipelines.models.failures import failure
+from pipelines.errors import VeriscopeError, failure
 from pipelines.models.local.work import Job, Probe, Scoring, Sequence
 
 if TYPE_CHECKING:

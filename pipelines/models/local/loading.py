@@ -15,10 +15,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import VeriscopeError
+from pipelines.errors import VeriscopeError, failure
 from pipelines.loading import ONE_AT_A_TIME
 from pipelines.models.base import Progress
-from pipelines.models.failures import failure
 from pipelines.models.local.prompting import read_vocabulary
 
 if TYPE_CHECKING:

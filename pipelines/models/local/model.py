@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
+from pipelines.errors import failure
 from pipelines.models.base import (
     TRANSFORMERS,
     ChoiceRequest,
@@ -17,7 +18,6 @@ from pipelines.models.base import (
     ScoreRequest,
     Watcher,
 )
-from pipelines.models.failures import failure
 from pipelines.models.local.batcher import Batcher, JobThread
 from pipelines.models.local.loading import Source, find_source
 from pipelines.models.local.prompting import Prompt, encode_prompt, encode_reply, first_tokens

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.text.alignment import token_spans
 from pipelines.types import Message
 
@@ -159,7 +159,7 @@ def encode_prompt(vocabulary: Vocabulary, messages: Sequence[Message]) -> Prompt
     if prefilled and not chat[-1]["content"].strip():
         chat, prefilled = chat[:-1], False
     if not chat:
-        raise InvalidInputError("There is no message to answer.", remedy="Ask a question.")
+        raise failure("asking.no_message")
     if tokenizer.chat_template is None:
         text = "\n\n".join(_PLAIN_LABELS.get(m["role"], "") + m["content"] for m in chat)
         text = text if prefilled else f"{text}\n\nAssistant:"
@@ -191,10 +191,7 @@ def _apply_template(
                 problem = error
             else:
                 return list(ids)
-    raise InvalidInputError(
-        f"The model's chat template refuses these messages ({problem}).",
-        remedy="Let user and assistant messages alternate, beginning with a user message.",
-    ) from problem
+    raise failure("asking.no_template", problem=problem) from problem
 
 
 def _without_system(chat: list[dict[str, str]]) -> list[dict[str, str]]:

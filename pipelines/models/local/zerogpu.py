@@ -17,8 +17,8 @@ from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pipelines.errors import failure
 from pipelines.models.base import Delta
-from pipelines.models.failures import failure
 from pipelines.models.local.batcher import Batcher, JobThread, fail, settle
 from pipelines.models.local.work import Job
 from pipelines.models.local.work import Sequence as Text

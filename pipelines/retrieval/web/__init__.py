@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipelines.errors import NotFoundError
+from pipelines.errors import failure
 from pipelines.retrieval.web.base import WebSearch
 from pipelines.retrieval.web.providers import DuckDuckGoSearch, SerperSearch, WikipediaSearch
 
@@ -32,7 +32,5 @@ def needs_key(name: str) -> bool:
 
 def _kind(name: str) -> type[WebSearch]:
     if name not in WEB_SEARCHES:
-        raise NotFoundError(
-            f"There is no web search {name!r}.", remedy=f"Choose one of {', '.join(WEB_SEARCHES)}."
-        )
+        raise failure("search.no_service", name=name, names=", ".join(WEB_SEARCHES))
     return WEB_SEARCHES[name]

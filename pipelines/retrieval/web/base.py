@@ -7,7 +7,6 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from hashlib import sha256
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
@@ -16,19 +15,15 @@ from weakref import WeakKeyDictionary
 
 import httpx2
 
-from pipelines.errors import (
-    AuthenticationError,
-    InvalidReplyError,
-    MissingKeyError,
-    ModelTimeoutError,
-    RateLimitError,
-    RefusedRequestError,
-    ServerFailedError,
-    UnreachableError,
-    VeriscopeError,
-)
+from pipelines.errors import VeriscopeError, failure
 from pipelines.remote.address import read_address, usable_key
-from pipelines.remote.failures import retry_after, server_words, showable
+from pipelines.remote.failures import (
+    CUT_OFF,
+    connection_failure,
+    retry_after,
+    server_words,
+    showable,
+)
 from pipelines.remote.retry import RetryPolicy, Sleep
 from pipelines.retrieval.base import Retriever
 from pipelines.types import Passage
@@ -105,7 +100,7 @@ class WebSearch(Retriever):
         )
         self.failures = Failures(self.title, self._address.host, self._key)
         if self.needs_key and self._key is None:
-            raise self.failures.error(Failure.NO_KEY)
+            raise self.failures.error("no_key")
         self._timeout = timeout
         self._retry = RetryPolicy(attempts=3, pause=1.0, sleep=sleep)
         # A connection belongs to the event loop it was opened in, and so does a semaphore.
@@ -152,9 +147,7 @@ class WebSearch(Retriever):
             try:
                 return read(reply)
             except ValueError as error:
-                raise self.failures.error(
-                    Failure.INVALID, "its answer could not be read"
-                ) from error
+                raise self.failures.error("invalid", "its answer could not be read") from error
 
         return await self._retry.run(attempt)
 
@@ -168,7 +161,7 @@ class WebSearch(Retriever):
                 ):
                     body = await self._body(response)
             except TimeoutError as error:
-                raise self.failures.error(Failure.TIMEOUT) from error
+                raise self.failures.error("timeout") from error
             except httpx2.HTTPError as error:
                 raise self.failures.unsent(error) from error
         if not 200 <= response.status_code < 300:
@@ -181,7 +174,7 @@ class WebSearch(Retriever):
             body += piece
             if len(body) > LONGEST_REPLY:
                 detail = f"its answer is longer than {LONGEST_REPLY // 1024} KiB"
-                raise self.failures.error(Failure.INVALID, detail)
+                raise self.failures.error("invalid", detail)
         return bytes(body)
 
     def _connections(self) -> _Connections:
@@ -251,58 +244,6 @@ def _trimmed(query: str, longest: int) -> str:
     return head if space else query[:longest]
 
 
-_OTHER = "choose another source under Evidence"
-_ADDRESS = "Check the address of the search service."
-
-
-class Failure(Enum):
-    """The error of each failure, with its message and its remedy."""
-
-    NO_KEY = (
-        MissingKeyError,
-        "{service} wants a key.",
-        f"Enter a key for {{service}} in the settings, or {_OTHER}.",
-    )
-    UNREACHABLE = (
-        UnreachableError,
-        "No connection to {host} could be made.",
-        f"Check that this machine is online, or {_OTHER}.",
-    )
-    UNSENT = (RefusedRequestError, "The request to {host} could not be sent.", _ADDRESS)
-    REDIRECTED = (RefusedRequestError, "{host} sends the search on to another address.", _ADDRESS)
-    TIMEOUT = (ModelTimeoutError, "{service} did not answer in time.", f"Try again, or {_OTHER}.")
-    INVALID = (
-        InvalidReplyError,
-        "{service} did not answer as expected{detail}.",
-        f"Try again; if it stays so, check the address or {_OTHER}.",
-    )
-    SLOW_DOWN = (
-        RateLimitError,
-        "{service} asks to slow down{detail}.",
-        f"Try again {{when}}, or {_OTHER}.",
-    )
-    FAILED = (
-        ServerFailedError,
-        "{service} failed{detail}.",
-        f"Try again in a moment, or {_OTHER}.",
-    )
-    REFUSED = (
-        RefusedRequestError,
-        "{service} refused the search{detail}.",
-        f"Change what its message names, or {_OTHER}.",
-    )
-    NOT_SERVED = (
-        RefusedRequestError,
-        "{service} takes no searches from this machine{detail}.",
-        f"Wait a while, or {_OTHER}.",
-    )
-    DENIED = (
-        AuthenticationError,
-        "{service} refused the key{detail}.",
-        "Check the key and what it is allowed to use.",
-    )
-
-
 @dataclass(frozen=True)
 class Failures:
     """Words failures for one service. The key never appears in an error, even if it is echoed."""
@@ -312,57 +253,46 @@ class Failures:
     key: str | None
 
     def error(
-        self, failure: Failure, detail: str = "", headers: Mapping[str, str] | None = None
+        self, kind: str, detail: str = "", headers: Mapping[str, str] | None = None
     ) -> VeriscopeError:
-        """The typed error of `failure`; `detail` is what the service said about it.
+        """The error of this kind ("search.KIND" in assets/failures.toml); `detail` says more.
 
         `headers` of the answer may say how long to wait before the next search.
         """
-        kind, message, remedy = failure.value
-        wait = retry_after(headers or {}) if kind is RateLimitError else None
+        wait = retry_after(headers or {})
         detail = showable(detail, self.key)
-        words = {
-            "service": self.service,
-            "host": self.host,
-            "detail": f" ({detail})" if detail else "",
-            "when": f"in {wait:.0f} s" if wait is not None else "later",
-        }
-        return kind(
-            message.format_map(words),
-            remedy=remedy.format_map(words),
-            provider=self.service,
-            retry_after=wait,
+        error = failure(
+            f"search.{kind}",
+            self.service,
+            service=self.service,
+            host=self.host,
+            detail=f" ({detail})" if detail else "",
+            when=f"in {wait:.0f} s" if wait is not None else "later",
         )
+        error.retry_after = wait
+        return error
 
     def unsent(self, error: httpx2.HTTPError) -> VeriscopeError:
         """The typed error for a request that brought no whole answer."""
-        if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError):
-            return self.error(Failure.UNREACHABLE)
-        if isinstance(error, httpx2.TimeoutException):
-            return self.error(Failure.TIMEOUT)
-        if isinstance(error, httpx2.TooManyRedirects):
-            return self.error(Failure.REDIRECTED)
-        if isinstance(error, httpx2.UnsupportedProtocol | httpx2.LocalProtocolError):
-            return self.error(Failure.UNSENT)
-        return self.error(Failure.INVALID, "the connection was cut before the answer was complete")
+        kind = connection_failure(error)
+        return self.error(kind) if kind else self.error("invalid", CUT_OFF)
 
     def status(self, status: int, headers: Mapping[str, str], body: bytes) -> VeriscopeError:
         """The typed error for an answer whose status is not a success."""
         # A service that refuses a key may quote it, in part or in another form.
         if status in (401, 403):
-            return self.error(
-                Failure.NOT_SERVED if self.key is None else Failure.DENIED, f"status {status}"
-            )
+            kind = "not_served" if self.key is None else "wrong_key"
+            return self.error(kind, f"status {status}")
         text = body.decode("utf-8", "replace")
         try:
             said = server_words(json.loads(text))
         except (ValueError, RecursionError):
             said = server_words(text)
         if status == 429:
-            return self.error(Failure.SLOW_DOWN, said, headers)
+            return self.error("slow_down", said, headers)
         if status == 408:
-            return self.error(Failure.TIMEOUT)
+            return self.error("timeout")
         if status < 400:
-            return self.error(Failure.REDIRECTED)
+            return self.error("redirected")
         detail = f"status {status}: {said}" if said else f"status {status}"
-        return self.error(Failure.FAILED if status >= 500 else Failure.REFUSED, detail)
+        return self.error("failed" if status >= 500 else "refused", detail)

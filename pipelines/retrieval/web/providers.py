@@ -15,7 +15,6 @@ from pipelines.errors import VeriscopeError
 from pipelines.retrieval.bm25 import query_terms
 from pipelines.retrieval.web.base import (
     USER_AGENT,
-    Failure,
     Find,
     Reply,
     WebSearch,
@@ -166,7 +165,7 @@ class DuckDuckGoSearch(WebSearch):
         )
         finds = [*page.abstract, *page.results]
         if page.puzzle and not page.results:
-            raise self.failures.error(Failure.SLOW_DOWN, "it wants to see a human")
+            raise self.failures.error("slow_down", "it wants to see a human")
         return finds[:k]
 
 
@@ -344,10 +343,10 @@ class WikipediaSearch(WebSearch):
         """MediaWiki answers with status 200 even where it refuses."""
         detail = error.info or error.code
         if error.code in ("ratelimited", "maxlag"):
-            return self.failures.error(Failure.SLOW_DOWN, detail, reply.headers)
+            return self.failures.error("slow_down", detail, reply.headers)
         if re.search(r"internal_api_error|busy|timeout|readonly|backend", error.code):
-            return self.failures.error(Failure.FAILED, detail)
-        return self.failures.error(Failure.REFUSED, detail)
+            return self.failures.error("failed", detail)
+        return self.failures.error("refused", detail)
 
 
 class _Page(BaseModel):

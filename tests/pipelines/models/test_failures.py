@@ -8,22 +8,21 @@ from string import Formatter
 
 import pytest
 
-from pipelines import models
-from pipelines.errors import VeriscopeError
-from pipelines.models.failures import _table, failure
-from pipelines.models.hosted_errors import _CONNECTIONS
+import pipelines
+from pipelines.errors import failure, failure_words
+from pipelines.remote.failures import _CONNECTIONS
 
-ROOT = Path(str(models.__file__)).parent
-NAMES = [f"{group}.{key}" for group, entries in _table().items() for key in entries]
+ROOT = Path(str(pipelines.__file__)).parent
+NAMES = [f"{group}.{key}" for group, entries in failure_words().items() for key in entries]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_failure_is_an_error_of_a_class_of_its_own_with_a_remedy(name: str):
     group, key = name.split(".")
-    words = _table()[group][key]
+    words = failure_words()[group][key]
     facts = {one for part in words.values() for _, one, _, _ in Formatter().parse(part) if one}
     error = failure(name, "provider", **dict.fromkeys(facts, "fact"))
-    assert type(error) is not VeriscopeError
+    assert error.code == words["code"]
     assert error.message
     assert error.remedy
     assert error.provider == "provider"
@@ -32,6 +31,7 @@ def test_every_failure_is_an_error_of_a_class_of_its_own_with_a_remedy(name: str
 
 def test_the_failures_of_the_file_are_those_that_happen():
     code = "".join(path.read_text(encoding="utf-8") for path in ROOT.rglob("*.py"))
-    quoted = set(re.findall(r'"(?:service\.|loading\.|computing\.)?([a-z_]+)"', code))
+    quoted = set(re.findall(r'"(?:[a-z]+\.)?([a-z_0-9]+)"', code))
     assert {name.split(".")[1] for name in NAMES} <= quoted
-    assert set(_CONNECTIONS) <= set(_table()["service"])
+    for group in ("service", "search"):
+        assert set(_CONNECTIONS) <= set(failure_words()[group])
