@@ -1,18 +1,21 @@
 """Public data files as records. None of them is part of this project; they are read where they are.
 
-Records are counted from 0 in file order. Even-numbered ones fit, odd-numbered ones report.
+Of a file that is not given, with None for its path, there are no records. Records are counted from
+0 in file order. Even-numbered ones fit, odd-numbered ones report.
 """
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import Literal, TypeVar
 
 from pydantic import ConfigDict, Field, ValidationError
 
 from pipelines.errors import InvalidInputError
+from pipelines.paths import SAMPLE_DATA
 from pipelines.text import Span
-from pipelines.types import Frozen
+from pipelines.types import Frozen, Language
 
 Half = Literal[0, 1]
 """Which records: 0 the even-numbered ones, 1 the odd-numbered ones."""
@@ -115,13 +118,15 @@ class _Squad(Record):
 R = TypeVar("R", bound=Record)
 
 
-def read_records(path: Path, record: type[R]) -> list[R]:
+def read_records(path: Path | None, record: type[R]) -> list[R]:
     """Every line of `path`, a file of JSON lines, as a `record`.
 
     Empty lines are skipped. Only "\\n" ends a line: texts contain other line separators. Raises
     InvalidInputError, which names the line, for a file that cannot be read or holds something else.
     """
     records: list[R] = []
+    if path is None:
+        return records
     for number, line in enumerate(_text(path).split("\n"), start=1):
         if line.strip():
             try:
@@ -133,28 +138,30 @@ def read_records(path: Path, record: type[R]) -> list[R]:
     return records
 
 
-def read_qa(path: Path) -> list[QaRecord]:
+def read_qa(path: Path | None) -> list[QaRecord]:
     """The records of HaluEval's question answering; InvalidInputError when fewer than four."""
     records = read_records(path, QaRecord)
-    if len(records) < 4:
+    if path and len(records) < 4:
         raise _unusable(path, "there are fewer than four records", _fields(QaRecord))
     return records
 
 
-def read_biographies(path: Path, half: Half) -> list[Biography]:
+def read_biographies(path: Path | None, half: Half) -> list[Biography]:
     """Half of SelfCheckGPT's WikiBio; InvalidInputError where annotations are missing."""
     records = read_records(path, Biography)
-    if any(len(record.annotation) != len(record.gpt3_sentences) for record in records):
+    if path and any(len(record.annotation) != len(record.gpt3_sentences) for record in records):
         reason = "a record has not one annotation for each sentence"
         raise _unusable(path, reason, _fields(Biography))
     return records[half::2]
 
 
-def read_articles(path: Path) -> list[Article]:
+def read_articles(path: Path | None) -> list[Article]:
     """The articles of a file in SQuAD's form, two at least, with an answer to every question.
 
     Raises InvalidInputError for anything else.
     """
+    if path is None:
+        return []
     try:
         articles = list(_Squad.model_validate_json(_text(path, _SQUAD)).data)
     except ValidationError:
@@ -164,6 +171,12 @@ def read_articles(path: Path) -> list[Article]:
         reason = "it needs two articles at least and an answer to every question"
         raise _unusable(path, reason, _SQUAD)
     return articles
+
+
+def sample_rows(name: str, language: Language) -> list[dict[str, str]]:
+    """The rows in `language` of a table of the sample data, such as "questions.csv"."""
+    with (SAMPLE_DATA / name).open(encoding="utf-8", newline="") as file:
+        return [row for row in csv.DictReader(file) if row["language"] == language]
 
 
 _SQUAD = "a file in the form of SQuAD, such as XQuAD's"

@@ -7,9 +7,7 @@ report how good it is.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from pipelines.engine.libraries import SAMPLE_LIBRARY
@@ -17,6 +15,7 @@ from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.methods.drad import Drad, rhd
 from pipelines.methods.drad.rhd import EntityReading
+from pipelines.research.data import sample_rows
 from pipelines.research.metrics import auroc, average_precision, best_cut, youden
 from pipelines.retrieval.documents import load_library
 from pipelines.run.events import Judged, Revised, RunFailed
@@ -49,15 +48,13 @@ class Answered(Frozen):
     top_k: frozenset[int | None] = frozenset()
 
 
-def sample_questions(library: Path = SAMPLE_LIBRARY) -> list[SampleQuestion]:
+def sample_questions() -> list[SampleQuestion]:
     """The English sample questions in file order.
 
     Their evidence is the supporting article's title and text, the reference answer and its other
     spellings.
     """
-    articles = {document.id: document for document in load_library(library)}
-    with (library.parent / "questions.csv").open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["language"] == "en"]
+    articles = {document.id: document for document in load_library(SAMPLE_LIBRARY)}
     return [
         SampleQuestion(
             id=row["id"],
@@ -69,7 +66,7 @@ def sample_questions(library: Path = SAMPLE_LIBRARY) -> list[SampleQuestion]:
                 *filter(None, row["aliases"].split("|")),
             ),
         )
-        for row in rows
+        for row in sample_rows("questions.csv", "en")
     ]
 
 

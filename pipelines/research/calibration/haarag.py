@@ -10,7 +10,6 @@ detail.
 
 from __future__ import annotations
 
-import csv
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from pipelines.errors import InvalidInputError
 from pipelines.methods.haarag import Haarag
 from pipelines.methods.haarag.alignment import aligned_text, context_cosine
 from pipelines.methods.haarag.retrieval import Found, rate
-from pipelines.research.data import Article, QaRecord
+from pipelines.research.data import Article, QaRecord, sample_rows
 from pipelines.research.metrics import auroc, best_cut, youden
 from pipelines.retrieval.base import Embedder
 from pipelines.retrieval.documents import Document, load_library
@@ -165,11 +164,8 @@ def measure(
 
 def sample_articles(language: Language) -> list[Article]:
     """The articles of the sample library in `language`, with the sample questions about them."""
-    path = SAMPLE_LIBRARY.parent / "questions.csv"
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["language"] == language]
     asked: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in rows:
+    for row in sample_rows("questions.csv", language):
         question = {"question": row["question"], "answers": [{"text": row["answer"]}]}
         asked[row["article"]].append(question)
     return [

@@ -84,7 +84,7 @@ def _write_card(folder: Path, card: dict[str, Any]) -> None:
 
 
 def _report(options: argparse.Namespace) -> None:
-    measured_on = list(suites(_files(options), 1, options.chinese))
+    measured_on = suites(_files(options), 1, options.chinese)
     fitted_on = [suite for suite in suites(_files(options), 0) if suite.name in _FOR_CURVES]
     even = [claim for suite in fitted_on for claim in suite.claims]
     right = [truth for suite in fitted_on for truth in suite.supported]

@@ -5,7 +5,6 @@ Pairs are made from texts: sentences about one thing.
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Iterable
@@ -120,12 +119,6 @@ def text_of(name: str, title: str, text: str, group: str = "") -> Text:
 def library(language: Language) -> list[Document]:
     """The articles of the sample library in `language`."""
     return load_library(SAMPLE_DATA / "library" / language)
-
-
-def statements(language: Language) -> list[dict[str, str]]:
-    """The hand-made statements in `language`, each with its article, label and kind."""
-    with (SAMPLE_DATA / "statements.csv").open(encoding="utf-8", newline="") as file:
-        return [row for row in csv.DictReader(file) if row["language"] == language]
 
 
 def _is_sentence(sentence: str) -> bool:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -40,9 +39,6 @@ from pipelines.research.training.recipe import Files, Recipe, Split, split
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-Progress = Callable[[int, float, float], None]
-"""Receives the step, the moving mean of the loss, and the seconds so far."""
-
 _TARGETS = {
     **{label: tuple(float(label == one) for one in LABELS) for label in LABELS},
     "unsupported": (0.0, 1.0, 1.0),
@@ -60,6 +56,9 @@ _CALIBRATED_ON = {
     "answers": ("qa", "qa-span", "article", "other answer"),
 }
 """Makes of pairs written by people, on which scores are scaled to probabilities."""
+
+_CHECKPOINT = 500
+"""Steps after which the weights are saved and measured."""
 
 _CURVE_PAIRS = 1000
 """Held-out pairs that the learning curve is measured on."""
@@ -127,16 +126,12 @@ def _doubted(tokenizer: Tokenizer, example: Example) -> tuple[int, ...]:
 
 
 def fit(
-    network: JudgeNetwork,
-    pairs: Sequence[Prepared],
-    schedule: Schedule,
-    *,
-    device: str = "cpu",
-    progress: Progress = lambda step, loss, seconds: None,
-    checkpoint: Callable[[int], None] = lambda step: None,
-    every: int = 500,
-) -> None:
-    """Train `network` in place. Word embeddings stay as they are: they are most of the weights."""
+    network: JudgeNetwork, pairs: Sequence[Prepared], schedule: Schedule, device: str = "cpu"
+) -> Iterator[tuple[int, float]]:
+    """Train `network` in place; gives each step, from 1, and the moving mean of the loss.
+
+    Word embeddings stay as they are: they are most of the weights.
+    """
     torch.manual_seed(schedule.seed)
     network.to(device).train()
     if torch.device(device).type == "cpu":
@@ -150,7 +145,7 @@ def fit(
     )
     rising = round(schedule.warmup * schedule.steps)
     shape = get_cosine_schedule_with_warmup(optimizer, rising, schedule.steps)
-    started, mean = time.monotonic(), 0.0
+    mean = 0.0
     for step, chosen in enumerate(_batches(pairs, schedule), start=1):
         batch = Batch([one.pair for one in chosen], device)
         target = torch.tensor([one.target for one in chosen], device=device)
@@ -166,11 +161,7 @@ def fit(
         optimizer.step()
         shape.step()
         mean = loss.item() if step == 1 else 0.98 * mean + 0.02 * loss.item()
-        progress(step, mean, time.monotonic() - started)
-        if step % every == 0 or step == schedule.steps:
-            network.eval()
-            checkpoint(step)
-            network.train()
+        yield step, mean
     network.eval()
 
 
@@ -356,43 +347,33 @@ def _fitted(
     pairs: Split, schedule: Schedule, encoder: Path, to: Path
 ) -> tuple[JudgeNetwork, dict[str, Any]]:
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    started = datetime.now(UTC)
+    started = time.monotonic()
     torch.manual_seed(schedule.seed)
     network = JudgeNetwork.from_folder(encoder)
     curve: list[dict[str, float]] = []
     areas: list[dict[str, float]] = []
     seen = pairs.kept[:_CURVE_PAIRS]
-
-    def progress(step: int, loss: float, seconds: float) -> None:
+    for step, loss in fit(network, prepared(pairs.training, encoder), schedule, device):
         if step % 50 == 0:
             curve.append({"step": step, "loss": round(loss, 4)})
+            seconds = time.monotonic() - started
             print(f"step {step}: loss {loss:.4f}, {seconds:.0f} s", flush=True)
-
-    def checkpoint(step: int) -> None:
-        network.cpu()
-        save_weights(network, to, encoder)
-        scored = JudgeReader(network, encoder).read([one.claim for one in seen])
-        area = auroc([one.supported for one in scored], [one.label == "supported" for one in seen])
-        areas.append({"step": step, "auroc": round(area, 4)})
-        print(f"step {step}: area under the ROC curve on held-out pairs {area:.4f}", flush=True)
-        network.to(device)
-
-    fit(
-        network,
-        prepared(pairs.training, encoder),
-        schedule,
-        device=device,
-        progress=progress,
-        checkpoint=checkpoint,
-    )
-    minutes = (datetime.now(UTC) - started).total_seconds() / 60
+        if step % _CHECKPOINT == 0 or step == schedule.steps:
+            save_weights(network.cpu(), to, encoder)
+            # The reader takes the network out of training.
+            scored = JudgeReader(network, encoder).read([one.claim for one in seen])
+            network.to(device).train()
+            right = [one.label == "supported" for one in seen]
+            area = auroc([one.supported for one in scored], right)
+            areas.append({"step": step, "auroc": round(area, 4)})
+            print(f"step {step}: area under the ROC curve on held-out pairs {area:.4f}", flush=True)
     return network.cpu(), {
         "schedule": schedule._asdict(),
         "pairs": pairs.described(),
         "loss": curve,
         "learning": areas,
         "device": device,
-        "minutes": round(minutes, 1),
+        "minutes": round((time.monotonic() - started) / 60, 1),
     }
 
 

@@ -79,7 +79,7 @@ def biography_pairs(records: Sequence[Biography]) -> Iterator[Example]:
             )
 
 
-def stance_pairs(path: Path, half: Half) -> Iterator[Example]:
+def stance_pairs(path: Path | None, half: Half) -> Iterator[Example]:
     """Claims with evidence of half a file; full and partial support are both support."""
     for record in read_records(path, Stance)[half::2]:
         yield Example(
@@ -91,7 +91,7 @@ def stance_pairs(path: Path, half: Half) -> Iterator[Example]:
         )
 
 
-def _facts(path: Path, half: Half) -> Iterator[tuple[str, Facts, str]]:
+def _facts(path: Path | None, half: Half) -> Iterator[tuple[str, Facts, str]]:
     """Half of the records that have facts, each with its group and the facts as a text."""
     records = [one for one in read_records(path, Facts)[half::2] if one.facts]
     for number, record in enumerate(records):
@@ -100,12 +100,12 @@ def _facts(path: Path, half: Half) -> Iterator[tuple[str, Facts, str]]:
         yield f"facts-{number}", record, text
 
 
-def facts_texts(path: Path, half: Half) -> Iterator[Text]:
+def facts_texts(path: Path | None, half: Half) -> Iterator[Text]:
     """The facts of each question of half a file, as one text."""
     return (text_of(group, "", text) for group, _, text in _facts(path, half))
 
 
-def facts_pairs(path: Path, half: Half, random: Random) -> Iterator[Example]:
+def facts_pairs(path: Path | None, half: Half, random: Random) -> Iterator[Example]:
     """Every question with its facts, which say yes or no, and with those of another question."""
     records = list(_facts(path, half))
     for group, record, text in records:
@@ -154,7 +154,7 @@ def qa_pairs(records: Sequence[QaRecord], names: Names, random: Random) -> Itera
             yield right.model_copy(update=foreign).wholly_wrong
 
 
-def article_texts(path: Path) -> Iterator[Text]:
+def article_texts(path: Path | None) -> Iterator[Text]:
     """The paragraphs of a file in SQuAD's form."""
     for number, article in enumerate(read_articles(path)):
         for place, paragraph in enumerate(article.paragraphs):
@@ -162,7 +162,7 @@ def article_texts(path: Path) -> Iterator[Text]:
             yield text_of(f"article-{number}-{place}", title, paragraph.context)
 
 
-def _asked(path: Path, half: Half) -> list[tuple[str, Question, Paragraph]]:
+def _asked(path: Path | None, half: Half) -> list[tuple[str, Question, Paragraph]]:
     """Half of the questions of a file in SQuAD's form, each with its group and its paragraph."""
     return [
         (f"article-{number}-{place}", question, paragraph)
@@ -172,12 +172,12 @@ def _asked(path: Path, half: Half) -> list[tuple[str, Question, Paragraph]]:
     ][half::2]
 
 
-def article_questions(path: Path, half: Half) -> list[tuple[str, str, str]]:
+def article_questions(path: Path | None, half: Half) -> list[tuple[str, str, str]]:
     """Half of the questions of a file in SQuAD's form, each with its answer and its paragraph."""
     return [(q.question, q.answers[0].text, p.context) for _, q, p in _asked(path, half)]
 
 
-def article_pairs(path: Path, half: Half, names: Names, random: Random) -> Iterator[Example]:
+def article_pairs(path: Path | None, half: Half, names: Names, random: Random) -> Iterator[Example]:
     """Half of the questions of a file in SQuAD's form, with right answers and other spans."""
     for group, question, paragraph in _asked(path, half):
         answer = question.answers[0].text
@@ -219,7 +219,7 @@ def article_claims(
         yield context, claims
 
 
-def other_answer_pairs(path: Path, half: Half) -> Iterator[Example]:
+def other_answer_pairs(path: Path | None, half: Half) -> Iterator[Example]:
     """Half of the questions of a file in SQuAD's form, in any language.
 
     Each has its right answer, and the right answer to another question about its paragraph.
@@ -271,7 +271,7 @@ def same_pairs(
             )
 
 
-def truthful_pairs(path: Path, half: Half, random: Random) -> Iterator[Example]:
+def truthful_pairs(path: Path | None, half: Half, random: Random) -> Iterator[Example]:
     """Half of a file in TruthfulQA's form: the best answer with other right and wrong ones."""
     for number, record in enumerate(read_records(path, Truthful)[half::2]):
         best = record.best.strip()

@@ -9,8 +9,8 @@ from random import Random
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from pipelines.research.data import read_biographies, read_qa
-from pipelines.research.training.examples import Example, Text, library, statements, text_of
+from pipelines.research.data import read_biographies, read_qa, sample_rows
+from pipelines.research.training.examples import Example, Text, library, text_of
 from pipelines.research.training.generated import Names, examples_of
 from pipelines.research.training.public import (
     article_pairs,
@@ -102,7 +102,7 @@ def _build(files: Files, recipe: Recipe) -> list[Example]:
     names = Names()
     names.learn(texts)
     generated: list[Example] = []
-    biographies = read_biographies(files.biographies, 0) if files.biographies else []
+    biographies = read_biographies(files.biographies, 0)
     for _ in range(recipe.rounds):
         more = list(resampled_texts(biographies, random, recipe.retold))
         names.learn(more)
@@ -125,43 +125,36 @@ def held_out(example: Example) -> bool:
 
 
 def _texts(files: Files) -> Iterator[Text]:
-    measured_on = {row["article"] for row in statements("en")}
+    measured_on = {row["article"] for row in sample_rows("statements.csv", "en")}
     for article in library("en"):
         if article.id not in measured_on:
             yield text_of(article.id, article.title, article.text)
-    public: list[Text] = []
-    if files.articles:
-        public += list(article_texts(files.articles))[::2]
-    if files.biographies:
-        public += biography_texts(read_biographies(files.biographies, 0))
-    if files.qa:
-        public += qa_texts(read_qa(files.qa)[::2])
-    if files.facts:
-        public += facts_texts(files.facts, 0)
+    public = (
+        *list(article_texts(files.articles))[::2],
+        *biography_texts(read_biographies(files.biographies, 0)),
+        *qa_texts(read_qa(files.qa)[::2]),
+        *facts_texts(files.facts, 0),
+    )
     yield from (text for text in public if len(text.sentences) > 1)
 
 
 def _labelled(files: Files, names: Names, random: Random) -> Iterator[Example]:
     """The even half of every public file as pairs."""
-    qa = read_qa(files.qa)[::2] if files.qa else []
-    answered = list(qa_pairs(qa, names, random))
-    if files.articles:
-        answered += article_pairs(files.articles, 0, names, random)
-        answered += other_answer_pairs(files.articles, 0)
+    qa = read_qa(files.qa)[::2]
+    answered = [
+        *qa_pairs(qa, names, random),
+        *article_pairs(files.articles, 0, names, random),
+        *other_answer_pairs(files.articles, 0),
+    ]
     yield from answered
     yield from (pair for one in answered if (pair := answer_as_statement(one)))
     asked = [(one.question, one.right_answer, one.knowledge) for one in qa]
     yield from same_pairs(asked, names, random)
-    if files.biographies:
-        yield from biography_pairs(read_biographies(files.biographies, 0))
-    if files.stances:
-        yield from stance_pairs(files.stances, 0)
-    if files.facts:
-        yield from facts_pairs(files.facts, 0, random)
-    if files.articles:
-        yield from same_pairs(article_questions(files.articles, 0), names, random)
-    if files.truthful:
-        yield from truthful_pairs(files.truthful, 0, random)
+    yield from biography_pairs(read_biographies(files.biographies, 0))
+    yield from stance_pairs(files.stances, 0)
+    yield from facts_pairs(files.facts, 0, random)
+    yield from same_pairs(article_questions(files.articles, 0), names, random)
+    yield from truthful_pairs(files.truthful, 0, random)
 
 
 def answer_as_statement(pair: Example) -> Example | None:

@@ -19,15 +19,9 @@ from sklearn.metrics import roc_auc_score
 
 from pipelines.methods.slm.judging import judge_request, probability_of_yes
 from pipelines.models.base import Claim, Model
-from pipelines.research.data import Half, read_biographies, read_qa
+from pipelines.research.data import Half, read_biographies, read_qa, sample_rows
 from pipelines.research.metrics import auroc, precision_recall_f1
-from pipelines.research.training.examples import (
-    LABELS,
-    Example,
-    Label,
-    library,
-    statements,
-)
+from pipelines.research.training.examples import LABELS, Example, Label, library
 from pipelines.research.training.generated import Names
 from pipelines.research.training.public import (
     article_pairs,
@@ -131,41 +125,44 @@ class Suite(NamedTuple):
         return _supported(self.examples)
 
 
-def suites(files: Files, half: Half, chinese: Path | None = None) -> Iterator[Suite]:
+def suites(files: Files, half: Half, chinese: Path | None = None) -> list[Suite]:
     """Every suite for which there is a file; half 1 is the one to report on.
 
     `chinese` is the Chinese version of the articles. Our own statements belong to half 1, and so
     do the yes-or-no questions, as EVER asks them, made from these statements and the biographies.
     """
-    lives: list[Example] = []
-    if files.biographies:
-        lives += biography_pairs(read_biographies(files.biographies, half))
-        yield Suite("biographies", lives)
-    if files.qa:
-        yield from _answers(files.qa, half)
-    if files.stances:
-        yield Suite("stances", list(stance_pairs(files.stances, half)), three_way=True)
-    if files.facts:
-        pairs = facts_pairs(files.facts, half, Random(11))
-        yield Suite("facts", [one for one in pairs if one.label != "not_enough"])
-    if files.articles:
-        names = Names()
-        names.learn(article_texts(files.articles))
-        pairs = article_pairs(files.articles, half, names, Random(11))
-        yield Suite("articles", list(pairs), three_way=True)
-        same = same_pairs(article_questions(files.articles, half), names, Random(11))
-        yield Suite("two_answers", list(same))
-        yield Suite("other_answers", list(other_answer_pairs(files.articles, half)))
-    if chinese:
-        yield Suite("other_answers_zh", list(other_answer_pairs(chinese, half)))
+    lives = list(biography_pairs(read_biographies(files.biographies, half)))
+    facts = facts_pairs(files.facts, half, Random(11))
+    names = Names()
+    names.learn(article_texts(files.articles))
+    articles = article_pairs(files.articles, half, names, Random(11))
+    two_answers = same_pairs(article_questions(files.articles, half), names, Random(11))
+    found = [
+        Suite("biographies", lives),
+        *_answers(files.qa, half),
+        Suite("stances", list(stance_pairs(files.stances, half)), three_way=True),
+        Suite("facts", [one for one in facts if one.label != "not_enough"]),
+        Suite("articles", list(articles), three_way=True),
+        Suite("two_answers", list(two_answers)),
+        Suite("other_answers", list(other_answer_pairs(files.articles, half))),
+        Suite("other_answers_zh", list(other_answer_pairs(chinese, half))),
+    ]
     if half == 1:
         ours = list(library_pairs("en"))
-        yield Suite("library", ours, three_way=True)
-        yield Suite("library_zh", list(library_pairs("zh")), three_way=True)
-        yield Suite("yes_or_no", list(_asked([*ours, *lives])))
+        asked = [
+            example.model_copy(update={"statement": question})
+            for example in (*ours, *lives)
+            if (question := as_question(example.statement))
+        ]
+        found += [
+            Suite("library", ours, three_way=True),
+            Suite("library_zh", list(library_pairs("zh")), three_way=True),
+            Suite("yes_or_no", asked),
+        ]
+    return [suite for suite in found if suite.examples]
 
 
-def _answers(path: Path, half: Half) -> Iterator[Suite]:
+def _answers(path: Path | None, half: Half) -> Iterator[Suite]:
     records = read_qa(path)[half::2]
     names = Names()
     names.learn(qa_texts(records))
@@ -178,17 +175,10 @@ def _answers(path: Path, half: Half) -> Iterator[Suite]:
     yield Suite("answers_same_kind", same_kind)
 
 
-def _asked(examples: Iterable[Example]) -> Iterator[Example]:
-    """Those whose statement can become a question, with that question as the statement."""
-    for example in examples:
-        if asked := as_question(example.statement):
-            yield example.model_copy(update={"statement": asked})
-
-
 def library_pairs(language: Language) -> Iterator[Example]:
     """The hand-made statements about the sample library, each with its article."""
     articles = {article.id: article.text for article in library(language)}
-    for row in statements(language):
+    for row in sample_rows("statements.csv", language):
         yield Example(
             evidence=articles[row["article"]],
             statement=row["statement"],
