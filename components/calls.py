@@ -10,7 +10,7 @@ from components.markup import Child, Html, tag
 from components.messages import Catalogue, duration, integer, named, probability, two_digits
 from components.timeline import CallBar, CallKind, remarks, token_counts, turn, turn_text
 from pipelines.models.base import ChoiceRequest, GenerationRequest, ScoreRequest, SimilarityRequest
-from pipelines.run.events import Judged, ModelCalled, Retrieved, Score
+from pipelines.run.events import ModelCalled, Retrieved
 from pipelines.run.view import MethodView, RunView
 from pipelines.types import Choice, Message
 
@@ -21,15 +21,6 @@ _LONGEST = 700
 
 _WIDEST = 6
 """Rows and columns up to which a matrix of cosines is shown number by number."""
-
-
-def calls_behind(method: MethodView, judged: Judged, score: Score | None = None) -> list[Call]:
-    """The calls and searches that a verdict, or one of its numbers, rests on, as they began.
-
-    They lie in the spans that the score names, else in the span of the verdict, or below those.
-    """
-    named_spans = score.behind if score is not None else ()
-    return calls_within(method, named_spans or (judged.span,))
 
 
 def calls_within(method: MethodView, spans: Collection[str]) -> list[Call]:

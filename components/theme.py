@@ -88,7 +88,6 @@ def plotly_template(theme: Theme) -> go.layout.Template:
             "paper_bgcolor": "rgba(0,0,0,0)",
             "plot_bgcolor": "rgba(0,0,0,0)",
             "colorway": [colour[name] for name in _SERIES],
-            "colorscale": {"sequential": heat_scale(theme)},
             "xaxis": axis,
             "yaxis": axis,
             "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
@@ -101,12 +100,6 @@ def plotly_template(theme: Theme) -> go.layout.Template:
             "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": colour["ink-3"]},
         }
     )
-
-
-def heat_scale(theme: Theme) -> list[list[float | str]]:
-    """The heat colours as a plotly colour scale from 0 (paper) to 1."""
-    colour = tokens(theme)
-    return [[step / 6, colour[f"heat-{step}"]] for step in range(7)]
 
 
 def streamlit_theme() -> dict[str, Any]:

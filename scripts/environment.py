@@ -26,11 +26,8 @@ IDENTITY = (
     "assert sys.version_info >= (3, 11) and importlib.util.find_spec('pip')\n"
     "print(platform.python_version(), sysconfig.get_platform())\n"
 )
-PLACES = re.compile(
-    r"\.(?:index-url|extra-index-url|find-links|no-index|proxy|cert|client-cert|trusted-host"
-    r"|constraint)=",
-)
-"""Settings of pip that say where packages come from, as `pip config list` writes them."""
+SOURCES = re.compile(r"(?:url|links|index|proxy|cert|host|constraint)=")
+"""Ends of the names of pip's settings that say where packages come from (`pip config list`)."""
 
 Runner = Callable[[Sequence[str]], None]
 
@@ -75,7 +72,7 @@ def installer(python: Path) -> list[str]:
     if uv is not None:
         command = [python, "-m", "pip", "config", "list"]
         settings = subprocess.run(command, capture_output=True, text=True, check=False)
-        if not PLACES.search(settings.stdout):
+        if not SOURCES.search(settings.stdout):
             # Compiled as pip does, so that the first start is not slower.
             return [uv, "pip", "install", "--python", str(python), "--compile-bytecode"]
     return [str(python), "-m", "pip", "install", "--disable-pip-version-check"]

@@ -111,7 +111,7 @@ class Claim(Frozen):
     """What a closed question is about, for models that judge without reading a prompt.
 
     `statement` answers `question`, or stands for itself where that is empty. Under the relation
-    "support" the question is whether `evidence` bears it out; under "same" whether `evidence`,
+    "support" the question is whether `evidence` supports it; under "same" whether `evidence`,
     another answer, says the same.
     """
 

@@ -67,7 +67,7 @@ class _Queue:
 
     def give_back(self) -> None:
         self.busy -= 1
-        # An exclusive call is alone, so that whoever leaves after it came in is that call.
+        # An exclusive call runs alone, so the call that ends while it runs is that call.
         self._exclusive = False
         self._admit()
 

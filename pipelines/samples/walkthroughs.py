@@ -43,7 +43,7 @@ class Expected(Frozen):
     """What a method has to come to: the verdict on its original answer and words of the final one.
 
     `drafts` is the number of drafts, the original included; `abstained` whether it gave none;
-    `flags` are some of the remarks on it; `score` is what settled the verdict, to two digits.
+    `flags` are some of the remarks on it; `score` is what decided the verdict, to two digits.
     """
 
     verdict: str | None = None

@@ -28,8 +28,8 @@ Visit = Callable[..., Visitor]
 
 @pytest.fixture(autouse=True)
 def main_module() -> Iterator[None]:
-    """Streamlit puts the script it runs in the place of `__main__`, where other tests that start
-    processes of their own would have them look for it in vain."""
+    """Streamlit replaces `__main__` with the script it runs. Processes that later tests start
+    could not import that script, so the original is restored."""
     before = sys.modules["__main__"]
     yield
     sys.modules["__main__"] = before

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from components.calls import call_bars, call_list, calls_behind, calls_within
+from components.calls import call_bars, call_list, calls_within
 from components.elements import score_line
 from components.messages import Catalogue
 from components.timeline import timeline
@@ -44,19 +44,11 @@ def spans(calls: list[Any]) -> list[tuple[str, str]]:
 def test_the_calls_of_a_verdict_lie_in_its_span_and_below() -> None:
     _, method = checked()
     (judged,) = method.judged
-    assert spans(calls_behind(method, judged)) == [
+    assert spans(calls_within(method, {judged.span})) == [
         ("ever.ask", "model_called"),
         ("ever.ask", "retrieved"),
         ("ever.check", "model_called"),
     ]
-
-
-def test_a_score_may_name_the_spans_it_rests_on() -> None:
-    _, method = checked()
-    (judged,) = method.judged
-    named = score(behind=("ever.other",))
-    assert spans(calls_behind(method, judged, named)) == [("ever.other", "model_called")]
-    assert len(calls_behind(method, judged, score())) == 3
 
 
 def test_calls_come_in_the_order_they_began() -> None:

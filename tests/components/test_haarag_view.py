@@ -119,7 +119,7 @@ async def test_answers_show_their_alignment_and_each_sentence_its_evidence(t: Ca
     assert words(studied.one("mark")) == "B: Clinton studied law."
     assert york.all("mark") == []
     assert "0.80 > 0.60" in words(studied)
-    # The context, with the sentence that bears the answer out marked in the passage.
+    # The context, with the sentence that supports the answer marked in the passage.
     marks = [words(mark) for mark in first.one(".vs-evidence").all("mark")]
     assert any(mark.startswith("B: Clinton studied law.") for mark in marks)
     assert "He was born in Hope" in words(second)

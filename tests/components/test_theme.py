@@ -11,7 +11,6 @@ from components.theme import (
     ASSETS,
     Theme,
     gradio_theme,
-    heat_scale,
     plotly_template,
     script,
     streamlit_theme,
@@ -76,12 +75,11 @@ def test_shapes_are_visible(theme: Theme, shape: str, ground: str) -> None:
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_heat_leads_away_from_the_paper_step_by_step(theme: Theme) -> None:
-    scale = heat_scale(theme)
-    assert [position for position, _ in scale] == [i / 6 for i in range(7)]
-    values = [luminance(str(colour)) for _, colour in scale]
+    scale = [tokens(theme)[f"heat-{step}"] for step in range(7)]
+    values = [luminance(colour) for colour in scale]
     sign = -1 if theme == "light" else 1
     assert all((b - a) * sign > 0 for a, b in pairwise(values))
-    assert scale[0][1] == tokens(theme)["surface"]
+    assert scale[0] == tokens(theme)["surface"]
 
 
 def test_verdicts_have_the_published_colours() -> None:

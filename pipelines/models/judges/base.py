@@ -43,9 +43,9 @@ class JudgeModel(Model):
         """A verdict for every claim; blocks. Safe to call from several threads."""
 
     def settle(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
-        """As `read`; of two answers to a question the less certain direction counts.
+        """As `read`; two answers to a question are compared in both directions: the lower one counts.
 
-        Each has to bear the other out.
+        They are the same only when each supports the other.
         """
         reversed_ones = [
             claim.model_copy(update={"statement": other, "evidence": (claim.statement,)})

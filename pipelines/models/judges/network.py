@@ -46,7 +46,7 @@ class NetworkOutput(NamedTuple):
     """What the network makes of a batch, before softmax and sigmoid.
 
     `labels`: scores of the three labels, shape [pairs, 3]. `doubts`: of every word piece of
-    question and statement, how little the evidence bears it out, shape [pairs, longest]; elsewhere
+    question and statement, how little the evidence supports it, shape [pairs, longest]; elsewhere
     without meaning.
     """
 

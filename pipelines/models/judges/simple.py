@@ -53,7 +53,7 @@ class _OneNumber(JudgeModel):
         """What the verdicts rest on, in [-1, 1] or [0, 1]."""
 
     def read(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
-        """A verdict for every claim; without evidence nothing is settled."""
+        """A verdict for every claim; without evidence nothing is decided."""
         verdicts: list[ClaimVerdict] = []
         for claim, number in zip(claims, self.numbers(claims), strict=True):
             supported = 1 / (1 + exp(-(self._offset + self._slope * number)))

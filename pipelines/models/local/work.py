@@ -60,7 +60,7 @@ class Transcript:
         self._drops_space = drops_space
         self._decoder = getincrementaldecoder("utf-8")("replace")
         self._waiting: list[tuple[bytes, Outcome | None]] = []
-        self._settled = 0
+        self._decoded = 0
         self._shown = 0
         self._shown_tokens = 0
 
@@ -88,7 +88,7 @@ class Transcript:
 
         With `everything`, after the end, nothing is held back.
         """
-        safe = self._settled - (0 if everything else self._possible_stop())
+        safe = self._decoded - (0 if everything else self._possible_stop())
         fresh = []
         for token in self.tokens[self._shown_tokens :]:
             if token.end > safe:
@@ -105,14 +105,14 @@ class Transcript:
         spans = token_spans([piece for piece, _ in self._waiting])
         for (_, outcome), (start, end) in zip(self._waiting, spans, strict=True):
             if outcome is not None:
-                start, end = start + self._settled, end + self._settled
+                start, end = start + self._decoded, end + self._decoded
                 self.tokens.append(make_token(self.text, start, end, outcome))
         self._waiting.clear()
-        self._settled = len(self.text)
+        self._decoded = len(self.text)
 
     def _possible_stop(self) -> int:
-        """Length of the longest end of the settled text with which a stop string begins."""
-        tail = self.text[max(0, self._settled - self._reach) : self._settled]
+        """Length of the longest ending of the decoded text that a stop string begins with."""
+        tail = self.text[max(0, self._decoded - self._reach) : self._decoded]
         lengths = (
             size
             for stop in self._stop
@@ -124,7 +124,7 @@ class Transcript:
     def _cut(self, end: int) -> None:
         self.finish()
         self.stopped = True
-        self.text, self._settled = self.text[:end], end
+        self.text, self._decoded = self.text[:end], end
         self.tokens = [
             token
             if token.end <= end

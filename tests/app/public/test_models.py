@@ -12,7 +12,7 @@ from pipelines.run.spec import ModelSpec
 KEY = "a-key"
 
 
-def test_whoever_brings_nothing_is_answered_by_what_is_there():
+def test_without_a_model_of_their_own_visitors_get_the_available_one():
     assert OwnModel().spec(custom_servers=False) is None
     assert OwnModel("dashscope", " ", "", " ").spec(custom_servers=False) is None
 

@@ -158,7 +158,7 @@ async def test_a_stopped_run_is_kept_with_what_every_method_still_recorded(bench
     assert {event.span for event in ended} == {event.span for event in begun}
 
 
-async def test_whoever_stops_a_run_that_is_ending_waits_for_its_end(bench):
+async def test_stopping_a_run_that_is_ending_waits_for_its_end(bench):
     model = SlowToLeave("one", held=True)
     it = bench(model)
     run_id = await it.service.start(spec(), owner=ANN)

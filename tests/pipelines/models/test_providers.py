@@ -14,7 +14,7 @@ from pipelines.errors import InvalidInputError, UnknownModelError
 from pipelines.models import providers
 from pipelines.models.base import Capabilities, GenerationRequest, Model
 from pipelines.models.dashscope_model import DashScopeModel
-from pipelines.models.embedded import EMBEDDED_NAME, EmbeddedModel, is_available
+from pipelines.models.embedded import EMBEDDED_NAME, EmbeddedModel
 from pipelines.models.local import LocalModel
 from pipelines.models.openai_model import OpenAIModel
 from pipelines.models.providers import (
@@ -159,7 +159,6 @@ def test_what_is_known_before_loading_is_what_the_loaded_model_says(
     assert known_capabilities(spec) == build_model(spec).capabilities
 
 
-@pytest.mark.skipif(not is_available(), reason="llama.cpp is not installed")
 def test_what_is_known_of_the_embedded_model_is_what_it_says(served: EmbeddedModel):
     assert known_capabilities(ModelSpec()) == served.capabilities
 

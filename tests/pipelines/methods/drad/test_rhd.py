@@ -167,7 +167,7 @@ def test_agreement_is_the_share_of_samples_with_the_whole_entity(entity, texts, 
     assert agreement(entity, texts) == pytest.approx(share)
 
 
-def test_the_first_doubtful_entity_skips_settled_sentences_and_repeats():
+def test_the_first_doubtful_entity_skips_verified_sentences_and_repeats():
     readings = [
         reading((0.1,), sentence_start=0),
         reading((0.9,), sentence_start=20),

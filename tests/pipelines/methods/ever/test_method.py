@@ -47,7 +47,7 @@ async def test_a_clean_answer_is_written_sentence_by_sentence_and_stays():
     assert draft_texts_hold(outcome)
 
 
-async def test_the_next_sentence_is_written_only_when_the_current_one_is_settled():
+async def test_the_next_sentence_is_written_only_when_the_current_one_is_verified():
     outcome = await ever_run(Part(texts={"": WHOLE, FIRST: f" {SECOND}"}, concepts=BOTH))
     order = kinds(outcome)
     assert order[:2] == ["write", "extract"]
@@ -55,9 +55,9 @@ async def test_the_next_sentence_is_written_only_when_the_current_one_is_settled
     # Both questions and both verdicts of the first sentence were answered before.
     assert sorted(order[2:second]) == ["validate", "validate", "verify", "verify"]
     assert order[second + 1] == "extract"
-    settled = next(e for e in judged_of(outcome, "sentence") if e.sentence == 0)
+    verified = next(e for e in judged_of(outcome, "sentence") if e.sentence == 0)
     written = outcome.calls[second]
-    assert settled.seq < written.seq
+    assert verified.seq < written.seq
     assert asked_of(outcome)[second].messages[-1].content == FIRST
 
 
@@ -98,7 +98,7 @@ async def test_the_headline_is_the_share_supported_as_first_written():
     assert (ended.draft, ended.text, ended.end) == (0, FIRST, len(FIRST))
 
 
-async def test_what_nothing_settles_is_rewritten_once_and_kept_when_settled():
+async def test_what_nothing_settles_is_rewritten_once_and_kept_when_verified():
     mended = "Ada Brandt was born in 1931."
     part = Part(
         texts=ONE,
@@ -114,7 +114,7 @@ async def test_what_nothing_settles_is_rewritten_once_and_kept_when_settled():
 
 
 @pytest.mark.parametrize("task", ["long", "chain"])
-async def test_what_stays_unsettled_is_kept_and_flagged_after_one_rewriting(task):
+async def test_what_stays_undecided_is_kept_and_flagged_after_one_rewriting(task):
     mended = "Ada Brandt was perhaps a chemist."
     part = Part(
         texts=ONE,
@@ -126,11 +126,11 @@ async def test_what_stays_unsettled_is_kept_and_flagged_after_one_rewriting(task
     assert outcome.answer.text == mended
     assert outcome.answer.flags == ("not_sure",)
     assert kinds(outcome).count("rewrite") == 1
-    (settled,) = judged_of(outcome, "sentence")
-    assert (settled.verdict, detail_of(settled).stopped) == ("not_enough", "finished")
+    (verified,) = judged_of(outcome, "sentence")
+    assert (verified.verdict, detail_of(verified).stopped) == ("not_enough", "finished")
 
 
-async def test_contradicted_and_unsettled_are_mended_in_one_pass_and_neither_is_forgotten():
+async def test_contradicted_and_undecided_are_mended_in_one_pass_and_neither_is_forgotten():
     mended = "Ada Brandt was a botanist."
     part = Part(
         texts=ONE,
@@ -145,7 +145,7 @@ async def test_contradicted_and_unsettled_are_mended_in_one_pass_and_neither_is_
     said = asked.messages[-1].content
     assert "“chemist” is contradicted." in said
     assert "“1931” is not supported." in said
-    # Contradicted counts for more than unsettled.
+    # Contradicted counts for more than undecided.
     assert judged_of(outcome, "answer")[0].verdict == "contradicted"
 
 
@@ -161,8 +161,8 @@ async def test_a_false_that_survives_the_last_round_is_flagged(rounds, texts):
     outcome = await ever_run(part, max_rounds=rounds)
     assert outcome.drafts == [said[name] for name in ["A", *texts]]
     assert outcome.answer.flags == ("contradicted",)
-    (settled,) = judged_of(outcome, "sentence")
-    assert detail_of(settled).stopped == "limit"
+    (verified,) = judged_of(outcome, "sentence")
+    assert detail_of(verified).stopped == "limit"
     # A look at the draft and one after each rectification.
     assert len(judged_of(outcome, "concept")) == rounds + 1
 
@@ -220,14 +220,14 @@ async def test_a_list_that_cannot_be_read_never_passes_for_clean(reply):
     assert outcome.answer.flags == ("concept_unchecked",)
     # It was asked for once more before it was given up.
     assert kinds(outcome) == ["write", "extract", "extract"]
-    (settled,) = judged_of(outcome, "sentence")
-    assert settled.verdict == "unchecked"
+    (verified,) = judged_of(outcome, "sentence")
+    assert verified.verdict == "unchecked"
     assert detail_of(judged_of(outcome, "concepts")[0]).listed == "unreadable"
     assert judged_of(outcome, "answer")[0].verdict == "unchecked"
 
 
 @pytest.mark.parametrize("reply", ["It is untrue or true.", "", "Verdict: maybe", "True, False"])
-async def test_a_verdict_that_cannot_be_read_is_neither_true_nor_unsettled(reply):
+async def test_a_verdict_that_cannot_be_read_is_neither_true_nor_undecided(reply):
     part = Part(texts=ONE, concepts=BOTH, verdicts={"chemist": reply})
     outcome = await ever_run(part)
     assert verdicts_of(outcome, 0) == [("chemist", "unchecked"), ("1931", "supported")]
@@ -250,7 +250,7 @@ async def test_a_verdict_missing_from_the_reasoning_is_asked_for_alone():
     assert first.scores[0].value == pytest.approx(0.9)
 
 
-async def test_without_evidence_nothing_is_asked_and_nothing_is_settled():
+async def test_without_evidence_nothing_is_asked_and_nothing_is_verified():
     found = Archive(lambda query: [] if "chemist" in query else ["Born in 1931."])
     mended = "Ada Brandt was born in 1931."
     part = Part(texts=ONE, concepts={**BOTH, mended: ["1931"]}, rectified={FIRST: mended})

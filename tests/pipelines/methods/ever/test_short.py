@@ -79,7 +79,7 @@ async def test_another_verified_answer_takes_the_place_of_one_that_nothing_settl
         candidates="1. Potter\n2. baker\n3. botanist",
     )
     outcome = await ever_run(part, task="short", candidates=3)
-    # "Potter" was tried already, "baker" is contradicted, "botanist" is borne out.
+    # "Potter" was tried already, "baker" is contradicted, "botanist" is supported.
     assert outcome.answer.text == outcome.answer.short == "botanist"
     assert outcome.drafts == ["chemist", "potter", "baker", "botanist"]
     assert reasons(outcome) == ["original", "rewrite", "candidate", "candidate"]

@@ -57,7 +57,7 @@ async def test_a_model_going_in_circles_has_ended():
     part = Part(texts={"": WHOLE, FIRST: f" {FIRST} {FIRST} {FIRST}"})
     outcome = await ever_run(part, max_sentences=12)
     assert outcome.answer.text == FIRST
-    # The original said more: what the settled text does not go on to say is taken back.
+    # The original said more: what the verified text does not continue with is removed.
     assert reasons(outcome) == ["original", "ended"]
 
 
@@ -87,7 +87,7 @@ async def test_the_token_limit_ends_the_text_and_is_said():
     assert outcome.answer.flags == ("truncated",)
 
 
-async def test_settled_text_never_changes():
+async def test_verified_text_never_changes():
     texts = {"": WHOLE, MENDED: f" {SECOND}"}
     part = Part(
         texts=texts,
@@ -114,7 +114,7 @@ async def test_thoughts_are_no_part_of_the_text():
     assert outcome.answer.text == outcome.answer.original == FIRST
 
 
-async def test_the_chain_is_settled_and_then_answered_from():
+async def test_the_chain_is_verified_and_then_answered_from():
     part = Part(
         texts={"": WHOLE, MENDED: f" {SECOND}"},
         concepts={FIRST: ["chemist"], MENDED: ["botanist"]},
@@ -181,7 +181,7 @@ async def test_the_next_sentence_written_ahead_is_thrown_away_when_this_one_chan
     assert outcome.answer.text == f"{MENDED} She liked salt."
     first, second = judged_of(outcome, "sentence")
     assert (detail_of(first).speculation, detail_of(second).speculation) == ("discarded", "")
-    # Its cost is on record: the original, the sentence in vain, and the one that stayed.
+    # Its cost is on record: the original, the discarded sentence, and the one that was kept.
     assert kinds(outcome).count("write") == 3
     assert SECOND not in outcome.answer.text
 

@@ -42,7 +42,7 @@ async def test_its_probabilities_are_those_of_yes():
         if isinstance(event, Judged) and event.what == "cell"
     }
     assert [score.value for score in cells[BORN].scores][:1] == [pytest.approx(0.8)]
-    # What is contradicted and what is not settled is both no.
+    # What is contradicted and what is undecided is both no.
     assert [score.value for score in cells[WON].scores][:1] == [pytest.approx(0.3)]
     said = cells[WON].detail
     assert isinstance(said, CellJudged)

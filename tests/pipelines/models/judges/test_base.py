@@ -55,7 +55,7 @@ async def test_probabilities_go_to_the_options_by_their_labels(
     assert (choice.source, choice.other_mass) == ("judge", 0.0)
 
 
-async def test_answers_are_the_same_when_each_bears_the_other_out():
+async def test_answers_are_the_same_when_each_supports_the_other():
     one = FixedJudge(
         {"Hope": ClaimVerdict(0.9, 0.05, 0.05), "Hope, Arkansas": ClaimVerdict(0.4, 0.1, 0.5)}
     )

@@ -66,6 +66,6 @@ def test_similarity_is_that_of_the_nearest_sentence():
 
 
 @pytest.mark.parametrize("evidence", [(), ("",), ("  ",)])
-def test_without_evidence_nothing_is_settled(evidence: tuple[str, ...]):
+def test_without_evidence_nothing_is_decided(evidence: tuple[str, ...]):
     claim = Claim(statement="He won.", evidence=evidence)
     assert OverlapJudge("one").read([claim]) == [(0.0, 0.0, 1.0)]

@@ -83,7 +83,7 @@ def test_what_settles_it_is_found_in_long_evidence(trained_judge: TrainedJudge):
     assert abs(long.supported - short.supported) < 0.3
 
 
-def test_without_evidence_nothing_is_settled(trained_judge: TrainedJudge):
+def test_without_evidence_nothing_is_decided(trained_judge: TrainedJudge):
     assert trained_judge.read([claim("Anything.")])[0] == (0.0, 0.0, 1.0)
 
 
@@ -153,7 +153,7 @@ def scores(*shares: float) -> Scores:
     return tuple(log(max(share, 1e-12)) for share in shares)
 
 
-def test_without_windows_nothing_is_settled():
+def test_without_windows_nothing_is_decided():
     assert settle([]) == ClaimVerdict(0.0, 0.0, 1.0)
 
 

@@ -136,7 +136,9 @@ async def test_pieces_arrive_one_by_one(make_reciter: Reciter, platform: Platfor
     assert tuple(token for delta in seen for token in delta.tokens) == answer.tokens
 
 
-async def test_whoever_has_read_enough_gives_the_gpu_back(endless: LocalModel, platform: Platform):
+async def test_a_caller_that_stops_reading_releases_the_gpu(
+    endless: LocalModel, platform: Platform
+):
     read = list[Delta]()
 
     def watch(delta: Delta) -> bool:
@@ -148,7 +150,7 @@ async def test_whoever_has_read_enough_gives_the_gpu_back(endless: LocalModel, p
     await endless.aclose()
 
 
-async def test_whoever_gives_up_gives_the_gpu_back(endless: LocalModel, platform: Platform):
+async def test_a_cancelled_caller_releases_the_gpu(endless: LocalModel, platform: Platform):
     asking = asyncio.create_task(endless.generate(request(max_tokens=1_000_000)))
     await asyncio.to_thread(platform.begun.wait, PATIENCE)
     asking.cancel()

@@ -236,7 +236,7 @@ def believes_lands(statement: str) -> float:
 
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> JudgeModel:
-    """The model every profile stands for, and every judge that comes along."""
+    """The model every profile stands for, and every bundled judge."""
     model = JudgeModel("SmolLM2-135M-Instruct", believes_lands)
 
     class Pool:
