@@ -43,7 +43,7 @@ class JudgeModel(Model):
         """A verdict for every claim; blocks. Safe to call from several threads."""
 
     def settle(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
-        """As `read`; two answers to a question are compared in both directions: the lower one counts.
+        """As `read`; two answers to a question are compared in both directions; the lower counts.
 
         They are the same only when each supports the other.
         """
