@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.error import URLError
@@ -26,6 +26,9 @@ from playwright.sync_api import (
     StorageStateCookie,
     ViewportSize,
     expect,
+)
+from playwright.sync_api import (
+    TimeoutError as PatienceEnded,
 )
 
 from app.session import COOKIE
@@ -218,9 +221,18 @@ def card(page: Page, method: str) -> Locator:
 
 
 def choose(page: Page, label: str, option: str) -> None:
-    """Choose an option of a select box."""
-    page.get_by_role("combobox", name=label, exact=True).click()
-    page.get_by_role("option", name=option).click()
+    """Choose an option of a select box, whose list a page that is drawn again closes."""
+    box = page.get_by_role("combobox", name=label, exact=True)
+    wanted = page.get_by_role("option", name=option).last
+    app = page.locator("[data-testid='stApp']")
+    for _ in range(5):
+        expect(app).to_have_attribute("data-test-script-state", "notRunning")
+        box.click()
+        with suppress(PatienceEnded):
+            wanted.click(timeout=PATIENCE / 5)
+            return
+        page.keyboard.press("Escape")
+    raise AssertionError(f"{label!r} offers no {option!r}.")
 
 
 def go_to(page: Page, name: str) -> None:

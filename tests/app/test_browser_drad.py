@@ -11,6 +11,7 @@ from tests.app.serving import (
     QUESTION,
     Finished,
     Workbench,
+    choose,
     events_stored,
     expect_to_fit_everywhere,
     run_of,
@@ -112,8 +113,7 @@ def test_entropy_decides_too(visit: Visit, finished: Finished) -> None:
 
 def test_without_a_run_one_can_be_picked(visit: Visit, finished: Finished) -> None:
     page = visit(known=finished.browser).open("/drad")
-    page.get_by_role("combobox", name="Choose a run").click()
-    page.get_by_role("option", name=QUESTION).last.click()
+    choose(page, "Choose a run", QUESTION)
     expect(page.locator("#drad-heat-0-probability")).to_be_visible()
     assert "run=" in page.url
 
