@@ -17,6 +17,9 @@ from pipelines.methods.haarag.alignment import says_nothing
         "There is not enough information in the context.",
         "Based on the context, there is no information about it.",
         "His birthplace is not mentioned in the context.",
+        "The context does not provide any information about it. The answer is not provided.",
+        "The answer to this question is not explicitly given.",
+        "No answer is given.",
         "I'm sorry, but the context does not contain this.",
         "I'm sorry, but I cannot answer this question.",
         "I don't know.",
@@ -37,6 +40,8 @@ def test_a_text_that_claims_nothing(text: str):
     [
         "The context does not answer this question. However, he was born in Chicago.",
         "The context does not answer this question. He was born in Chicago.",
+        "The answer is not known, but he was born in Chicago.",
+        "The answer is: not everything was provided.",
         "The context does not say it; he was born in Chicago.",
         "The context does not mention York, but says that he studied law.",
         "Although the context does not say so, he was born in Hope.",
