@@ -2,7 +2,7 @@
 
 `code` is the catalogue key under `error.*` with which a screen words the error in the visitor's
 language; `str(error)` is the English sentence for logs and the command line. The words of most
-failures of models and of searches are in assets/failures.toml.
+failures of models, of searches and of the storage are in assets/failures.toml.
 """
 
 from __future__ import annotations
@@ -189,3 +189,30 @@ class NotFoundError(VeriscopeError):
     """No such run, library or document for this owner."""
 
     code = "not_found"
+
+
+class StorageError(VeriscopeError):
+    """The database cannot be reached, read or written."""
+
+    code = "storage"
+    retryable = True
+
+
+class StorageFullError(StorageError):
+    """The disk that holds the database has no space left."""
+
+    code = "storage_full"
+    retryable = False
+
+
+class StorageReadOnlyError(StorageError):
+    """This account or connection may not write to the database."""
+
+    code = "storage_read_only"
+    retryable = False
+
+
+class StorageBusyError(StorageError):
+    """Another process holds the database locked, or all connections are in use."""
+
+    code = "storage_busy"
