@@ -19,7 +19,7 @@ from app.session import language, messages
 from components.ask import run_bar
 from components.elements import error_note
 from components.markup import shown, tag
-from components.messages import Catalogue
+from components.messages import Catalogue, lang
 from components.page import illustration_note
 from components.theme import ASSETS, view_code
 from pipelines.errors import ErrorInfo, VeriscopeError
@@ -64,7 +64,7 @@ def show_html(html: str, *, key: str, on_action: Callable[[Action], None] | None
 
     _view(
         key=key,
-        data={"html": str(html), "lang": "zh-CN" if language() == "zh" else "en"},
+        data={"html": str(html), "lang": lang(language())},
         on_action_change=asked,
     )
 

@@ -11,6 +11,8 @@ import tomllib
 from functools import cache, partial
 from typing import Any
 
+from pydantic import ValidationError
+
 from pipelines.paths import ASSETS
 from pipelines.types import Frozen
 
@@ -101,6 +103,12 @@ def failure(name: str, provider: str | None = None, /, **facts: object) -> Veris
 def failure_words() -> dict[str, dict[str, Any]]:
     """Group to name to the code, message and remedy of a failure."""
     return tomllib.loads((ASSETS / "failures.toml").read_text(encoding="utf-8"))
+
+
+def first_problem(error: ValidationError) -> tuple[str, str]:
+    """Where the first mistake is ("methods.0.name", empty for the whole), and what it is."""
+    problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    return ".".join(str(part) for part in problem["loc"]), problem["msg"]
 
 
 def _subclasses(kind: type[VeriscopeError]) -> list[type[VeriscopeError]]:

@@ -20,12 +20,12 @@ from pipelines.methods.registry import METHODS, standard_methods
 from pipelines.methods.slm.scale import history_of
 from pipelines.models.base import Capabilities
 from pipelines.models.providers import BUILT_IN, known_capabilities
+from pipelines.retrieval.base import RetrievalMode
 from pipelines.retrieval.web import needs_key
 from pipelines.run.defaults import default_models
 from pipelines.run.spec import (
     JUDGES,
     ROLES,
-    EvidenceMode,
     EvidenceSource,
     EvidenceSpec,
     MethodSpec,
@@ -38,7 +38,7 @@ from pipelines.text import detect_language
 EVIDENCE_SOURCES: tuple[EvidenceSource, ...] = tuple(
     source for source in get_args(EvidenceSource) if source != "given"
 )
-_MODES: tuple[EvidenceMode, ...] = get_args(EvidenceMode)
+_MODES: tuple[RetrievalMode, ...] = get_args(RetrievalMode)
 
 _SETUP = "setup"
 _SETTINGS = "settings"

@@ -22,7 +22,7 @@ from pydantic import Field, ValidationError
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
-from pipelines.errors import InvalidInputError, NotFoundError, VeriscopeError
+from pipelines.errors import InvalidInputError, NotFoundError, VeriscopeError, first_problem
 from pipelines.models.base import Model, Progress
 from pipelines.models.providers import build_model
 from pipelines.models.scripted import ScriptedModel
@@ -124,10 +124,9 @@ def _read(path: Path) -> Walkthrough:
     try:
         return Walkthrough.model_validate({**content, "id": path.stem})
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
+        where, problem = first_problem(error)
         raise InvalidInputError(
-            f"The walkthrough {path.name} is wrong at {where}: {first['msg']}.",
+            f"The walkthrough {path.name} is wrong at {where}: {problem}.",
             remedy="Correct that entry.",
         ) from error
 
