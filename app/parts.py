@@ -125,37 +125,37 @@ def show_error(error: ErrorInfo | VeriscopeError, *, key: str) -> None:
 
 
 @contextmanager
-def remembered(place: str) -> Iterator[None]:
+def remembered(page: str) -> Iterator[None]:
     """From a callback: what goes wrong inside is shown by `draw_error`, until the next try."""
-    st.session_state[f"_error.{place}"] = None
+    st.session_state[f"_error.{page}"] = None
     try:
         yield
     except VeriscopeError as error:
-        st.session_state[f"_error.{place}"] = error.info()
+        st.session_state[f"_error.{page}"] = error.info()
 
 
-def draw_error(place: str, other: VeriscopeError | None = None) -> bool:
+def draw_error(page: str, other: VeriscopeError | None = None) -> bool:
     """Show what went wrong in a callback, else `other`; False where nothing did."""
-    problem = st.session_state.get(f"_error.{place}") or other
+    problem = st.session_state.get(f"_error.{page}") or other
     if problem is not None:
-        show_error(problem, key=f"{place}-error")
+        show_error(problem, key=f"{page}-error")
     return problem is not None
 
 
-def begin_run(place: str, spec: RunSpec) -> None:
-    """From a callback: start a run and look at it; `place` shows why it could not be."""
-    with remembered(place):
+def begin_run(page: str, spec: RunSpec) -> None:
+    """From a callback: start a run and look at it; `page` shows why it could not be."""
+    with remembered(page):
         live.start(spec)
     st.session_state[_WHOLE] = True
 
 
-def act(place: str, action: Action) -> None:
-    """A button inside the run that `place` shows was used."""
+def act(page: str, action: Action) -> None:
+    """A button inside the run that `page` shows was used."""
     watched = live.current()
     if action["action"] == "open":
         go_to(action["value"] or "ask")
     elif action["action"] == "retry" and watched is not None:
-        begin_run(place, watched.spec)
+        begin_run(page, watched.spec)
 
 
 def in_rows(items: Sequence[T], width: int) -> Iterator[tuple[DeltaGenerator, T]]:

@@ -128,7 +128,7 @@ class UnknownModelError(VeriscopeError):
 
 
 class MissingKeyError(VeriscopeError):
-    """The provider wants a key and none was given."""
+    """The provider needs a key and none was given."""
 
     code = "missing_key"
 

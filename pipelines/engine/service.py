@@ -213,7 +213,7 @@ class Service:
         """Store events as they come, several at a time, and let the run go after the last.
 
         A run whose events cannot be stored ends with that error. They are tried once more, because
-        what hindered may be over by then; otherwise the run can be read until the process ends.
+        the cause may be over by then; otherwise the run can be read until the process ends.
         """
         batch: list[Event] = []
         try:
@@ -245,5 +245,5 @@ class Service:
 
 
 def _waiting(queue: asyncio.Queue[Event]) -> list[Event]:
-    """What stands in the queue now."""
+    """What is in the queue now."""
     return [queue.get_nowait() for _ in range(queue.qsize())]
