@@ -144,13 +144,12 @@ class Service:
 
         Raises NotFoundError if this owner has no such run, InvalidInputError while it goes on.
         """
-        live = self._live.get(run_id)
-        if live is not None and live.over:
+        if live := self._live_of(run_id, owner):
+            if not live.over:
+                raise InvalidInputError(
+                    "The run is still going on.", remedy="Wait until it is over, then share it."
+                )
             await live.kept.wait()
-        elif live is not None:
-            raise InvalidInputError(
-                "The run is still going on.", remedy="Wait until it is over, then share it."
-            )
         if is_recording(run_id):
             return run_id
         return await asyncio.to_thread(self.store.share, run_id, owner)

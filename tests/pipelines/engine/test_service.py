@@ -193,6 +193,8 @@ async def test_a_run_is_shared_once_it_is_over(bench):
     await model.until_asked()
     with pytest.raises(InvalidInputError, match="still going on"):
         await it.service.share(run_id, owner=ANN)
+    with pytest.raises(NotFoundError):
+        await it.service.share(run_id, owner=BEN)
     model.gate.set()
     async for _ in (await it.service.watch(run_id, owner=ANN)).events():
         pass
