@@ -22,6 +22,7 @@ from pipelines.engine.executor import used_models
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.methods.registry import METHODS
+from pipelines.paths import data_folder
 from pipelines.retrieval.base import RetrievalMode
 from pipelines.retrieval.web import WEB_SEARCHES
 from pipelines.run.events import Event, RunFinished, event_adapter
@@ -172,7 +173,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--data",
         type=Path,
-        default=Path(os.environ.get("VERISCOPE_DATA", ".veriscope")),
+        default=data_folder(),
         help="where runs and indexes are kept (default: %(default)s)",
     )
     commands = parser.add_subparsers(required=True)
