@@ -45,14 +45,14 @@ lint: install-dev ## Check style, formatting and types
 	$(VENV_PYTHON) -m ruff format --check
 	$(VENV_PYTHON) -m basedpyright
 
-format: install-dev ## Format the code and mend what can be mended by machine
+format: install-dev ## Format the code and correct what can be corrected automatically
 	$(VENV_PYTHON) -m ruff check --fix
 	$(VENV_PYTHON) -m ruff format
 
 verify: install-dev browser postgresql ## Run everything, long tests too; result in verify-results/
 	$(VENV_PYTHON) -m scripts.verify $(ARGS)
 
-bench: install-dev ## Measure the engine against its own floor; prints ratios
+bench: install-dev ## Measure the engine against its longest chain of calls; prints ratios
 	$(VENV_PYTHON) -m scripts.bench
 
 samples: install ## Record the shipped sample runs anew with the embedded model

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from threading import Lock
 
 from pipelines.engine.thread import Engine
+from pipelines.paths import data_folder
 from pipelines.run.events import Event, TokenWritten
 from pipelines.run.live import Subscription
 from pipelines.run.spec import RunSpec
@@ -20,14 +20,9 @@ _engines: dict[Path, Engine] = {}
 _lock = Lock()
 
 
-def data_folder() -> Path:
-    """Where runs, models and indexes are kept: VERISCOPE_DATA, else `.veriscope` here."""
-    return Path(os.environ.get("VERISCOPE_DATA") or ".veriscope").expanduser().resolve()
-
-
 def engine() -> Engine:
     """The engine of the data folder, started when it is first asked for."""
-    folder = data_folder()
+    folder = data_folder().resolve()
     with _lock:
         if folder not in _engines:
             _engines[folder] = Engine(folder)

@@ -19,7 +19,7 @@ from app.session import language, messages
 from components.ask import run_bar
 from components.elements import error_note
 from components.markup import shown, tag
-from components.messages import Catalogue
+from components.messages import Catalogue, lang
 from components.page import illustration_note
 from components.theme import ASSETS, view_code
 from pipelines.errors import ErrorInfo, VeriscopeError
@@ -64,7 +64,7 @@ def show_html(html: str, *, key: str, on_action: Callable[[Action], None] | None
 
     _view(
         key=key,
-        data={"html": str(html), "lang": "zh-CN" if language() == "zh" else "en"},
+        data={"html": str(html), "lang": lang(language())},
         on_action_change=asked,
     )
 
@@ -125,37 +125,37 @@ def show_error(error: ErrorInfo | VeriscopeError, *, key: str) -> None:
 
 
 @contextmanager
-def remembered(place: str) -> Iterator[None]:
+def remembered(page: str) -> Iterator[None]:
     """From a callback: what goes wrong inside is shown by `draw_error`, until the next try."""
-    st.session_state[f"_error.{place}"] = None
+    st.session_state[f"_error.{page}"] = None
     try:
         yield
     except VeriscopeError as error:
-        st.session_state[f"_error.{place}"] = error.info()
+        st.session_state[f"_error.{page}"] = error.info()
 
 
-def draw_error(place: str, other: VeriscopeError | None = None) -> bool:
+def draw_error(page: str, other: VeriscopeError | None = None) -> bool:
     """Show what went wrong in a callback, else `other`; False where nothing did."""
-    problem = st.session_state.get(f"_error.{place}") or other
+    problem = st.session_state.get(f"_error.{page}") or other
     if problem is not None:
-        show_error(problem, key=f"{place}-error")
+        show_error(problem, key=f"{page}-error")
     return problem is not None
 
 
-def begin_run(place: str, spec: RunSpec) -> None:
-    """From a callback: start a run and look at it; `place` shows why it could not be."""
-    with remembered(place):
+def begin_run(page: str, spec: RunSpec) -> None:
+    """From a callback: start a run and look at it; `page` shows why it could not be."""
+    with remembered(page):
         live.start(spec)
     st.session_state[_WHOLE] = True
 
 
-def act(place: str, action: Action) -> None:
-    """A button inside the run that `place` shows was used."""
+def act(page: str, action: Action) -> None:
+    """A button inside the run that `page` shows was used."""
     watched = live.current()
     if action["action"] == "open":
         go_to(action["value"] or "ask")
     elif action["action"] == "retry" and watched is not None:
-        begin_run(place, watched.spec)
+        begin_run(page, watched.spec)
 
 
 def in_rows(items: Sequence[T], width: int) -> Iterator[tuple[DeltaGenerator, T]]:

@@ -2,7 +2,7 @@
 
 `code` is the catalogue key under `error.*` with which a screen words the error in the visitor's
 language; `str(error)` is the English sentence for logs and the command line. The words of most
-failures of models and of searches are in assets/failures.toml.
+failures of models, of searches and of the storage are in assets/failures.toml.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import tomllib
 from functools import cache, partial
 from typing import Any
+
+from pydantic import ValidationError
 
 from pipelines.paths import ASSETS
 from pipelines.types import Frozen
@@ -103,6 +105,12 @@ def failure_words() -> dict[str, dict[str, Any]]:
     return tomllib.loads((ASSETS / "failures.toml").read_text(encoding="utf-8"))
 
 
+def first_problem(error: ValidationError) -> tuple[str, str]:
+    """Where the first mistake is ("methods.0.name", empty for the whole), and what it is."""
+    problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    return ".".join(str(part) for part in problem["loc"]), problem["msg"]
+
+
 def _subclasses(kind: type[VeriscopeError]) -> list[type[VeriscopeError]]:
     return [each for sub in kind.__subclasses__() for each in (sub, *_subclasses(sub))]
 
@@ -120,7 +128,7 @@ class UnknownModelError(VeriscopeError):
 
 
 class MissingKeyError(VeriscopeError):
-    """The provider wants a key and none was given."""
+    """The provider needs a key and none was given."""
 
     code = "missing_key"
 
@@ -189,3 +197,30 @@ class NotFoundError(VeriscopeError):
     """No such run, library or document for this owner."""
 
     code = "not_found"
+
+
+class StorageError(VeriscopeError):
+    """The database cannot be reached, read or written."""
+
+    code = "storage"
+    retryable = True
+
+
+class StorageFullError(StorageError):
+    """The disk that holds the database has no space left."""
+
+    code = "storage_full"
+    retryable = False
+
+
+class StorageReadOnlyError(StorageError):
+    """This account or connection may not write to the database."""
+
+    code = "storage_read_only"
+    retryable = False
+
+
+class StorageBusyError(StorageError):
+    """Another process holds the database locked, or all connections are in use."""
+
+    code = "storage_busy"

@@ -1,7 +1,8 @@
-"""Where the files that ship with the code are."""
+"""Where the files that ship with the code are, and those of an installation."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -11,3 +12,8 @@ ASSETS = _ROOT / "assets"
 
 SAMPLE_DATA = _ROOT / "sample_data"
 """The sample library, its questions, and the runs recorded on it."""
+
+
+def data_folder() -> Path:
+    """Where runs, models and indexes are kept: VERISCOPE_DATA, else `.veriscope` here."""
+    return Path(os.environ.get("VERISCOPE_DATA") or ".veriscope").expanduser()

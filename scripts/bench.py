@@ -81,7 +81,7 @@ class _Slow(Handler):
     def answer(self, seen: Seen) -> None:
         """A verdict where odds are asked for, Chinese for a translation, else many questions."""
         time.sleep(DELAY)
-        # No two answers are alike, or the cache would spare calls.
+        # No two answers are alike, or the cache would answer them.
         number, entries = next(_numbers), None
         if seen.body.get("logprobs"):
             text, entries = "False", [entry("False", 0.9, ("True", 0.1))]

@@ -1,6 +1,6 @@
 """Writes the theme into `.streamlit/config.toml`, from the design tokens in `assets/theme`.
 
-Run `python -m scripts.streamlit_theme` after changing a colour; a test holds the two together.
+Run `python -m scripts.streamlit_theme` after changing a colour; a test compares the two.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ class Api:
         stream.__name__ = f"stream_{call.__name__}"
         stream.__annotations__ = {**call.__annotations__, "return": AsyncGenerator[dict[str, Any]]}
         stream.__doc__ = (
-            f"As {call.__name__}_at_once, telling one's place in the queue and what is known so far"
+            f"As {call.__name__}_at_once, with the position in the queue and what is known so far"
             " meanwhile."
         )
         return stream
@@ -194,7 +194,7 @@ class Api:
 
 
 def _register(call: Callable[..., Any], name: str, *, streams: bool = False) -> None:
-    """Only what streams is queued. Of the tools it is left out by being of a kind MCP has not."""
+    """Only calls that stream are queued. Their kind is unknown to MCP, so they are no tools."""
     if streams:
         vars(call)["_mcp_type"] = "stream"
     api(call, api_name=name, queue=streams, concurrency_limit=None)

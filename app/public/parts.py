@@ -15,7 +15,7 @@ import gradio as gr
 from app.public.models import OWN_KINDS
 from components.ask import examples
 from components.elements import notice
-from components.messages import Catalogue, named
+from components.messages import Catalogue, lang, named
 from components.models import kind_label
 from components.run_pages import PAGES
 from components.theme import ASSETS, view_code
@@ -157,7 +157,7 @@ def _worded(words: Words, t: Catalogue) -> dict[str, Any]:
 
 
 def _lang(t: Catalogue) -> str:
-    return "zh-CN" if t.language == "zh" else "en"
+    return lang(t.language)
 
 
 def _own_note(t: Catalogue) -> str:

@@ -16,7 +16,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from app.engine import data_folder
 from app.public.api import Api
 from app.public.models import ModelCatalog, build_for_visitors, fetch_weights, missing_weights
 from app.public.page import SpacePage
@@ -27,6 +26,7 @@ from pipelines.engine.admission import Admission
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.thread import Engine
 from pipelines.models.local.zerogpu import is_zerogpu
+from pipelines.paths import data_folder
 from pipelines.run.live import Limits
 
 _HOUR = 3600.0
@@ -96,7 +96,7 @@ def serve() -> None:
     if is_zerogpu():
         # Before anything looks for a GPU: the platform's package simulates one until it is lent.
         import_module("spaces")
-    space = Space(data_folder(), VisitorLimits.of(os.environ))
+    space = Space(data_folder().resolve(), VisitorLimits.of(os.environ))
     if is_zerogpu():
         # The models that use the lent GPU have to be loaded before the page is served.
         space.engine.call(space.catalog.fetch(space.engine))

@@ -15,7 +15,7 @@ from app.engine import PERIOD, Watched
 from pipelines.engine.admission import Admission, Turn
 from pipelines.engine.executor import make_plan, used_models
 from pipelines.engine.thread import Engine
-from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.errors import InvalidInputError, VeriscopeError, first_problem
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.types import Frozen, Language
 
@@ -73,9 +73,9 @@ class VisitorLimits(Frozen):
         try:
             return cls.model_validate(values)
         except ValidationError as error:
-            first = error.errors()[0]
+            name, problem = first_problem(error)
             raise InvalidInputError(
-                f"{variables[str(first['loc'][0])]} cannot be used: {first['msg']}.",
+                f"{variables[name]} cannot be used: {problem}.",
                 remedy="Correct it, or leave it out for the default.",
             ) from None
 

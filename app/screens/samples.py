@@ -12,11 +12,9 @@ from app.parts import in_rows, remembered, section_title
 from app.screens.setup import fold_setup
 from app.session import language
 from components.markup import shown, tag
-from components.messages import Catalogue, named
+from components.messages import Catalogue, lang, named
 from pipelines.samples.walkthroughs import walkthrough, walkthroughs
 from pipelines.store.recordings import recordings
-
-_LANG = {"en": "en", "zh": "zh-CN"}
 
 
 def draw_samples(t: Catalogue, *, place: str) -> None:
@@ -28,7 +26,7 @@ def draw_samples(t: Catalogue, *, place: str) -> None:
         html = tag(
             "div",
             tag("p", tag("strong", one.title[language()])),
-            tag("p", shown(one.question), dir="auto", lang=_LANG[one.language]),
+            tag("p", shown(one.question), dir="auto", lang=lang(one.language)),
             tag("p", one.shows[language()], class_="workbench-note"),
         )
         with column:

@@ -20,12 +20,12 @@ from pipelines.methods.registry import METHODS, standard_methods
 from pipelines.methods.slm.scale import history_of
 from pipelines.models.base import Capabilities
 from pipelines.models.providers import BUILT_IN, known_capabilities
+from pipelines.retrieval.base import RetrievalMode
 from pipelines.retrieval.web import needs_key
 from pipelines.run.defaults import default_models
 from pipelines.run.spec import (
     JUDGES,
     ROLES,
-    EvidenceMode,
     EvidenceSource,
     EvidenceSpec,
     MethodSpec,
@@ -38,7 +38,7 @@ from pipelines.text import detect_language
 EVIDENCE_SOURCES: tuple[EvidenceSource, ...] = tuple(
     source for source in get_args(EvidenceSource) if source != "given"
 )
-_MODES: tuple[EvidenceMode, ...] = get_args(EvidenceMode)
+_MODES: tuple[RetrievalMode, ...] = get_args(RetrievalMode)
 
 _SETUP = "setup"
 _SETTINGS = "settings"
@@ -122,11 +122,11 @@ def _sources(t: Catalogue) -> None:
                 model_select(t(f"role.{role}").capitalize(), role, known_models(), t)
     web = [source for source in EVIDENCE_SOURCES if source != "library"]
     with library:
-        place = st.selectbox(
+        evidence = st.selectbox(
             t("ask.evidence"),
             [*engine().service.libraries.names, *web],
             key="evidence.library",
-            format_func=lambda name: _place(name, t),
+            format_func=lambda name: _evidence_name(name, t),
             persist_state="session",
         )
     with search:
@@ -136,18 +136,18 @@ def _sources(t: Catalogue) -> None:
             index=_MODES.index("hybrid"),
             key="evidence.mode",
             format_func=lambda mode: t(f"evidence.mode.{mode}"),
-            disabled=place in web,
+            disabled=evidence in web,
             persist_state="session",
         )
-    if place in web:
-        _web_search(place, t)
+    if evidence in web:
+        _web_search(evidence, t)
     models = _chosen_models()
     for role in roles:
         if models.get(role) == models["main"]:
             st.caption(t("models.same", role=t(f"role.{role}")))
 
 
-def _place(name: str, t: Catalogue) -> str:
+def _evidence_name(name: str, t: Catalogue) -> str:
     if name in EVIDENCE_SOURCES:
         return t("evidence.web", name=t(f"evidence.web.{name}"))
     return t(f"library.{name}") if t.has(f"library.{name}") else name
@@ -194,17 +194,17 @@ def model_select(label: str, role: str, models: Mapping[str, ModelSpec], t: Cata
     """Lets a role be given to a model; every role but "main" may stay without one."""
     if role not in JUDGES:
         models = {name: spec for name, spec in models.items() if assumed_capabilities(spec).writes}
-    place = f"model.{role}"
-    if st.session_state.get(place) not in (None, *models):
-        st.session_state.pop(place)
-    if role != "main" and place not in st.session_state:
+    key = f"model.{role}"
+    if st.session_state.get(key) not in (None, *models):
+        st.session_state.pop(key)
+    if role != "main" and key not in st.session_state:
         # Not by `index`: a control that has one cannot be emptied.
-        st.session_state[place] = _chosen_name(role)
+        st.session_state[key] = _chosen_name(role)
     st.selectbox(
         label,
         list(models),
         index=0 if role == "main" else None,
-        key=place,
+        key=key,
         placeholder=t("models.nobody"),
         help=t(f"models.role.{role}"),
         persist_state="session",
@@ -255,15 +255,15 @@ def _earlier_runs() -> Iterator[Trace]:
 def chosen_spec(question: str) -> RunSpec:
     """The run that the Ask page describes at the moment."""
     names = chosen_methods()
-    place = st.session_state.get("evidence.library") or "sample"
+    evidence = st.session_state.get("evidence.library") or "sample"
     mode = st.session_state.get("evidence.mode") or "hybrid"
     return RunSpec(
         question=question,
         methods=tuple(MethodSpec(name=name, settings=_settings(name, question)) for name in names),
         models=used_models(names, _chosen_models()),
-        evidence=EvidenceSpec(source=place, mode=mode)
-        if place in EVIDENCE_SOURCES
-        else EvidenceSpec(library=place, mode=mode),
+        evidence=EvidenceSpec(source=evidence, mode=mode)
+        if evidence in EVIDENCE_SOURCES
+        else EvidenceSpec(library=evidence, mode=mode),
         seed=int(st.session_state.get("run.seed") or 0),
         reproducible=bool(st.session_state.get("run.reproducible")),
     )

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pipelines.cli.models import add_model_options, models_by_role
 from pipelines.cli.terminal import Terminal, describe
@@ -22,6 +22,8 @@ from pipelines.engine.executor import used_models
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.methods.registry import METHODS
+from pipelines.paths import data_folder
+from pipelines.retrieval.base import RetrievalMode
 from pipelines.retrieval.web import WEB_SEARCHES
 from pipelines.run.events import Event, RunFinished, event_adapter
 from pipelines.run.spec import EvidenceSpec, MethodSpec, RunSpec
@@ -126,7 +128,7 @@ async def _import(service: Service, options: argparse.Namespace) -> int:
             f"{options.file} cannot be read ({type(error).__name__}).",
             remedy="Give the path of a file made by `export`.",
         ) from None
-    print(await asyncio.to_thread(service.store.import_run, text.split("\n"), _OWNER))
+    print(await asyncio.to_thread(service.store.import_run, text, _OWNER))
     return 0
 
 
@@ -171,7 +173,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--data",
         type=Path,
-        default=Path(os.environ.get("VERISCOPE_DATA", ".veriscope")),
+        default=data_folder(),
         help="where runs and indexes are kept (default: %(default)s)",
     )
     commands = parser.add_subparsers(required=True)
@@ -195,7 +197,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_model_options(ask)
     ask.add_argument("--library", default="sample")
-    ask.add_argument("--evidence", choices=["bm25", "dense", "hybrid"], default="hybrid")
+    ask.add_argument("--evidence", choices=get_args(RetrievalMode), default="hybrid")
     ask.add_argument(
         "--web", choices=list(WEB_SEARCHES), help="search the web instead of a library"
     )

@@ -69,7 +69,7 @@ class Admission:
                 f"{self._max_queue} visitors are waiting already.",
                 remedy="Try again in a few minutes, or run your own copy.",
             )
-        if sum(one.visitor == visitor for one in self._queue) >= self._per_visitor:
+        if sum(waiting.visitor == visitor for waiting in self._queue) >= self._per_visitor:
             raise BusyError(
                 "You are in the queue already.",
                 remedy="Wait for your turn, or stop the run that waits.",
@@ -97,7 +97,7 @@ class Admission:
         usual = sum(self._durations) / len(self._durations)
         now = self._clock()
         # What is under way will be over sooner than what has yet to begin.
-        left = sorted(max(0.0, usual - (now - one.begun)) for one in self._running)
+        left = sorted(max(0.0, usual - (now - running.begun)) for running in self._running)
         free = (left or [0.0])[: self._slots]
         for _ in range(before):
             first = free.index(min(free))
@@ -106,13 +106,13 @@ class Admission:
 
     def _admit(self) -> None:
         """Admit those who may run, the first in the queue first."""
-        held = Counter(one.visitor for one in self._running)
+        running = Counter(ticket.visitor for ticket in self._running)
         for ticket in list(self._queue):
             if len(self._running) == self._slots:
                 return
-            if held[ticket.visitor] < self._per_visitor:
+            if running[ticket.visitor] < self._per_visitor:
                 self._queue.remove(ticket)
                 self._running.add(ticket)
-                held[ticket.visitor] += 1
+                running[ticket.visitor] += 1
                 ticket.begun = self._clock()
                 ticket.admitted.set()

@@ -82,7 +82,7 @@ def make_plan(spec: RunSpec) -> Plan:
     if len(text) > MAX_QUESTION:
         raise InvalidInputError(
             f"The question has {len(text):,} characters; {MAX_QUESTION:,} is the most.",
-            remedy="Shorten it to the question itself; long material belongs into a library.",
+            remedy="Shorten it to the question itself.",
         )
     if not spec.methods:
         raise InvalidInputError("No method was chosen.", remedy="Choose at least one method.")

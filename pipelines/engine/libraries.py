@@ -77,7 +77,7 @@ class Libraries:
     def search_in(self, evidence: EvidenceSpec, key: str | None = None) -> Retriever:
         """What searches the chosen evidence; a library is opened by the first search.
 
-        `key` is for a search of the web that wants one. Raises NotFoundError at once for an
+        `key` is for a search of the web that needs one. Raises NotFoundError at once for an
         unknown library, InvalidInputError for a given text without a word.
         """
         if evidence.source == "given":
@@ -86,12 +86,12 @@ class Libraries:
             self._folder(evidence.library)
             return _OpenedBySearching(evidence, self)
         # One for all runs with the same key: it bounds how much is asked at the same time.
-        place = (evidence.source, evidence.base_url, key)
-        if place not in self._web:
-            self._web[place] = build_web_search(
+        service = (evidence.source, evidence.base_url, key)
+        if service not in self._web:
+            self._web[service] = build_web_search(
                 evidence.source, key=key, base_url=evidence.base_url
             )
-        return self._web[place]
+        return self._web[service]
 
     def open_soon(self, evidence: EvidenceSpec) -> asyncio.Task[None]:
         """Open the library of `evidence`, if it is one, while other things are done."""

@@ -144,13 +144,12 @@ class Service:
 
         Raises NotFoundError if this owner has no such run, InvalidInputError while it goes on.
         """
-        live = self._live.get(run_id)
-        if live is not None and live.over:
+        if live := self._live_of(run_id, owner):
+            if not live.over:
+                raise InvalidInputError(
+                    "The run is still going on.", remedy="Wait until it is over, then share it."
+                )
             await live.kept.wait()
-        elif live is not None:
-            raise InvalidInputError(
-                "The run is still going on.", remedy="Wait until it is over, then share it."
-            )
         if is_recording(run_id):
             return run_id
         return await asyncio.to_thread(self.store.share, run_id, owner)
@@ -213,7 +212,7 @@ class Service:
         """Store events as they come, several at a time, and let the run go after the last.
 
         A run whose events cannot be stored ends with that error. They are tried once more, because
-        what hindered may be over by then; otherwise the run can be read until the process ends.
+        the cause may be over by then; otherwise the run can be read until the process ends.
         """
         batch: list[Event] = []
         try:
@@ -245,5 +244,5 @@ class Service:
 
 
 def _waiting(queue: asyncio.Queue[Event]) -> list[Event]:
-    """What stands in the queue now."""
+    """What is in the queue now."""
     return [queue.get_nowait() for _ in range(queue.qsize())]

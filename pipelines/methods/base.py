@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pipelines.errors import InvalidInputError
+from pipelines.errors import InvalidInputError, first_problem
 from pipelines.models.base import Capabilities
 from pipelines.prompts import Prompts
 from pipelines.run.scope import Scope
@@ -114,10 +114,9 @@ class Method(ABC, Generic[S]):
         try:
             return self.settings_type.model_validate(dict(values or {}))
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
+            where, problem = first_problem(error)
             raise InvalidInputError(
-                f"Setting {where!r} of {self.name}: {first['msg']}.",
+                f"Setting {where!r} of {self.name}: {problem}.",
                 remedy="Choose a value within the bounds that the control shows.",
             ) from None
 

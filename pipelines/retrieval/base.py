@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from math import fsum
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ from pipelines.types import Language, Passage
 
 Matrix = tuple[tuple[float, ...], ...]
 """Cosines in [-1, 1], one row for each text on the left."""
+
+RetrievalMode = Literal["bm25", "dense", "hybrid"]
 
 _RRF_K = 60
 """The constant of the paper: the larger it is, the less the first ranks differ from the others."""

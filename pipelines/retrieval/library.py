@@ -2,7 +2,7 @@
 
 The folder of an index holds finished builds that never change, and which of them is in use:
 
-target/current           name of the build to read
+    target/current           name of the build to read
     target/build-<random>/   one build: manifest.json and the files it lists
     target/build.lock        held by the process that builds
 
@@ -240,18 +240,18 @@ def _plan(
     previous: LibraryIndex | None,
 ) -> _Plan:
     plan = _Plan([], [], {}, [])
-    known = _places(previous) if previous else {}
+    known = _positions(previous) if previous else {}
     for document in documents:
         key = digest(document)
-        place = known.get((document.id, key))
-        if previous and place:
-            cut = [previous.passages[position] for position in place]
+        positions = known.get((document.id, key))
+        if previous and positions:
+            cut = [previous.passages[position] for position in positions]
             plan.reused += 1
         else:
             cut = cut_document(document)
         embedded = embedder is not None and document.language in embedder.languages
         here = range(len(plan.passages), len(plan.passages) + len(cut))
-        vectors = _vectors(previous, place, embedder) if embedded and previous and place else ()
+        vectors = _vectors(previous, positions, embedder) if embedded and positions else ()
         if len(vectors) == len(cut):
             plan.vectors.update(zip(here, vectors, strict=True))
         elif embedded:
@@ -269,7 +269,7 @@ def _plan(
     return plan
 
 
-def _places(index: LibraryIndex) -> dict[tuple[str, str], range]:
+def _positions(index: LibraryIndex) -> dict[tuple[str, str], range]:
     """The positions of each document's passages, by its id and digest."""
     ends = accumulate(entry.passages for entry in index.manifest.documents)
     return {
@@ -279,12 +279,12 @@ def _places(index: LibraryIndex) -> dict[tuple[str, str], range]:
 
 
 def _vectors(
-    index: LibraryIndex, place: range, embedder: Embedder | None
+    index: LibraryIndex | None, positions: range, embedder: Embedder | None
 ) -> Sequence[NDArray[np.float32]]:
-    """The `embedder`'s vectors of the passages at `place`, where `index` has them."""
-    if index.dense is None or embedder is None or index.manifest.embedder != embedder.name:
+    """The `embedder`'s vectors of the passages at `positions`, where `index` has them."""
+    if not (index and index.dense and embedder) or index.manifest.embedder != embedder.name:
         return ()
-    return list(index.dense.vectors(place.start, place.stop))
+    return list(index.dense.vectors(positions.start, positions.stop))
 
 
 def _write(plan: _Plan, target: Path, embedder: Embedder | None, progress: Progress | None) -> None:

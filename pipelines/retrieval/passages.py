@@ -117,10 +117,11 @@ class GivenText(Retriever):
 def best_sentence(passage_text: str, target_text: str) -> Span | None:
     """The sentence of `passage_text` nearest in words to `target_text`, a claim or an answer.
 
-    A sentence scores the weights of the different content terms it shares with the target. A term
-    that `df` of the passage's `n` sentences hold weighs `ln(1 + n / df)`, so that the
-    subject of the whole passage counts less than what only one sentence says. Of equal sentences
-    the shorter wins, then the earlier. None when no sentence shares a content term.
+    The score of a sentence is the sum of the weights of the different content terms it shares with
+    the target. A term that occurs in `df` of the passage's `n` sentences has the weight
+    `ln(1 + n / df)`, so that the subject of the whole passage counts less than what only one
+    sentence says. Of equal sentences the shorter wins, then the earlier. None when no sentence
+    shares a content term.
 
     Offsets are those in `passage_text`. English, Chinese and mixed texts.
     """

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Literal
 
 from pipelines.errors import failure
-from pipelines.retrieval.base import Embedder, Retriever, ranked, reciprocal_rank_fusion
+from pipelines.retrieval.base import (
+    Embedder,
+    RetrievalMode,
+    Retriever,
+    ranked,
+    reciprocal_rank_fusion,
+)
 from pipelines.retrieval.bm25 import best_positions, terms
 from pipelines.retrieval.dense import DenseIndex
 from pipelines.retrieval.library import LibraryIndex
@@ -16,8 +21,6 @@ from pipelines.types import Passage
 
 _DEPTH = 100
 """Passages that BM25 and dense retrieval each contribute to a hybrid search."""
-
-RetrievalMode = Literal["bm25", "dense", "hybrid"]
 
 Hit = tuple[int, float, dict[str, float]]
 """The position of a passage, its score, and its scores by retriever."""
@@ -32,9 +35,9 @@ class LibraryRetriever(Retriever):
     read. "hybrid" fuses the first hundred passages of both, and is BM25 alone where there are no
     vectors or the embedder cannot read the query.
 
-    `scores` of a passage says who took part: "bm25", 0 where no word is shared, and "dense", the
-    cosine, which is missing where the query or the passage could not be embedded. `score` is the
-    fused one in a hybrid search.
+    `scores` of a passage has an entry for each search: "bm25", 0 where no word is shared, and
+    "dense", the cosine, missing where the query or the passage could not be embedded. `score` is
+    the fused score in a hybrid search.
     """
 
     def __init__(self, index: LibraryIndex, mode: RetrievalMode) -> None:

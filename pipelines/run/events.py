@@ -206,7 +206,7 @@ class ModelCalled(EventBase):
 class Retrieved(EventBase):
     """One search and what it found; an empty list is a valid result.
 
-    `dense` says that passages were wanted by their vectors, whatever the chosen search.
+    `dense` says that the search was by vectors, whichever search was chosen.
     """
 
     kind: Literal["retrieved"] = "retrieved"

@@ -133,14 +133,14 @@ class Subscription:
         self.closed = True
 
 
-def _merged(one: TokenWritten, other: TokenWritten) -> TokenWritten | None:
-    if one.span != other.span or other.restart:
+def _merged(earlier: TokenWritten, later: TokenWritten) -> TokenWritten | None:
+    if earlier.span != later.span or later.restart:
         return None
-    return one.model_copy(
+    return earlier.model_copy(
         update={
-            "text": one.text + other.text,
-            "tokens": one.tokens + other.tokens,
-            "time": other.time,
+            "text": earlier.text + later.text,
+            "tokens": earlier.tokens + later.tokens,
+            "time": later.time,
         }
     )
 

@@ -204,8 +204,7 @@ def _judged_entities(trace: Trace) -> dict[str, list[Entity]]:
     found: dict[str, list[Entity]] = {text: [] for text in texts.values()}
     for event in _of(trace.of_method("drad"), Judged):
         if isinstance(event.detail, EntityReading) and event.draft in texts:
-            one = event.detail
-            entity = {"text": one.text, "start": one.start, "end": one.end, "label": one.label}
+            entity = event.detail.model_dump(include={"text", "start", "end", "label"})
             found[texts[event.draft]].append(Entity.model_validate(entity))
     return found
 
@@ -222,8 +221,8 @@ def replay_materials(trace: Trace, method: str | None = None) -> Materials:
     searches = list(_of(trace.events, Retrieved))
     return Materials(
         slots=_slots(trace, details, method),
-        retriever=ReplayRetriever([one for one in searches if not one.dense]),
-        dense=ReplayRetriever([one for one in searches if one.dense]),
+        retriever=ReplayRetriever([search for search in searches if not search.dense]),
+        dense=ReplayRetriever([search for search in searches if search.dense]),
         similarity=ReplaySimilarity(embedder, compared) if embedder else None,
         recognizer=ReplayRecognizer(trace),
     )

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from pipelines.models.providers import ModelSpec
+from pipelines.retrieval.base import RetrievalMode
 from pipelines.types import Frozen, Language
 
-EvidenceMode = Literal["bm25", "dense", "hybrid"]
 EvidenceSource = Literal["library", "given", "serper", "duckduckgo", "wikipedia"]
 
 MAX_TEXT = 8000
@@ -30,7 +30,7 @@ class EvidenceSpec(Frozen):
 
     source: EvidenceSource = "library"
     library: str = "sample"
-    mode: EvidenceMode = "hybrid"
+    mode: RetrievalMode = "hybrid"
     text: Annotated[str, Field(max_length=MAX_TEXT)] = ""
     base_url: str | None = None
 

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipelines.run.events import (
-    Event,
-    RunCancelled,
-    RunFailed,
-    RunFinished,
-    RunStarted,
-    SpanStarted,
-    TerminalEvent,
-)
+from pipelines.run.events import Event, RunStarted, SpanStarted, TerminalEvent
 from pipelines.types import Frozen
 
 
@@ -33,7 +25,7 @@ class Trace(Frozen):
     def terminal(self) -> TerminalEvent | None:
         """The event that ended the run, or None while it runs."""
         last = self.events[-1]
-        return last if isinstance(last, RunFinished | RunFailed | RunCancelled) else None
+        return last if isinstance(last, TerminalEvent) else None
 
     def of_method(self, method: str) -> tuple[Event, ...]:
         """The events inside the span of one method, the span's own included."""

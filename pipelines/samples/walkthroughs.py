@@ -22,7 +22,7 @@ from pydantic import Field, ValidationError
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
-from pipelines.errors import InvalidInputError, NotFoundError, VeriscopeError
+from pipelines.errors import InvalidInputError, NotFoundError, VeriscopeError, first_problem
 from pipelines.models.base import Model, Progress
 from pipelines.models.providers import build_model
 from pipelines.models.scripted import ScriptedModel
@@ -124,10 +124,9 @@ def _read(path: Path) -> Walkthrough:
     try:
         return Walkthrough.model_validate({**content, "id": path.stem})
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
+        where, problem = first_problem(error)
         raise InvalidInputError(
-            f"The walkthrough {path.name} is wrong at {where}: {first['msg']}.",
+            f"The walkthrough {path.name} is wrong at {where}: {problem}.",
             remedy="Correct that entry.",
         ) from error
 
@@ -143,9 +142,9 @@ def build_unpaced(
 
 
 async def check(
-    one: Walkthrough, folder: Path = FOLDER, libraries: Libraries | None = None
+    sample: Walkthrough, folder: Path = FOLDER, libraries: Libraries | None = None
 ) -> list[str]:
-    """Play `one` without a pause; returns what is wrong with it, nothing when it is sound.
+    """Play `sample` without a pause; returns what is wrong with it, nothing when it is sound.
 
     Every call must have its reply, every method must end as expected, and offsets must match the
     texts they point into. Probabilities were checked when the replies were read. Its file lies in
@@ -157,13 +156,13 @@ async def check(
         service = Service(Path(data), pool=pool, libraries=libraries)
         async with aclosing(service):
             try:
-                trace = await service.record(one.spec(), owner="check")
+                trace = await service.record(sample.spec(), owner="check")
             except VeriscopeError as error:
-                return [f"{one.id}: {error.message}"]
-    return [f"{one.id}: {problem}" for problem in _problems(one, fold(trace.events))]
+                return [f"{sample.id}: {error.message}"]
+    return [f"{sample.id}: {problem}" for problem in _problems(sample, fold(trace.events))]
 
 
-def _problems(one: Walkthrough, view: RunView) -> list[str]:
+def _problems(sample: Walkthrough, view: RunView) -> list[str]:
     methods = view.methods.values()
     found = [
         f"{call.role} has no reply: {call.error.message}"
@@ -186,7 +185,7 @@ def _problems(one: Walkthrough, view: RunView) -> list[str]:
     if view.status != "finished":
         return [*found, "it did not finish"]
     for name, method in view.methods.items():
-        found += _against(one.expected.get(name, Expected()), method)
+        found += _against(sample.expected.get(name, Expected()), method)
     return found
 
 

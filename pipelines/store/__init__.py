@@ -1,6 +1,7 @@
 """Keeps runs and saved model configurations: SQLite in a file by default, PostgreSQL by URL."""
 
-from pipelines.store.database import DEFAULT_URL, StorageError
+from pipelines.errors import StorageError
+from pipelines.store.database import DEFAULT_URL
 from pipelines.store.runs import RunStore, RunSummary, Status
 from pipelines.store.tables import ModelStore, new_owner, new_run_id
 

@@ -23,7 +23,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session
 
-from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.errors import InvalidInputError, VeriscopeError, failure
 
 DEFAULT_URL = "sqlite:///.veriscope/veriscope.db"
 """A file in a folder of its own, under the current folder."""
@@ -35,80 +35,45 @@ WRITING = "veriscope_writing"
 """Execution option of a connection whose transaction will write."""
 
 
-class StorageError(VeriscopeError):
-    """The database cannot be reached, read or written."""
-
-    code = "storage"
-    retryable = True
-    said = "The database that keeps the runs cannot be used."
-    do = "Choose a folder that this account may write to, or check that the server can be reached."
-
-
-class StorageFullError(StorageError):
-    """The disk that holds the database has no space left."""
-
-    code = "storage_full"
-    retryable = False
-    said = "The disk that keeps the runs is full."
-    do = "Free some space there, then try again."
-
-
-class StorageReadOnlyError(StorageError):
-    """This account or connection may not write to the database."""
-
-    code = "storage_read_only"
-    retryable = False
-    said = "The database that keeps the runs cannot be written."
-    do = "Choose a folder that this account may write to, or give it the right to write."
-
-
-class StorageBusyError(StorageError):
-    """Another process holds the database locked, or all connections are in use."""
-
-    code = "storage_busy"
-    said = "The database that keeps the runs is in use by another process."
-    do = "Try again in a moment."
-
-
-_CAUSES: dict[int | str, type[StorageError]] = {
+_CAUSES: dict[int | str, str] = {
     # Primary result codes of SQLite.
-    sqlite3.SQLITE_FULL: StorageFullError,
-    sqlite3.SQLITE_READONLY: StorageReadOnlyError,
-    sqlite3.SQLITE_BUSY: StorageBusyError,
-    sqlite3.SQLITE_LOCKED: StorageBusyError,
+    sqlite3.SQLITE_FULL: "full",
+    sqlite3.SQLITE_READONLY: "read_only",
+    sqlite3.SQLITE_BUSY: "busy",
+    sqlite3.SQLITE_LOCKED: "busy",
     # SQLSTATE of PostgreSQL: disk_full, read_only_sql_transaction, insufficient_privilege,
     # lock_not_available, deadlock_detected, too_many_connections.
-    "53100": StorageFullError,
-    "25006": StorageReadOnlyError,
-    "42501": StorageReadOnlyError,
-    "55P03": StorageBusyError,
-    "40P01": StorageBusyError,
-    "53300": StorageBusyError,
+    "53100": "full",
+    "25006": "read_only",
+    "42501": "read_only",
+    "55P03": "busy",
+    "40P01": "busy",
+    "53300": "busy",
 }
-_FILE_CAUSES: dict[int | None, type[StorageError]] = {
-    errno.ENOSPC: StorageFullError,
-    errno.EDQUOT: StorageFullError,
-    errno.EROFS: StorageReadOnlyError,
-    errno.EACCES: StorageReadOnlyError,
-    errno.EPERM: StorageReadOnlyError,
+_FILE_CAUSES: dict[int | None, str] = {
+    errno.ENOSPC: "full",
+    errno.EDQUOT: "full",
+    errno.EROFS: "read_only",
+    errno.EACCES: "read_only",
+    errno.EPERM: "read_only",
 }
 
 
-def storage_error(error: Exception) -> StorageError:
-    """What an error of the database driver or the file system means, without its own words.
+def storage_error(error: Exception) -> VeriscopeError:
+    """The StorageError for one of the database driver or the file system, without its own words.
 
     Those may hold the address of the database, and with it a password.
     """
     if isinstance(error, PoolTimeoutError | TimeoutError):
-        kind = StorageBusyError
+        kind = "busy"
     elif isinstance(error, OSError):
-        kind = _FILE_CAUSES.get(error.errno, StorageError)
+        kind = _FILE_CAUSES.get(error.errno, "unusable")
     else:
         cause = getattr(error, "orig", None)
         # The lowest byte of a SQLite code is the primary one; the others detail it.
         code = getattr(cause, "sqlite_errorcode", 0) & 0xFF or getattr(cause, "sqlstate", None)
-        kind = _CAUSES.get(code or "", StorageError)
-    return kind(kind.said, remedy=kind.do)
+        kind = _CAUSES.get(code or "", "unusable")
+    return failure(f"storage.{kind}")
 
 
 class Database:

@@ -15,7 +15,7 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from pipelines.errors import InvalidInputError
+from pipelines.errors import InvalidInputError, first_problem
 from pipelines.run.events import (
     Event,
     RunCancelled,
@@ -109,7 +109,7 @@ class _Reader:
         try:
             event = event_adapter.validate_json(line)
         except ValidationError as error:
-            raise _bad_line(number, _first_problem(error)) from error
+            raise _bad_line(number, ": ".join(filter(None, first_problem(error)))) from error
         if len(self._events) == MOST_EVENTS:
             raise _bad_line(number, f"a run may have at most {MOST_EVENTS} events")
         problem = self._order_problem(event) or self._span_problem(event) or _time_problem(event)
@@ -182,12 +182,6 @@ def _time_problem(event: Event) -> str | None:
     if isinstance(event, RunStarted) and not 0 <= event.created <= LAST_SECOND:
         return "created must be a time in seconds since 1970"
     return None
-
-
-def _first_problem(error: ValidationError) -> str:
-    problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    place = ".".join(str(part) for part in problem["loc"])
-    return f"{place}: {problem['msg']}" if place else problem["msg"]
 
 
 def _bad_line(number: int, problem: str) -> InvalidInputError:

@@ -60,4 +60,4 @@ def load_recording(run_id: str, folder: Path = FOLDER) -> Trace:
 
 
 def _trace(path: Path) -> Trace:
-    return Trace(events=parse_lines(path.read_text(encoding="utf-8").split("\n")))
+    return Trace(events=parse_lines(path.read_text(encoding="utf-8")))

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 
-from pipelines.errors import InvalidInputError, NotFoundError
+from pipelines.errors import InvalidInputError, NotFoundError, failure
 from pipelines.run.events import (
     Event,
     Judged,
@@ -28,7 +28,7 @@ from pipelines.run.events import (
     event_adapter,
 )
 from pipelines.run.trace import Trace
-from pipelines.store.database import DEFAULT_URL, Database, StorageError
+from pipelines.store.database import DEFAULT_URL, Database
 from pipelines.store.exchange import cancelled_after, export_lines, parse_lines
 from pipelines.store.migrations import upgrade
 from pipelines.store.tables import (
@@ -308,10 +308,7 @@ def _load_events(session: Session, run_id: str, owner: str) -> tuple[Event, ...]
             for seq, kind, body in session.execute(query)
         )
     except ValidationError as error:
-        raise StorageError(
-            "The run was recorded by a release whose format this one cannot read.",
-            remedy="Open it with the release that recorded it.",
-        ) from error
+        raise failure("storage.unreadable") from error
     if not events:
         raise _not_found()
     return events

@@ -155,7 +155,7 @@ def _foreign_runs(tagged: Sequence[TaggedWord]) -> Iterator[Candidate]:
     """Foreign names that the tagger cut into several: "卡罗/莱纳"."""
     run: list[TaggedWord] = []
     for word in [*tagged, None]:
-        if word is not None and word.tag in _PERSON_TAGS and _foreign(word):
+        if word is not None and word.tag in _PERSON_TAGS and _foreign(word.text):
             run.append(word)
             continue
         if len(run) > 1 and len({w.text for w in run} & _NOT_NAMES) == 0:
@@ -164,16 +164,15 @@ def _foreign_runs(tagged: Sequence[TaggedWord]) -> Iterator[Candidate]:
 
 
 def _continues_name(word: TaggedWord) -> bool:
-    foreign = all(character in _TRANSLITERATION for character in word.text)
     single = len(word.text) == 1 and word.text not in _FUNCTION_CHARACTERS
-    return foreign and (word.tag in _PERSON_TAGS | {"ns", "nz"} or single)
+    return _foreign(word.text) and (word.tag in _PERSON_TAGS | {"ns", "nz"} or single)
 
 
 def _by_tag(text: str, tagged: Sequence[TaggedWord], index: int) -> Iterator[Candidate]:
     word = tagged[index]
     if word.tag in _PERSON_TAGS and _is_person(word):
         label: Label = "PERSON"
-        if _foreign(word) and _PLACE_BEFORE.search(text[: word.start]):
+        if _foreign(word.text) and _PLACE_BEFORE.search(text[: word.start]):
             label = "GPE"
         end = word.end + 2 if label == "PERSON" and text.startswith("夫人", word.end) else word.end
         yield Candidate(word.start, end, label)
@@ -184,8 +183,9 @@ def _by_tag(text: str, tagged: Sequence[TaggedWord], index: int) -> Iterator[Can
         yield Candidate(word.start, word.end - len(ending), "ORG")
 
 
-def _foreign(word: TaggedWord) -> bool:
-    return all(character in _TRANSLITERATION for character in word.text)
+def _foreign(name: str) -> bool:
+    """Whether every character is one that foreign names are written with."""
+    return all(character in _TRANSLITERATION for character in name)
 
 
 def _is_person(word: TaggedWord) -> bool:
@@ -197,20 +197,24 @@ def _is_person(word: TaggedWord) -> bool:
     surname = name[:2] if name[:2] in _SURNAMES and len(name) > 2 else name[:1]
     if surname in _SURNAMES and len(name) - len(surname) <= 2:
         return surname not in _DOUBTFUL_SURNAMES or word.tag == "nrfg" or len(name) > 3
-    return _foreign(word) and name[-1] != "于" and (word.tag == "nrt" or len(name) > 2)
+    return _foreign(name) and name[-1] != "于" and (word.tag == "nrt" or len(name) > 2)
 
 
 def _is_place(name: str) -> bool:
     if len(name) < 2 or name in _NOT_PLACES or name in _NOT_NAMES:
         return False
     ends = name.endswith(_POLITICAL_ENDINGS) or name.endswith(_LOCATION_ENDINGS)
-    foreign = all(character in _TRANSLITERATION for character in name)
     known = in_dictionary(name) or name in _GAZETTEER
-    return (len(name) < 4 and known) or (ends and len(name) > 2) or (foreign and len(name) > 2)
+    return (len(name) < 4 and known) or (len(name) > 2 and (ends or _foreign(name)))
+
+
+def _known_ending(word: str) -> str:
+    """The longest ending that shows what a name names; empty for a word without one."""
+    return max((e for e in _ENDING_LABEL if word.endswith(e)), key=len, default="")
 
 
 def _place_label(name: str) -> Label:
-    ending = max((e for e in _ENDING_LABEL if name.endswith(e)), key=len, default="")
+    ending = _known_ending(name)
     if ending and len(name) > 2:
         return _ENDING_LABEL[ending]
     return "LOC" if len(name) > 1 and name.endswith(_LOCATION_ENDINGS) else "GPE"
@@ -219,7 +223,7 @@ def _place_label(name: str) -> Label:
 def _by_ending(tagged: Sequence[TaggedWord], index: int) -> Iterator[Candidate]:
     """Names recognised by their last word: "腾讯公司", "雅典奥运会", "诺贝尔文学奖"."""
     word = tagged[index]
-    ending = max((e for e in _ENDING_LABEL if word.text.endswith(e)), key=len, default="")
+    ending = _known_ending(word.text)
     if not ending or word.tag not in _INNER_TAGS or word.text in _NOT_NAMES:
         return
     own = word.text.removesuffix(ending)
@@ -252,5 +256,5 @@ def _is_proper(word: TaggedWord) -> bool:
     if word.text in _GAZETTEER or word.text in _BRANDS or word.tag == "eng":
         return True
     if word.tag in _PERSON_TAGS:
-        return _is_person(word) or _foreign(word) or word.text.endswith("人")
+        return _is_person(word) or _foreign(word.text) or word.text.endswith("人")
     return (word.tag == "ns" and _is_place(word.text)) or word.tag in {"nz", "nt"}

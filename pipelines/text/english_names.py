@@ -77,7 +77,7 @@ def _base_forms(word: str) -> Iterator[str]:
 # Kinds of names
 
 # Every name the lists know, and what it is when nothing around it says otherwise.
-# A name on two lists is what the earlier list says, and a place before it is a thing.
+# Where several lists have a name, the earliest decides, and those of places before all others.
 GAZETTEER: dict[str, Label] = {
     name: label
     for file in ("en_names", "en_places")

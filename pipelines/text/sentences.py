@@ -14,7 +14,7 @@ from pipelines.text.alignment import Span
 from pipelines.text.languages import HAN
 from pipelines.text.lexicon import words
 
-_LINE_BREAKS = r"\n\r\u2028\u2029\v\f"
+_LINE_BREAKS = "\n\r\u2028\u2029\v\f"
 
 _LATIN_STOPS = ".!?\u203c\u2047\u2048\u2049"
 _HAN_STOPS = "。！？｡"
@@ -106,7 +106,7 @@ def _lines(text: str) -> Iterator[tuple[int, int]]:
 def _is_wrapped(text: str, start: int, found: re.Match[str]) -> bool:
     """Whether a line break was put in for width only, in the middle of a sentence."""
     breaks = found.group().replace("\r\n", "\n")
-    if sum(character in "\n\r\u2028\u2029\v\f" for character in breaks) > 1:
+    if sum(character in _LINE_BREAKS for character in breaks) > 1:
         return False
     line = text[start : found.start()].rstrip()
     following = text[found.end() : found.end() + 1]

@@ -79,10 +79,10 @@ def _repeats_chinese(entity: str, question: str) -> bool:
     return any(start in edges and start + len(wanted) in edges for start in starts)
 
 
-_NAMES = r"(?:think|thinking|thought)"
-_BLOCK = re.compile(r"<(think|thinking|thought)>.*?(?:</\1>|\Z)", re.S | re.I)
+_NAMES = "(think|thinking|thought)"
+_BLOCK = re.compile(rf"<{_NAMES}>.*?(?:</\1>|\Z)", re.S | re.I)
 _NEVER_OPENED = re.compile(rf"\A.*</{_NAMES}>", re.S | re.I)
-_OPENING = re.compile(rf"<{_NAMES}>", re.I)
+_OPENING = re.compile(f"<{_NAMES}>", re.I)
 
 
 def without_thinking(text: str) -> str:

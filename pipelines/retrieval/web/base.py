@@ -188,8 +188,7 @@ class WebSearch(Retriever):
                 follow_redirects=self._key is None,
                 max_redirects=_MAX_REDIRECTS,
                 trust_env=not self._address.on_this_machine,
-                # Without TLS there is nothing to verify, and certificates take long to load.
-                verify=self._address.url.startswith("https:"),
+                verify=self._address.encrypted,
             )
             opened = self._opened[loop] = _Connections(client, asyncio.Semaphore(_AT_ONCE))
         return opened

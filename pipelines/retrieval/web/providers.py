@@ -34,7 +34,7 @@ _COUNTRY: dict[Language, dict[str, str]] = {
 
 
 class SerperSearch(WebSearch):
-    """Google's results through Serper (https://serper.dev), which wants a key.
+    """Google's results through Serper (https://serper.dev), which needs a key.
 
     Answer box, knowledge graph and organic results of a Google search, in this order.
 

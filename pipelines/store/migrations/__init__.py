@@ -16,7 +16,8 @@ from alembic.config import Config
 from alembic.util import CommandError
 from sqlalchemy import Connection, Engine, text
 
-from pipelines.store.database import WRITING, StorageError
+from pipelines.errors import failure
+from pipelines.store.database import WRITING
 
 FOLDER = Path(__file__).parent
 
@@ -35,10 +36,7 @@ def upgrade(engine: Engine) -> None:
         try:
             command.upgrade(alembic_config(connection), "head")
         except CommandError as error:
-            raise StorageError(
-                "The database that keeps the runs was written by a newer release.",
-                remedy="Update Veriscope, or give it another database.",
-            ) from error
+            raise failure("storage.newer_release") from error
 
 
 def alembic_config(connection: Connection, folder: Path = FOLDER) -> Config:

@@ -10,7 +10,12 @@ import pytest
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
-from pipelines.errors import InvalidInputError, NotFoundError, ServerFailedError
+from pipelines.errors import (
+    InvalidInputError,
+    NotFoundError,
+    ServerFailedError,
+    StorageFullError,
+)
 from pipelines.models.base import Model
 from pipelines.remote.retry import RetryPolicy
 from pipelines.run.events import (
@@ -26,7 +31,6 @@ from pipelines.run.live import Limits
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.run.trace import Trace
 from pipelines.run.view import fold
-from pipelines.store.database import StorageFullError
 from tests.pipelines.run.fakes import FakeModel
 
 ANN, BEN = "ann", "ben"
@@ -189,6 +193,8 @@ async def test_a_run_is_shared_once_it_is_over(bench):
     await model.until_asked()
     with pytest.raises(InvalidInputError, match="still going on"):
         await it.service.share(run_id, owner=ANN)
+    with pytest.raises(NotFoundError):
+        await it.service.share(run_id, owner=BEN)
     model.gate.set()
     async for _ in (await it.service.watch(run_id, owner=ANN)).events():
         pass
