@@ -529,7 +529,7 @@ async def test_a_wrong_guess_is_corrected_by_the_service_and_remembered(
     assert places(wire) == [first, then, then]
 
 
-async def test_a_model_that_is_in_neither_place_is_told(wire: Wire):
+async def test_a_model_that_neither_call_accepts_is_told(wire: Wire):
     wire.answers(says(WRONG_PLACE, 400))
     with pytest.raises(RefusedRequestError, match="does not write texts"):
         await model(wire).generate(asks())
