@@ -35,6 +35,7 @@ from tests.pipelines.models.wire import (
     raw_entry,
     says,
     serve,
+    texts_of_two_loops,
     waits,
 )
 
@@ -253,14 +254,7 @@ async def test_a_connection_serves_one_call_after_another(caplog: pytest.LogCapt
 
 def test_one_model_serves_several_event_loops(wire: Wire):
     wire.answers(says(answer(choice("Hi"))))
-    shared = model(wire)
-
-    async def ask() -> str:
-        (reply,) = await shared.generate(asks())
-        await shared.aclose()
-        return reply.text
-
-    assert [asyncio.run(ask()), asyncio.run(ask())] == ["Hi", "Hi"]
+    assert texts_of_two_loops(model(wire)) == ["Hi", "Hi"]
 
 
 async def test_what_is_known_replaces_what_is_assumed(wire: Wire):
