@@ -89,7 +89,7 @@ class _Page(MethodPanel):
     # --- Where the numbers come from ---
 
     def _source(self) -> Html:
-        """Whose probabilities these are, what they leave out, and which thresholds are in force."""
+        """Whose probabilities these are, what they leave out, and which thresholds apply."""
         t, method = self.t, self.method
         measured = self.detail(DraftMeasured) or DraftMeasured()
         notes = [t(f"drad.source.{measured.confidence}")]

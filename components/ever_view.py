@@ -363,7 +363,7 @@ class _Page(MethodPanel):
         return tag("div.vs-ever-reasons", parts)
 
     def _passages(self, event: Judged, found: ConceptVerified) -> list[Passage]:
-        searches = (s for s in self.method.searches if s.span == (found.reused or event.span))
+        searches = self.searches(found.reused or event.span)
         known = {passage.id: passage for search in searches for passage in search.passages}
         return [known[one] for one in found.evidence if one in known]
 

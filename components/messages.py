@@ -1,7 +1,7 @@
 """The texts of the interface in English and Chinese, the names of things, and numbers in words.
 
 A catalogue is a flat JSON object, sorted by key. A value is a text with `{name}` placeholders, or
-an object with the forms "one" and "other", chosen by the value of `count`.
+an object of forms chosen by the value of `count`: "one", "two" and, for all else, "other".
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ LANGUAGES: tuple[Language, ...] = get_args(Language)
 Message = str | dict[str, str]
 
 _FOLDER = Path(__file__).parent.parent / "assets" / "locale"
+_FORMS = {"1": "one", "2": "two"}
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 _log = logging.getLogger(__name__)
 
@@ -79,8 +80,8 @@ class Catalogue:
             return message
         if "count" not in values and self.strict:
             raise KeyError(f"Message {key!r} needs a count.")
-        one = self.language == "en" and values.get("count") in (1, "1")
-        return message["one"] if one and "one" in message else message["other"]
+        form = _FORMS.get(str(values.get("count")), "other")
+        return message.get(form, message["other"])
 
     def _fill(self, key: str, text: str, values: dict[str, object]) -> str:
         def value(match: re.Match[str]) -> str:

@@ -187,7 +187,7 @@ def agreement(rows: Iterable[MethodRow], original: str = "") -> Tally:
 def agreement_strip(rows: Sequence[MethodRow], original: str, t: Catalogue) -> Html | None:
     """The tally in a line of dots and a few sentences; None with fewer than two judging methods.
 
-    Its places are taken from the beginning: what is not known yet is shown as open.
+    Every method has its dot from the beginning: what is not known yet is shown as open.
     """
     tally = agreement(rows, original)
     if len(tally.stances) < _ENOUGH:
@@ -269,11 +269,12 @@ def _rest(tally: Tally, t: Catalogue) -> list[tuple[str, str]]:
 
 def _answers(tally: Tally, t: Catalogue) -> str:
     if len(tally.groups) == 1:
-        return t("agreement.answers.same", list=_names(tally.groups[0], t))
+        names = tally.groups[0]
+        return t("agreement.answers.same", count=len(names), list=_names(names, t))
     alike = [group for group in tally.groups if len(group) > 1]
     alone = _names((group[0] for group in tally.groups if len(group) == 1), t)
     if not alike:
-        return t("agreement.answers.all_differ", list=alone)
+        return t("agreement.answers.all_differ", count=len(tally.groups), list=alone)
     groups = t("agreement.separator").join(_names(group, t) for group in alike)
     said = [t("agreement.answers.alike", list=groups)]
     said += [t("agreement.answers.alone", list=alone)] if alone else []

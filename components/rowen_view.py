@@ -159,7 +159,7 @@ class _Page(MethodPanel):
                     f"rowen_{side}", fsum(values) / len(values) if values else None
                 )
             if len(self.plan.sides) > 1:
-                # Their places are taken from the beginning: nothing moves when they are known.
+                # Their space is reserved from the beginning: nothing moves when they are known.
                 yield self._open_score("rowen_hybrid", None)
                 yield self._open_score("rowen_normalised", None)
             return

@@ -47,7 +47,7 @@ def timeline(calls: Sequence[CallBar], t: Catalogue, *, now: float | None = None
     """The calls of a run as HTML.
 
     `now` is the run's clock while it runs (seconds); calls under way reach up to it. The axis ends
-    at a round number, so bars keep their places until that is passed. Bars share one tab stop.
+    at a round number, so bars do not move until that is passed. Bars share one tab stop.
     """
     if not calls:
         return tag("p.vs-empty", t("timeline.none"), id="timeline", key="timeline")

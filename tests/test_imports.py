@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Each package may import itself and those before it.
 PACKAGES = ("pipelines", "components", "app")
 
-# Lowest first. A module belongs to the longest name it starts with; a new one needs its place here.
+# Lowest first. A module belongs to the longest name it starts with; a new one needs an entry here.
 LAYERS = (
     (
         "pipelines.types",
@@ -81,7 +81,7 @@ def imports(module: str, modules: Mapping[str, str]) -> Iterator[str]:
 
 
 def layer(module: str) -> int | None:
-    """The place of a module of pipelines, None when it has none."""
+    """The layer of a module of pipelines, None when it has none."""
     return next(
         (
             rank

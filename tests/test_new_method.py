@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,27 +17,25 @@ import pytest
 from pydantic import Field
 from streamlit.testing.v1 import AppTest
 
-from app import engine as engines
 from app.public.serving import Space
 from app.public.session import VisitorLimits
 from components.messages import LANGUAGES, Catalogue, load_messages
 from components.run_pages import PAGES, page_html, whole_run
 from pipelines.cli import main as command_line
-from pipelines.engine.pool import ModelPool
 from pipelines.engine.reevaluate import reevaluate
 from pipelines.engine.thread import Engine
 from pipelines.methods.base import Method, Question, Settings
 from pipelines.methods.direct import direct_messages
 from pipelines.methods.registry import METHODS, method_pages
-from pipelines.models.scripted import ScriptedModel
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Judged, Score
 from pipelines.run.scope import Scope
-from pipelines.run.spec import MethodSpec, ModelSpec, RunSpec
+from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.run.trace import Trace
 from pipelines.run.view import fold
 from pipelines.text import split_sentences
 from pipelines.types import Answer, Language
+from tests.app.opening import always, page_engine
 from tests.app.test_screens import MAIN, ME, page, told
 
 QUESTION = "Where was Bill Clinton born?"
@@ -116,17 +115,10 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setitem(load_messages(language), key, text)
 
 
-def scripted(spec: ModelSpec, key: str | None, progress: object) -> ScriptedModel:
-    return ScriptedModel.from_replies([ANSWER] * 20, name=spec.name)
-
-
 @pytest.fixture
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
-    monkeypatch.setenv("VERISCOPE_DATA", str(tmp_path))
-    opened = Engine(engines.data_folder(), pool=ModelPool(scripted))
-    monkeypatch.setitem(engines._engines, engines.data_folder(), opened)
-    yield opened
-    opened.close()
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    with page_engine(tmp_path, partial(Engine, pool=always(ANSWER))) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -251,7 +243,7 @@ def test_the_navigation_leads_to_its_page(run_id: str):
 
 
 async def test_the_space_offers_it_and_answers_programs_with_it(tmp_path: Path):
-    space = Space(tmp_path, VisitorLimits(), pool=ModelPool(scripted))
+    space = Space(tmp_path, VisitorLimits(), pool=always(ANSWER))
     try:
         described = space.page.get_config_file()
         listed = [

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from app import engine as engines
 from pipelines.engine.thread import Engine
 from tests.app.serving import (
     SCRIPTED,
@@ -38,15 +37,11 @@ def main_module() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """An engine for walkthroughs, each played once for all tests of a module."""
+    from tests.app.opening import page_engine
     from tests.app.playing import open_engine
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("VERISCOPE_DATA", str(tmp_path_factory.mktemp("played")))
-        folder = engines.data_folder()
-        engine = open_engine(folder)
-        patch.setitem(engines._engines, folder, engine)
+    with page_engine(tmp_path_factory.mktemp("played"), open_engine) as engine:
         yield engine
-        engine.close()
 
 
 @pytest.fixture(scope="module")

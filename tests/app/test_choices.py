@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import engine as engines
 from app.screens.setup import EVIDENCE_SOURCES, assumed_capabilities
 from pipelines.engine.thread import Engine
 from pipelines.methods.registry import METHODS
 from pipelines.models.base import Capabilities
 from pipelines.models.probe import ProbeReport
 from pipelines.run.spec import ROLES, EvidenceSpec, ModelSpec, RunSpec
+from tests.app.opening import page_engine
 
 ME = "a" * 48
 
@@ -71,14 +71,11 @@ def test_a_local_model_knows_by_itself_but_for_its_languages():
 
 
 @pytest.fixture
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
+def engine(tmp_path: Path) -> Iterator[Engine]:
     """An engine whose visitor saved a server."""
-    monkeypatch.setenv("VERISCOPE_DATA", str(tmp_path))
-    opened = Engine(engines.data_folder())
-    monkeypatch.setitem(engines._engines, engines.data_folder(), opened)
-    opened.service.store.models.save(ME, SERVER)
-    yield opened
-    opened.close()
+    with page_engine(tmp_path) as opened:
+        opened.service.store.models.save(ME, SERVER)
+        yield opened
 
 
 def chosen(*methods: str, **state: object) -> RunSpec:

@@ -8,21 +8,18 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import engine as engines
 from pipelines.engine.thread import Engine
 from pipelines.run.events import RunStarted
 from pipelines.store import new_run_id
+from tests.app.opening import page_engine
 from tests.app.test_screens import ME, QUESTION, page, told
 from tests.components.recorded import Record, full_method
 
 
 @pytest.fixture
-def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
-    monkeypatch.setenv("VERISCOPE_DATA", str(tmp_path))
-    engine = Engine(engines.data_folder())
-    monkeypatch.setitem(engines._engines, engines.data_folder(), engine)
-    yield engine
-    engine.close()
+def opened(tmp_path: Path) -> Iterator[Engine]:
+    with page_engine(tmp_path) as engine:
+        yield engine
 
 
 def run_of(engine: Engine, question: str = QUESTION, *methods: str, finished: bool = True) -> str:

@@ -103,7 +103,7 @@ def test_a_run_that_used_the_method_can_be_picked(
     assert walkthrough(EVEREST).question in seen(test)
 
 
-def test_runs_of_the_same_question_are_told_apart(played: Engine):
+def test_runs_of_the_same_question_have_different_labels(played: Engine):
     whose = "c" * 48
     first, second = (play(played, EVEREST, whose) for _ in range(2))
     test = page("rowen", _owner=whose).run()

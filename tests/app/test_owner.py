@@ -1,4 +1,4 @@
-"""The cookie that tells browsers apart."""
+"""The cookie that distinguishes browsers."""
 
 from __future__ import annotations
 

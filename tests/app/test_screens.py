@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,29 +12,21 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import engine as engines
-from pipelines.engine.pool import ModelPool
 from pipelines.engine.thread import Engine
 from pipelines.methods.registry import METHODS
 from pipelines.models.providers import BUILT_IN, PROVIDERS
-from pipelines.models.scripted import ScriptedModel
 from pipelines.run.spec import MethodSpec, ModelSpec, RunSpec
+from tests.app.opening import always, page_engine
 
 MAIN = str(Path(engines.__file__).with_name("main.py"))
 ME = "a" * 48
 QUESTION = "Where was Bill Clinton born?"
 
 
-def scripted(spec: ModelSpec, key: str | None, progress: object) -> ScriptedModel:
-    return ScriptedModel.from_replies(["In Hope."] * 20, name=spec.name)
-
-
 @pytest.fixture
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
-    monkeypatch.setenv("VERISCOPE_DATA", str(tmp_path))
-    opened = Engine(engines.data_folder(), pool=ModelPool(scripted))
-    monkeypatch.setitem(engines._engines, engines.data_folder(), opened)
-    yield opened
-    opened.close()
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    with page_engine(tmp_path, partial(Engine, pool=always("In Hope."))) as opened:
+        yield opened
 
 
 def page(name: str, **state: Any) -> AppTest:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import engine as engines
 from components.messages import Catalogue
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.thread import Engine
@@ -17,6 +16,7 @@ from pipelines.methods.slm.scale import history_of
 from pipelines.retrieval.base import Retriever
 from pipelines.run.defaults import default_models
 from pipelines.run.spec import JUDGES, ROLES, EvidenceSpec, ModelSpec, RunSpec
+from tests.app.opening import page_engine
 from tests.app.playing import WALL, load, open_engine, play, seen
 from tests.app.test_screens import ME, QUESTION, page
 
@@ -29,15 +29,12 @@ NOTE = "Queries leave this machine: they are sent to the search service."
 
 
 @pytest.fixture
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
+def engine(tmp_path: Path) -> Iterator[Engine]:
     """An engine whose visitor saved two servers."""
-    monkeypatch.setenv("VERISCOPE_DATA", str(tmp_path))
-    opened = open_engine(engines.data_folder())
-    monkeypatch.setitem(engines._engines, engines.data_folder(), opened)
-    for spec in (SERVER, MUTE):
-        opened.service.store.models.save(ME, spec)
-    yield opened
-    opened.close()
+    with page_engine(tmp_path, open_engine) as opened:
+        for spec in (SERVER, MUTE):
+            opened.service.store.models.save(ME, spec)
+        yield opened
 
 
 @pytest.fixture
@@ -241,7 +238,7 @@ def test_a_method_that_cannot_run_is_greyed_out_and_left_out(
     assert [one.name for one in asked(test, engine).methods] == ["direct"]
 
 
-def test_a_method_is_at_hand_again_with_a_model_that_can(engine: Engine):
+def test_a_method_can_be_chosen_again_with_a_model_that_can(engine: Engine):
     test = ask_page("direct", "rowen", **{"ask.rowen.variant": "cl"})
     assert test.checkbox(key="method.rowen").disabled
     assert roles(test) == ["main"]

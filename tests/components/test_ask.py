@@ -44,7 +44,7 @@ async def test_a_finished_run_shows_everything(t: Catalogue):
     assert links == {"DRAD step by step": "drad", "Compare the answers": "compare"}
 
 
-async def test_places_are_reserved_from_the_beginning(t: Catalogue):
+async def test_space_is_reserved_from_the_beginning(t: Catalogue):
     page = read(ask_view(until((await drad_outcome()).trace, "run_started"), t))
     assert len(page.all(".vs-reserved")) >= 4
     assert page.one(".vs-method-name").text() == "DRAD"

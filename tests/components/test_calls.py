@@ -139,7 +139,7 @@ def test_large_matrices_are_summed_up_and_long_lists_folded(t: Catalogue) -> Non
     assert "There was nothing to compare" in compared(t, 0, 0).text()
 
 
-def test_an_embedders_call_has_its_place_in_the_timeline(t: Catalogue) -> None:
+def test_an_embedders_call_is_in_the_timeline(t: Catalogue) -> None:
     record = Record("haarag")
     record.begin("haarag")
     request = SimilarityRequest(left=("a",), right=("b", "c"))

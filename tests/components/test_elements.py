@@ -72,7 +72,7 @@ def test_the_line_shows_number_threshold_and_what_follows(t: Catalogue) -> None:
     assert "counts as doubtful" in page.one(".vs-score-follows").text()
 
 
-def test_formula_and_inputs_are_at_hand(t: Catalogue) -> None:
+def test_formula_and_inputs_can_be_opened(t: Catalogue) -> None:
     page = read(score_line(s.ENTROPY_SCORE, t))
     details = page.one("details")
     assert details.one("summary").text() == "How it is computed"

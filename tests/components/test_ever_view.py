@@ -26,12 +26,12 @@ from tests.pipelines.methods.ever.bench import (
 )
 from tests.pipelines.methods.test_checkers import WEAK, ever, reads
 
-MENDED = "Ada Brandt was a botanist born in 1931."
+RECTIFIED = "Ada Brandt was a botanist born in 1931."
 CORRECTED = Part(
-    texts={"": WHOLE, MENDED: f" {SECOND}"},
-    concepts={FIRST: ["chemist", "1931"], MENDED: ["botanist", "1931"], SECOND: ["Bergen"]},
+    texts={"": WHOLE, RECTIFIED: f" {SECOND}"},
+    concepts={FIRST: ["chemist", "1931"], RECTIFIED: ["botanist", "1931"], SECOND: ["Bergen"]},
     verdicts={"chemist": "False", "Bergen": "NEI"},
-    rectified={FIRST: MENDED, SECOND: SECOND},
+    rectified={FIRST: RECTIFIED, SECOND: SECOND},
 )
 
 
@@ -93,7 +93,7 @@ async def test_the_final_text_keeps_its_flags(t: Catalogue):
     (kept,) = final.all(".vs-ever-kept")
     assert kept.text("vs-sign") == SECOND
     assert "vs-verdict-not-enough" in kept.classes
-    assert final.one(".vs-ever-final").text("vs-sign") == f"{MENDED} {SECOND}"
+    assert final.one(".vs-ever-final").text("vs-sign") == f"{RECTIFIED} {SECOND}"
     assert "Not sure" in final.one(".vs-flags").text()
     assert len(final.all(".vs-diff-side")) == 2
 

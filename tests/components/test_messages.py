@@ -72,7 +72,7 @@ def test_texts_are_whole(language: Language) -> None:
     for key, message in load_messages(language).items():
         forms = message if isinstance(message, dict) else {"other": message}
         assert "other" in forms, key
-        assert set(forms) <= {"one", "other"}, key
+        assert set(forms) <= {"one", "two", "other"}, key
         for form in forms.values():
             assert form == form.strip() or key.endswith("separator"), key
             left_over = re.sub(r"\{[a-z][a-z0-9_]*\}", "", form)
@@ -166,6 +166,17 @@ def test_plural_follows_the_count() -> None:
     assert t("counter.calls", count=0) == "0 calls"
     assert t("counter.calls", count="1,234") == "1,234 calls"
     assert Catalogue("zh")("counter.calls", count=1) == "1 次调用"
+
+
+def test_two_have_a_form_of_their_own_where_there_is_one() -> None:
+    t = Catalogue("en")
+    assert [t("timeline.all", count=count) for count in (1, 2, "2", 3)] == [
+        "The one call as text",
+        "Both calls as text",
+        "Both calls as text",
+        "All 3 calls as text",
+    ]
+    assert t("counter.calls", count=2) == "2 calls"
 
 
 def test_values_are_put_in_as_they_are() -> None:

@@ -51,7 +51,7 @@ def test_an_answer_without_original_or_change(t: Catalogue) -> None:
     assert unchanged.all("del") == []
 
 
-def test_a_method_at_work_says_at_what_and_keeps_its_place(t: Catalogue) -> None:
+def test_a_running_method_names_its_step_and_reserves_space(t: Catalogue) -> None:
     page = card(t, s.ROWS[2])
     assert page.attributes["aria-busy"] == "true"
     assert page.one(".vs-badge").text() == "Writing the answer"
@@ -73,7 +73,7 @@ def test_a_failure_says_what_and_offers_to_try_again(t: Catalogue) -> None:
     )
 
 
-def test_an_error_nobody_worded_is_still_explained(t: Catalogue) -> None:
+def test_an_error_without_words_of_its_own_is_still_explained(t: Catalogue) -> None:
     strange = s.ERROR.model_copy(update={"code": "brand_new", "provider": None})
     page = read(error_note(strange, t))
     assert "An unexpected error occurred" in page.text()
@@ -100,7 +100,7 @@ def test_cards_keep_order_and_keys(t: Catalogue) -> None:
     assert [node.text() for node in page.all("h3")] == ["Direct", "DRAD", "RAG", "Rowen"]
 
 
-def test_calls_from_the_cache_are_told_apart(t: Catalogue) -> None:
+def test_calls_answered_from_the_cache_are_counted(t: Catalogue) -> None:
     page = card(t, replace(s.ROWS[0], calls=0, cached=2))
     assert "2 calls were answered from the cache" in page.one(".vs-method-outcome").text()
     assert "cache" not in card(t, s.ROWS[0]).text()
@@ -172,8 +172,8 @@ def test_one_judging_method_agrees_with_nobody(t: Catalogue) -> None:
 @pytest.mark.parametrize(
     ("verdicts", "words"),
     [
-        (("doubtful", "not_enough"), "All 2 methods that judged this answer doubt it"),
-        (("confident", "supported"), "None of the 2 methods that judged this answer doubts it"),
+        (("doubtful", "not_enough"), "Both methods that judged this answer doubt it"),
+        (("confident", "supported"), "Neither of the two methods that judged this answer doubts"),
         (("confident", "doubtful"), "1 of the 2 methods that judged this answer doubts it: ever"),
         (("unchecked", "unchecked"), "No method reached a verdict"),
         (("unchecked", "doubtful"), "The one method that judged this answer doubts it: ever"),
@@ -189,6 +189,27 @@ def test_every_outcome_has_its_sentence(
     said = strip(record.finish(), t).one(".vs-agreement-words").text().lower()
     assert words.lower() in said
     assert ("could not check it" in said) is ("unchecked" in verdicts)
+
+
+@pytest.mark.parametrize(
+    ("answers", "english", "chinese"),
+    [
+        ("AA", "Both final answers are the same: ", "两个最终回答相同："),
+        ("AB", "The two final answers are different: ", "两个最终回答不同："),
+        ("AAA", "The final answers are all the same: ", "最终回答完全相同："),
+        ("ABC", "The final answers are all different: ", "最终回答各不相同："),
+    ],
+)
+def test_two_answers_are_not_called_all(
+    t: Catalogue, answers: str, english: str, chinese: str
+) -> None:
+    methods = METHODS[1 : 1 + len(answers)]
+    record = Record(*methods)
+    for method, answer in zip(methods, answers, strict=True):
+        full_method(record, method, "doubtful", answer)
+    view = record.finish()
+    assert english in strip(view, t).text()
+    assert chinese in strip(view, Catalogue("zh")).text()
 
 
 def test_what_ended_or_gave_nothing_is_named(t: Catalogue) -> None:
@@ -223,7 +244,7 @@ def test_a_verdict_counts_only_for_the_text_it_is_about(t: Catalogue) -> None:
     assert tally.own == {"haarag": "doubts", "ever": "holds"}
     page = strip(view, t)
     words = page.one(".vs-agreement-words").text()
-    assert "All 2 methods that judged this answer doubt it: Rowen" in words
+    assert "Both methods that judged this answer doubt it: Rowen" in words
     assert "HAARAG checked an answer of its own instead, and doubts that one." in words
     assert "EVER checked an answer of its own instead, and does not doubt that one." in words
     rowen, _, haarag, ever = page.one(".vs-agreement-dots").all("li")
@@ -234,7 +255,7 @@ def test_a_verdict_counts_only_for_the_text_it_is_about(t: Catalogue) -> None:
     assert haarag.attributes["title"] == "on an answer of its own: Doubtful"
     assert ever.one(".vs-sign").text() == "✓"
     chinese = strip(view, Catalogue("zh")).text()
-    assert "判断过该回答的 2 种方法都对它存疑：" in chinese
+    assert "判断过该回答的两种方法都对它存疑：" in chinese
     assert "HAARAG 核查的是自己写的另一个回答，并对其存疑。" in chinese
 
 
@@ -247,7 +268,7 @@ def test_verdicts_on_other_texts_alone_say_nothing_about_the_answer(t: Catalogue
     assert "EVER, HAARAG checked an answer of their own instead, and doubt that one." in words
 
 
-def test_the_strip_keeps_its_places_while_the_run_goes_on(t: Catalogue) -> None:
+def test_the_strip_keeps_its_dots_in_order_while_the_run_goes_on(t: Catalogue) -> None:
     events = five().events
     keys: set[tuple[str, ...]] = set()
     for end in range(1, len(events) + 1):

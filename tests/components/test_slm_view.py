@@ -124,7 +124,7 @@ async def test_cells_fill_in_place(t: Catalogue):
     assert [cell.text() for cell in born.all(".vs-slm-p")] == ["0.90"]
     assert len(born.all(".vs-slm-pending")) == 3
     assert born.attributes["aria-busy"] == won.attributes["aria-busy"] == "true"
-    # As soon as all judges have spoken of a sentence its score stands, before the run is over.
+    # The score of a sentence is shown once all judges have judged it, before the run is over.
     view = before(outcome, Judged, 1, what="sentence")
     born, won, _ = shown_of(view, t).one("tbody").all("tr")
     assert born.all(".vs-slm-pending") == []
@@ -179,7 +179,7 @@ async def test_moved_controls_need_no_call_and_say_when_they_do(t: Catalogue):
     assert "leaves the recorded one at draft 2" in page.one(".vs-notice").text()
 
 
-async def test_words_failures_and_silence_are_told_apart(t: Catalogue):
+async def test_words_failures_and_missing_choices_are_shown_differently(t: Catalogue):
     gone = UnreachableError("The judge is gone.", remedy="Start it.")
     outcome = await check(
         JudgeModel("words", says("yes", "well", "no")), JudgeModel("b", says(gone, 0.5, 0.5))
@@ -265,7 +265,7 @@ async def test_what_the_judges_read_is_shown(t: Catalogue):
     assert "no passage to go by" in after(nothing, t).one(".vs-flags").text()
 
 
-async def test_nobody_to_judge_and_nothing_to_judge(t: Catalogue):
+async def test_without_judges_or_without_an_answer_there_is_no_matrix(t: Catalogue):
     english = Capabilities(languages=frozenset({"en"}), logprobs=True)
     outcome = await check(
         JudgeModel("deaf", says(0.1, 0.1), english),

@@ -46,7 +46,7 @@ def test_it_is_told_when_the_hub_could_not_be_reached(t: Catalogue):
         (Turn(3, 90.0), "3 visitors are before you. It will take about 1 min 30 s."),
     ],
 )
-def test_those_who_wait_are_told_their_place(turn: Turn, told: str):
+def test_waiting_visitors_are_told_their_position(turn: Turn, told: str):
     page = read(queue_note(turn, Catalogue("en")))
     assert page.text() == told
     assert page.one("div").attributes["role"] == "status"

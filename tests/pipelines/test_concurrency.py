@@ -16,7 +16,7 @@ MISSING = MissingReply("Not recorded.", remedy="Run it anew.")
 
 
 class Worker:
-    """Work in the test's hands, which notes how it came to its end."""
+    """Work that the test controls, and that notes how it ended."""
 
     def __init__(self) -> None:
         self.begun = asyncio.Event()

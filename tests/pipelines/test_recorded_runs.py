@@ -1,6 +1,6 @@
 """Every method re-evaluates a recorded run to what it was, and plays it again to the same end.
 
-Held against real runs of all methods: the walkthroughs, each played once without a pause, and the
+Checked on real runs of all methods: the walkthroughs, each played once without a pause, and the
 runs that are shipped as samples.
 """
 

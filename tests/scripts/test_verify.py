@@ -52,7 +52,7 @@ def test_the_result_file_says_what_was_run(result: Verification, tmp_path: Path)
         assert line in text.splitlines()
 
 
-def test_a_later_run_of_the_day_takes_its_place(result: Verification, tmp_path: Path):
+def test_a_later_run_of_the_day_replaces_its_file(result: Verification, tmp_path: Path):
     verify.save(result, tmp_path)
     path = verify.save(replace(result, commit="4567def"), tmp_path)
     assert "0123abc" not in path.read_text(encoding="utf-8")

@@ -198,7 +198,7 @@ async def test_an_mcp_client_that_hangs_up_ends_the_calls(held: Served):
     assert held.model.cancelled > 0
 
 
-def test_those_who_wait_are_told_their_place_and_a_full_queue_is_told(held: Served):
+def test_waiting_callers_are_told_their_position_and_a_full_queue_is_told(held: Served):
     first = submitted(Client(held.url, verbose=False), another())
     held.until(lambda: held.model.busy > 0)
     others = [submitted(Client(held.url, verbose=False), another()) for _ in range(2)]

@@ -60,7 +60,7 @@ def test_twenty_visitors_at_once(tmp_path: Path) -> None:
         assert str(1800 + one["number"]) in one["found"]["question"]
         assert one["found"]["methods"]["direct"]["answer"]
     order = [one["number"] for one in sorted(answered, key=lambda one: one["in"])]
-    # Two places: neighbours may be noticed in either order.
+    # Two slots: neighbours may be noticed in either order.
     assert all(abs(place - sorted(order).index(number)) <= 2 for place, number in enumerate(order))
     assert after < MOST_MEMORY
     waits = sorted(one["in"] - one["begun"] for one in answered)

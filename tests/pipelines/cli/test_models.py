@@ -37,7 +37,7 @@ async def read(folder: Path, *arguments: str) -> tuple[Found, list[tuple[str, st
     return found, loaded
 
 
-async def test_without_options_there_is_what_comes_along(tmp_path: Path):
+async def test_without_options_the_bundled_models_are_used(tmp_path: Path):
     (models, keys), loaded = await read(tmp_path)
     assert models == default_models()
     assert models["main"] == ModelSpec()

@@ -69,7 +69,7 @@ async def test_who_has_a_run_already_is_passed_over(doors: Doors):
     assert again.admitted.is_set()
 
 
-async def test_nobody_stands_in_line_twice(doors: Doors):
+async def test_a_visitor_is_in_the_queue_once(doors: Doors):
     queue = Admission(slots=1, per_visitor=1)
     await doors.enter(queue, "me")
     await doors.enter(queue, "me")
@@ -113,7 +113,7 @@ async def test_the_wait_is_judged_by_how_long_runs_took(doors: Doors):
     assert queue.turn(third) == Turn(None, 0.0)
 
 
-async def test_several_places_shorten_the_wait(doors: Doors):
+async def test_several_slots_shorten_the_wait(doors: Doors):
     clock = Clock()
     queue = Admission(slots=2, clock=clock)
     first = await doors.enter(queue, "a")
@@ -121,7 +121,7 @@ async def test_several_places_shorten_the_wait(doors: Doors):
     await doors.leave(first)
     for name in "bcd":
         await doors.enter(queue, name)
-    # Both places are free in 10 seconds, and one is taken by who is before.
+    # Both slots are free in 10 seconds, and one is taken by the visitor before.
     assert queue.turn(await doors.enter(queue, "e")) == Turn(1, 10.0)
 
 

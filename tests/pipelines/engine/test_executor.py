@@ -127,7 +127,7 @@ async def test_a_method_that_has_what_it_needs_answers(need: Need, models: dict[
     assert trace.terminal.answers["needy"].text == "yes"
 
 
-def test_the_language_that_was_chosen_outweighs_the_questions():
+def test_the_chosen_language_replaces_that_of_the_question():
     fields: dict[str, Any] = {"question": "谁？", "methods": (MethodSpec(name="direct"),)}
     assert make_plan(RunSpec(**fields)).question.language == "zh"
     assert make_plan(RunSpec(**fields, language="en")).question.language == "en"

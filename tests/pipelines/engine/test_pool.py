@@ -131,7 +131,7 @@ async def test_other_configurations_and_other_keys_are_other_models():
     assert not any("key-1" in identity for identity in loader.pool._slots)
 
 
-async def test_a_key_that_differs_only_in_its_place_does_not_collide():
+async def test_no_key_and_an_empty_key_share_a_model():
     loader = Loader()
     await loader.pool.get(ModelSpec(name="x"), "")
     await loader.pool.get(ModelSpec(name="x"), None)

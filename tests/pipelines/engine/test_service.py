@@ -43,7 +43,7 @@ def spec(question: str = "Who wrote Hamlet?", *methods: str, **fields: Any) -> R
 
 
 class Bench:
-    """A service over one model that is in the test's hands."""
+    """A service over one model that the test controls."""
 
     def __init__(self, folder: Path, model: Model, **options: Any) -> None:
         self.seen_keys: list[str | None] = []
@@ -102,7 +102,7 @@ async def test_methods_run_side_by_side_and_share_one_draft(bench):
 
 
 async def test_two_runs_at_the_same_time_overlap_their_calls(bench):
-    model = FakeModel("one two three", held=True)
+    model = FakeModel("one two three", gated=True)
     it = bench(model)
     runs = [asyncio.create_task(it.events(spec(f"Question {n}?"))) for n in range(2)]
     await model.until_asked(2)
@@ -118,7 +118,7 @@ async def test_two_runs_at_the_same_time_overlap_their_calls(bench):
 
 
 async def test_stop_ends_the_call_and_keeps_what_there_was(bench):
-    model = FakeModel("one", held=True)
+    model = FakeModel("one", gated=True)
     it = bench(model)
     run_id = await it.service.start(spec(), owner=ANN)
     await model.until_asked()
@@ -149,7 +149,7 @@ class SlowToLeave(FakeModel):
 
 
 async def test_a_stopped_run_is_kept_with_what_every_method_still_recorded(bench):
-    model = SlowToLeave("one", held=True)
+    model = SlowToLeave("one", gated=True)
     it = bench(model)
     run_id = await it.service.start(spec("Who?", "direct", "rowen", "ever"), owner=ANN)
     await model.until_asked(2)
@@ -163,7 +163,7 @@ async def test_a_stopped_run_is_kept_with_what_every_method_still_recorded(bench
 
 
 async def test_stopping_a_run_that_is_ending_waits_for_its_end(bench):
-    model = SlowToLeave("one", held=True)
+    model = SlowToLeave("one", gated=True)
     it = bench(model)
     run_id = await it.service.start(spec(), owner=ANN)
     await model.until_asked()
@@ -178,7 +178,7 @@ async def test_stopping_a_run_that_is_ending_waits_for_its_end(bench):
 
 
 async def test_a_run_that_took_all_it_may_take_is_ended(bench):
-    model = FakeModel("one", held=True)
+    model = FakeModel("one", gated=True)
     it = bench(model, limits=Limits(seconds=0.05), look_every=0.01)
     events = await it.events(spec())
     assert isinstance(events[-1], RunCancelled)
@@ -187,7 +187,7 @@ async def test_a_run_that_took_all_it_may_take_is_ended(bench):
 
 
 async def test_a_run_is_shared_once_it_is_over(bench):
-    model = FakeModel("William Shakespeare", held=True)
+    model = FakeModel("William Shakespeare", gated=True)
     it = bench(model)
     run_id = await it.service.start(spec(), owner=ANN)
     await model.until_asked()
@@ -211,7 +211,7 @@ def answers(trace: Trace) -> object:
 
 
 async def test_a_run_nobody_watches_ends_by_itself(bench):
-    model = FakeModel("one", held=True)
+    model = FakeModel("one", gated=True)
     it = bench(model, unwatched_after=0.05, look_every=0.01)
     run_id = await it.service.start(spec(), owner=ANN)
     while run_id in it.service._live:  # noqa: ASYNC110 - looking on must not count as watching
@@ -224,7 +224,7 @@ async def test_a_run_nobody_watches_ends_by_itself(bench):
 
 @pytest.mark.parametrize("failures", [1, 9])
 async def test_a_run_that_cannot_be_stored_ends_with_that_error(bench, monkeypatch, failures: int):
-    it = bench(FakeModel("one two", held=True))
+    it = bench(FakeModel("one two", gated=True))
     append, left = it.service.store.append, iter(range(failures))
 
     def full(run_id: str, events: list[Any]) -> None:
@@ -256,7 +256,7 @@ async def test_a_reader_that_leaves_the_stream_ends_the_run(bench):
 
 
 async def test_a_second_reader_sees_the_same_run(bench):
-    model = FakeModel("one two", held=True)
+    model = FakeModel("one two", gated=True)
     it = bench(model)
     run_id = await it.service.start(spec(), owner=ANN)
     await model.until_asked()
@@ -378,7 +378,7 @@ async def test_an_unknown_library_fails_the_run_clearly(bench):
 
 
 async def test_closing_the_service_ends_its_runs(tmp_path):
-    model = FakeModel("x", held=True)
+    model = FakeModel("x", gated=True)
     it = Bench(tmp_path, model)
     run_id = await it.service.start(spec(), owner=ANN)
     await model.until_asked()

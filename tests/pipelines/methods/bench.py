@@ -1,4 +1,4 @@
-"""Runs a method on a model and a library that are in the test's hands, through the real engine."""
+"""Runs a method on a model and a library that the test controls, through the real engine."""
 
 from __future__ import annotations
 
@@ -74,10 +74,6 @@ class PieceModel(Model):
         self.asked: list[GenerationRequest] = []
         self.scored: list[ScoreRequest] = []
         self.draws: list[str] = []
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self._capabilities
 
     async def generate(
         self, request: GenerationRequest, watch: Watcher | None = None

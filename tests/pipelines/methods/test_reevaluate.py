@@ -97,10 +97,6 @@ class RandomModel(Model):
         self._language: Language = language
         self._capabilities = capabilities
 
-    @property
-    def capabilities(self) -> Capabilities:
-        return self._capabilities
-
     async def generate(
         self, request: GenerationRequest, watch: Watcher | None = None
     ) -> tuple[Generation, ...]:

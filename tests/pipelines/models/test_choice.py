@@ -41,10 +41,6 @@ class Replies(Model):
         self._replies = list(replies)
         self.asked: list[GenerationRequest] = []
 
-    @property
-    def capabilities(self) -> Capabilities:
-        return self._capabilities
-
     async def generate(
         self, request: GenerationRequest, watch: Watcher | None = None
     ) -> tuple[Generation, ...]:

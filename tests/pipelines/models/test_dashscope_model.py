@@ -35,6 +35,7 @@ from tests.pipelines.models.wire import (
     raw_entry,
     says,
     serve,
+    texts_of_two_loops,
     waits,
 )
 
@@ -253,14 +254,7 @@ async def test_a_connection_serves_one_call_after_another(caplog: pytest.LogCapt
 
 def test_one_model_serves_several_event_loops(wire: Wire):
     wire.answers(says(answer(choice("Hi"))))
-    shared = model(wire)
-
-    async def ask() -> str:
-        (reply,) = await shared.generate(asks())
-        await shared.aclose()
-        return reply.text
-
-    assert [asyncio.run(ask()), asyncio.run(ask())] == ["Hi", "Hi"]
+    assert texts_of_two_loops(model(wire)) == ["Hi", "Hi"]
 
 
 async def test_what_is_known_replaces_what_is_assumed(wire: Wire):
@@ -529,7 +523,7 @@ async def test_a_wrong_guess_is_corrected_by_the_service_and_remembered(
     assert places(wire) == [first, then, then]
 
 
-async def test_a_model_that_is_in_neither_place_is_told(wire: Wire):
+async def test_a_model_that_neither_call_accepts_is_told(wire: Wire):
     wire.answers(says(WRONG_PLACE, 400))
     with pytest.raises(RefusedRequestError, match="does not write texts"):
         await model(wire).generate(asks())

@@ -20,6 +20,7 @@ from tests.pipelines.models.wire import (
     says,
     streams,
     streams_then_waits,
+    texts_of_two_loops,
     usage_chunk,
 )
 
@@ -263,14 +264,7 @@ async def test_a_pasted_endpoint_is_cut_to_its_base(wire: Wire):
 
 def test_one_model_serves_several_event_loops(wire: Wire):
     wire.answers(says(completion("Hi")))
-    shared = model(wire)
-
-    async def ask() -> str:
-        (reply,) = await shared.generate(asks())
-        await shared.aclose()
-        return reply.text
-
-    assert [asyncio.run(ask()), asyncio.run(ask())] == ["Hi", "Hi"]
+    assert texts_of_two_loops(model(wire)) == ["Hi", "Hi"]
 
 
 async def test_a_server_that_a_visitor_named_is_not_sought_in_this_network(wire: Wire):

@@ -65,7 +65,7 @@ def test_a_token_with_half_a_character_waits_with_it():
     assert [(token.start, token.end) for token in deltas[0].tokens] == [(0, 2), (1, 2)]
 
 
-def test_replaced_characters_of_the_server_are_mended():
+def test_replaced_characters_of_the_server_are_restored():
     parrot = "🦜".encode()
     deltas, whole = play(
         word("a"), ("\ufffd", [raw_entry(parrot[:2])]), ("\ufffd", [raw_entry(parrot[2:])])
@@ -239,14 +239,14 @@ def test_text_of_another_origin_has_no_tokens():
     assert spans("Something else", "Hi", " you") is None
 
 
-def test_bytes_mend_replaced_characters():
+def test_bytes_restore_replaced_characters():
     text, tokens = align_entries(pieces("a", b"\xf0\x9f", b"\xa6\x9c"), "a\ufffd\ufffd")
     assert text == "a🦜"
     assert tokens is not None
     assert [(token.start, token.end) for token in tokens] == [(0, 1), (1, 2), (1, 2)]
 
 
-def test_replaced_characters_stay_where_nothing_mends_them():
+def test_replaced_characters_stay_where_nothing_restores_them():
     text, tokens = align_entries(pieces("b", b"\xf0\x9f\xa6\x9c"), "a\ufffd")
     assert (text, tokens) == ("a\ufffd", None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import select
@@ -11,7 +12,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
-from pipelines.models.base import GenerationRequest
+from pipelines.models.base import GenerationRequest, Model
 from pipelines.types import Message
 
 
@@ -237,3 +238,14 @@ def asks(text: str = "Hello?", prefix: str = "", **fields: object) -> Generation
     if prefix:
         turns.append(Message(role="assistant", content=prefix))
     return GenerationRequest.model_validate({"messages": tuple(turns), **fields})
+
+
+def texts_of_two_loops(shared: Model) -> list[str]:
+    """What `shared` writes in an event loop, and then in another one."""
+
+    async def ask() -> str:
+        (reply,) = await shared.generate(asks())
+        await shared.aclose()
+        return reply.text
+
+    return [asyncio.run(ask()), asyncio.run(ask())]

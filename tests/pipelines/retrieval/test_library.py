@@ -1,4 +1,4 @@
-"""The index of a library: kept, brought up to date, mended; readers and builders side by side."""
+"""The index of a library: kept, brought up to date, repaired; readers and builders side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model whose every call is in the test's hands."""
+"""A model whose every call the test controls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ class FakeModel(Model):
     `gate`, once set, holds every call back until it is opened.
     """
 
-    def __init__(self, *replies: Reply, held: bool = False) -> None:
+    _capabilities = Capabilities(logprobs=True, top_logprobs=5)
+
+    def __init__(self, *replies: Reply, gated: bool = False) -> None:
         self.name = "fake"
         self.replies = list(replies) or ["one two three"]
         self.asked: list[GenerationRequest] = []
@@ -30,7 +32,7 @@ class FakeModel(Model):
         self.busy = 0
         self.most_busy = 0
         self.gate = asyncio.Event()
-        if not held:
+        if not gated:
             self.gate.set()
         self._called = asyncio.Condition()
 
@@ -38,10 +40,6 @@ class FakeModel(Model):
         """Wait until the model has been called `times` times."""
         async with self._called:
             await self._called.wait_for(lambda: len(self.asked) >= times)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return Capabilities(logprobs=True, top_logprobs=5)
 
     async def generate(
         self, request: GenerationRequest, watch: Watcher | None = None

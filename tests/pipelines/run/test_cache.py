@@ -25,7 +25,7 @@ async def test_a_repeated_request_is_answered_once():
 
 
 async def test_two_callers_join_one_call_and_both_see_it_grow():
-    model, cache = FakeModel("one two three", held=True), Cache()
+    model, cache = FakeModel("one two three", gated=True), Cache()
     seen: dict[str, list[str]] = {"a": [], "b": []}
 
     def asking(name: str):
@@ -46,7 +46,7 @@ async def test_two_callers_join_one_call_and_both_see_it_grow():
 
 
 async def test_a_follower_that_stops_early_gets_what_it_saw_and_disturbs_nobody():
-    model, cache = FakeModel("one two three", held=True), Cache()
+    model, cache = FakeModel("one two three", gated=True), Cache()
     leader = asyncio.create_task(
         cache.reply(request(), lambda _: None, lambda w: model.generate(request(), w))
     )
@@ -69,7 +69,7 @@ async def test_a_follower_that_stops_early_gets_what_it_saw_and_disturbs_nobody(
 
 
 async def test_a_reply_cut_short_is_not_kept_and_its_follower_asks_itself():
-    model, cache = FakeModel("one two three", held=True), Cache()
+    model, cache = FakeModel("one two three", gated=True), Cache()
     leader = asyncio.create_task(
         cache.reply(request(), lambda _: True, lambda w: model.generate(request(), w))
     )
@@ -88,7 +88,7 @@ async def test_a_reply_cut_short_is_not_kept_and_its_follower_asks_itself():
 
 async def test_when_the_first_caller_fails_or_leaves_the_next_asks_for_itself():
     broken = ServerFailedError("It broke.", remedy="Wait.")
-    model, cache = FakeModel(broken, "fine", held=True), Cache()
+    model, cache = FakeModel(broken, "fine", gated=True), Cache()
     leader = asyncio.create_task(cache.reply(request(), None, lambda _: model.generate(request())))
     await settle()
     follower = asyncio.create_task(

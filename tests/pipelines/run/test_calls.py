@@ -141,7 +141,7 @@ async def test_a_draw_without_a_sample_index_is_always_made_anew():
 
 
 async def test_calls_overlap_up_to_the_slots_and_say_how_many_were_in_flight():
-    harness = Harness(FakeModel("x", held=True), slots=2)
+    harness = Harness(FakeModel("x", gated=True), slots=2)
     calls = [asyncio.create_task(harness.wrapped.generate(request(text))) for text in "abc"]
     for _ in range(20):
         await asyncio.sleep(0)
@@ -153,7 +153,7 @@ async def test_calls_overlap_up_to_the_slots_and_say_how_many_were_in_flight():
 
 
 async def test_a_cancelled_call_ends_at_the_model_and_is_recorded():
-    harness = Harness(FakeModel("x", held=True))
+    harness = Harness(FakeModel("x", gated=True))
     call = asyncio.create_task(harness.wrapped.generate(request()))
     for _ in range(20):
         await asyncio.sleep(0)

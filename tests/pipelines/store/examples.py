@@ -82,6 +82,11 @@ def started(run: str, question: str = QUESTION, created: float = 1_700_000_000.5
     )
 
 
+def _at(run: str, seq: int, span: str = "s1", parent: str | None = "s0") -> dict[str, Any]:
+    """Where and when an event was recorded; without other spans, by the method."""
+    return {"run": run, "span": span, "parent": parent, "seq": seq, "time": float(seq)}
+
+
 def called(run: str, seq: int, **changes: Any) -> ModelCalled:
     """A call that wrote GENERATION, with `changes`."""
     fields: dict[str, Any] = {
@@ -95,11 +100,7 @@ def called(run: str, seq: int, **changes: Any) -> ModelCalled:
         **changes,
     }
     return ModelCalled(
-        run=run,
-        span="s1",
-        parent="s0",
-        seq=seq,
-        time=float(seq),
+        **_at(run, seq),
         role="main",
         model="m",
         attempt=1,
@@ -110,24 +111,22 @@ def called(run: str, seq: int, **changes: Any) -> ModelCalled:
 
 def finished(run: str, seq: int) -> RunFinished:
     """The end of a run that answered."""
-    return RunFinished(
-        run=run, span="s0", parent=None, seq=seq, time=float(seq), answers={"drad": ANSWER}
-    )
+    return RunFinished(**_at(run, seq, "s0", None), answers={"drad": ANSWER})
 
 
 def failed(run: str, seq: int) -> RunFailed:
     """The end of a run that could not answer."""
-    return RunFailed(run=run, span="s0", parent=None, seq=seq, time=float(seq), error=ERROR)
+    return RunFailed(**_at(run, seq, "s0", None), error=ERROR)
 
 
 def cancelled(run: str, seq: int) -> RunCancelled:
     """The end of a run that was stopped."""
-    return RunCancelled(run=run, span="s0", parent=None, seq=seq, time=float(seq), reason="stopped")
+    return RunCancelled(**_at(run, seq, "s0", None), reason="stopped")
 
 
 def token(run: str, seq: int) -> TokenWritten:
     """A piece of text on its way to a screen."""
-    return TokenWritten(run=run, span="s1", parent="s0", seq=seq, time=float(seq), text="Lu")
+    return TokenWritten(**_at(run, seq), text="Lu")
 
 
 def steps(run: str) -> list[Event]:
@@ -142,18 +141,14 @@ def steps(run: str) -> list[Event]:
     )
     score = Score(name="entropy", value=1.5, threshold=1.0, bad="above", flagged=True, inputs=(1,))
     return [
-        SpanStarted(run=run, span="s1", parent="s0", seq=1, time=1.0, method="drad", name="method"),
+        SpanStarted(**_at(run, 1), method="drad", name="method"),
         called(run, 2),
         called(run, 3, request=request, generations=(), choice=choice, cached=True),
         called(
             run, 4, request=ScoreRequest(messages=(), text="Lu Xun"), generations=(), error=ERROR
         ),
         Retrieved(
-            run=run,
-            span="s1",
-            parent="s0",
-            seq=5,
-            time=5.0,
+            **_at(run, 5),
             retriever="bm25",
             query="红楼梦",
             k=3,
@@ -161,11 +156,7 @@ def steps(run: str) -> list[Event]:
             passages=(passage,),
         ),
         Judged(
-            run=run,
-            span="s1",
-            parent="s0",
-            seq=6,
-            time=6.0,
+            **_at(run, 6),
             what="entity",
             text="Lu Xun",
             start=0,
@@ -175,11 +166,7 @@ def steps(run: str) -> list[Event]:
             label="a\u2028b\x00",
         ),
         Revised(
-            run=run,
-            span="s1",
-            parent="s0",
-            seq=7,
-            time=7.0,
+            **_at(run, 7),
             draft=1,
             before="Lu Xun",
             after="曹雪芹",
@@ -188,16 +175,12 @@ def steps(run: str) -> list[Event]:
             generation=Generation(text="曹雪芹"),
         ),
         EntitiesFound(
-            run=run,
-            span="s1",
-            parent="s0",
-            seq=8,
-            time=8.0,
+            **_at(run, 8),
             recognizer="rules",
             text="Lu Xun",
             entities=(Entity(text="Lu Xun", start=0, end=6, label="PERSON"),),
         ),
-        SpanEnded(run=run, span="s1", parent="s0", seq=9, time=9.0, outcome="ok", answer=ANSWER),
+        SpanEnded(**_at(run, 9), outcome="ok", answer=ANSWER),
     ]
 
 

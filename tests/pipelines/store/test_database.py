@@ -59,7 +59,7 @@ def test_a_folder_that_was_there_keeps_its_permissions(tmp_path: Path):
     assert tmp_path.stat().st_mode & 0o777 == 0o755
 
 
-def test_a_place_that_cannot_hold_a_file_says_so(tmp_path: Path):
+def test_a_path_where_no_file_can_be_says_so(tmp_path: Path):
     (tmp_path / "file").touch()
     with pytest.raises(StorageError, match="Choose a folder") as failed:
         RunStore(f"sqlite:///{tmp_path}/file/runs.db")

@@ -63,7 +63,7 @@ def test_tokens_are_not_stored(store: RunStore):
         (examples.cancelled("r1", 10), "cancelled"),
     ],
 )
-def test_the_last_event_settles_the_status(store: RunStore, end: TerminalEvent, status: str):
+def test_the_last_event_decides_the_status(store: RunStore, end: TerminalEvent, status: str):
     store.create("r1", "me", examples.started("r1"))
     store.append("r1", examples.steps("r1"))
     assert store.list("me")[0].status == "running"
@@ -177,7 +177,7 @@ def test_any_question_is_kept(store: RunStore, question: str):
 
 
 @pytest.mark.parametrize("owner", ["'; DROP TABLE runs; --", "主人 🧪", "%", ""])
-def test_any_owner_is_told_from_others(store: RunStore, owner: str):
+def test_any_owner_is_distinguished_from_others(store: RunStore, owner: str):
     store.create("r1", owner, examples.started("r1"))
     store.create("r2", "me", examples.started("r2"))
     assert [run.id for run in store.list(owner)] == ["r1"]

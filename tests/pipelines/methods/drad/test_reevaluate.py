@@ -61,17 +61,13 @@ class Writer(Model):
         source = drawn("writer", world)
         self.world = world
         self.chunk = source.choice([1, 1, 3])
-        self.capabilities_ = Capabilities(
+        self._capabilities = Capabilities(
             languages=frozenset({"en"}),
             logprobs=source.random() < 0.8,
             top_logprobs=5,
             prefill=source.random() < 0.6,
             scores=True,
         )
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self.capabilities_
 
     async def generate(
         self, request: GenerationRequest, watch: Watcher | None = None

@@ -105,7 +105,7 @@ def test_without_theta_2_or_without_entropies_only_probability_counts():
     assert not judged(reading((0.5,), ()), 0.4, 1.0).doubtful
 
 
-def test_an_entity_nobody_measured_is_not_doubtful():
+def test_an_entity_without_numbers_is_not_doubtful():
     verdict = judged(reading((), ()), 0.6, 1.0)
     assert (verdict.probability, verdict.entropy, verdict.doubtful) == (None, None, False)
 

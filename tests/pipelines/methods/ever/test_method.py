@@ -62,19 +62,19 @@ async def test_the_next_sentence_is_written_only_when_the_current_one_is_verifie
 
 
 async def test_what_is_contradicted_is_revised_from_the_evidence_and_checked_again():
-    mended = "Ada Brandt was a botanist born in 1931."
+    rectified = "Ada Brandt was a botanist born in 1931."
     part = Part(
-        texts={"": WHOLE, mended: f" {SECOND}"},
-        concepts={**BOTH, mended: ["botanist", "1931"]},
+        texts={"": WHOLE, rectified: f" {SECOND}"},
+        concepts={**BOTH, rectified: ["botanist", "1931"]},
         verdicts={"chemist": "False"},
-        rectified={FIRST: mended},
+        rectified={FIRST: rectified},
     )
     outcome = await ever_run(part)
-    assert outcome.answer.text == f"{mended} {SECOND}"
+    assert outcome.answer.text == f"{rectified} {SECOND}"
     assert outcome.answer.original == WHOLE
     assert outcome.answer.flags == ()
     # What follows the revised sentence is written anew, on the revised text.
-    assert outcome.drafts == [WHOLE, mended, f"{mended} {SECOND}"]
+    assert outcome.drafts == [WHOLE, rectified, f"{rectified} {SECOND}"]
     assert reasons(outcome) == ["original", "revise", "written"]
     assert verdicts_of(outcome, 0, 0) == [("chemist", "contradicted"), ("1931", "supported")]
     assert verdicts_of(outcome, 0, 1) == [("botanist", "supported"), ("1931", "supported")]
@@ -98,16 +98,16 @@ async def test_the_headline_is_the_share_supported_as_first_written():
     assert (ended.draft, ended.text, ended.end) == (0, FIRST, len(FIRST))
 
 
-async def test_what_nothing_settles_is_rewritten_once_and_kept_when_verified():
-    mended = "Ada Brandt was born in 1931."
+async def test_what_is_undecided_is_rewritten_once_and_kept_when_verified():
+    rectified = "Ada Brandt was born in 1931."
     part = Part(
         texts=ONE,
-        concepts={**BOTH, mended: ["1931"]},
+        concepts={**BOTH, rectified: ["1931"]},
         verdicts={"chemist": "NEI"},
-        rectified={FIRST: mended},
+        rectified={FIRST: rectified},
     )
     outcome = await ever_run(part)
-    assert outcome.answer.text == mended
+    assert outcome.answer.text == rectified
     assert outcome.answer.flags == ()
     assert reasons(outcome) == ["original", "rewrite"]
     assert judged_of(outcome, "answer")[0].verdict == "not_enough"
@@ -115,31 +115,31 @@ async def test_what_nothing_settles_is_rewritten_once_and_kept_when_verified():
 
 @pytest.mark.parametrize("task", ["long", "chain"])
 async def test_what_stays_undecided_is_kept_and_flagged_after_one_rewriting(task):
-    mended = "Ada Brandt was perhaps a chemist."
+    rectified = "Ada Brandt was perhaps a chemist."
     part = Part(
         texts=ONE,
-        concepts={**BOTH, mended: ["chemist"]},
+        concepts={**BOTH, rectified: ["chemist"]},
         verdicts={"chemist": "NEI"},
-        rectified={FIRST: mended, mended: "Nobody asks for this."},
+        rectified={FIRST: rectified, rectified: "Nobody asks for this."},
     )
     outcome = await ever_run(part, task=task, max_rounds=4)
-    assert outcome.answer.text == mended
+    assert outcome.answer.text == rectified
     assert outcome.answer.flags == ("not_sure",)
     assert kinds(outcome).count("rewrite") == 1
     (verified,) = judged_of(outcome, "sentence")
     assert (verified.verdict, detail_of(verified).stopped) == ("not_enough", "finished")
 
 
-async def test_contradicted_and_undecided_are_mended_in_one_pass_and_neither_is_forgotten():
-    mended = "Ada Brandt was a botanist."
+async def test_contradicted_and_undecided_facts_are_corrected_in_one_pass():
+    rectified = "Ada Brandt was a botanist."
     part = Part(
         texts=ONE,
-        concepts={**BOTH, mended: ["botanist"]},
+        concepts={**BOTH, rectified: ["botanist"]},
         verdicts={"chemist": "False", "1931": "NEI"},
-        rectified={FIRST: mended},
+        rectified={FIRST: rectified},
     )
     outcome = await ever_run(part)
-    assert outcome.answer.text == mended
+    assert outcome.answer.text == rectified
     assert reasons(outcome) == ["original", "revise_and_rewrite"]
     asked = asked_of(outcome, "revise_and_rewrite")[0]
     said = asked.messages[-1].content
@@ -252,8 +252,8 @@ async def test_a_verdict_missing_from_the_reasoning_is_asked_for_alone():
 
 async def test_without_evidence_nothing_is_asked_and_nothing_is_verified():
     found = Archive(lambda query: [] if "chemist" in query else ["Born in 1931."])
-    mended = "Ada Brandt was born in 1931."
-    part = Part(texts=ONE, concepts={**BOTH, mended: ["1931"]}, rectified={FIRST: mended})
+    rectified = "Ada Brandt was born in 1931."
+    part = Part(texts=ONE, concepts={**BOTH, rectified: ["1931"]}, rectified={FIRST: rectified})
     outcome = await ever_run(part, shelf=found)
     assert verdicts_of(outcome, 0) == [("chemist", "not_enough"), ("1931", "supported")]
     (first,) = [e for e in judged_of(outcome, "concept") if e.text == "chemist"]
@@ -262,7 +262,7 @@ async def test_without_evidence_nothing_is_asked_and_nothing_is_verified():
     assert all("1931" in request.messages[-1].content for request in asked)
     rewriting = asked_of(outcome, "rewrite")[0]
     assert rewriting.messages[-1].content.endswith("(none)")
-    assert outcome.answer.text == mended
+    assert outcome.answer.text == rectified
     assert outcome.answer.flags == ()
 
 
@@ -303,15 +303,15 @@ async def test_evidence_is_given_in_one_order_and_each_passage_once():
 
 
 async def test_self_query_searches_nothing_and_rectifies_from_what_is_recalled():
-    mended = "Ada Brandt was a botanist born in 1931."
+    rectified = "Ada Brandt was a botanist born in 1931."
     part = Part(
         texts=ONE,
-        concepts={**BOTH, mended: ["botanist"]},
+        concepts={**BOTH, rectified: ["botanist"]},
         verdicts={"chemist": "False"},
-        rectified={FIRST: mended},
+        rectified={FIRST: rectified},
     )
     outcome = await ever_run(part, shelf=None, variant="nrg_sq")
-    assert outcome.answer.text == mended
+    assert outcome.answer.text == rectified
     assert outcome.queries == []
     assert kinds(outcome).count("recall") == 3
     asked = asked_of(outcome, "revise")[0]
@@ -374,7 +374,7 @@ COMMENTS = [
 
 @pytest.mark.parametrize("written", COMMENTS)
 @pytest.mark.parametrize("verdict", ["False", "NEI"])
-async def test_what_is_no_sentence_of_the_answer_takes_no_sentence_s_place(written, verdict):
+async def test_what_is_no_sentence_of_the_answer_replaces_no_sentence(written, verdict):
     part = Part(texts=ONE, concepts=BOTH, verdicts={"chemist": verdict}, rectified={FIRST: written})
     outcome = await ever_run(part)
     assert outcome.answer.text == FIRST

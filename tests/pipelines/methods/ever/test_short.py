@@ -71,7 +71,7 @@ async def test_a_contradiction_that_survives_is_kept_and_flagged():
     assert not outcome.answer.abstained
 
 
-async def test_another_verified_answer_takes_the_place_of_one_that_nothing_settles():
+async def test_another_verified_answer_replaces_an_undecided_one():
     part = Part(
         texts={"": "chemist"},
         verdicts={"chemist": "NEI", "potter": "NEI", "baker": "False", "botanist": "True"},
@@ -153,7 +153,7 @@ async def test_the_answers_of_a_list_are_checked_at_once():
     assert outcome.answer.text == LISTED
 
 
-async def test_of_a_list_what_is_wrong_is_replaced_and_what_nothing_settles_is_left_out():
+async def test_of_a_list_what_is_wrong_is_replaced_and_what_is_undecided_is_left_out():
     part = Part(
         texts={"": LISTED},
         verdicts={"chemist": "False", "potter": "NEI"},

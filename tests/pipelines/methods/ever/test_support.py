@@ -22,12 +22,12 @@ from tests.pipelines.methods.ever.bench import (
     judged_of,
 )
 
-MENDED = "Ada Brandt was a botanist born in 1931."
+RECTIFIED = "Ada Brandt was a botanist born in 1931."
 PART = Part(
     texts={"": FIRST},
-    concepts={FIRST: ["chemist", "1931"], MENDED: ["botanist", "1931"]},
+    concepts={FIRST: ["chemist", "1931"], RECTIFIED: ["botanist", "1931"]},
     verdicts={"chemist": "False"},
-    rectified={FIRST: MENDED},
+    rectified={FIRST: RECTIFIED},
 )
 SAID = [f"Ada Brandt was a chemist called {name}." for name in "ABC"]
 STUBBORN = Part(
@@ -57,7 +57,7 @@ def test_the_prompt_names_the_very_words_of_the_schema(language: Language, key: 
     assert language == "en" or not any(word in prompt for word in ("True", "False", "NEI"))
 
 
-async def test_chinese_asks_for_chinese_words_and_is_held_to_them():
+async def test_chinese_asks_for_chinese_words_and_accepts_only_these():
     chinese = "艾达是化学家。"
     part = Part(
         texts={"": chinese},
@@ -79,7 +79,7 @@ async def test_chinese_asks_for_chinese_words_and_is_held_to_them():
 @pytest.mark.parametrize("samples", [1, 3])
 async def test_what_was_answered_is_not_asked_again(variant: str, kind: str, samples: int):
     outcome = await ever_run(PART, variant=variant, samples=samples)
-    assert outcome.answer.text == MENDED
+    assert outcome.answer.text == RECTIFIED
     # chemist, 1931 and botanist; 1931 stands in both sentences.
     assert len(asked_of(outcome, kind)) == 3 * samples
     first, again = concept_of(outcome, "1931")
@@ -94,7 +94,7 @@ async def test_what_was_answered_is_not_asked_again(variant: str, kind: str, sam
         assert sorted(set(outcome.queries)) == sorted(outcome.queries)
 
 
-async def test_a_contradiction_taken_over_is_mended_from_the_same_evidence():
+async def test_a_reused_contradiction_is_corrected_from_the_same_evidence():
     outcome = await ever_run(STUBBORN, shelf=FOUND, max_rounds=2)
     assert len(asked_of(outcome, "verify")) == len(outcome.queries) == 1
     found = concept_of(outcome, "chemist")

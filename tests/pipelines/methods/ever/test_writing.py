@@ -34,7 +34,7 @@ from tests.pipelines.methods.ever.bench import (
 )
 
 THIRD = "Dr. Brandt paid 3.14 crowns in the U.S. for it."
-MENDED = "Ada Brandt was a botanist."
+RECTIFIED = "Ada Brandt was a botanist."
 
 
 async def test_a_model_that_cannot_go_on_is_asked_for_the_next_sentence():
@@ -88,12 +88,12 @@ async def test_the_token_limit_ends_the_text_and_is_said():
 
 
 async def test_verified_text_never_changes():
-    texts = {"": WHOLE, MENDED: f" {SECOND}"}
+    texts = {"": WHOLE, RECTIFIED: f" {SECOND}"}
     part = Part(
         texts=texts,
-        concepts={FIRST: ["chemist"], MENDED: ["botanist"], SECOND: ["Bergen"]},
+        concepts={FIRST: ["chemist"], RECTIFIED: ["botanist"], SECOND: ["Bergen"]},
         verdicts={"chemist": "False", "Bergen": "NEI"},
-        rectified={FIRST: MENDED, SECOND: "She led the Salt Works."},
+        rectified={FIRST: RECTIFIED, SECOND: "She led the Salt Works."},
     )
     outcome = await ever_run(part)
     final = outcome.answer.text
@@ -116,34 +116,34 @@ async def test_thoughts_are_no_part_of_the_text():
 
 async def test_the_chain_is_verified_and_then_answered_from():
     part = Part(
-        texts={"": WHOLE, MENDED: f" {SECOND}"},
-        concepts={FIRST: ["chemist"], MENDED: ["botanist"]},
+        texts={"": WHOLE, RECTIFIED: f" {SECOND}"},
+        concepts={FIRST: ["chemist"], RECTIFIED: ["botanist"]},
         verdicts={"chemist": "False"},
-        rectified={FIRST: MENDED},
+        rectified={FIRST: RECTIFIED},
         short="The answer is: botanist",
     )
     outcome = await ever_run(part, task="chain")
-    assert outcome.answer.text == f"{MENDED} {SECOND}"
+    assert outcome.answer.text == f"{RECTIFIED} {SECOND}"
     assert outcome.answer.short == "botanist"
     asked = asked_of(outcome)[-1]
     assert kind_of(asked) == "conclude"
-    assert f"{MENDED} {SECOND}" in asked.messages[-1].content
+    assert f"{RECTIFIED} {SECOND}" in asked.messages[-1].content
     assert "one step at a time" in asked_of(outcome)[0].messages[0].content
 
 
-async def test_chinese_is_written_checked_and_mended_in_chinese():
+async def test_chinese_is_written_checked_and_corrected_in_chinese():
     first, second = "鲁明是一位化学家，生于1931年6月5日。", "他领导了盐业公司！"
-    mended = "鲁明是一位植物学家，生于1931年6月5日。"
+    rectified = "鲁明是一位植物学家，生于1931年6月5日。"
     part = Part(
-        texts={"": first + second, mended: second},
-        concepts={first: ["化学家", "1931年6月5日", "1931年"], mended: ["植物学家"]},
+        texts={"": first + second, rectified: second},
+        concepts={first: ["化学家", "1931年6月5日", "1931年"], rectified: ["植物学家"]},
         verdicts={"化学家": "推理：资料说他是植物学家。\n判断：False"},
         questions={c: f"鲁明与{c}相符吗？" for c in ("化学家", "1931年6月5日", "植物学家")},
-        rectified={first: mended},
+        rectified={first: rectified},
     )
     shelf = Archive(lambda _: ["鲁明是植物学家。"])
     outcome = await ever_run(part, question="鲁明是谁？", shelf=shelf)
-    assert outcome.answer.text == mended + second
+    assert outcome.answer.text == rectified + second
     assert verdicts_of(outcome, 0) == [("化学家", "contradicted"), ("1931年6月5日", "supported")]
     assert "鲁明与化学家相符吗？" in outcome.queries
     assert draft_texts_hold(outcome)
@@ -172,13 +172,13 @@ async def test_the_next_sentence_written_ahead_is_kept_while_nothing_changes():
 
 async def test_the_next_sentence_written_ahead_is_thrown_away_when_this_one_changes():
     part = Part(
-        texts={"": WHOLE, FIRST: f" {SECOND}", MENDED: " She liked salt."},
-        concepts={FIRST: ["chemist"], MENDED: ["botanist"]},
+        texts={"": WHOLE, FIRST: f" {SECOND}", RECTIFIED: " She liked salt."},
+        concepts={FIRST: ["chemist"], RECTIFIED: ["botanist"]},
         verdicts={"chemist": "False"},
-        rectified={FIRST: MENDED},
+        rectified={FIRST: RECTIFIED},
     )
     outcome = await ever_run(part, speculative=True)
-    assert outcome.answer.text == f"{MENDED} She liked salt."
+    assert outcome.answer.text == f"{RECTIFIED} She liked salt."
     first, second = judged_of(outcome, "sentence")
     assert (detail_of(first).speculation, detail_of(second).speculation) == ("discarded", "")
     # Its cost is on record: the original, the discarded sentence, and the one that was kept.
@@ -194,12 +194,12 @@ async def test_writing_ahead_changes_no_word():
     assert plain.drafts == ahead.drafts
 
 
-async def test_what_was_written_ahead_in_vain_is_stopped_before_it_ends():
+async def test_a_discarded_sentence_written_ahead_is_stopped_before_it_ends():
     part = Part(
         texts={"": WHOLE, FIRST: f" {SECOND}"},
         concepts={FIRST: ["chemist"]},
         verdicts={"chemist": "False"},
-        rectified={FIRST: MENDED},
+        rectified={FIRST: RECTIFIED},
     )
     never = asyncio.Event()
 
@@ -209,7 +209,7 @@ async def test_what_was_written_ahead_in_vain_is_stopped_before_it_ends():
             await never.wait()
 
     outcome = await ever_run(part, model=EverModel(part, hold=hold), speculative=True)
-    assert outcome.answer.text == MENDED
+    assert outcome.answer.text == RECTIFIED
     (ahead,) = steps(outcome, "speculate")
     (end,) = [e for e in outcome.events if isinstance(e, SpanEnded) and e.span == ahead.span]
     assert end.outcome == "cancelled"

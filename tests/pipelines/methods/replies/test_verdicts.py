@@ -127,7 +127,7 @@ def test_words_that_count(text: str, options: Sequence[Option], label: str | Non
         ),
     ],
 )
-def test_labels_are_told_apart_by_their_first_token(
+def test_labels_differ_in_their_first_token(
     options: Sequence[Option], true: str, false: str, nei: str, none: str
 ):
     for label, tokens in (("true", true), ("false", false), ("nei", nei), (None, none)):

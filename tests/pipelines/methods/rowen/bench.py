@@ -96,10 +96,6 @@ class Speaker(Model):
         self._before = before
         self.asked: dict[str, list[GenerationRequest | ChoiceRequest]] = defaultdict(list)
 
-    @property
-    def capabilities(self) -> Capabilities:
-        return self._capabilities
-
     async def generate(
         self, request: GenerationRequest, watch: Watcher | None = None
     ) -> tuple[Generation, ...]:
@@ -110,7 +106,7 @@ class Speaker(Model):
         reply = self._replies.get(kind)
         text = reply if reply is not None else self._usual(kind, index, request)
         if callable(text):
-            # Short answers are told apart by the question that the conversation began with.
+            # Short answers are distinguished by the question that the conversation began with.
             answers = kind in ("short", "single", "reason")
             about = tuple(one.content for one in request.messages)[1 if answers else -1]
             text = text(about)

@@ -256,7 +256,7 @@ async def test_with_an_early_stop_paraphrases_count_in_their_order():
 
     model = Speaker(cl=(0, 1, 2, 3), before=before)
     outcome = await rowen(model, variant="cl", early_stop=True)
-    # 4 of 4 that agree settle it, although 5 and 4, which do not, were compared before.
+    # 4 of 4 that agree decide it, although 5 and 4, which do not, were compared before.
     assert sorted(pairs(outcome)) == [("cl", n) for n in range(4)]
     assert answer_verdict(outcome).scores[0].inputs == (1.0,) * 4
     full = await rowen(Speaker(cl=(0, 1, 2, 3)), variant="cl")

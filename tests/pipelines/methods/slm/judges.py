@@ -50,10 +50,6 @@ class JudgeModel(Model):
         self._together = together
         self.asked: list[ChoiceRequest] = []
 
-    @property
-    def capabilities(self) -> Capabilities:
-        return self._capabilities
-
     async def generate(
         self, request: GenerationRequest, watch: Watcher | None = None
     ) -> tuple[Generation, ...]:

@@ -42,7 +42,7 @@ def asks(options: tuple[Option, ...], claim: Claim | None = BORN) -> ChoiceReque
     ("options", "shares"),
     [
         (TRUE_FALSE_NEI["en"], {"true": 0.7, "false": 0.2, "nei": 0.1}),
-        # What the evidence does not settle is no yes.
+        # What the evidence does not decide is no yes.
         (YES_NO["en"], {"yes": 0.7, "no": 0.3}),
         (TRUE_FALSE["zh"], {"true": 0.7, "false": 0.3}),
     ],

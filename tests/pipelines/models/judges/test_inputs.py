@@ -57,7 +57,7 @@ def test_a_new_piece_is_worth_more_than_one_that_is_there_already():
     assert windows_of(pieces(one, two), sentences, 4, 1) == [pieces(one, 5, two, 7)]
 
 
-def test_a_rare_word_weighs_more_than_frequent_ones():
+def test_a_rare_word_counts_more_than_frequent_ones():
     frequent = (1997, 1998, 1999)
     sentences = [pieces(*frequent), pieces(RARE, 5, 5)]
     assert windows_of(pieces(*frequent, RARE), sentences, 3, 1) == [pieces(RARE, 5, 5)]

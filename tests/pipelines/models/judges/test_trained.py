@@ -46,7 +46,7 @@ def test_what_is_shipped_is_small_and_says_where_it_comes_from():
         assert one["learning"][-1]["step"] == one["schedule"]["steps"]
 
 
-def test_it_tells_what_is_borne_out_from_what_is_not(trained_judge: TrainedJudge):
+def test_it_separates_supported_from_unsupported_statements(trained_judge: TrainedJudge):
     said, born, founded = trained_judge.read(
         [
             claim("Bill Clinton was born in Hope.", CLINTON),
@@ -75,7 +75,7 @@ def test_another_instance_and_another_order_say_the_same(trained_judge: TrainedJ
         assert trained_judge.read([one])[0] == pytest.approx(reading, abs=0.02)
 
 
-def test_what_settles_it_is_found_in_long_evidence(trained_judge: TrainedJudge):
+def test_the_deciding_sentence_is_found_in_long_evidence(trained_judge: TrainedJudge):
     statement = "Bill Clinton was born in Hope."
     (short,) = trained_judge.read([claim(statement, CLINTON)])
     (long,) = trained_judge.read([claim(statement, LONG, f"{LONG}{CLINTON} {LONG}")])

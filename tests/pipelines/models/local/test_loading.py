@@ -142,7 +142,7 @@ def test_end_tokens_of_the_generation_settings_count(broken: Path) -> None:
     assert engine.stop_ids == {2, 9}
 
 
-def test_paths_and_hub_ids_are_told_apart(llama_folder: Path, tmp_path: Path) -> None:
+def test_paths_and_hub_ids_are_recognised(llama_folder: Path, tmp_path: Path) -> None:
     assert find_source(str(llama_folder)).folder == llama_folder
     assert find_source("Qwen/Qwen3-0.6B") == Source("Qwen/Qwen3-0.6B", hub_id="Qwen/Qwen3-0.6B")
     assert find_source("gpt2").hub_id == "gpt2"

@@ -244,7 +244,7 @@ async def test_many_choices_and_texts_at_once(llama_folder: Path, open_model: Op
         assert one.probabilities == pytest.approx(other.probabilities, abs=1e-5)
 
 
-async def test_more_callers_than_places(llama_folder: Path, open_model: OpenModel) -> None:
+async def test_more_callers_than_slots(llama_folder: Path, open_model: OpenModel) -> None:
     wide, narrow = open_model(llama_folder), open_model(llama_folder)
     _, engine = await narrow._ready()
     engine.max_rows = 2

@@ -61,7 +61,7 @@ def test_the_same_answers_give_the_same_file(quick_answers: None, tmp_path: Path
         (("openai", "--model", "owner/tiny"), "owner/tiny", "OpenAI protocol"),
     ],
 )
-def test_a_model_is_named_without_its_place(
+def test_a_model_is_named_without_its_path(
     quick_answers: None, tmp_path: Path, arguments: tuple[str, ...], model: str, by: str
 ):
     out = tmp_path / "drad.json"

@@ -333,7 +333,7 @@ def test_a_file_that_holds_something_else_is_refused_before_the_work(
     assert judge.asked == []
 
 
-def test_a_missing_file_is_named_without_its_place(tmp_path: Path):
+def test_a_missing_file_is_named_without_its_folder(tmp_path: Path):
     with pytest.raises(InvalidInputError, match=r"cannot be read \(FileNotFoundError\)"):
         read_qa(tmp_path / "nowhere.jsonl")
 

@@ -51,13 +51,10 @@ class Proxy(Model):
     """Gives every text the same tokens."""
 
     name = "proxy"
+    _capabilities = Capabilities(logprobs=True, scores=True)
 
     def __init__(self) -> None:
         self.asked: list[ScoreRequest] = []
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return Capabilities(logprobs=True, scores=True)
 
     async def generate(
         self, request: GenerationRequest, watch: Watcher | None = None

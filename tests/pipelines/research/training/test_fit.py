@@ -98,7 +98,7 @@ def test_an_unsupported_statement_may_be_either():
     assert _loss(scores, one).item() == pytest.approx(log(3))
 
 
-def test_wrong_words_weigh_three_times_as_much_as_right_ones():
+def test_wrong_words_count_three_times_as_much_as_right_ones():
     doubts = torch.tensor([[0.0, 0.0, 3.0]])
     # ln 2 for a word between right and wrong; what is unknown is left out.
     assert _loss_of_words(doubts, torch.tensor([[0, -1, -1]])).item() == pytest.approx(log(2))
@@ -128,7 +128,7 @@ def test_where_no_word_is_known_nothing_is_learnt_of_words():
         ("Where?", ((0, 21),), (-1, 0, -1, 1, 1, 1, 1, -1)),
     ],
 )
-def test_wrong_places_are_wrong_pieces(question: str, wrong, doubted: tuple[int, ...]):
+def test_pieces_inside_wrong_words_are_wrong(question: str, wrong, doubted: tuple[int, ...]):
     example = Example(
         evidence="Oslo lies in Norway.",
         statement="Oslo lies in Sweden.",
@@ -349,19 +349,19 @@ def test_what_is_not_supported_leans_as_often_as_it_is_contradicted():
     assert contradicted / (contradicted + silent) == pytest.approx(0.25, abs=0.02)
 
 
-def test_where_nobody_knows_what_contradicts_nothing_leans():
+def test_without_contradicted_pairs_nothing_leans():
     examples = [pair("supported"), pair("unsupported")]
     assert best_scaling(examples, [[(1.0, 0.0, 0.0)], [(0.0, 1.0, 0.0)]]).lean == 0
 
 
-def test_every_make_weighs_the_same():
+def test_every_make_has_the_same_total_weight():
     # Nine of one make are supported, the only one of the other is not; the scores know nothing.
     examples = [*[pair("supported")] * 9, pair("unsupported", "other")]
     found = best_scaling(examples, [[(0.0, 0.0, 0.0)]] * 10)
     assert settle([(0.0, 0.0, 0.0)], found).supported == pytest.approx(0.5, abs=0.02)
 
 
-def test_a_missing_window_settles_nothing():
+def test_a_missing_window_decides_nothing():
     examples = [pair("supported"), pair("unsupported")]
     found = best_scaling(examples, [[(3.0, 0.0, 0.0), (1.0, 0.0, 0.0)], []])
     assert settle([(3.0, 0.0, 0.0)], found).supported > 0.5
@@ -375,8 +375,8 @@ def test_the_scaling_makes_the_labels_most_probable():
     assert settle(scored[0], scaling).supported == pytest.approx(3 / 4, abs=0.02)
 
 
-def test_offsets_put_right_what_leans_to_one_side():
-    # Always a little too sure of support, more so where it is told from contradiction.
+def test_offsets_correct_a_constant_bias():
+    # Always a little too sure of support, more so against contradiction.
     labels = ["supported", "not_enough", "contradicted"]
     examples = [pair(label) for _ in range(30) for label in labels]
     scored = [[(2.0, 0.0, 0.0)], [(1.5, 0.0, 1.0)], [(1.5, 1.0, 0.0)]] * 30

@@ -36,7 +36,7 @@ def test_a_name_becomes_another_of_its_kind(names: Names):
     assert found == {"She was born in Paris."}
 
 
-def test_two_names_of_a_kind_change_places(names: Names):
+def test_two_names_of_a_kind_are_exchanged(names: Names):
     swap = generated._two_names("He went from London to Paris.", names, Random(0))
     assert swap is not None
     assert swap.text == "He went from Paris to London."
@@ -130,13 +130,13 @@ def test_only_whole_sentences_are_made_use_of():
     assert text.sentences == ("This is a whole sentence here.",)
 
 
-def test_what_contradicts_here_is_borne_out_elsewhere(pairs: list[Example]):
+def test_what_contradicts_here_is_supported_elsewhere(pairs: list[Example]):
     changed = [pair for pair in pairs if pair.make.startswith("statement-")]
     sides = {
         label: {pair.statement for pair in changed if pair.label == label}
         for label in ("supported", "contradicted")
     }
-    # Some are put as questions in one of the two places.
+    # Some are put as questions under one of the two labels.
     assert len(sides["supported"] & sides["contradicted"]) > 0.7 * len(sides["contradicted"])
 
 

@@ -48,7 +48,7 @@ def test_halves_are_the_even_and_the_odd_records(tmp_path: Path):
     assert read == [["0", "2", "4"], ["1", "3"]]
 
 
-def test_answers_are_held_against_what_settles_them(tmp_path: Path):
+def test_answers_are_paired_with_the_text_that_decides_them(tmp_path: Path):
     records = read_qa(lines(tmp_path / "qa.jsonl", *map(question, range(6))))[0::2]
     texts = list(qa_texts(records))
     # Sentences of different sources are parted.

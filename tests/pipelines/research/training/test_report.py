@@ -150,7 +150,7 @@ def test_statements_that_can_be_asked_are_asked():
     assert {pair.label for pair in asked.examples} >= {"supported", "contradicted"}
 
 
-def test_two_answers_are_held_against_each_other_without_the_question():
+def test_two_answers_are_compared_without_the_question():
     suite = Suite("two_answers", [same("Hope", "In Hope", "supported")])
     (claim,) = suite.claims
     assert (claim.relation, claim.statement, claim.evidence) == ("same", "Hope", ("In Hope",))

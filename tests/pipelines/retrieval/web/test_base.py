@@ -205,7 +205,7 @@ async def test_four_requests_at_a_time(wire: Wire):
     assert most == 4
 
 
-async def test_pausing_takes_no_place(wire: Wire):
+async def test_pausing_takes_no_slot(wire: Wire):
     pausing = asyncio.Semaphore(0)
 
     class Waiting(Naps):
