@@ -82,10 +82,6 @@ class ReplayModel(Model):
             key: deque(group[-1] for group in groups) for key, groups in attempts(calls).items()
         }
 
-    @property
-    def capabilities(self) -> Capabilities:
-        return self._capabilities
-
     async def generate(
         self, request: GenerationRequest, watch: Watcher | None = None
     ) -> tuple[Generation, ...]:
