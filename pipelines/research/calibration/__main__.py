@@ -200,7 +200,7 @@ def _key(options: argparse.Namespace) -> str | None:
 
 async def _wikibio(biographies: Sequence[Biography]) -> dict[str, Any]:
     weights = gguf_path()
-    proxy = LocalModel(weights.parent, name=EMBEDDED_NAME, gguf_file=weights.name, dtype="float32")
+    proxy = LocalModel(weights, name=EMBEDDED_NAME, dtype="float32")
     try:
         found = await wikibio.measure(proxy, biographies, progress=_progress("biographies"))
     finally:
