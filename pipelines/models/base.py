@@ -56,6 +56,16 @@ class Capabilities(Frozen):
         return self.model_copy(update=update)
 
 
+EMBEDDED_NAME = "SmolLM2-135M-Instruct"
+"""The bundled language model, and what people see as its name."""
+
+OPENAI_URL = "https://api.openai.com/v1"
+"""The address of OpenAI."""
+
+DASHSCOPE_URL = "https://dashscope.aliyuncs.com/api/v1"
+"""The address of DashScope for mainland China; keys of other regions need the address of theirs,
+such as https://dashscope-intl.aliyuncs.com/api/v1."""
+
 _BOTH: frozenset[Language] = frozenset({"en", "zh"})
 
 OPENAI = Capabilities(languages=_BOTH, logprobs=True, top_logprobs=20, structured_output=True)

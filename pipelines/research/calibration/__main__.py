@@ -23,7 +23,8 @@ from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.methods.drad.rhd import entropies_over
-from pipelines.models.embedded import EMBEDDED_NAME, gguf_path, is_available
+from pipelines.models.base import EMBEDDED_NAME
+from pipelines.models.embedded import gguf_path, is_available
 from pipelines.models.local import LocalModel
 from pipelines.models.providers import BUILT_IN
 from pipelines.paths import ASSETS

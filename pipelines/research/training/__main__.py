@@ -20,7 +20,8 @@ import numpy as np
 
 from pipelines.calibration import calibration
 from pipelines.errors import InvalidInputError, VeriscopeError
-from pipelines.models.embedded import EMBEDDED_NAME, EmbeddedModel
+from pipelines.models.base import EMBEDDED_NAME
+from pipelines.models.embedded import EmbeddedModel
 from pipelines.models.judges.base import JudgeModel
 from pipelines.models.judges.simple import OverlapJudge, SimilarityJudge
 from pipelines.models.judges.trained import WEIGHTS, TrainedJudge, encoder_folder
