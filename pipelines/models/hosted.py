@@ -102,13 +102,15 @@ class HostedModel(Model, Generic[Client]):
         self._continues = known.get("prefill") is not False
         self._timeout = timeout
         self._errors = ErrorReader(
-            name=name,
-            model=model,
             provider=self.provider,
-            host=address.host,
             key=self._key,
-            protocol=self._protocol,
-            ending=self._ending,
+            facts={
+                "name": name,
+                "model": model,
+                "host": address.host,
+                "protocol": self._protocol,
+                "ending": self._ending,
+            },
             client_errors=self._client_errors,
             refusal=self._refusal,
         )
