@@ -1,11 +1,11 @@
 """Finds out by a few short calls what a configured model can do."""
 
-import asyncio
 import json
 import time
 import unicodedata
 from collections.abc import Awaitable, Callable
 
+from pipelines.concurrency import together
 from pipelines.errors import VeriscopeError
 from pipelines.models.base import Capabilities, Delta, GenerationRequest, Model, Option
 from pipelines.models.choice import parse_choice
@@ -191,7 +191,7 @@ async def _schema(model: Model) -> Found:
 
 async def _prefill(model: Model) -> Found:
     """Two begun answers: one only a continuation goes on with 5, one stops inside a word."""
-    counted, spelled = await asyncio.gather(
+    counted, spelled = await together(
         _ask(model, "Count from 1 to 10, with commas.", "1, 2, 3, 4,", max_tokens=8),
         _ask(model, "What is the capital of France?", "The capital of France is Par", max_tokens=8),
     )

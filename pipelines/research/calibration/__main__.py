@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-async def _derive(options: argparse.Namespace) -> dict[str, Any]:
+async def _derive_drad(options: argparse.Namespace) -> dict[str, Any]:
     # Unusable input is found before the long work begins.
     spec = _model(options)
     biographies = read_biographies(options.wikibio, 1) if options.wikibio else []
@@ -268,7 +268,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("drad", help="DRAD's entropy threshold theta_2")
-    _add_common(command, _derive, "drad.json")
+    _add_common(command, _derive_drad, "drad.json")
     command.add_argument(
         "--wikibio", type=Path, metavar="FILE", help="SelfCheckGPT's annotations, to report on too"
     )

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from sklearn.metrics import accuracy_score, confusion_matrix_at_thresholds
 
+from pipelines.concurrency import together
 from pipelines.errors import InvalidInputError
 from pipelines.methods.slm.judging import judge_request, probability_of_yes
 from pipelines.methods.slm.scores import (
@@ -140,7 +141,7 @@ async def judge_answers(
 
     groups = groupby(answers, key=lambda one: (one.question, one.context))
     work = [judged(*key, list(group)) for key, group in groups]
-    return [each for group in await asyncio.gather(*work) for each in group]
+    return [each for group in await together(*work) for each in group]
 
 
 Panelled = Sequence[Sequence[JudgedAnswer]]

@@ -90,13 +90,15 @@ def _report(options: argparse.Namespace) -> None:
     even = [claim for suite in fitted_on for claim in suite.claims]
     right = [truth for suite in fitted_on for truth in suite.supported]
     curves: dict[str, dict[str, float]] = {}
-    for judge in (SimilarityJudge(EmbeddedEmbedder()), OverlapJudge()):
+    embedder = EmbeddedEmbedder()
+    for judge in (SimilarityJudge(embedder), OverlapJudge()):
         offset, slope = fitted_curve(judge.numbers(even), right)
         curves[judge.name] = {"offset": offset, "slope": slope}
     content: dict[str, Any] = {"curves": curves, "date": options.date.isoformat()}
     _write(content)
     calibration.cache_clear()
-    judges: list[JudgeModel] = [SimilarityJudge(EmbeddedEmbedder()), OverlapJudge()]
+    # Made again: a judge reads its curve when it is made.
+    judges: list[JudgeModel] = [SimilarityJudge(embedder), OverlapJudge()]
     if (options.judge / "judge.json").is_file():
         judges.insert(0, TrainedJudge(options.judge))
     quality: dict[str, Any] = {}

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
+from pipelines.concurrency import together
 from pipelines.methods.slm.judging import judge_request, probability_of_yes
 from pipelines.models.base import Claim, Model
 from pipelines.research.data import Half, read_biographies, read_qa, sample_rows
@@ -247,5 +248,5 @@ async def yes_or_no(model: Model, claims: Sequence[Claim]) -> Probabilities:
             yes = probability_of_yes(await model.choose(request))
         return 0.5 if yes is None else yes
 
-    yes = np.asarray(await asyncio.gather(*map(ask, claims)), dtype=np.float64)
+    yes = np.asarray(await together(*map(ask, claims)), dtype=np.float64)
     return np.stack([yes, 1 - yes, np.zeros_like(yes)], axis=1)
