@@ -1,4 +1,4 @@
-"""EVER's look at one sentence: its concepts, a question about each, and what the evidence says."""
+"""EVER's check of one sentence: its concepts, a question about each, and what the evidence says."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Concept:
 
 
 @dataclass(frozen=True)
-class Look:
+class SentenceCheck:
     """One check of a sentence. `step` is its span; `left_out` counts concepts over the limit."""
 
     target: Target
@@ -121,7 +121,7 @@ class Checker:
     role: str
     _known: dict[str, Concept] = field(default_factory=dict)
 
-    async def check(self, scope: Scope, target: Target) -> Look:
+    async def check(self, scope: Scope, target: Target) -> SentenceCheck:
         """Check every concept of `target`, all at once; each verdict is recorded when it is known.
 
         Nothing found is NEI, and no call is made; a search that failed and a verdict that cannot
@@ -150,7 +150,7 @@ class Checker:
             found = await together(
                 *(self._concept(step, target, concepts, span) for span in concepts.spans)
             )
-        return Look(target, listed, step.id, len(concepts.left_out), tuple(found))
+        return SentenceCheck(target, listed, step.id, len(concepts.left_out), tuple(found))
 
     async def _concepts(self, step: Scope, target: Target) -> tuple[Listed, Concepts]:
         if target.concept is not None:

@@ -20,7 +20,6 @@ _ALIKE = str.maketrans(
 _AROUND = " \t\n.,;:!?\"'`*_()[]。，；：！？、“”‘’《》「」（）"
 _WORD = re.compile(r"[^\W_]+(?:[.,:/'-][^\W_]+)*")
 
-
 _WORDING = load_wording("ever")
 AUXILIARIES, _ASKING = _WORDING.words("auxiliaries"), _WORDING.words("asking")
 _PREPOSITIONS, _DETERMINERS = _WORDING.words("prepositions"), _WORDING.words("determiners")
