@@ -44,7 +44,7 @@ class DashScopeModel(HostedModel[dashscope.AsyncClient]):
     `known` says what the model offers; the usual is: 5 alternatives, the most the service reports,
     not known to continue a begun answer, constrained output, English and Chinese.
 
-    The service answers each model in one place only, at its text call or its multimodal call
+    The service answers each model at one endpoint only, its text call or its multimodal call
     (Qwen3.5 and later, models that see or hear). Which of them is guessed from the model's id and
     corrected by the service's refusal.
 
@@ -109,8 +109,8 @@ class DashScopeModel(HostedModel[dashscope.AsyncClient]):
             raise self._errors.failure("no_key", told="")
         client = self._client()
         multimodal = isinstance(fields["messages"][0]["content"], list)
-        place = client.multimodal.chat if multimodal else client.chat.completions
-        return await place.create(**fields, api_key=self._key)
+        endpoint = client.multimodal.chat if multimodal else client.chat.completions
+        return await endpoint.create(**fields, api_key=self._key)
 
     @staticmethod
     def _refusal(error: Exception) -> RefusalError | None:
@@ -150,7 +150,7 @@ class DashScopeModel(HostedModel[dashscope.AsyncClient]):
     def _adapts(
         self, refusal: RefusalError, fields: dict[str, Any], left_out: set[str], streamed: bool
     ) -> bool:
-        """Stream to a model that answers no other way; ask in the other of the two places."""
+        """Stream to a model that answers no other way; ask at the other endpoint."""
         if not streamed and _STREAM_ONLY.search(refusal.words):
             self._always_stream = True
             return True

@@ -50,7 +50,7 @@ class RefusalError(Exception):
 
     @property
     def is_about_path(self) -> bool:
-        """Whether the service says that the model is not asked in this place."""
+        """Whether the service says that the model is not asked at this endpoint."""
         return self.status == 400 and _WRONG_PATH.search(self.words) is not None
 
     @property

@@ -40,7 +40,7 @@ def truncated_entropy(logprobs: Sequence[float]) -> tuple[float, float]:
 
 
 class TokenEntry(NamedTuple):
-    """A token entry: the bytes it stands for, and the token, which has no place yet.
+    """A token entry: the bytes it stands for, and the token, which has no offsets yet.
 
     The token's alternatives are the candidates reported, most probable first, itself among them
     when it is probable enough; `top_k` counts the candidates the entropy was computed over, which
@@ -52,8 +52,8 @@ class TokenEntry(NamedTuple):
 
     def placed(self, text: str, start: int, end: int, before: int = 0) -> Token:
         """The token at `[start, end)` of `text`, `before` characters into the reply."""
-        place = {"text": text[start:end], "start": before + start, "end": before + end}
-        return self.token.model_copy(update=place)
+        span = {"text": text[start:end], "start": before + start, "end": before + end}
+        return self.token.model_copy(update=span)
 
 
 def read_entry(entry: Mapping[str, Any]) -> TokenEntry:

@@ -28,7 +28,6 @@ ENTAILED = 0.5
 _NO_LENGTH = 1e-9
 # A mean vector shorter than this has no direction: texts without a word have no vector at all.
 
-
 _WORDING = load_wording("haarag")
 _APOLOGY, _INSUFFICIENT = _WORDING.pattern("sorry"), _WORDING.pattern("insufficient")
 _REMARK, _GOES_ON = _WORDING.pattern("remark"), _WORDING.pattern("goes_on")

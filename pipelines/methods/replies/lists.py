@@ -197,7 +197,7 @@ _QUOTED = r"(?:\"[^\"]+\"|“[^”]+”|「[^」]+」|『[^』]+』|'[^']+'(?!\w
 _QUOTED_LINE = re.compile(rf"{_QUOTED}(?:\s*(?:[,;，；、|]|and\b|和)?\s*{_QUOTED})+[.。]?", re.I)
 _SEPARATORS = (r"[;；]", r"、", r"\s\|\s", r"(?:,(?!\d)|，)")
 _DATE_COMMA = re.compile(r"([a-z]\.? \d{1,2}), (?=\d{4}\b)", re.I)
-_HELD = "\0 "
+_MASK = "\0 "
 
 
 _LABEL = re.compile(r"[*_]{0,2}[^\W\d]+(?: [^\W\d]+){0,3}[*_]{0,2}[:：][*_]{0,2}\s*(?=\S)")
@@ -224,9 +224,9 @@ def _short_items(line: str) -> list[str]:
     """The items of "Paris, 1995, Ulm"; [] where the line may just as well be a sentence."""
     if line.endswith((".", "?", "!", "。", "？", "！")) or len(split_sentences(line)) > 1:
         return []
-    held = _DATE_COMMA.sub(rf"\1{_HELD}", line)
+    masked = _DATE_COMMA.sub(rf"\1{_MASK}", line)
     for separator in _SEPARATORS:
-        parts = [part.replace(_HELD, ", ").strip() for part in re.split(separator, held)]
+        parts = [part.replace(_MASK, ", ").strip() for part in re.split(separator, masked)]
         parts = [re.sub(r"\A(?:and |or |和|及|以及)", "", part) for part in parts if part]
         if len(parts) > 1:
             return parts if all(map(_is_short, parts)) else []

@@ -1,7 +1,7 @@
 """A statement and its evidence as the judge reads them: word pieces, in windows of sentences.
 
 Evidence longer than a window is not cut where it happens to stand: a window is filled with the
-sentences that have most to do with the statement, wherever in the evidence they are. What bears on
+sentences that have most to do with the statement, wherever in the evidence they are. What concerns
 one statement is thereby read together, and little has to be read.
 """
 
@@ -30,10 +30,10 @@ MATCH_KINDS = 4
 
 _MATCHED, _UNMATCHED, _ELSEWHERE = 1, 2, 3
 _AGAIN = 0.25
-"""What a piece of the statement is worth to a window that holds it already."""
+"""What a piece of the statement is worth to a window that has it already."""
 
 _FIRST_WORD = 1996
-"""The place of "the" in BERT's vocabulary, which is in order of frequency from there on."""
+"""The index of "the" in BERT's vocabulary, which is in order of frequency from there on."""
 
 
 class Pieces(NamedTuple):
@@ -111,16 +111,16 @@ def _chosen(
         return set(left)
     shared = {at: weights.keys() & set(sentences[at].ids) for at in left}
     chosen: set[int] = set()
-    held: set[int] = set()
+    covered: set[int] = set()
 
     def gain(at: int) -> tuple[float, int]:
-        worth = sum(weights[one] * (_AGAIN if one in held else 1.0) for one in shared[at])
+        worth = sum(weights[one] * (_AGAIN if one in covered else 1.0) for one in shared[at])
         return worth, -at
 
     while fitting := [at for at in left if at not in chosen and len(sentences[at].ids) <= room]:
         best = max(fitting, key=gain)
         chosen.add(best)
-        held |= shared[best]
+        covered |= shared[best]
         room -= len(sentences[best].ids)
     return chosen
 

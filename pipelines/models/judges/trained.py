@@ -56,7 +56,7 @@ class Calibration(NamedTuple):
 _PLAIN = Calibration()
 
 
-def settle(windows: Sequence[Scores], scaling: Calibration = _PLAIN) -> ClaimVerdict:
+def combined(windows: Sequence[Scores], scaling: Calibration = _PLAIN) -> ClaimVerdict:
     """One verdict of several windows, the first of which has most to do with the statement.
 
     The clearest support counts. How what is left is shared between contradiction and silence is
@@ -101,9 +101,9 @@ class JudgeReader:
         self._lock = threading.Lock()
 
     def read(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
-        """A verdict for every claim; no evidence settles nothing."""
+        """A verdict for every claim; without evidence it is "not enough"."""
         return [
-            settle(windows, self._of_answers if claim.question else self._scaling)
+            combined(windows, self._of_answers if claim.question else self._scaling)
             for claim, windows in zip(claims, self.scores(claims), strict=True)
         ]
 
@@ -127,10 +127,10 @@ class JudgeReader:
         fast = torch.autocast("cpu", torch.bfloat16, enabled=kind is torch.bfloat16)
         with self._lock, torch.inference_mode(), fast:
             for start in range(0, len(order), _BATCH):
-                places = order[start : start + _BATCH]
-                judged = self._network(Batch([pairs[at] for at in places]))
+                chosen = order[start : start + _BATCH]
+                judged = self._network(Batch([pairs[at] for at in chosen]))
                 rows = judged.labels.double().tolist()
-                found.update((at, tuple(row)) for at, row in zip(places, rows, strict=True))
+                found.update((at, tuple(row)) for at, row in zip(chosen, rows, strict=True))
         return [found[at] for at in range(len(pairs))]
 
 

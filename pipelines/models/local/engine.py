@@ -34,7 +34,7 @@ _PREFILL_TOKENS = 8192
 """Most tokens, padding included, read in one pass: bounds the memory of activations."""
 
 _SCORE_TOKENS = 256
-"""Most positions whose logits over the whole vocabulary are held at once."""
+"""Most positions whose logits over the whole vocabulary are in memory at once."""
 
 
 class Engine:
@@ -124,8 +124,8 @@ class Engine:
             uniform = torch.tensor([uniforms[row] for row in rows], **wide)
             scaled = logits[rows].double() / temperature[:, None]
             cumulative = scaled.softmax(dim=-1).cumsum(dim=-1)
-            place = uniform[:, None] * cumulative[:, -1:]
-            drawn = torch.searchsorted(cumulative, place, right=True)[:, 0]
+            target = uniform[:, None] * cumulative[:, -1:]
+            drawn = torch.searchsorted(cumulative, target, right=True)[:, 0]
             tokens[rows] = drawn.clamp(max=logits.shape[-1] - 1)
         return tokens.tolist()
 

@@ -114,7 +114,7 @@ def _report(options: argparse.Namespace) -> None:
 
 
 def _measured(judge: JudgeModel, suite: Suite) -> dict[str, Any]:
-    return measure(suite, np.asarray(judge.settle(suite.claims), dtype=np.float64))
+    return measure(suite, np.asarray(judge.verdicts(suite.claims), dtype=np.float64))
 
 
 async def _zero_shot(measured_on: Sequence[Suite], every: int) -> dict[str, Any]:

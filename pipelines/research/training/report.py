@@ -64,7 +64,7 @@ def binary(examples: Sequence[Example], probabilities: Probabilities) -> dict[st
 def three_way(examples: Sequence[Example], probabilities: Probabilities) -> dict[str, Any]:
     """Macro F1 over the three labels, and each label's precision, recall and F1."""
     truth = [example.label for example in examples]
-    predicted = [LABELS[place] for place in probabilities.argmax(1)]
+    predicted = [LABELS[column] for column in probabilities.argmax(1)]
     measured = precision_recall_f1(truth, predicted, LABELS).round(4)
     classes = {
         label: {
@@ -92,10 +92,10 @@ def reliability(
     The first two are in [0, 1].
     """
     truth = np.asarray(right, dtype=float)
-    places = np.minimum((probabilities * bins).astype(int), bins - 1)
+    bin_of = np.minimum((probabilities * bins).astype(int), bins - 1)
     return [
         (float(probabilities[inside].mean()), float(truth[inside].mean()), int(inside.sum()))
-        for inside in (places == place for place in range(bins))
+        for inside in (bin_of == number for number in range(bins))
         if inside.any()
     ]
 
@@ -217,11 +217,11 @@ def equal_length_auroc(examples: Sequence[Example], said: Probabilities) -> floa
         by_length[len(example.statement.split())].append(number)
     truth = np.array(_supported(examples))
     above = total = 0.0
-    for places in by_length.values():
-        right = truth[places]
+    for same_length in by_length.values():
+        right = truth[same_length]
         pairs = int(right.sum() * (~right).sum())
         if pairs:
-            above += float(roc_auc_score(right, said[places, 0])) * pairs
+            above += float(roc_auc_score(right, said[same_length, 0])) * pairs
             total += pairs
     return round(above / total, 4) if total else 0.0
 

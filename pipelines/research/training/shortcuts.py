@@ -90,8 +90,8 @@ def _evened(
     edges = sorted({ranked[len(ranked) * n // _BINS] for n in range(1, _BINS)})
     bins: dict[int, tuple[list[Example], list[Example]]] = defaultdict(lambda: ([], []))
     for example, value in zip(examples, values, strict=True):
-        place = sum(value > edge for edge in edges)
-        bins[place][example.label != "supported"].append(example)
+        number_of_bin = sum(value > edge for edge in edges)
+        bins[number_of_bin][example.label != "supported"].append(example)
     kept: list[Example] = []
     for sides in bins.values():
         fewer = min(map(len, sides))
