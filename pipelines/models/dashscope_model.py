@@ -99,7 +99,7 @@ class DashScopeModel(HostedModel[dashscope.AsyncClient]):
         try:
             async with aclosing(aiter(answer)) as chunks:
                 async for chunk in chunks:
-                    parts = [_part(one.index, one, one.delta) for one in chunk.choices]
+                    parts = [_part(choice.index, choice, choice.delta) for choice in chunk.choices]
                     yield parts, _usage(chunk)
         finally:
             await answer.aclose()

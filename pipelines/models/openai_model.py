@@ -97,8 +97,8 @@ class OpenAIModel(HostedModel[openai.AsyncOpenAI]):
         answer: Any = await self._send(fields)
         choices = answer.choices if isinstance(answer, ChatCompletion) else None
         parts = [
-            Part(number, one.message.content or "", _entries(one), one.finish_reason)
-            for number, one in enumerate(choices or ())
+            Part(number, choice.message.content or "", _entries(choice), choice.finish_reason)
+            for number, choice in enumerate(choices or ())
         ]
         return parts, _usage(answer) or Usage()
 

@@ -169,7 +169,7 @@ async def _chinese(model: Model) -> Found:
 def _chinese_share(text: str) -> float:
     """Share of Chinese characters among the letters of `text`, in [0, 1]."""
     letters = [character for character in text if character.isalpha()]
-    chinese = [one for one in letters if unicodedata.name(one, "").startswith("CJK UNIFIED")]
+    chinese = [char for char in letters if unicodedata.name(char, "").startswith("CJK UNIFIED")]
     return len(chinese) / len(letters) if letters else 0.0
 
 

@@ -268,7 +268,7 @@ def _judge(request: BuildRequest) -> Model:
 
 
 def _judge_capabilities(spec: ModelSpec) -> Capabilities:
-    bundled = next((one for one in _JUDGES if one.model == spec.model), _JUDGES[0])
+    bundled = next((judge for judge in _JUDGES if judge.model == spec.model), _JUDGES[0])
     return JUDGE.overridden(languages=bundled.languages)
 
 

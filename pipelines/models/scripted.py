@@ -78,8 +78,8 @@ class ScriptedToken(Frozen):
         others = (
             Alternative(text=text, logprob=log(share)) for text, share in self.alternatives.items()
         )
-        listed = sorted((own, *others), key=lambda one: -one.logprob)
-        entropy, tail = truncated_entropy([one.logprob for one in listed])
+        listed = sorted((own, *others), key=lambda alternative: -alternative.logprob)
+        entropy, tail = truncated_entropy([alternative.logprob for alternative in listed])
         whole = self.entropy is not None
         return Token(
             text=self.text,
@@ -232,7 +232,7 @@ class ScriptedModel(Model):
     ) -> tuple[Generation, ...]:
         """The scripted texts; the first is shown to `watch` at reading speed."""
         self.requests.append(request)
-        reply = self._take(request.messages, lambda one: bool(one.drafts()))
+        reply = self._take(request.messages, lambda reply: bool(reply.drafts()))
         drafts = reply.drafts()
         first = 0 if len(drafts) == 1 else (request.sample or 0) * request.n
         if len(drafts) > 1 and first + request.n > len(drafts):
@@ -274,7 +274,7 @@ class ScriptedModel(Model):
         """The scripted tokens that spell `request.text`."""
         self.requests.append(request)
         reply = self._take(
-            request.messages, lambda one: bool(one.tokens) and one.drafts() == (request.text,)
+            request.messages, lambda reply: bool(reply.tokens) and reply.drafts() == (request.text,)
         )
         tokens = place_tokens(reply.tokens or ())
         usage = Usage(completion_tokens=len(tokens))

@@ -35,7 +35,7 @@ def showable(words: str, key: str | None) -> str:
 def connection_failure(error: BaseException) -> str | None:
     """Which failure in assets/failures.toml a client's error is, None for a cut connection."""
     chain = (error, error.__cause__ or error)
-    names = {kind.__name__ for one in chain for kind in type(one).__mro__}
+    names = {kind.__name__ for cause in chain for kind in type(cause).__mro__}
     return next((kind for kind, classes in _CONNECTIONS.items() if names & classes), None)
 
 

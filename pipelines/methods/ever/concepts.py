@@ -51,9 +51,9 @@ def read_concepts(reply: str) -> list[str] | None:
     if isinstance(value, dict):
         value = value.get("concepts")
     if isinstance(value, list):
-        if not all(isinstance(one, str) for one in value):
+        if not all(isinstance(concept, str) for concept in value):
             return None
-        return [one for one in value if one.strip() and not is_nothing(one)]
+        return [concept for concept in value if concept.strip() and not is_nothing(concept)]
     if is_nothing(text):
         return []
     return parse_list(text) or None

@@ -166,8 +166,8 @@ def _questions_in(reply: str) -> list[str]:
     """The sentences of a reply, without what announces them ("The question is: ...")."""
     spans = split_sentences(reply.strip())
     found = [reply.strip(), *(span.text for span in spans)]
-    after = [part for one in found for part in re.split(r"[:：]\s*", one)[1:]]
-    return list(dict.fromkeys(one.strip(" \"“”'") for one in (*found, *after) if one.strip()))
+    after = [part for text in found for part in re.split(r"[:：]\s*", text)[1:]]
+    return list(dict.fromkeys(text.strip(" \"“”'") for text in (*found, *after) if text.strip()))
 
 
 def _holds(asked: str, concept: str) -> bool:

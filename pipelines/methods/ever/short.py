@@ -193,10 +193,10 @@ class ShortAnswer(EverRun):
                 evidence=evidence_listed(question.language, item.checks[-1]),
             )
             reply = await ask_list(own, asked, "answers")
-        return [one for one in parse_list(reply, limit=limit) if not declines(one)]
+        return [answer for answer in parse_list(reply, limit=limit) if not declines(answer)]
 
     def _is_new(self, item: _Item, text: str) -> bool:
-        known = {text_key(one) for one in (*item.tried, *self._others(item))}
+        known = {text_key(answer) for answer in (*item.tried, *self._others(item))}
         return text_key(text) not in known
 
     def _others(self, item: _Item) -> list[str]:
@@ -222,4 +222,4 @@ class ShortAnswer(EverRun):
 
 
 def _joined(items: Sequence[_Item]) -> str:
-    return "".join(one.glue + one.text for one in items if not one.dropped)
+    return "".join(item.glue + item.text for item in items if not item.dropped)

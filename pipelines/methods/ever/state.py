@@ -168,7 +168,7 @@ class EverRun(ABC):
         present = {
             "contradicted": any(check.of("contradicted") for check in checks),
             "not_sure": any(check.of("not_enough") for check in checks),
-            "rectification_unusable": any(one.end.stopped == "unusable" for one in kept),
+            "rectification_unusable": any(sentence.end.stopped == "unusable" for sentence in kept),
             "concept_unchecked": unread or any(check.of("unchecked") for check in checks),
             "concepts_left_out": any(check.left_out for check in checks),
             "concept_no_evidence": "no_evidence" in reasons,

@@ -33,8 +33,8 @@ def parse_list(text: str, *, limit: int | None = None) -> list[str]:
     if found is None:
         found = _line_items(text)
     items: dict[str, str] = {}
-    for one in found:
-        item = visible(_STRONG.sub(r"\2", one).strip().rstrip(",;，；、").rstrip())
+    for raw in found:
+        item = visible(_STRONG.sub(r"\2", raw).strip().rstrip(",;，；、").rstrip())
         key = text_key(item)
         if key and not is_nothing(item) and not is_refusal(item):
             items.setdefault(key, item)
@@ -61,25 +61,25 @@ def _json_items(text: str) -> list[str] | None:
     if cut_off is None:
         return None
     # The reply ended before its list did: what was finished counts.
-    loaded = [load_json(one) for one in _STRING.findall(cut_off[1])]
+    loaded = [load_json(string) for string in _STRING.findall(cut_off[1])]
     return [value for is_json, value in loaded if is_json]
 
 
 def _items_of(value: Any) -> list[str]:
     if isinstance(value, list):
-        return [text for one in value for text in _item(one)]
+        return [text for element in value for text in _item(element)]
     if not isinstance(value, dict):
         return _item(value)
-    lists = [one for one in value.values() if isinstance(one, list)]
+    lists = [part for part in value.values() if isinstance(part, list)]
     if len(lists) == 1:
         return _items_of(lists[0])
     numbered = all(re.search(r"\d\Z", key) for key in value)
-    return [text for one in value.values() for text in _item(one)] if numbered else []
+    return [text for part in value.values() for text in _item(part)] if numbered else []
 
 
 def _item(value: Any) -> list[str]:
     if isinstance(value, dict):
-        return [one for one in value.values() if isinstance(one, str)][:1]
+        return [part for part in value.values() if isinstance(part, str)][:1]
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         return [str(value)]
     return []

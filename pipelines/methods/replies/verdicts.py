@@ -27,7 +27,7 @@ CheckedBy = Literal["auto", "judge", "main"]
 def _options(table: str) -> dict[Language, tuple[Option, ...]]:
     spelled: dict[Language, dict[str, tuple[str, ...]]] = load_wording("replies").entries[table]
     return {
-        language: tuple(Option(label=one, spellings=words) for one, words in labels.items())
+        language: tuple(Option(label=label, spellings=words) for label, words in labels.items())
         for language, labels in spelled.items()
     }
 

@@ -46,7 +46,7 @@ def paraphrases_in(
     repetitions of it or of what is `known`, single words, whole essays, and what asks nothing for
     certain: numbers and dates without a word beside them, statements, a question with its answer.
     """
-    keys = {text_key(one) for one in (question.text, *known)}
+    keys = {text_key(text) for text in (question.text, *known)}
     taken: list[str] = []
     discarded: list[tuple[str, DiscardReason]] = []
     for item in parse_list(reply):

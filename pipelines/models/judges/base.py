@@ -76,7 +76,7 @@ class JudgeModel(Model):
             {"yes": supported, "no": contradicted + not_enough},
             {"true": supported, "false": contradicted + not_enough},
         )
-        shares = next((one for one in known if set(one) == labels), None)
+        shares = next((named for named in known if set(named) == labels), None)
         if shares is None:
             raise self._unable(f"knows no verdicts called {', '.join(sorted(labels))}")
         return Choice(probabilities=shares, other_mass=0.0, source="judge")

@@ -114,7 +114,7 @@ def _chosen(
     covered: set[int] = set()
 
     def gain(at: int) -> tuple[float, int]:
-        worth = sum(weights[one] * (_AGAIN if one in covered else 1.0) for one in shared[at])
+        worth = sum(weights[piece] * (_AGAIN if piece in covered else 1.0) for piece in shared[at])
         return worth, -at
 
     while fitting := [at for at in left if at not in chosen and len(sentences[at].ids) <= room]:
@@ -177,8 +177,8 @@ def pairs_for(tokenizer: Tokenizer, claim: Claim, most: int) -> list[Pair]:
         evidence = tuple(f"{claim.question} {answer}".strip() for answer in evidence)
     asked = asked_pieces(tokenizer, claim.question, claim.statement)
     room = room_for(asked)
-    sentences = [one for text in evidence for one in sentences_of(tokenizer, text, room)]
-    everywhere = frozenset(piece for one in sentences for piece in one.ids)
+    sentences = [sentence for text in evidence for sentence in sentences_of(tokenizer, text, room)]
+    everywhere = frozenset(piece for sentence in sentences for piece in sentence.ids)
     windows = windows_of(asked, sentences, room, most)
     return [pair_of(tokenizer, asked, window, everywhere) for window in windows]
 

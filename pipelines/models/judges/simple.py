@@ -84,7 +84,7 @@ class SimilarityJudge(_CurveJudge):
         texts = list(dict.fromkeys(chain(asked, *sentences)))
         vectors = dict(zip(texts, self._embedder.embed(texts), strict=True))
         return [
-            max((float(vectors[one] @ vectors[own]) for one in near), default=-1.0)
+            max((float(vectors[sentence] @ vectors[own]) for sentence in near), default=-1.0)
             for own, near in zip(asked, sentences, strict=True)
         ]
 

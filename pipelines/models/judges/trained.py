@@ -77,7 +77,7 @@ def _supported(scores: Scores, scaling: Calibration) -> float:
         for score, offset in zip(scores, scaling.offsets, strict=True)
     ]
     highest = max(scaled)
-    powers = [math.exp(one - highest) for one in scaled]
+    powers = [math.exp(score - highest) for score in scaled]
     return powers[0] / sum(powers)
 
 

@@ -64,7 +64,7 @@ class Engine:
         layers = new_cache(model.config).layers
         joins = all(type(layer) in _JOINABLE for layer in layers)
         # Recurrent layers would carry padding on in their state.
-        self._pads = joins and not any(isinstance(one, LinearAttentionLayer) for one in layers)
+        self._pads = joins and not any(isinstance(layer, LinearAttentionLayer) for layer in layers)
         together = 64 if self.device.type == "cuda" else 32
         self.max_rows = together if joins else 1
 
