@@ -60,8 +60,8 @@ class DashScopeModel(HostedModel[dashscope.AsyncClient]):
     _protocol = "DashScope does"
     _ending = "/api/v1"
     _client_errors = (DashScopeError, httpx.HTTPError)
-    _most_texts = 4
-    _most_streamed = 1
+    _max_texts = 4
+    _max_streamed = 1
 
     def __init__(
         self,

@@ -43,7 +43,7 @@ _FILE = f"{EMBEDDED_NAME}.Q4_1.gguf"
 _TIMEOUT = 600.0
 _CALLERS = 8
 _TOKENS_EACH = 2048
-_MOST_THREADS = 4
+_MAX_THREADS = 4
 # How long a stopped server is given to end its calls, in seconds.
 _STOP_SECONDS = 15.0
 
@@ -174,7 +174,7 @@ class GgufServer:
         params.kv_unified = True
         params.cache_ram_mib = 256
         # They wait for each other at every step, so that a busy core would slow down all of them.
-        threads = max(1, min(_MOST_THREADS, _cores() - 1))
+        threads = max(1, min(_MAX_THREADS, _cores() - 1))
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
         # A first token is a verdict here, so a model that could think aloud first is told not to.
         params.enable_reasoning = 0

@@ -80,7 +80,7 @@ class OpenAIModel(HostedModel[openai.AsyncOpenAI]):
         )
         self._llama_cpp = self._always_stream = llama_cpp
         if llama_cpp:
-            self._most_texts = self._most_streamed = 1
+            self._max_texts = self._max_streamed = 1
         self._public_only = public_only
 
     def _fields(self, request: GenerationRequest, n: int, index: int) -> dict[str, Any]:

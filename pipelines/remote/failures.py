@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-_LONGEST = 240
+_MAX_CHARACTERS = 240
 
 CUT_OFF = "the connection was cut before the answer was complete"
 """What happened when `connection_failure` has no name for it."""
@@ -28,7 +28,7 @@ def showable(words: str, key: str | None) -> str:
         words = words.replace(key, "[key]")
     # Providers echo keys in part ("sk-12ab****89yz"), which is more than a log should hold.
     words = re.sub(r"\b(sk|hf|gsk|key)[-_][\w*.-]{6,}", "[key]", " ".join(words.split()))
-    words = words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…"
+    words = words if len(words) <= _MAX_CHARACTERS else words[: _MAX_CHARACTERS - 1] + "…"
     return words.rstrip(".")
 
 

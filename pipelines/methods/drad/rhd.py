@@ -203,8 +203,8 @@ def read_entities(
 def headline(verdicts: Sequence[EntityVerdict]) -> EntityVerdict | None:
     """The entity that decides a text: the first doubtful one, else the least probable one."""
     measured = [v for v in verdicts if v.counts and v.probability is not None]
-    least = min(measured, key=lambda v: v.probability or 0.0, default=None)
-    return first_doubtful(verdicts, after=-1) or least
+    lowest = min(measured, key=lambda v: v.probability or 0.0, default=None)
+    return first_doubtful(verdicts, after=-1) or lowest
 
 
 # --- Stand-ins for the model's own probabilities --------------------------------------------------

@@ -170,7 +170,7 @@ def _in_sequence(line: str) -> list[str]:
 
 _INTRODUCTION = load_wording("replies").pattern("introduction")
 _REMARK = load_wording("replies").pattern("remark")
-_LONGEST = 400
+_MAX_CHARACTERS = 400
 
 
 def _bare_items(lines: list[str]) -> list[str]:
@@ -190,7 +190,7 @@ def _introduces(line: str) -> bool:
 
 
 def _is_prose(line: str) -> bool:
-    return len(line) > _LONGEST or len(split_sentences(line)) > 2
+    return len(line) > _MAX_CHARACTERS or len(split_sentences(line)) > 2
 
 
 _QUOTED = r"(?:\"[^\"]+\"|“[^”]+”|「[^」]+」|『[^』]+』|'[^']+'(?!\w))"

@@ -78,7 +78,7 @@ def is_nothing(text: str) -> bool:
 
 _TRAILING_COMMA = re.compile(r",(\s*[\]}])")
 _OPENING = re.compile(r"[\[{]")
-_MOST_STARTS = 64
+_MAX_STARTS = 64
 
 
 def load_json(text: str) -> tuple[bool, Any]:
@@ -112,7 +112,7 @@ def embedded_json(text: str) -> Iterator[tuple[str, Any]]:
     text = _TRAILING_COMMA.sub(r"\1", text)
     decoder, past = json.JSONDecoder(), 0
     for number, opening in enumerate(_OPENING.finditer(text)):
-        if number == _MOST_STARTS:
+        if number == _MAX_STARTS:
             return
         start = opening.start()
         if start < past:

@@ -17,8 +17,8 @@ from pipelines.text import detect_language, text_key
 from pipelines.text.languages import HAN
 from pipelines.types import Language
 
-_LONGEST_PARAPHRASE = 600
-_FEWEST_WORDS = 3
+_MAX_PARAPHRASE = 600
+_MIN_WORDS = 3
 _WORD = re.compile(rf"[{HAN}]|[^\W{HAN}]+")
 
 _NUMBER = re.compile(r"\A(?:\d{1,2}(?:[.)] +|[、．）] *)|[(（]\d{1,2}[)）] *)(?=\D)")
@@ -64,7 +64,7 @@ def paraphrases_in(
 def _why_not(text: str, language: Language, known: set[str]) -> DiscardReason | None:
     words = _WORD.findall(text)
     said = any(_NO_WORD.fullmatch(word) is None for word in words)
-    if not said or len(words) < _FEWEST_WORDS or len(text) > _LONGEST_PARAPHRASE:
+    if not said or len(words) < _MIN_WORDS or len(text) > _MAX_PARAPHRASE:
         return "unusable"
     if text_key(text) in known:
         return "repeated"

@@ -19,10 +19,10 @@ from pipelines.text import split_sentences
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-LONGEST = 256
+MAX_PIECES = 256
 """Word pieces of a pair that are read at once, the three marks among them."""
 
-LONGEST_STATEMENT = 80
+MAX_STATEMENT_PIECES = 80
 """Word pieces of question and statement that are read; of more the last ones."""
 
 MATCH_KINDS = 4
@@ -128,14 +128,14 @@ def _chosen(
 def asked_pieces(tokenizer: Tokenizer, question: str, statement: str) -> Pieces:
     """Question and statement as one text; of a long one the end, where the statement stands."""
     asked = pieces_of(tokenizer, f"{question} {statement}".strip())
-    return Pieces(asked.ids[-LONGEST_STATEMENT:], asked.counted[-LONGEST_STATEMENT:])
+    return Pieces(asked.ids[-MAX_STATEMENT_PIECES:], asked.counted[-MAX_STATEMENT_PIECES:])
 
 
 def statement_offsets(tokenizer: Tokenizer, question: str, statement: str) -> list[tuple[int, int]]:
     """Where in `statement` each of the `asked_pieces` stands; the question lies before 0."""
     asked = f"{question} {statement}".strip()
     begin = len(asked) - len(statement.rstrip())
-    offsets = tokenizer.encode(asked, add_special_tokens=False).offsets[-LONGEST_STATEMENT:]
+    offsets = tokenizer.encode(asked, add_special_tokens=False).offsets[-MAX_STATEMENT_PIECES:]
     return [(start - begin, end - begin) for start, end in offsets]
 
 
@@ -185,4 +185,4 @@ def pairs_for(tokenizer: Tokenizer, claim: Claim, most: int) -> list[Pair]:
 
 def room_for(asked: Pieces) -> int:
     """Pieces of evidence that fit beside `asked`."""
-    return LONGEST - len(asked.ids) - 3
+    return MAX_PIECES - len(asked.ids) - 3

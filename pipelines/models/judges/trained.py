@@ -32,7 +32,7 @@ def encoder_folder() -> Path:
     return folder
 
 
-MOST_WINDOWS = 2
+MAX_WINDOWS = 2
 """Windows of the evidence that are read: those that share most with the statement."""
 
 _BATCH = 16
@@ -109,7 +109,7 @@ class JudgeReader:
 
     def scores(self, claims: Sequence[Claim]) -> list[list[Scores]]:
         """The network's scores for every window of every claim."""
-        pairs = [pairs_for(self._tokenizer, claim, MOST_WINDOWS) for claim in claims]
+        pairs = [pairs_for(self._tokenizer, claim, MAX_WINDOWS) for claim in claims]
         scored = iter(self._scored(list(chain.from_iterable(pairs))))
         return [list(islice(scored, len(windows))) for windows in pairs]
 

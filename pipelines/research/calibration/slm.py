@@ -39,7 +39,7 @@ from pipelines.text import split_sentences
 from pipelines.types import Choice, Frozen, Passage
 
 _AT_ONCE = 16
-_MOST_CLAIMS = 3
+_MAX_CLAIMS = 3
 
 
 class KnownAnswer(Frozen):
@@ -83,7 +83,7 @@ def answers_about(path: Path, half: Half) -> list[KnownAnswer]:
     names.learn(article_texts(path))
     answers: list[KnownAnswer] = []
     for number, (context, found) in enumerate(article_claims(path, half, names, Random(11))):
-        claims = found[:_MOST_CLAIMS]
+        claims = found[:_MAX_CLAIMS]
         if len(claims) < 2:
             continue
         right = [claim for _, claim, _ in claims]

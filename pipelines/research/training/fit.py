@@ -66,7 +66,7 @@ _CURVE_PAIRS = 1000
 _TEMPERATURES = [round(0.2 + 0.05 * step, 2) for step in range(77)]
 _OFFSETS = [round(0.05 * step, 2) for step in range(-60, 61)]
 _ROUNDS = 4
-_LEAST = 1e-6
+_MIN_SHARE = 1e-6
 _NO_WINDOW = -1e9
 
 
@@ -282,7 +282,7 @@ def best_scaling(examples: Sequence[Example], scored: Sequence[Sequence[Scores]]
         # The window that supports most decides, as in `combined`.
         supported = (powers[..., 0] / powers.sum(-1)).max(1)
         shares = np.where(right, supported, 1 - supported)
-        return float((weights * -np.log(np.maximum(shares, _LEAST))).sum())
+        return float((weights * -np.log(np.maximum(shares, _MIN_SHARE))).sum())
 
     best = Calibration()
     for _ in range(_ROUNDS):

@@ -69,7 +69,7 @@ def statement_alone(
 
 
 _BINS = 20
-_LEAST = 0.15
+_MIN_SHARE = 0.15
 """At least this share of each label stays in a bin, so that no kind of pair is lost."""
 
 
@@ -96,7 +96,7 @@ def _evened(
     for sides in bins.values():
         fewer = min(map(len, sides))
         for side in sides:
-            most = max(fewer, round(_LEAST * len(side)))
+            most = max(fewer, round(_MIN_SHARE * len(side)))
             kept += side if len(side) <= most else random.sample(side, most)
     random.shuffle(kept)
     return kept

@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import BertConfig, BertModel
 
-from pipelines.models.judges.inputs import LONGEST, Pair
+from pipelines.models.judges.inputs import MAX_PIECES, Pair
 from pipelines.models.judges.network import Batch, JudgeNetwork, read_network
 from pipelines.models.judges.trained import combined, encoder_folder
 from pipelines.research.training.examples import Example, Label
@@ -153,7 +153,7 @@ def test_of_long_evidence_the_part_that_is_about_it_is_read():
     )
     (one,) = prepared([example], encoder_folder())
     assert one.target == (0.0, 1.0, 1.0)
-    assert len(one.pair.ids) <= LONGEST
+    assert len(one.pair.ids) <= MAX_PIECES
     # All words of the statement stand in the window: after the mark, up to the full stop.
     assert one.pair.matches[1:5] == [1, 1, 1, 1]
 
