@@ -82,8 +82,8 @@ class Method(ABC, Generic[S]):
 
     `roles` are the roles beside "main" that it makes use of when they are given to a model;
     `prompts` the prompt files it uses, whose hashes are recorded with a run. What screens have to
-    know: `page` takes its runs apart ("" for none); `judges`: it checks an answer and ends with a
-    verdict; `rewrites`: its answer may differ from the one it started from; `grounded`: what it
+    know: `page` shows its runs in detail ("" for none); `judges`: it checks an answer and ends with
+    a verdict; `rewrites`: its answer may differ from the one it started from; `grounded`: what it
     writes first, or checks, has passages in view; `baseline`: the five methods are compared with
     it. For example:
 

@@ -40,7 +40,7 @@ def get_method(name: str) -> Method[Any]:
 
 
 def method_pages() -> dict[str, tuple[str, ...]]:
-    """The pages that take methods apart, in order, each with its methods."""
+    """The pages that show methods in detail, in order, each with its methods."""
     pages: dict[str, tuple[str, ...]] = {}
     for name, method in METHODS.items():
         if method.page:

@@ -66,7 +66,7 @@ async def ask_list(
     exactly: int | None = None,
     **options: Any,
 ) -> str:
-    """A reply that lists texts, as JSON under `name` where the backend can be held to it.
+    """A reply that lists texts, as JSON under `name` where the backend has structured output.
 
     Such a list has `exactly` so many items where that is given.
     """
@@ -77,8 +77,8 @@ async def ask_list(
         "required": [name],
         "additionalProperties": False,
     }
-    held_to = schema if step.model().capabilities.structured_output else None
-    return await ask(step, messages, json_schema=held_to, **options)
+    json_schema = schema if step.model().capabilities.structured_output else None
+    return await ask(step, messages, json_schema=json_schema, **options)
 
 
 # --- Passages -------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ def visible_generation(generation: Generation) -> Generation:
 
 
 def unwrapped(generation: Generation) -> Generation:
-    """`visible_generation`, but white space alone is no wrapping: it may part two words."""
+    """`visible_generation`, but white space alone is no wrapping: it may separate two words."""
     seen = visible_generation(generation)
     return generation if seen.text == generation.text.strip() else seen
 

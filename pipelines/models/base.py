@@ -28,7 +28,7 @@ class Capabilities(Frozen):
     `top_logprobs` is the largest number of alternatives the backend reports per token, None for
     the full vocabulary; `prefill` says that a final assistant message is continued rather than
     answered; `scores` that a given text can be teacher-forced; `judges` is False where its verdicts
-    were measured to be worth no more than chance; `writes` is False for models made to judge.
+    were measured to be no better than chance; `writes` is False for models made to judge.
     """
 
     # Runs recorded by older versions name abilities that nothing asks for any more.
@@ -56,6 +56,16 @@ class Capabilities(Frozen):
         return self.model_copy(update=update)
 
 
+EMBEDDED_NAME = "SmolLM2-135M-Instruct"
+"""The bundled language model, and what people see as its name."""
+
+OPENAI_URL = "https://api.openai.com/v1"
+"""The address of OpenAI."""
+
+DASHSCOPE_URL = "https://dashscope.aliyuncs.com/api/v1"
+"""The address of DashScope for mainland China; keys of other regions need the address of theirs,
+such as https://dashscope-intl.aliyuncs.com/api/v1."""
+
 _BOTH: frozenset[Language] = frozenset({"en", "zh"})
 
 OPENAI = Capabilities(languages=_BOTH, logprobs=True, top_logprobs=20, structured_output=True)
@@ -79,7 +89,7 @@ JUDGE = Capabilities(streaming=False, writes=False)
 class GenerationRequest(Frozen):
     """Ask for `n` texts that continue `messages`.
 
-    `temperature` 0 is greedy. `sample` tells repeated draws of the same prompt apart: without it a
+    `temperature` 0 is greedy. `sample` numbers repeated draws of the same prompt: without it a
     request above temperature 0 is never cached. `json_schema` constrains the output where the
     backend can. `reproducible` asks for one sequence at a time in float32.
     """

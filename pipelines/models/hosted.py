@@ -59,11 +59,11 @@ class HostedModel(Model, Generic[Client]):
     answer is asked for again.
     """
 
-    _most_texts: int | None = None
+    _max_texts: int | None = None
     """The largest number of texts that one request may ask for, None for any number; what is
     missing then is asked for one by one."""
 
-    _most_streamed: int | None = None
+    _max_streamed: int | None = None
     """The same for a stream."""
 
     _always_stream: bool = False
@@ -102,13 +102,15 @@ class HostedModel(Model, Generic[Client]):
         self._continues = known.get("prefill") is not False
         self._timeout = timeout
         self._errors = ErrorReader(
-            name=name,
-            model=model,
             provider=self.provider,
-            host=address.host,
             key=self._key,
-            protocol=self._protocol,
-            ending=self._ending,
+            facts={
+                "name": name,
+                "model": model,
+                "host": address.host,
+                "protocol": self._protocol,
+                "ending": self._ending,
+            },
             client_errors=self._client_errors,
             refusal=self._refusal,
         )
@@ -214,8 +216,8 @@ class HostedModel(Model, Generic[Client]):
         while True:
             streamed = watch is not None or self._always_stream
             refused = self._refused | left_out
-            most = (self._most_streamed if streamed else self._most_texts) or n
-            count = 1 if "n" in refused else min(n, most)
+            limit = (self._max_streamed if streamed else self._max_texts) or n
+            count = 1 if "n" in refused else min(n, limit)
             fields = _without(self._fields(request, count, index), refused)
             prefix = prefix_of(request)
             replies = [ReplyBuilder(logprobs=request.logprobs, prefix=prefix) for _ in range(count)]

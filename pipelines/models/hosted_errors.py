@@ -50,7 +50,7 @@ class RefusalError(Exception):
 
     @property
     def is_about_path(self) -> bool:
-        """Whether the service says that the model is not asked in this place."""
+        """Whether the service says that the model is not asked at this endpoint."""
         return self.status == 400 and _WRONG_PATH.search(self.words) is not None
 
     @property
@@ -72,18 +72,14 @@ class RefusalError(Exception):
 class ErrorReader:
     """Words failures for one model. The key never appears in an error, even if it is echoed.
 
-    `protocol` names what the service is taken to speak and `ending` how its addresses end.
-    `client_errors` are what the client raises, and `refusal` finds in one of them what the service
-    answered, None where it did not.
+    `facts` are what the words of failures name: `name`, `model` and `host`, the `protocol` that the
+    service is taken to speak, the `ending` of its addresses. `client_errors` are what the client
+    raises, and `refusal` finds in one of them what the service answered, None where it did not.
     """
 
-    name: str
-    model: str
     provider: str
-    host: str
     key: str | None = field(repr=False)
-    protocol: str
-    ending: str
+    facts: Mapping[str, str]
     client_errors: tuple[type[Exception], ...]
     refusal: Callable[[Exception], RefusalError | None]
 
@@ -107,16 +103,7 @@ class ErrorReader:
 
     def failure(self, kind: str, /, **facts: object) -> VeriscopeError:
         """The error of this kind ("service.KIND" in assets/failures.toml) for this model."""
-        return failure(
-            f"service.{kind}",
-            self.provider,
-            name=self.name,
-            model=self.model,
-            host=self.host,
-            protocol=self.protocol,
-            ending=self.ending,
-            **facts,
-        )
+        return failure(f"service.{kind}", self.provider, **self.facts, **facts)
 
     def refused(self, refusal: RefusalError) -> VeriscopeError:
         """The typed error for what the service answered."""

@@ -9,15 +9,13 @@ import httpx2
 import openai
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-from pipelines.models.base import OPENAI, GenerationRequest, Overrides
+from pipelines.models.base import OPENAI, OPENAI_URL, GenerationRequest, Overrides
 from pipelines.models.hosted import CONNECT_SECONDS, HostedModel, Part, prefix_of
 from pipelines.models.hosted_errors import RefusalError
 from pipelines.models.limiter import Limiter
 from pipelines.remote.address import read_address
 from pipelines.remote.guard import PublicTransport
 from pipelines.types import Usage
-
-DEFAULT_BASE_URL = "https://api.openai.com/v1"
 
 _NAMED = ("messages", "model", "stream")
 
@@ -66,7 +64,7 @@ class OpenAIModel(HostedModel[openai.AsyncOpenAI]):
         **known: Unpack[Overrides],
     ) -> None:
         address = read_address(
-            base_url or DEFAULT_BASE_URL,
+            base_url or OPENAI_URL,
             endpoint="/chat/completions",
             example="https://example.com/v1",
         )
@@ -82,7 +80,7 @@ class OpenAIModel(HostedModel[openai.AsyncOpenAI]):
         )
         self._llama_cpp = self._always_stream = llama_cpp
         if llama_cpp:
-            self._most_texts = self._most_streamed = 1
+            self._max_texts = self._max_streamed = 1
         self._public_only = public_only
 
     def _fields(self, request: GenerationRequest, n: int, index: int) -> dict[str, Any]:
@@ -99,8 +97,8 @@ class OpenAIModel(HostedModel[openai.AsyncOpenAI]):
         answer: Any = await self._send(fields)
         choices = answer.choices if isinstance(answer, ChatCompletion) else None
         parts = [
-            Part(number, one.message.content or "", _entries(one), one.finish_reason)
-            for number, one in enumerate(choices or ())
+            Part(number, choice.message.content or "", _entries(choice), choice.finish_reason)
+            for number, choice in enumerate(choices or ())
         ]
         return parts, _usage(answer) or Usage()
 

@@ -1,11 +1,11 @@
 """Finds out by a few short calls what a configured model can do."""
 
-import asyncio
 import json
 import time
 import unicodedata
 from collections.abc import Awaitable, Callable
 
+from pipelines.concurrency import together
 from pipelines.errors import VeriscopeError
 from pipelines.models.base import Capabilities, Delta, GenerationRequest, Model, Option
 from pipelines.models.choice import parse_choice
@@ -169,7 +169,7 @@ async def _chinese(model: Model) -> Found:
 def _chinese_share(text: str) -> float:
     """Share of Chinese characters among the letters of `text`, in [0, 1]."""
     letters = [character for character in text if character.isalpha()]
-    chinese = [one for one in letters if unicodedata.name(one, "").startswith("CJK UNIFIED")]
+    chinese = [char for char in letters if unicodedata.name(char, "").startswith("CJK UNIFIED")]
     return len(chinese) / len(letters) if letters else 0.0
 
 
@@ -191,7 +191,7 @@ async def _schema(model: Model) -> Found:
 
 async def _prefill(model: Model) -> Found:
     """Two begun answers: one only a continuation goes on with 5, one stops inside a word."""
-    counted, spelled = await asyncio.gather(
+    counted, spelled = await together(
         _ask(model, "Count from 1 to 10, with commas.", "1, 2, 3, 4,", max_tokens=8),
         _ask(model, "What is the capital of France?", "The capital of France is Par", max_tokens=8),
     )

@@ -14,9 +14,12 @@ from typing import NamedTuple, Unpack
 from pipelines.errors import failure
 from pipelines.models.base import (
     DASHSCOPE,
+    DASHSCOPE_URL,
+    EMBEDDED_NAME,
     JUDGE,
     LLAMA_CPP,
     OPENAI,
+    OPENAI_URL,
     TRANSFORMERS,
     Capabilities,
     Model,
@@ -24,6 +27,13 @@ from pipelines.models.base import (
     Progress,
     no_progress,
 )
+from pipelines.models.judges.simple import (
+    OVERLAP_NAME,
+    SIMILARITY_NAME,
+    OverlapJudge,
+    SimilarityJudge,
+)
+from pipelines.models.judges.trained import TRAINED_NAME, TrainedJudge
 from pipelines.paths import SAMPLE_DATA
 from pipelines.types import Frozen, Language
 
@@ -50,7 +60,7 @@ class ModelSpec(Frozen):
     """
 
     kind: str = "embedded"
-    name: str = "SmolLM2-135M-Instruct"
+    name: str = EMBEDDED_NAME
     model: str = ""
     base_url: str | None = None
     top_logprobs: int | None = None
@@ -248,11 +258,7 @@ def _dashscope(request: BuildRequest) -> Model:
 def _judge(request: BuildRequest) -> Model:
     spec = request.spec
     if spec.model == "trained":
-        from pipelines.models.judges.trained import TrainedJudge
-
         return TrainedJudge(name=spec.name)
-    from pipelines.models.judges.simple import OverlapJudge, SimilarityJudge
-
     if spec.model == "overlap":
         return OverlapJudge(spec.name)
     from pipelines.retrieval.dense import EmbeddedEmbedder, default_embedder
@@ -262,7 +268,7 @@ def _judge(request: BuildRequest) -> Model:
 
 
 def _judge_capabilities(spec: ModelSpec) -> Capabilities:
-    bundled = next((one for one in _JUDGES if one.model == spec.model), _JUDGES[0])
+    bundled = next((judge for judge in _JUDGES if judge.model == spec.model), _JUDGES[0])
     return JUDGE.overridden(languages=bundled.languages)
 
 
@@ -275,11 +281,9 @@ def _scripted(request: BuildRequest) -> Model:
 
 
 _JUDGES = (
-    ModelSpec(kind="judge", name="Veriscope judge", model="trained", languages=("en",)),
-    ModelSpec(
-        kind="judge", name="Similarity (all-MiniLM-L6-v2)", model="similarity", languages=("en",)
-    ),
-    ModelSpec(kind="judge", name="Word overlap", model="overlap", languages=("en", "zh")),
+    ModelSpec(kind="judge", name=TRAINED_NAME, model="trained", languages=("en",)),
+    ModelSpec(kind="judge", name=SIMILARITY_NAME, model="similarity", languages=("en",)),
+    ModelSpec(kind="judge", name=OVERLAP_NAME, model="overlap", languages=("en", "zh")),
 )
 
 PROVIDERS: dict[str, Provider] = {
@@ -294,7 +298,7 @@ PROVIDERS: dict[str, Provider] = {
         label="OpenAI-compatible address",
         build=_openai,
         capabilities=lambda spec: OPENAI.overridden(**spec.overrides),
-        base_url="https://api.openai.com/v1",
+        base_url=OPENAI_URL,
         example_url="http://localhost:8000/v1",
         key_variable="OPENAI_API_KEY",
         offered=True,
@@ -306,7 +310,7 @@ PROVIDERS: dict[str, Provider] = {
         label="DashScope (Alibaba Cloud)",
         build=_dashscope,
         capabilities=lambda spec: DASHSCOPE.overridden(**spec.overrides),
-        base_url="https://dashscope.aliyuncs.com/api/v1",
+        base_url=DASHSCOPE_URL,
         key_variable="DASHSCOPE_API_KEY",
         offered=True,
         for_visitors=True,
@@ -320,7 +324,7 @@ PROVIDERS: dict[str, Provider] = {
         bundled=(
             ModelSpec(
                 kind="local",
-                name="SmolLM2-135M-Instruct (transformers)",
+                name=f"{EMBEDDED_NAME} (transformers)",
                 model=EMBEDDED_WEIGHTS,
                 languages=("en",),
             ),

@@ -40,7 +40,7 @@ def truncated_entropy(logprobs: Sequence[float]) -> tuple[float, float]:
 
 
 class TokenEntry(NamedTuple):
-    """A token entry: the bytes it stands for, and the token, which has no place yet.
+    """A token entry: the bytes it stands for, and the token, which has no offsets yet.
 
     The token's alternatives are the candidates reported, most probable first, itself among them
     when it is probable enough; `top_k` counts the candidates the entropy was computed over, which
@@ -52,8 +52,8 @@ class TokenEntry(NamedTuple):
 
     def placed(self, text: str, start: int, end: int, before: int = 0) -> Token:
         """The token at `[start, end)` of `text`, `before` characters into the reply."""
-        place = {"text": text[start:end], "start": before + start, "end": before + end}
-        return self.token.model_copy(update=place)
+        span = {"text": text[start:end], "start": before + start, "end": before + end}
+        return self.token.model_copy(update=span)
 
 
 def read_entry(entry: Mapping[str, Any]) -> TokenEntry:
@@ -65,15 +65,15 @@ def read_entry(entry: Mapping[str, Any]) -> TokenEntry:
     TypeError or ValueError when the entry is not what the protocol promises.
     """
     own = min(float(entry["logprob"]), 0.0)
-    listed = sorted(entry.get("top_logprobs") or (), key=lambda one: -float(one["logprob"]))
+    listed = sorted(entry.get("top_logprobs") or (), key=lambda other: -float(other["logprob"]))
     alternatives = tuple(
         Alternative(
-            text=_data(one).decode("utf-8", "replace"), logprob=min(float(one["logprob"]), 0.0)
+            text=_data(other).decode("utf-8", "replace"), logprob=min(float(other["logprob"]), 0.0)
         )
-        for one in listed
+        for other in listed
     )
-    known = [one.logprob for one in alternatives]
-    if not any(_same_token(entry, one) for one in listed):
+    known = [other.logprob for other in alternatives]
+    if not any(_same_token(entry, other) for other in listed):
         known.append(own)
     entropy, tail = truncated_entropy(known)
     token = Token(

@@ -43,7 +43,7 @@ _WORD = re.compile(r"[\u3400-\u9fff]|\s*[^\s\u3400-\u9fff]+|\s+")
 
 
 class ScriptedToken(Frozen):
-    """A token with its probability in (0, 1], and optionally the entropy of its place in nats.
+    """A token with its probability in (0, 1], and optionally the entropy of its position in nats.
 
     `alternatives` maps other tokens to their probabilities; all together are at most 1. Without
     `entropy` it is computed from what is given, the rest of the probability as one outcome.
@@ -78,8 +78,8 @@ class ScriptedToken(Frozen):
         others = (
             Alternative(text=text, logprob=log(share)) for text, share in self.alternatives.items()
         )
-        listed = sorted((own, *others), key=lambda one: -one.logprob)
-        entropy, tail = truncated_entropy([one.logprob for one in listed])
+        listed = sorted((own, *others), key=lambda alternative: -alternative.logprob)
+        entropy, tail = truncated_entropy([alternative.logprob for alternative in listed])
         whole = self.entropy is not None
         return Token(
             text=self.text,
@@ -196,12 +196,12 @@ class ScriptedModel(Model):
         Raises InvalidInputError naming the reply that is wrong.
         """
         read: list[ScriptedReply] = []
-        for place, entry in enumerate(replies, 1):
+        for number, entry in enumerate(replies, 1):
             try:
                 read.append(ScriptedReply.model_validate(entry))
             except ValidationError as error:
                 said = error.errors()[0]["msg"]
-                raise failure("script.wrong_reply", place=place, said=said) from error
+                raise failure("script.wrong_reply", number=number, said=said) from error
         return cls(read, **options)
 
     @classmethod
@@ -232,7 +232,7 @@ class ScriptedModel(Model):
     ) -> tuple[Generation, ...]:
         """The scripted texts; the first is shown to `watch` at reading speed."""
         self.requests.append(request)
-        reply = self._take(request.messages, lambda one: bool(one.drafts()))
+        reply = self._take(request.messages, lambda reply: bool(reply.drafts()))
         drafts = reply.drafts()
         first = 0 if len(drafts) == 1 else (request.sample or 0) * request.n
         if len(drafts) > 1 and first + request.n > len(drafts):
@@ -274,7 +274,7 @@ class ScriptedModel(Model):
         """The scripted tokens that spell `request.text`."""
         self.requests.append(request)
         reply = self._take(
-            request.messages, lambda one: bool(one.tokens) and one.drafts() == (request.text,)
+            request.messages, lambda reply: bool(reply.tokens) and reply.drafts() == (request.text,)
         )
         tokens = place_tokens(reply.tokens or ())
         usage = Usage(completion_tokens=len(tokens))
@@ -284,10 +284,10 @@ class ScriptedModel(Model):
         self, messages: Sequence[Message], can: Callable[[ScriptedReply], bool]
     ) -> ScriptedReply:
         said = "\n".join(message.content for message in messages)
-        for place, reply in enumerate(self._script):
-            left = self._left[place]
+        for index, reply in enumerate(self._script):
+            left = self._left[index]
             if left != 0 and all(part in said for part in reply.contains) and can(reply):
-                self._left[place] = None if left is None else left - 1
+                self._left[index] = None if left is None else left - 1
                 return reply
         raise _missing(messages, "no reply of the script fits")
 
@@ -295,15 +295,15 @@ class ScriptedModel(Model):
         tokens = written.tokens
         pieces = [token.text for token in tokens] if tokens else _WORD.findall(written.text)
         ends = list(accumulate(len(piece) for piece in pieces))
-        for place, (piece, end) in enumerate(zip(pieces, ends, strict=True)):
+        for count, (piece, end) in enumerate(zip(pieces, ends, strict=True), start=1):
             await self._sleep(self._pace)
-            shown = tokens[: place + 1] if tokens else None
+            shown = tokens[:count] if tokens else None
             if watch(Delta(text=piece, tokens=shown[-1:] if shown else ())):
                 return written.model_copy(
                     update={
                         "text": written.text[:end],
                         "tokens": shown,
-                        "usage": Usage(completion_tokens=place + 1),
+                        "usage": Usage(completion_tokens=count),
                         "finish_reason": "watcher",
                     }
                 )

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-_LONGEST = 240
+_MAX_CHARACTERS = 240
 
 CUT_OFF = "the connection was cut before the answer was complete"
 """What happened when `connection_failure` has no name for it."""
@@ -28,14 +28,14 @@ def showable(words: str, key: str | None) -> str:
         words = words.replace(key, "[key]")
     # Providers echo keys in part ("sk-12ab****89yz"), which is more than a log should hold.
     words = re.sub(r"\b(sk|hf|gsk|key)[-_][\w*.-]{6,}", "[key]", " ".join(words.split()))
-    words = words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…"
+    words = words if len(words) <= _MAX_CHARACTERS else words[: _MAX_CHARACTERS - 1] + "…"
     return words.rstrip(".")
 
 
 def connection_failure(error: BaseException) -> str | None:
     """Which failure in assets/failures.toml a client's error is, None for a cut connection."""
     chain = (error, error.__cause__ or error)
-    names = {kind.__name__ for one in chain for kind in type(one).__mro__}
+    names = {kind.__name__ for cause in chain for kind in type(cause).__mro__}
     return next((kind for kind, classes in _CONNECTIONS.items() if names & classes), None)
 
 

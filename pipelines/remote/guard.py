@@ -76,7 +76,7 @@ class PublicTransport(httpx2.AsyncBaseTransport):
         host = request.url.host
         port = request.url.port or (443 if request.url.scheme == "https" else 80)
         address = await public_address(host, port, self._resolve)
-        # The name stays in the Host header, and is what the certificate is held against.
+        # The name stays in the Host header, and is what the certificate is checked against.
         pinned = httpx2.Request(
             request.method,
             request.url.copy_with(host=address),

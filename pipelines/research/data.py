@@ -78,7 +78,7 @@ class Facts(Record):
 
 
 class Truthful(Record):
-    """TruthfulQA: a question with its best answer; other answers are parted by semicolons."""
+    """TruthfulQA: a question with its best answer; other answers are separated by semicolons."""
 
     question: str = Field(alias="Question")
     best: str = Field(alias="Best Answer")

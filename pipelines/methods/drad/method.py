@@ -107,8 +107,8 @@ class _Run:
             if following is not None:
                 draft = following
                 verdicts = await self._detect(draft)
-        left = (one for one in verdicts if one.doubtful and one.counts)
-        if any(one.reading.sentence_start in self.revised for one in left):
+        left = (v for v in verdicts if v.doubtful and v.counts)
+        if any(v.reading.sentence_start in self.revised for v in left):
             self.flags.append("still_doubtful")
         flags = tuple(dict.fromkeys(self.flags))
         return Answer(text=draft.generation.text, original=original, flags=flags)
@@ -135,7 +135,7 @@ class _Run:
         async with self.scope.span("detect", detail=thresholds, draft=draft.number) as step:
             readings = self._readings(generation, await step.entities(generation.text))
             if draft.unfinished:
-                readings = [one for one in readings if one.stop < len(units_of(generation))]
+                readings = [r for r in readings if r.stop < len(units_of(generation))]
             if self.source == "samples" and readings:
                 readings = await self._sampled(step, draft, readings)
             verdicts = [rhd.judge(reading, thresholds, self.settings) for reading in readings]
@@ -372,4 +372,4 @@ class _EarlyStop:
             # Both hold bytes of one character.
             return False
         around = self._text[token.start - 1 : token.start] + token.text[:1]
-        return any(one.isspace() or has_han(one) for one in around)
+        return any(char.isspace() or has_han(char) for char in around)

@@ -165,8 +165,8 @@ def judge(
 
 def first_doubtful(verdicts: Sequence[EntityVerdict], *, after: int) -> EntityVerdict | None:
     """The first doubtful entity that counts in a sentence that starts behind offset `after`."""
-    later = (one for one in verdicts if one.counts and one.reading.sentence_start > after)
-    return next((one for one in later if one.doubtful), None)
+    later = (v for v in verdicts if v.counts and v.reading.sentence_start > after)
+    return next((v for v in later if v.doubtful), None)
 
 
 def read_entities(
@@ -202,9 +202,9 @@ def read_entities(
 
 def headline(verdicts: Sequence[EntityVerdict]) -> EntityVerdict | None:
     """The entity that decides a text: the first doubtful one, else the least probable one."""
-    measured = [one for one in verdicts if one.counts and one.probability is not None]
-    least = min(measured, key=lambda one: one.probability or 0.0, default=None)
-    return first_doubtful(verdicts, after=-1) or least
+    measured = [v for v in verdicts if v.counts and v.probability is not None]
+    lowest = min(measured, key=lambda v: v.probability or 0.0, default=None)
+    return first_doubtful(verdicts, after=-1) or lowest
 
 
 # --- Stand-ins for the model's own probabilities --------------------------------------------------

@@ -47,7 +47,7 @@ def _joined(left: str, right: str) -> str:
 
 def _is_wide(joint: str) -> bool:
     """Whether both characters are Chinese, or punctuation as Chinese has it."""
-    return all(has_han(one) or one in _WIDE_CLOSING + _WIDE_OPENING for one in joint)
+    return all(has_han(char) or char in _WIDE_CLOSING + _WIDE_OPENING for char in joint)
 
 
 def kept_prefix(tokens: Sequence[Token], first: int) -> int:

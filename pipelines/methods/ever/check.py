@@ -1,4 +1,4 @@
-"""EVER's look at one sentence: its concepts, a question about each, and what the evidence says."""
+"""EVER's check of one sentence: its concepts, a question about each, and what the evidence says."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Concept:
 
 
 @dataclass(frozen=True)
-class Look:
+class SentenceCheck:
     """One check of a sentence. `step` is its span; `left_out` counts concepts over the limit."""
 
     target: Target
@@ -121,7 +121,7 @@ class Checker:
     role: str
     _known: dict[str, Concept] = field(default_factory=dict)
 
-    async def check(self, scope: Scope, target: Target) -> Look:
+    async def check(self, scope: Scope, target: Target) -> SentenceCheck:
         """Check every concept of `target`, all at once; each verdict is recorded when it is known.
 
         Nothing found is NEI, and no call is made; a search that failed and a verdict that cannot
@@ -150,7 +150,7 @@ class Checker:
             found = await together(
                 *(self._concept(step, target, concepts, span) for span in concepts.spans)
             )
-        return Look(target, listed, step.id, len(concepts.left_out), tuple(found))
+        return SentenceCheck(target, listed, step.id, len(concepts.left_out), tuple(found))
 
     async def _concepts(self, step: Scope, target: Target) -> tuple[Listed, Concepts]:
         if target.concept is not None:
@@ -179,7 +179,7 @@ class Checker:
     async def _concept(
         self, step: Scope, target: Target, concepts: Concepts, span: Span
     ) -> Concept:
-        others = (one for one in (*concepts.spans, *concepts.left_out) if one != span)
+        others = (other for other in (*concepts.spans, *concepts.left_out) if other != span)
         about = Checked(
             question=self.question.text,
             sentence=target.text,
@@ -241,7 +241,7 @@ class Checker:
         if earlier is not None:
             kept = concept.detail.model_dump(include={"round", "at", "fallback", "claim"})
             behind = {"behind": (earlier.step,)}
-            scores = tuple(one.model_copy(update=behind) for one in earlier.scores)
+            scores = tuple(score.model_copy(update=behind) for score in earlier.scores)
             return earlier.noted({"step": own.id, "scores": scores}, reused=earlier.step, **kept)
         if self.settings.variant == "nrg_sq":
             concept = await self._decided(own, concept)
@@ -314,13 +314,13 @@ class Checker:
             )
         )
         # Replies that name no verdict vote too, for nothing: one True among three is no majority.
-        votes = Counter(one.label for one in drawn).most_common(2)
+        votes = Counter(reply.label for reply in drawn).most_common(2)
         (label, count), tied = votes[0], len(votes) == 2 and votes[0][1] == votes[1][1]
         if label is None or tied:
             reasoning = drawn[0].reasoning or drawn[0].text
             concept = concept.noted({}, reason="tie" if tied else "unreadable", reasoning=reasoning)
         else:
-            chosen = next(one for one in drawn if one.label == label)
+            chosen = next(reply for reply in drawn if reply.label == label)
             scores: tuple[Score, ...] = ()
             if draws > 1:
                 value, inputs = count / draws, (float(count), float(draws))

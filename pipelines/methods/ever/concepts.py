@@ -20,7 +20,6 @@ _ALIKE = str.maketrans(
 _AROUND = " \t\n.,;:!?\"'`*_()[]。，；：！？、“”‘’《》「」（）"
 _WORD = re.compile(r"[^\W_]+(?:[.,:/'-][^\W_]+)*")
 
-
 _WORDING = load_wording("ever")
 AUXILIARIES, _ASKING = _WORDING.words("auxiliaries"), _WORDING.words("asking")
 _PREPOSITIONS, _DETERMINERS = _WORDING.words("prepositions"), _WORDING.words("determiners")
@@ -52,9 +51,9 @@ def read_concepts(reply: str) -> list[str] | None:
     if isinstance(value, dict):
         value = value.get("concepts")
     if isinstance(value, list):
-        if not all(isinstance(one, str) for one in value):
+        if not all(isinstance(concept, str) for concept in value):
             return None
-        return [one for one in value if one.strip() and not is_nothing(one)]
+        return [concept for concept in value if concept.strip() and not is_nothing(concept)]
     if is_nothing(text):
         return []
     return parse_list(text) or None

@@ -4,7 +4,7 @@ Each sentence is taken apart into factual concepts; a yes/no question for each i
 evidence as True, False (intrinsic hallucination) or NEI (extrinsic); what is not True is rectified
 and checked again before the next sentence is written on the verified text, so that an error cannot
 snowball (the EVER paper's sections on generation, validation and rectification).
-`questions.py` says what a verdict is about, `check.py` looks at one sentence, `writer.py` and
+`questions.py` says what a verdict is about, `check.py` checks one sentence, `writer.py` and
 `short.py` carry out a run.
 """
 

@@ -46,7 +46,7 @@ _ASKING_ZH = (
 )
 _SMALL_ZH = re.compile(r"[的了是在于有和与及吗呢否不]")
 _FINAL = " ?？。.!！"
-_LONGEST_SUBJECT = 4
+_MAX_SUBJECT_WORDS = 4
 """Words of a sentence without an auxiliary in which its subject is looked for."""
 
 
@@ -166,8 +166,8 @@ def _questions_in(reply: str) -> list[str]:
     """The sentences of a reply, without what announces them ("The question is: ...")."""
     spans = split_sentences(reply.strip())
     found = [reply.strip(), *(span.text for span in spans)]
-    after = [part for one in found for part in re.split(r"[:：]\s*", one)[1:]]
-    return list(dict.fromkeys(one.strip(" \"“”'") for one in (*found, *after) if one.strip()))
+    after = [part for text in found for part in re.split(r"[:：]\s*", text)[1:]]
+    return list(dict.fromkeys(text.strip(" \"“”'") for text in (*found, *after) if text.strip()))
 
 
 def _holds(asked: str, concept: str) -> bool:
@@ -214,7 +214,7 @@ def _names_subject(beside: str, about: Checked, language: Language) -> bool:
     words += words_of(_without(main_subject(about.question), concept))
     # What the sentence begins with: "the lamp" of "The lamp was invented by ...".
     head = takewhile(lambda word: word.casefold() not in AUXILIARIES, words_of(texts[-1]))
-    words += list(head)[:_LONGEST_SUBJECT]
+    words += list(head)[:_MAX_SUBJECT_WORDS]
     known = {word.casefold() for word in words} - SMALL_WORDS
     said = {word.casefold() for word in words_of(beside)}
     # A short answer can be all that there is to name.

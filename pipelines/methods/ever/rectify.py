@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipelines.methods.base import Question
 from pipelines.methods.ever.calls import PROMPTS, ask_line
-from pipelines.methods.ever.check import Look
+from pipelines.methods.ever.check import SentenceCheck
 from pipelines.methods.replies.parsing import visible
 from pipelines.methods.wording import load_wording
 from pipelines.run.events import RevisionReason
@@ -18,32 +18,32 @@ _ANNOUNCED, _COMMENTARY = _WORDING.pattern("announced"), _WORDING.pattern("comme
 _FINAL = ".!?。！？"
 
 
-def may_go_on(look: Look, rounds: int, limit: int) -> bool:
+def may_go_on(check: SentenceCheck, rounds: int, limit: int) -> bool:
     """Whether a sentence is rectified once more after `rounds` times.
 
     Anything doubtful is rectified once; after that only what is still contradicted is, as long as
     `limit` allows: the evidence would decide no more about what is rewritten again.
     """
-    if not look.doubtful or rounds >= limit:
+    if not check.doubtful or rounds >= limit:
         return False
-    return rounds == 0 or bool(look.of("contradicted"))
+    return rounds == 0 or bool(check.of("contradicted"))
 
 
-def rectify_reason(look: Look) -> RevisionReason:
+def rectify_reason(check: SentenceCheck) -> RevisionReason:
     """What is to be done: "revise" contradicted details, "rewrite" undecided ones, or both."""
-    verdicts = {concept.verdict for concept in look.doubtful}
+    verdicts = {concept.verdict for concept in check.doubtful}
     if verdicts == {"contradicted"}:
         return "revise"
     return "rewrite" if verdicts == {"not_enough"} else "revise_and_rewrite"
 
 
-async def rectify(scope: Scope, question: Question, look: Look) -> str:
+async def rectify(scope: Scope, question: Question, check: SentenceCheck) -> str:
     """What the model makes of the sentence; "" where that is no sentence that could take its place.
 
     The prompt holds every doubtful concept with its reasoning, contradicted or not decided, and
     the evidence of all of them.
     """
-    language, target = question.language, look.target
+    language, target = question.language, check.target
     feedback = (
         PROMPTS.fill(
             language,
@@ -51,7 +51,7 @@ async def rectify(scope: Scope, question: Question, look: Look) -> str:
             concept=concept.text,
             reasoning=" ".join(concept.detail.reasoning.split()),
         )
-        for concept in look.doubtful
+        for concept in check.doubtful
     )
     short = target.concept is not None
     async with scope.span(
@@ -61,13 +61,13 @@ async def rectify(scope: Scope, question: Question, look: Look) -> str:
             step,
             PROMPTS.turns(
                 language,
-                "revise_answer" if short else rectify_reason(look),
+                "revise_answer" if short else rectify_reason(check),
                 "rectify_sentence",
                 question=question.text,
                 context=target.context or PROMPTS.fill(language, "none_before"),
                 sentence=target.text,
                 feedback="\n".join(feedback),
-                evidence=evidence_listed(language, look),
+                evidence=evidence_listed(language, check),
             ),
             max_tokens=160,
         )
@@ -98,6 +98,6 @@ def read_rectified(written: str, sentence: str, question: Question, *, short: bo
     return f"{text}{sentence[-1]}" if ends else text
 
 
-def evidence_listed(language: Language, look: Look) -> str:
+def evidence_listed(language: Language, check: SentenceCheck) -> str:
     """The evidence on what is doubtful as prompts show it, or a word for its absence."""
-    return PROMPTS.listed(language, look.evidence) or PROMPTS.fill(language, "none_found")
+    return PROMPTS.listed(language, check.evidence) or PROMPTS.fill(language, "none_found")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pipelines.concurrency import together
 from pipelines.methods.base import Question
 from pipelines.methods.ever.calls import PROMPTS, ask_line
-from pipelines.methods.ever.check import Look, Target
+from pipelines.methods.ever.check import SentenceCheck, Target
 from pipelines.methods.ever.concepts import find_concept
 from pipelines.methods.ever.rectify import evidence_listed, may_go_on, rectify
 from pipelines.methods.ever.settings import EverSettings
@@ -35,7 +35,7 @@ class _Item:
     index: int
     glue: str
     text: str
-    looks: list[Look] = field(default_factory=list)
+    checks: list[SentenceCheck] = field(default_factory=list)
     tried: list[str] = field(default_factory=list)
     stopped: Stopped = "finished"
     dropped: bool = False
@@ -86,7 +86,7 @@ class ShortAnswer(EverRun):
             for item in self.items:
                 last = item is self.items[-1]
                 end = SentenceVerified(stopped=item.stopped, last=last, dropped=item.dropped)
-                self.record(item.step, item.looks, end)
+                self.record(item.step, item.checks, end)
         async with self.scope.span("conclude") as step:
             left = [item.text for item in self.items if not item.dropped]
             if declined or (self.items and not left):
@@ -98,12 +98,12 @@ class ShortAnswer(EverRun):
         while checked:
             doubtful: list[_Item] = []
             for item in checked:
-                if may_go_on(item.looks[-1], rounds, self.settings.max_rounds):
+                if may_go_on(item.checks[-1], rounds, self.settings.max_rounds):
                     doubtful.append(item)
-                elif item.looks[-1].of("contradicted"):
+                elif item.checks[-1].of("contradicted"):
                     item.stopped = "limit"
             written = await together(
-                *(rectify(item.step, self.question, item.looks[-1]) for item in doubtful)
+                *(rectify(item.step, self.question, item.checks[-1]) for item in doubtful)
             )
             corrected = zip(doubtful, written, strict=True)
             checked = [item for item, text in corrected if self._takes(item, text)]
@@ -112,7 +112,7 @@ class ShortAnswer(EverRun):
 
     def _takes(self, item: _Item, written: str) -> bool:
         """Whether a corrected answer takes the place of the one before, to be checked anew."""
-        contradicted = item.looks[-1].verdict == "contradicted"
+        contradicted = item.checks[-1].verdict == "contradicted"
         if not written:
             item.stopped = "unusable"
         elif self._is_new(item, written):
@@ -131,7 +131,7 @@ class ShortAnswer(EverRun):
         Rewriting cannot verify what no evidence decides: it takes another answer, or none.
         """
         kept = (item for item in self.items if not item.dropped)
-        open_items = [item for item in kept if item.looks[-1].verdict == "not_enough"]
+        open_items = [item for item in kept if item.checks[-1].verdict == "not_enough"]
         lists = await together(*(self._candidates(item) for item in open_items))
         left = {item.index: iter(found) for item, found in zip(open_items, lists, strict=True)}
         while open_items:
@@ -145,17 +145,17 @@ class ShortAnswer(EverRun):
                     self._put(item, other, "candidate")
                     trying.append(item)
             await self._check(trying, "candidate")
-            open_items = [item for item in trying if item.looks[-1].verdict != "supported"]
+            open_items = [item for item in trying if item.checks[-1].verdict != "supported"]
 
     async def _check(self, items: Iterable[_Item], attempt: Attempt) -> None:
-        await together(*(self._look(item, attempt) for item in items))
+        await together(*(self._check_one(item, attempt) for item in items))
 
-    async def _look(self, item: _Item, attempt: Attempt) -> None:
+    async def _check_one(self, item: _Item, attempt: Attempt) -> None:
         item.tried.append(item.text)
         statement, concept = await self._statement(item)
         target = Target(
             sentence=item.index,
-            round=len(item.looks),
+            round=len(item.checks),
             draft=self.draft,
             start=self._place(item),
             text=statement,
@@ -163,13 +163,13 @@ class ShortAnswer(EverRun):
             concept=concept,
             shown=item.text,
         )
-        item.looks.append(await self.checker.check(item.step, target))
+        item.checks.append(await self.checker.check(item.step, target))
 
     async def _statement(self, item: _Item) -> tuple[str, Span]:
         """The claim that question and answer make together, and where it holds the answer."""
         language = self.question.language
         values = {"question": self.question.text, "answer": item.text}
-        async with item.step.span("statement", sentence=item.index, round=len(item.looks)) as own:
+        async with item.step.span("statement", sentence=item.index, round=len(item.checks)) as own:
             written = await ask_line(own, PROMPTS.turns(language, "statement", **values))
         found = find_concept(written, item.text)
         if found is None:
@@ -190,13 +190,13 @@ class ShortAnswer(EverRun):
                 question=question.text,
                 count=str(limit),
                 tried="; ".join([*item.tried, *self._others(item)]),
-                evidence=evidence_listed(question.language, item.looks[-1]),
+                evidence=evidence_listed(question.language, item.checks[-1]),
             )
             reply = await ask_list(own, asked, "answers")
-        return [one for one in parse_list(reply, limit=limit) if not declines(one)]
+        return [answer for answer in parse_list(reply, limit=limit) if not declines(answer)]
 
     def _is_new(self, item: _Item, text: str) -> bool:
-        known = {text_key(one) for one in (*item.tried, *self._others(item))}
+        known = {text_key(answer) for answer in (*item.tried, *self._others(item))}
         return text_key(text) not in known
 
     def _others(self, item: _Item) -> list[str]:
@@ -222,4 +222,4 @@ class ShortAnswer(EverRun):
 
 
 def _joined(items: Sequence[_Item]) -> str:
-    return "".join(one.glue + one.text for one in items if not one.dropped)
+    return "".join(item.glue + item.text for item in items if not item.dropped)

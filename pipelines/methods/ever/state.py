@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pipelines.methods.base import Question
 from pipelines.methods.ever.calls import PROMPTS
-from pipelines.methods.ever.check import Checker, Look, worst
+from pipelines.methods.ever.check import Checker, SentenceCheck, worst
 from pipelines.methods.ever.settings import EverSettings
 from pipelines.methods.replies.verdicts import checker
 from pipelines.methods.writing import cut, distinct, found_for, write_draft
@@ -22,9 +22,9 @@ from pipelines.types import Answer, Generation, Message
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence, or one item of a short answer: every look at it and how it ended."""
+    """A sentence, or one item of a short answer: every check of it and how it ended."""
 
-    looks: Sequence[Look]
+    checks: Sequence[SentenceCheck]
     end: SentenceVerified
 
 
@@ -122,19 +122,19 @@ class EverRun(ABC):
         )
         self.current = after
 
-    def record(self, step: Scope, looks: Sequence[Look], end: SentenceVerified) -> None:
-        """Record how a sentence ended; its last look is at what it came to be."""
-        target = looks[-1].target
+    def record(self, step: Scope, checks: Sequence[SentenceCheck], end: SentenceVerified) -> None:
+        """Record how a sentence ended; its last check is of what it came to be."""
+        target = checks[-1].target
         step.judged(
             "sentence",
             "" if end.dropped else (target.shown or target.text),
             start=target.start,
             draft=target.draft,
             sentence=target.sentence,
-            verdict=looks[-1].verdict,
+            verdict=checks[-1].verdict,
             detail=end,
         )
-        self.sentences.append(Sentence(looks, end))
+        self.sentences.append(Sentence(checks, end))
 
     def abstain(self, step: Scope) -> Answer:
         """The end of a run that gives no answer."""
@@ -146,8 +146,8 @@ class EverRun(ABC):
 
         It is the worst verdict on the sentences as first written.
         """
-        first = [sentence.looks[0] for sentence in self.sentences]
-        verdict = worst(look.verdict for look in first if look.listed != "none")
+        first = [sentence.checks[0] for sentence in self.sentences]
+        verdict = worst(check.verdict for check in first if check.listed != "none")
         score = _supported_share(first)
         step.judged("answer", self.original.text, verdict=verdict, scores=(score,))
         return Answer(
@@ -161,16 +161,16 @@ class EverRun(ABC):
     def _remarks(self) -> list[str]:
         """Flags on the answer from how its sentences ended, always in the same order."""
         kept = [sentence for sentence in self.sentences if not sentence.end.dropped]
-        looks = [sentence.looks[-1] for sentence in kept]
-        concepts = [concept for look in looks for concept in look.concepts]
+        checks = [sentence.checks[-1] for sentence in kept]
+        concepts = [concept for check in checks for concept in check.concepts]
         reasons = {concept.detail.reason for concept in concepts}
-        unread = any(look.listed == "unreadable" for look in looks)
+        unread = any(check.listed == "unreadable" for check in checks)
         present = {
-            "contradicted": any(look.of("contradicted") for look in looks),
-            "not_sure": any(look.of("not_enough") for look in looks),
-            "rectification_unusable": any(one.end.stopped == "unusable" for one in kept),
-            "concept_unchecked": unread or any(look.of("unchecked") for look in looks),
-            "concepts_left_out": any(look.left_out for look in looks),
+            "contradicted": any(check.of("contradicted") for check in checks),
+            "not_sure": any(check.of("not_enough") for check in checks),
+            "rectification_unusable": any(sentence.end.stopped == "unusable" for sentence in kept),
+            "concept_unchecked": unread or any(check.of("unchecked") for check in checks),
+            "concepts_left_out": any(check.left_out for check in checks),
             "concept_no_evidence": "no_evidence" in reasons,
             "lookup_failed": "search_failed" in reasons,
             "search_incomplete": any(concept.detail.incomplete for concept in concepts),
@@ -179,13 +179,13 @@ class EverRun(ABC):
         return [flag for flag, applies in present.items() if applies]
 
 
-def _supported_share(first: Sequence[Look]) -> Score:
+def _supported_share(first: Sequence[SentenceCheck]) -> Score:
     """The share of concepts supported as first written; those not decided are left out.
 
     Any concept short of support puts it below its threshold of 1.
     """
-    supported = sum(len(look.of("supported")) for look in first)
-    decided = supported + sum(len(look.doubtful) for look in first)
+    supported = sum(len(check.of("supported")) for check in first)
+    decided = supported + sum(len(check.doubtful) for check in first)
     return Score(
         name="supported_share",
         value=supported / decided if decided else None,
@@ -194,5 +194,5 @@ def _supported_share(first: Sequence[Look]) -> Score:
         flagged=supported < decided,
         formula="ever.supported_share",
         inputs=(float(supported), float(decided)),
-        behind=tuple(look.step for look in first),
+        behind=tuple(check.step for check in first),
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pipelines.concurrency import ended
 from pipelines.methods.base import Question
 from pipelines.methods.ever.calls import PROMPTS, ask_line
-from pipelines.methods.ever.check import Look, Target
+from pipelines.methods.ever.check import SentenceCheck, Target
 from pipelines.methods.ever.rectify import may_go_on, rectify, rectify_reason
 from pipelines.methods.ever.settings import EverSettings
 from pipelines.methods.ever.state import EverRun
@@ -188,8 +188,8 @@ class SentenceWriter(EverRun):
             if self.settings.speculative and not last:
                 ahead = asyncio.ensure_future(self._continue(step, index + 1, base, ahead=True))
             try:
-                looks, stopped = await self._rectified(step, index, piece)
-                target = looks[-1].target
+                checks, stopped = await self._rectified(step, index, piece)
+                target = checks[-1].target
                 self.verified = cut(self.current, target.start + len(target.text))
                 kept = ahead is not None and self.verified.text == base.text
                 following = await ahead if ahead is not None and kept else None
@@ -200,33 +200,35 @@ class SentenceWriter(EverRun):
             last = last or (kept and following is None)
             speculation = "" if ahead is None else "kept" if kept else "discarded"
             end = SentenceVerified(stopped=stopped, last=last, speculation=speculation)
-            self.record(step, looks, end)
+            self.record(step, checks, end)
             if following is not None:
                 self._take(step, index + 1, following)
         return following
 
-    async def _rectified(self, step: Scope, index: int, piece: Piece) -> tuple[list[Look], Stopped]:
-        looks: list[Look] = []
+    async def _rectified(
+        self, step: Scope, index: int, piece: Piece
+    ) -> tuple[list[SentenceCheck], Stopped]:
+        checks: list[SentenceCheck] = []
         while True:
             target = Target(
                 sentence=index,
-                round=len(looks),
+                round=len(checks),
                 draft=self.draft,
                 start=len(self.verified.text) + piece.start,
                 text=piece.sentence,
                 context=self.verified.text,
-                attempt="rectified" if looks else "draft",
+                attempt="rectified" if checks else "draft",
             )
-            look = await self.checker.check(step, target)
-            looks.append(look)
-            if not may_go_on(look, target.round, self.settings.max_rounds):
-                return looks, "limit" if look.of("contradicted") else "finished"
-            written = await rectify(step, self.question, look)
+            check = await self.checker.check(step, target)
+            checks.append(check)
+            if not may_go_on(check, target.round, self.settings.max_rounds):
+                return checks, "limit" if check.of("contradicted") else "finished"
+            written = await rectify(step, self.question, check)
             if not written:
-                return looks, "unusable"
+                return checks, "unusable"
             if written == piece.sentence:
                 # The same words would be judged the same.
-                return looks, "same"
+                return checks, "same"
             rewritten = Generation(text=piece.generation.text[: piece.start] + written)
             # What is rewritten has no tokens; the text around it keeps its own.
             none = part_of(piece.generation, 0, 0)
@@ -235,9 +237,9 @@ class SentenceWriter(EverRun):
                 step,
                 appended(self.verified, piece.generation),
                 target.start,
-                rectify_reason(look),
+                rectify_reason(check),
                 sentence=index,
-                round=len(looks),
+                round=len(checks),
             )
 
     async def _short(self, step: Scope) -> str:

@@ -28,7 +28,6 @@ ENTAILED = 0.5
 _NO_LENGTH = 1e-9
 # A mean vector shorter than this has no direction: texts without a word have no vector at all.
 
-
 _WORDING = load_wording("haarag")
 _APOLOGY, _INSUFFICIENT = _WORDING.pattern("sorry"), _WORDING.pattern("insufficient")
 _REMARK, _GOES_ON = _WORDING.pattern("remark"), _WORDING.pattern("goes_on")
@@ -75,14 +74,14 @@ class AlignmentRules:
 
     def counted(self, entailed: Sequence[float | None]) -> list[float]:
         """Those P(yes) of the judges that decide anything."""
-        return [one for one in entailed if one is not None] if self.judges_decide else []
+        return [value for value in entailed if value is not None] if self.judges_decide else []
 
     def verdict(
         self, value: float | None, entailed: Sequence[float | None]
     ) -> Literal["supported", "doubtful", "unchecked"]:
         """By the alignment `value`, and by the judges where they decide."""
         counted = self.counted(entailed)
-        if is_low(value, self.tau_a) or any(one < ENTAILED for one in counted):
+        if is_low(value, self.tau_a) or any(p_yes < ENTAILED for p_yes in counted):
             return "doubtful"
         measured = value is not None and self.tau_a is not None
         return "supported" if measured or counted else "unchecked"
@@ -145,7 +144,7 @@ class Alignment:
             return "empty"
         if says_nothing(self.text):
             return "insufficient"
-        return rules.verdict(self.value, [one.entailed for one in self.sentences])
+        return rules.verdict(self.value, [s.entailed for s in self.sentences])
 
     def score(self, rules: AlignmentRules) -> Score:
         """C_a against its threshold; a draft that claims nothing is measured against none."""
@@ -155,7 +154,7 @@ class Alignment:
     def deciding_score(self, rules: AlignmentRules) -> Score:
         """C_a, or the lowest P(yes) where only the judges object."""
         score = self.score(rules)
-        lowest = min(rules.counted([one.entailed for one in self.sentences]), default=ENTAILED)
+        lowest = min(rules.counted([s.entailed for s in self.sentences]), default=ENTAILED)
         return score if score.flagged or lowest >= ENTAILED else _entailment(lowest)
 
     def doubted(self, rules: AlignmentRules) -> tuple[str, ...]:
@@ -189,7 +188,7 @@ class Comparison:
         self._evidence = list(first.values())
         chunks = tuple(indexed_text(passage) for passage in context)
         alone = [span.text for span in self.sentences]
-        asked = (aligned_text(question, one, language) for one in (text, *alone))
+        asked = (aligned_text(question, answer, language) for answer in (text, *alone))
         self.left = (*asked, *alone, *chunks)
         self.right = (*chunks, *first)
 
@@ -249,8 +248,8 @@ def _below(
 def says_nothing(text: str) -> bool:
     """Whether all that `text` says is that the context does not suffice; an empty text does not."""
     sentences = [span.text for span in split_sentences(text)]
-    insufficient = any(_is_insufficient(one) for one in sentences)
-    return insufficient and not any(claims_something(one) for one in sentences)
+    insufficient = any(_is_insufficient(sentence) for sentence in sentences)
+    return insufficient and not any(claims_something(sentence) for sentence in sentences)
 
 
 def claims_something(sentence: str) -> bool:
@@ -266,7 +265,7 @@ def _is_insufficient(sentence: str) -> bool:
         said = bare[apology.end() :] if apology else bare
         return is_refusal(bare) and _GOES_ON.search(said) is None
     # Chinese joins sentences by commas: "资料没有提到他的出生地，他出生在芝加哥。"
-    rest = [one.strip() for one in _CLAUSE_ENDS.split(bare[match.end() :])[1:]]
+    rest = [clause.strip() for clause in _CLAUSE_ENDS.split(bare[match.end() :])[1:]]
     return _GOES_ON.search(bare, match.end()) is None and all(
-        not one or _INSUFFICIENT.match(one) or _REMARK.match(one) for one in rest
+        not clause or _INSUFFICIENT.match(clause) or _REMARK.match(clause) for clause in rest
     )

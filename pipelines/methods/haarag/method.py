@@ -320,7 +320,7 @@ def _judges(scope: Scope, question: Question, settings: HaaragSettings) -> list[
             roles = [role for role in JUDGES if scope.has_model(role)]
             once = [
                 role
-                for place, role in enumerate(roles)
-                if not any(scope.same_model(role, other) for other in roles[:place])
+                for number, role in enumerate(roles)
+                if not any(scope.same_model(role, other) for other in roles[:number])
             ]
             return once or ["main"]

@@ -116,9 +116,9 @@ def rate(
     kept = list(stays)
     for at in new:
         alike = (
-            one
-            for one in (*kept, *before)
-            if found.between[at][one] >= settings.duplicate_similarity
+            other
+            for other in (*kept, *before)
+            if found.between[at][other] >= settings.duplicate_similarity
         )
         twin = next(alike, None)
         if nearest[at] < floor:
@@ -151,7 +151,7 @@ def rate(
         chunks=chunks,
         counted=similarities,
         confidence=mean,
-        spread=sqrt(fmean((one - mean) ** 2 for one in similarities)),
+        spread=sqrt(fmean((value - mean) ** 2 for value in similarities)),
         diversity=1 - fmean(pairs) if pairs else None,
         context=tuple(found.passages[at] for at in order if outcomes[at][0] == "kept"),
         fresh=len(kept) > len(stays),
@@ -245,7 +245,7 @@ class ChunkSearch:
         await together(*(self._search(step, form, depth, ends) for form in self._forms[known:]))
 
     def _add(self, queries: list[str], query: str) -> None:
-        known = {one.casefold() for one in (*self._forms, *self._parts)}
+        known = {other.casefold() for other in (*self._forms, *self._parts)}
         if query and query.casefold() not in known:
             queries.append(query)
 

@@ -33,8 +33,8 @@ def parse_list(text: str, *, limit: int | None = None) -> list[str]:
     if found is None:
         found = _line_items(text)
     items: dict[str, str] = {}
-    for one in found:
-        item = visible(_STRONG.sub(r"\2", one).strip().rstrip(",;，；、").rstrip())
+    for raw in found:
+        item = visible(_STRONG.sub(r"\2", raw).strip().rstrip(",;，；、").rstrip())
         key = text_key(item)
         if key and not is_nothing(item) and not is_refusal(item):
             items.setdefault(key, item)
@@ -61,25 +61,25 @@ def _json_items(text: str) -> list[str] | None:
     if cut_off is None:
         return None
     # The reply ended before its list did: what was finished counts.
-    loaded = [load_json(one) for one in _STRING.findall(cut_off[1])]
+    loaded = [load_json(string) for string in _STRING.findall(cut_off[1])]
     return [value for is_json, value in loaded if is_json]
 
 
 def _items_of(value: Any) -> list[str]:
     if isinstance(value, list):
-        return [text for one in value for text in _item(one)]
+        return [text for element in value for text in _item(element)]
     if not isinstance(value, dict):
         return _item(value)
-    lists = [one for one in value.values() if isinstance(one, list)]
+    lists = [part for part in value.values() if isinstance(part, list)]
     if len(lists) == 1:
         return _items_of(lists[0])
     numbered = all(re.search(r"\d\Z", key) for key in value)
-    return [text for one in value.values() for text in _item(one)] if numbered else []
+    return [text for part in value.values() for text in _item(part)] if numbered else []
 
 
 def _item(value: Any) -> list[str]:
     if isinstance(value, dict):
-        return [one for one in value.values() if isinstance(one, str)][:1]
+        return [part for part in value.values() if isinstance(part, str)][:1]
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         return [str(value)]
     return []
@@ -170,7 +170,7 @@ def _in_sequence(line: str) -> list[str]:
 
 _INTRODUCTION = load_wording("replies").pattern("introduction")
 _REMARK = load_wording("replies").pattern("remark")
-_LONGEST = 400
+_MAX_CHARACTERS = 400
 
 
 def _bare_items(lines: list[str]) -> list[str]:
@@ -190,14 +190,14 @@ def _introduces(line: str) -> bool:
 
 
 def _is_prose(line: str) -> bool:
-    return len(line) > _LONGEST or len(split_sentences(line)) > 2
+    return len(line) > _MAX_CHARACTERS or len(split_sentences(line)) > 2
 
 
 _QUOTED = r"(?:\"[^\"]+\"|“[^”]+”|「[^」]+」|『[^』]+』|'[^']+'(?!\w))"
 _QUOTED_LINE = re.compile(rf"{_QUOTED}(?:\s*(?:[,;，；、|]|and\b|和)?\s*{_QUOTED})+[.。]?", re.I)
 _SEPARATORS = (r"[;；]", r"、", r"\s\|\s", r"(?:,(?!\d)|，)")
 _DATE_COMMA = re.compile(r"([a-z]\.? \d{1,2}), (?=\d{4}\b)", re.I)
-_HELD = "\0 "
+_MASK = "\0 "
 
 
 _LABEL = re.compile(r"[*_]{0,2}[^\W\d]+(?: [^\W\d]+){0,3}[*_]{0,2}[:：][*_]{0,2}\s*(?=\S)")
@@ -224,9 +224,9 @@ def _short_items(line: str) -> list[str]:
     """The items of "Paris, 1995, Ulm"; [] where the line may just as well be a sentence."""
     if line.endswith((".", "?", "!", "。", "？", "！")) or len(split_sentences(line)) > 1:
         return []
-    held = _DATE_COMMA.sub(rf"\1{_HELD}", line)
+    masked = _DATE_COMMA.sub(rf"\1{_MASK}", line)
     for separator in _SEPARATORS:
-        parts = [part.replace(_HELD, ", ").strip() for part in re.split(separator, held)]
+        parts = [part.replace(_MASK, ", ").strip() for part in re.split(separator, masked)]
         parts = [re.sub(r"\A(?:and |or |和|及|以及)", "", part) for part in parts if part]
         if len(parts) > 1:
             return parts if all(map(_is_short, parts)) else []

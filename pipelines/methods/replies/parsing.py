@@ -78,7 +78,7 @@ def is_nothing(text: str) -> bool:
 
 _TRAILING_COMMA = re.compile(r",(\s*[\]}])")
 _OPENING = re.compile(r"[\[{]")
-_MOST_STARTS = 64
+_MAX_STARTS = 64
 
 
 def load_json(text: str) -> tuple[bool, Any]:
@@ -104,7 +104,7 @@ def parse_json(text: str) -> Any | None:
         if is_json:
             return value
     found = [value for _, value in embedded_json(text)]
-    return next((one for one in found if not is_citation(one)), found[0] if found else None)
+    return next((value for value in found if not is_citation(value)), found[0] if found else None)
 
 
 def embedded_json(text: str) -> Iterator[tuple[str, Any]]:
@@ -112,7 +112,7 @@ def embedded_json(text: str) -> Iterator[tuple[str, Any]]:
     text = _TRAILING_COMMA.sub(r"\1", text)
     decoder, past = json.JSONDecoder(), 0
     for number, opening in enumerate(_OPENING.finditer(text)):
-        if number == _MOST_STARTS:
+        if number == _MAX_STARTS:
             return
         start = opening.start()
         if start < past:
@@ -126,7 +126,7 @@ def embedded_json(text: str) -> Iterator[tuple[str, Any]]:
 
 def is_citation(value: Any) -> bool:
     """Whether a JSON value looks like the citation [1] or [1, 2]."""
-    return isinstance(value, list) and all(isinstance(one, int) for one in value)
+    return isinstance(value, list) and all(isinstance(item, int) for item in value)
 
 
 def parse_fields(text: str, names: Mapping[str, Sequence[str]]) -> dict[str, str]:

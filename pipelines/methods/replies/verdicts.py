@@ -27,7 +27,7 @@ CheckedBy = Literal["auto", "judge", "main"]
 def _options(table: str) -> dict[Language, tuple[Option, ...]]:
     spelled: dict[Language, dict[str, tuple[str, ...]]] = load_wording("replies").entries[table]
     return {
-        language: tuple(Option(label=one, spellings=words) for one, words in labels.items())
+        language: tuple(Option(label=label, spellings=words) for label, words in labels.items())
         for language, labels in spelled.items()
     }
 
@@ -91,7 +91,7 @@ async def decide_between(
     """Which option the model answers; asked once more, with `reminder`, when it names none.
 
     `claim` is what is asked about, for models that judge claims instead of reading prompts. A tie
-    at the top names none either. When the second reply does not settle it, no option of the Choice
+    at the top names none either. When the second reply names none either, no option of the Choice
     has any probability and its `best` is None: one or two requests.
     """
     model = step.model(role)
@@ -140,9 +140,9 @@ async def reason_then_decide(
 ) -> Reasoned:
     """Reasoning, then a verdict, in one reply; the verdict alone is asked for where it has none.
 
-    `labels` are the labels accepted for the fields "reasoning" and "verdict". Models that can be
-    held to a schema are held to these two fields. `drawn` are options of the request: temperature
-    and sample. One to three requests.
+    `labels` are the labels accepted for the fields "reasoning" and "verdict". A model with
+    structured output is given a schema of these two fields. `drawn` are options of the request:
+    temperature and sample. One to three requests.
     """
     model = step.model()
     schema = _schema(options) if model.capabilities.structured_output else None
@@ -190,7 +190,7 @@ def _read(
 
 
 def claim_of(statement: str, passages: Sequence[Passage], question: str = "") -> Claim:
-    """`statement` held against `passages`, each under its title."""
+    """That `passages`, each under its title, support `statement`."""
     evidence = tuple(f"{one.title}: {one.text}" if one.title else one.text for one in passages)
     return Claim(statement=statement, evidence=evidence, question=question)
 

@@ -100,7 +100,7 @@ class RowenCheck:
                     "paraphrase_more" if known else "paraphrase",
                     question=self.question.text,
                     count=str(missing),
-                    had="\n".join(f"- {one}" for one in known),
+                    had="\n".join(f"- {text}" for text in known),
                 )
                 # Of 48 paraphrases asked of the embedded model (4 sample questions, 2 draws of 6)
                 # 12 were questions with a schema and 1 without.
@@ -196,7 +196,7 @@ class RowenCheck:
             )
             step.judged(
                 "pair",
-                " | ".join(one.text for one in answers),
+                " | ".join(answer.text for answer in answers),
                 label=side,
                 verdict="unchecked" if hard is None else "supported" if hard else "contradicted",
                 scores=(score,),
@@ -208,9 +208,9 @@ class RowenCheck:
         self, step: Scope, side: Side, text: str, *answers: _Given
     ) -> tuple[str, float | None, Choice | None]:
         """How two answers were compared, the equivalence operator C, and what a model chose."""
-        first, second = (one.text for one in answers)
+        first, second = (answer.text for answer in answers)
         if not first or not second:
-            return next((one.lost for one in answers if one.lost), "empty"), None, None
+            return next((answer.lost for answer in answers if answer.lost), "empty"), None, None
         if declines(first) or declines(second):
             return "refusal", 0.0, None
         if self._yes_no:

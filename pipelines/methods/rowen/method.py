@@ -171,7 +171,7 @@ async def _retrieve(
         passages.setdefault(passage.id, passage)
     if not passages:
         return [], ["search_failed" if failed else "no_evidence", "unverified"]
-    ids = reciprocal_rank_fusion([[passage.id for passage in one] for one in rankings])
+    ids = reciprocal_rank_fusion([[passage.id for passage in ranking] for ranking in rankings])
     best = [passages[id] for id, _ in ids[: settings.passages]]
     return best, ["search_incomplete"] if failed else []
 

@@ -17,8 +17,8 @@ from pipelines.text import detect_language, text_key
 from pipelines.text.languages import HAN
 from pipelines.types import Language
 
-_LONGEST_PARAPHRASE = 600
-_FEWEST_WORDS = 3
+_MAX_PARAPHRASE = 600
+_MIN_WORDS = 3
 _WORD = re.compile(rf"[{HAN}]|[^\W{HAN}]+")
 
 _NUMBER = re.compile(r"\A(?:\d{1,2}(?:[.)] +|[、．）] *)|[(（]\d{1,2}[)）] *)(?=\D)")
@@ -46,7 +46,7 @@ def paraphrases_in(
     repetitions of it or of what is `known`, single words, whole essays, and what asks nothing for
     certain: numbers and dates without a word beside them, statements, a question with its answer.
     """
-    keys = {text_key(one) for one in (question.text, *known)}
+    keys = {text_key(text) for text in (question.text, *known)}
     taken: list[str] = []
     discarded: list[tuple[str, DiscardReason]] = []
     for item in parse_list(reply):
@@ -64,7 +64,7 @@ def paraphrases_in(
 def _why_not(text: str, language: Language, known: set[str]) -> DiscardReason | None:
     words = _WORD.findall(text)
     said = any(_NO_WORD.fullmatch(word) is None for word in words)
-    if not said or len(words) < _FEWEST_WORDS or len(text) > _LONGEST_PARAPHRASE:
+    if not said or len(words) < _MIN_WORDS or len(text) > _MAX_PARAPHRASE:
         return "unusable"
     if text_key(text) in known:
         return "repeated"

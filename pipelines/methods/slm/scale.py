@@ -50,7 +50,7 @@ def shipped_thresholds(judges: Iterable[str]) -> dict[str, dict[str, dict[str, f
     panel = shipped_panel(judges)
     if not panel:
         panels = calibration("slm").get("panels", ())
-        panel = max(panels, key=lambda one: one["report"]["auroc"]["harmonic"], default={})
+        panel = max(panels, key=lambda each: each["report"]["auroc"]["harmonic"], default={})
     return panel.get("thresholds", {})
 
 

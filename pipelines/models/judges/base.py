@@ -21,7 +21,7 @@ from pipelines.types import Choice, Generation, Language
 
 
 class ClaimVerdict(NamedTuple):
-    """Probabilities that sum to 1: the evidence supports, contradicts, or does not settle it."""
+    """Probabilities that sum to 1: the evidence supports or contradicts it, or says too little."""
 
     supported: float
     contradicted: float
@@ -42,22 +42,22 @@ class JudgeModel(Model):
     def read(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
         """A verdict for every claim; blocks. Safe to call from several threads."""
 
-    def settle(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
+    def verdicts(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
         """As `read`; two answers to a question are compared in both directions; the lower counts.
 
         They are the same only when each supports the other.
         """
-        reversed_ones = [
+        swapped = [
             claim.model_copy(update={"statement": other, "evidence": (claim.statement,)})
             for claim in claims
             if claim.relation == "same"
             for other in claim.evidence
         ]
-        readings = self.read([*claims, *reversed_ones])
-        back = iter(readings[len(claims) :])
+        verdicts = self.read([*claims, *swapped])
+        back = iter(verdicts[len(claims) :])
         return [
-            min(reading, next(back)) if claim.relation == "same" else reading
-            for claim, reading in zip(claims, readings, strict=False)
+            min(verdict, next(back)) if claim.relation == "same" else verdict
+            for claim, verdict in zip(claims, verdicts, strict=False)
         ]
 
     async def choose(self, request: ChoiceRequest) -> Choice:
@@ -69,14 +69,14 @@ class JudgeModel(Model):
         if claim is None:
             raise self._unable("is asked about something that is no claim")
         labels = {option.label for option in request.options}
-        (reading,) = await asyncio.to_thread(self.settle, [claim])
-        supported, contradicted, not_enough = reading
+        (verdict,) = await asyncio.to_thread(self.verdicts, [claim])
+        supported, contradicted, not_enough = verdict
         known = (
             {"true": supported, "false": contradicted, "nei": not_enough},
             {"yes": supported, "no": contradicted + not_enough},
             {"true": supported, "false": contradicted + not_enough},
         )
-        shares = next((one for one in known if set(one) == labels), None)
+        shares = next((named for named in known if set(named) == labels), None)
         if shares is None:
             raise self._unable(f"knows no verdicts called {', '.join(sorted(labels))}")
         return Choice(probabilities=shares, other_mass=0.0, source="judge")

@@ -1,7 +1,7 @@
 """A statement and its evidence as the judge reads them: word pieces, in windows of sentences.
 
 Evidence longer than a window is not cut where it happens to stand: a window is filled with the
-sentences that have most to do with the statement, wherever in the evidence they are. What bears on
+sentences that have most to do with the statement, wherever in the evidence they are. What concerns
 one statement is thereby read together, and little has to be read.
 """
 
@@ -19,10 +19,10 @@ from pipelines.text import split_sentences
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-LONGEST = 256
+MAX_PIECES = 256
 """Word pieces of a pair that are read at once, the three marks among them."""
 
-LONGEST_STATEMENT = 80
+MAX_STATEMENT_PIECES = 80
 """Word pieces of question and statement that are read; of more the last ones."""
 
 MATCH_KINDS = 4
@@ -30,10 +30,10 @@ MATCH_KINDS = 4
 
 _MATCHED, _UNMATCHED, _ELSEWHERE = 1, 2, 3
 _AGAIN = 0.25
-"""What a piece of the statement is worth to a window that holds it already."""
+"""What a piece of the statement is worth to a window that has it already."""
 
 _FIRST_WORD = 1996
-"""The place of "the" in BERT's vocabulary, which is in order of frequency from there on."""
+"""The index of "the" in BERT's vocabulary, which is in order of frequency from there on."""
 
 
 class Pieces(NamedTuple):
@@ -111,16 +111,16 @@ def _chosen(
         return set(left)
     shared = {at: weights.keys() & set(sentences[at].ids) for at in left}
     chosen: set[int] = set()
-    held: set[int] = set()
+    covered: set[int] = set()
 
     def gain(at: int) -> tuple[float, int]:
-        worth = sum(weights[one] * (_AGAIN if one in held else 1.0) for one in shared[at])
+        worth = sum(weights[piece] * (_AGAIN if piece in covered else 1.0) for piece in shared[at])
         return worth, -at
 
     while fitting := [at for at in left if at not in chosen and len(sentences[at].ids) <= room]:
         best = max(fitting, key=gain)
         chosen.add(best)
-        held |= shared[best]
+        covered |= shared[best]
         room -= len(sentences[best].ids)
     return chosen
 
@@ -128,14 +128,14 @@ def _chosen(
 def asked_pieces(tokenizer: Tokenizer, question: str, statement: str) -> Pieces:
     """Question and statement as one text; of a long one the end, where the statement stands."""
     asked = pieces_of(tokenizer, f"{question} {statement}".strip())
-    return Pieces(asked.ids[-LONGEST_STATEMENT:], asked.counted[-LONGEST_STATEMENT:])
+    return Pieces(asked.ids[-MAX_STATEMENT_PIECES:], asked.counted[-MAX_STATEMENT_PIECES:])
 
 
 def statement_offsets(tokenizer: Tokenizer, question: str, statement: str) -> list[tuple[int, int]]:
     """Where in `statement` each of the `asked_pieces` stands; the question lies before 0."""
     asked = f"{question} {statement}".strip()
     begin = len(asked) - len(statement.rstrip())
-    offsets = tokenizer.encode(asked, add_special_tokens=False).offsets[-LONGEST_STATEMENT:]
+    offsets = tokenizer.encode(asked, add_special_tokens=False).offsets[-MAX_STATEMENT_PIECES:]
     return [(start - begin, end - begin) for start, end in offsets]
 
 
@@ -177,12 +177,12 @@ def pairs_for(tokenizer: Tokenizer, claim: Claim, most: int) -> list[Pair]:
         evidence = tuple(f"{claim.question} {answer}".strip() for answer in evidence)
     asked = asked_pieces(tokenizer, claim.question, claim.statement)
     room = room_for(asked)
-    sentences = [one for text in evidence for one in sentences_of(tokenizer, text, room)]
-    everywhere = frozenset(piece for one in sentences for piece in one.ids)
+    sentences = [sentence for text in evidence for sentence in sentences_of(tokenizer, text, room)]
+    everywhere = frozenset(piece for sentence in sentences for piece in sentence.ids)
     windows = windows_of(asked, sentences, room, most)
     return [pair_of(tokenizer, asked, window, everywhere) for window in windows]
 
 
 def room_for(asked: Pieces) -> int:
     """Pieces of evidence that fit beside `asked`."""
-    return LONGEST - len(asked.ids) - 3
+    return MAX_PIECES - len(asked.ids) - 3

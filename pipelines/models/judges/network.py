@@ -155,7 +155,7 @@ def save_weights(network: JudgeNetwork, folder: Path, pretrained: Path) -> None:
             kept = files.setdefault(f"layers-{layer // _LAYERS_A_FILE}.safetensors", {})
             kept.update(_packed(name, after - before[name]))
     for file, tensors in files.items():
-        save_file({name: one.contiguous() for name, one in tensors.items()}, folder / file)
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / file)
 
 
 def read_network(folder: Path, pretrained: Path) -> JudgeNetwork:
@@ -176,7 +176,7 @@ def load_weights(network: JudgeNetwork, folder: Path) -> None:
     state = network.state_dict()
     paths = sorted(folder.glob("*.safetensors"))
     try:
-        tensors = {name: one for path in paths for name, one in load_file(path).items()}
+        tensors = {name: tensor for path in paths for name, tensor in load_file(path).items()}
         changes = dict(_unpacked(tensors))
         missing = {name for name in state if _is_trained(name)} - set(changes)
         if missing:
@@ -207,12 +207,12 @@ def _packed(name: str, change: Tensor) -> dict[str, Tensor]:
 
 
 def _unpacked(tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
-    for name, one in tensors.items():
+    for name, tensor in tensors.items():
         if name.endswith(_WORD):
             plain = name.removesuffix(_WORD)
-            yield plain, one.float() * tensors[plain + _FACTOR].float()
+            yield plain, tensor.float() * tensors[plain + _FACTOR].float()
         elif not name.endswith(_FACTOR):
-            yield name, one.float()
+            yield name, tensor.float()
 
 
 def _pretrained(folder: Path) -> dict[str, Tensor]:

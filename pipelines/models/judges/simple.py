@@ -34,7 +34,7 @@ _SMALL_WORDS = frozenset(
 )
 
 
-class _OneNumber(JudgeModel):
+class _CurveJudge(JudgeModel):
     """P(supported) is a logistic curve over one number, fitted on public data.
 
     `curve` is the name under which the curve is kept, whatever the judge is called.
@@ -63,7 +63,7 @@ class _OneNumber(JudgeModel):
         return verdicts
 
 
-class SimilarityJudge(_OneNumber):
+class SimilarityJudge(_CurveJudge):
     """The cosine of the statement and the evidence sentence nearest to it."""
 
     curve = SIMILARITY_NAME
@@ -84,12 +84,12 @@ class SimilarityJudge(_OneNumber):
         texts = list(dict.fromkeys(chain(asked, *sentences)))
         vectors = dict(zip(texts, self._embedder.embed(texts), strict=True))
         return [
-            max((float(vectors[one] @ vectors[own]) for one in near), default=-1.0)
+            max((float(vectors[sentence] @ vectors[own]) for sentence in near), default=-1.0)
             for own, near in zip(asked, sentences, strict=True)
         ]
 
 
-class OverlapJudge(_OneNumber):
+class OverlapJudge(_CurveJudge):
     """The share of the statement's words that the evidence has too; Chinese by characters."""
 
     curve = OVERLAP_NAME

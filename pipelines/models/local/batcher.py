@@ -132,8 +132,8 @@ class Batcher(JobThread):
         while self._queue and len(admitted) < room:
             job = self._queue[0]
             if isinstance(job, Sequence) and not job.future.cancelled():
-                alone = job.reproducible or any(other.reproducible for other in running)
-                if len(running) >= (1 if alone else room):
+                exclusive = job.reproducible or any(other.reproducible for other in running)
+                if len(running) >= (1 if exclusive else room):
                     break
                 running.append(job)
             self._queue.popleft()
@@ -165,21 +165,21 @@ class Batcher(JobThread):
             fail(failed, self._explain(error))
 
     def _score(self, job: Scoring) -> None:
-        settle(job, self._engine_for(job).score(job.prompt, job.reply, job.top_k))
+        succeed(job, self._engine_for(job).score(job.prompt, job.reply, job.top_k))
 
     def _start(self, jobs: list[Job[Any]]) -> None:
         """Read the jobs' prompts; probes are answered, sequences get a first token and join."""
         engine = self._engine_for(jobs[0])
         prompts = list(dict.fromkeys(job.prompt for job in jobs))
         logits, rows = engine.prefill(prompts)
-        place = {prompt: row for row, prompt in enumerate(prompts)}
+        row_of = {prompt: row for row, prompt in enumerate(prompts)}
         for job in jobs:
             if isinstance(job, Probe):
-                settle(job, engine.look(logits[place[job.prompt]], job.tokens))
+                succeed(job, engine.look(logits[row_of[job.prompt]], job.tokens))
         sequences = [job for job in jobs if isinstance(job, Sequence)]
         if not sequences:
             return
-        sources = [place[sequence.prompt] for sequence in sequences]
+        sources = [row_of[sequence.prompt] for sequence in sequences]
         going_on = self._advance(engine, sequences, logits[sources])
         if going_on:
             rows.keep([sources[index] for index in going_on])
@@ -213,7 +213,7 @@ class Batcher(JobThread):
                 outcome = outcome._replace(alternatives=outcome.alternatives[: sequence.top_k])
             piece, ends = engine.vocabulary.piece(token), token in engine.stop_ids
             if sequence.accept(token, piece, outcome, ends=ends):
-                settle(sequence, sequence.result())
+                succeed(sequence, sequence.result())
             else:
                 going_on.append(index)
         return going_on
@@ -233,7 +233,7 @@ class Batcher(JobThread):
         return failure(f"computing.{kind}", self._name, name=self._name, said=said)
 
 
-def settle(job: Job[Any], result: object) -> None:
+def succeed(job: Job[Any], result: object) -> None:
     """Give a job its result, unless it was cancelled meanwhile."""
     with suppress(InvalidStateError):
         job.future.set_result(result)

@@ -34,7 +34,7 @@ _PREFILL_TOKENS = 8192
 """Most tokens, padding included, read in one pass: bounds the memory of activations."""
 
 _SCORE_TOKENS = 256
-"""Most positions whose logits over the whole vocabulary are held at once."""
+"""Most positions whose logits over the whole vocabulary are in memory at once."""
 
 
 class Engine:
@@ -64,7 +64,7 @@ class Engine:
         layers = new_cache(model.config).layers
         joins = all(type(layer) in _JOINABLE for layer in layers)
         # Recurrent layers would carry padding on in their state.
-        self._pads = joins and not any(isinstance(one, LinearAttentionLayer) for one in layers)
+        self._pads = joins and not any(isinstance(layer, LinearAttentionLayer) for layer in layers)
         together = 64 if self.device.type == "cuda" else 32
         self.max_rows = together if joins else 1
 
@@ -124,8 +124,8 @@ class Engine:
             uniform = torch.tensor([uniforms[row] for row in rows], **wide)
             scaled = logits[rows].double() / temperature[:, None]
             cumulative = scaled.softmax(dim=-1).cumsum(dim=-1)
-            place = uniform[:, None] * cumulative[:, -1:]
-            drawn = torch.searchsorted(cumulative, place, right=True)[:, 0]
+            target = uniform[:, None] * cumulative[:, -1:]
+            drawn = torch.searchsorted(cumulative, target, right=True)[:, 0]
             tokens[rows] = drawn.clamp(max=logits.shape[-1] - 1)
         return tokens.tolist()
 

@@ -87,7 +87,7 @@ class Source:
 
 
 def find_source(path_or_hub_id: str | Path) -> Source:
-    """Tell folder, GGUF file and hub id apart; no connection is made.
+    """Whether it is a folder, a GGUF file or a hub id; no connection is made.
 
     "owner/repository:file.gguf" is a GGUF file of the hub.
 
@@ -129,8 +129,8 @@ def load_engine(
 
             from pipelines.models.local.engine import Engine
 
-        place = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        kind = choose_dtype(place) if dtype is None else getattr(torch, dtype)
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        kind = choose_dtype(device) if dtype is None else getattr(torch, dtype)
         folder = source.fetch(progress)
         options = {} if source.gguf_file is None else {"gguf_file": source.gguf_file}
         with ONE_AT_A_TIME, _quietly(progress):
@@ -142,7 +142,7 @@ def load_engine(
         # transformers would fill them with random numbers and only warn.
         if found["missing_keys"]:
             raise ValueError(f"{len(found['missing_keys'])} weights are missing")
-        model = model.to(place).eval().requires_grad_(False)
+        model = model.to(device).eval().requires_grad_(False)
         return Engine(model, read_vocabulary(tokenizer))
     except VeriscopeError:
         raise

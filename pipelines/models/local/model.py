@@ -34,10 +34,10 @@ T = TypeVar("T")
 class LocalModel(Model):
     """Any causal language model that transformers loads, with concurrent callers in one batch.
 
-    `path_or_hub_id` is a folder, a GGUF file or a hub id; `gguf_file` names a GGUF file within the
-    folder. The model is loaded at the first call, in its own thread, which tells `progress` how far
-    it is. `dtype` ("float32", "bfloat16", "float16") is chosen by the machine when None; `known` is
-    what is known of the model besides that.
+    `path_or_hub_id` is a folder, a GGUF file or a hub id (see `find_source`). The model is loaded
+    at the first call, in its own thread, which tells `progress` how far it is. `dtype` ("float32",
+    "bfloat16", "float16") is chosen by the machine when None; `known` is what is known of the model
+    besides that.
 
     Every probability is that of the model's own distribution over the full vocabulary, before
     temperature. In bfloat16 the logits themselves are rounded (to 1/8 at 16); float32 is exact. A
@@ -51,12 +51,10 @@ class LocalModel(Model):
         path_or_hub_id: str | Path,
         *,
         name: str | None = None,
-        gguf_file: str | None = None,
         dtype: str | None = None,
         progress: Progress | None = None,
         **known: Unpack[Overrides],
     ) -> None:
-        path_or_hub_id = Path(path_or_hub_id, gguf_file) if gguf_file else path_or_hub_id
         given = Path(path_or_hub_id)
         self.name = name or (given.stem if given.suffix.lower() == ".gguf" else given.name)
         self._given = path_or_hub_id

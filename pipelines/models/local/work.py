@@ -72,16 +72,16 @@ class Transcript:
         self.text += self._decoder.decode(piece)
         self._waiting.append((piece, outcome))
         if not self._decoder.getstate()[0]:
-            self._settle()
+            self._place_tokens()
         since = max(0, before - self._reach + 1)
-        places = [self.text.find(string, since) for string in self._stop]
-        if found := [place for place in places if place >= 0]:
+        starts = [self.text.find(string, since) for string in self._stop]
+        if found := [start for start in starts if start >= 0]:
             self._cut(min(found))
 
     def finish(self) -> None:
         """No more tokens will come: bytes of an unfinished character become U+FFFD."""
         self.text += self._decoder.decode(b"", final=True)
-        self._settle()
+        self._place_tokens()
 
     def take(self, *, everything: bool = False) -> Delta | None:
         """The text that can be shown and was not yet, None when there is none.
@@ -100,8 +100,8 @@ class Transcript:
         self._shown, self._shown_tokens = safe, self._shown_tokens + len(fresh)
         return delta if delta.text or delta.tokens else None
 
-    def _settle(self) -> None:
-        """Give the waiting tokens their places; the text must end with a whole character."""
+    def _place_tokens(self) -> None:
+        """Give the waiting tokens their offsets; the text must end with a whole character."""
         spans = token_spans([piece for piece, _ in self._waiting])
         for (_, outcome), (start, end) in zip(self._waiting, spans, strict=True):
             if outcome is not None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipelines.errors import failure
 from pipelines.models.base import Delta
-from pipelines.models.local.batcher import Batcher, JobThread, fail, settle
+from pipelines.models.local.batcher import Batcher, JobThread, fail, succeed
 from pipelines.models.local.work import Job
 from pipelines.models.local.work import Sequence as Text
 
@@ -36,9 +36,9 @@ _OVER = object()
 
 
 class Report(NamedTuple):
-    """What became of the job at `place`: a piece of text, a result, or a failure."""
+    """What became of the job at `number`: a piece of text, a result, or a failure."""
 
-    place: int
+    number: int
     piece: tuple[Delta, int] | None = None
     result: Any = None
     failure: BaseException | None = None
@@ -93,7 +93,7 @@ class ZeroGpuBatcher(JobThread):
             # Every step in the context: the platform asks whose it is at the first.
             for report in iter(partial(context.run, next, reports, _OVER), _OVER):
                 if isinstance(report, Report):
-                    _report(jobs[report.place], report)
+                    _report(jobs[report.number], report)
                 if self._closed or all(job.future.done() for job in jobs):
                     break
         except Exception as error:
@@ -114,10 +114,10 @@ def _batch_fn(engine: Engine, load: Callable[[bool], Engine], name: str) -> Batc
         if not made:
             made.append(Batcher(lambda exact: load(True) if exact else engine, name=name))
         news: queue.SimpleQueue[Report] = queue.SimpleQueue()
-        for place, job in enumerate(jobs):
+        for number, job in enumerate(jobs):
             if isinstance(job, Text) and job.watched:
-                job.on_delta = partial(_piece, news, place)
-            job.future.add_done_callback(partial(_done, news, place))
+                job.on_delta = partial(_piece, news, number)
+            job.future.add_done_callback(partial(_done, news, number))
         made[0].submit(jobs)
         left = len(jobs)
         try:
@@ -136,15 +136,15 @@ def _batch_fn(engine: Engine, load: Callable[[bool], Engine], name: str) -> Batc
     return run
 
 
-def _piece(news: queue.SimpleQueue[Report], place: int, delta: Delta, written: int) -> None:
-    news.put(Report(place, piece=(delta, written)))
+def _piece(news: queue.SimpleQueue[Report], number: int, delta: Delta, written: int) -> None:
+    news.put(Report(number, piece=(delta, written)))
 
 
-def _done(news: queue.SimpleQueue[Report], place: int, future: Future[Any]) -> None:
+def _done(news: queue.SimpleQueue[Report], number: int, future: Future[Any]) -> None:
     if not future.cancelled():
         failure = future.exception()
         result = None if failure else future.result()
-        news.put(Report(place, result=result, failure=failure))
+        news.put(Report(number, result=result, failure=failure))
 
 
 def _report(job: Job[Any], report: Report) -> None:
@@ -155,4 +155,4 @@ def _report(job: Job[Any], report: Report) -> None:
     elif report.failure is not None:
         fail([job], report.failure)
     else:
-        settle(job, report.result)
+        succeed(job, report.result)

@@ -23,7 +23,8 @@ from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.methods.drad.rhd import entropies_over
-from pipelines.models.embedded import EMBEDDED_NAME, gguf_path, is_available
+from pipelines.models.base import EMBEDDED_NAME
+from pipelines.models.embedded import gguf_path, is_available
 from pipelines.models.local import LocalModel
 from pipelines.models.providers import BUILT_IN
 from pipelines.paths import ASSETS
@@ -76,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-async def _derive(options: argparse.Namespace) -> dict[str, Any]:
+async def _derive_drad(options: argparse.Namespace) -> dict[str, Any]:
     # Unusable input is found before the long work begins.
     spec = _model(options)
     biographies = read_biographies(options.wikibio, 1) if options.wikibio else []
@@ -200,7 +201,7 @@ def _key(options: argparse.Namespace) -> str | None:
 
 async def _wikibio(biographies: Sequence[Biography]) -> dict[str, Any]:
     weights = gguf_path()
-    proxy = LocalModel(weights.parent, name=EMBEDDED_NAME, gguf_file=weights.name, dtype="float32")
+    proxy = LocalModel(weights, name=EMBEDDED_NAME, dtype="float32")
     try:
         found = await wikibio.measure(proxy, biographies, progress=_progress("biographies"))
     finally:
@@ -267,7 +268,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("drad", help="DRAD's entropy threshold theta_2")
-    _add_common(command, _derive, "drad.json")
+    _add_common(command, _derive_drad, "drad.json")
     command.add_argument(
         "--wikibio", type=Path, metavar="FILE", help="SelfCheckGPT's annotations, to report on too"
     )

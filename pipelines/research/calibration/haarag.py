@@ -152,8 +152,8 @@ def measure(
             )
             rated = rate(found, settings)
             (retrieval.own if mine else retrieval.foreign).append(rated.confidence or 0.0)
-            places = {passages[at].id: at for at in chosen}
-            chunks = vectors[[places[passage.id] for passage in rated.context]]
+            row_of = {passages[at].id: at for at in chosen}
+            chunks = vectors[[row_of[passage.id] for passage in rated.context]]
             for form, measured in alignments.items():
                 half = measured.right.own if mine else measured.right.foreign
                 half.append(_cosine(answers[form][number], chunks))

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from sklearn.metrics import accuracy_score, confusion_matrix_at_thresholds
 
+from pipelines.concurrency import together
 from pipelines.errors import InvalidInputError
 from pipelines.methods.slm.judging import judge_request, probability_of_yes
 from pipelines.methods.slm.scores import (
@@ -38,7 +39,7 @@ from pipelines.text import split_sentences
 from pipelines.types import Choice, Frozen, Passage
 
 _AT_ONCE = 16
-_MOST_CLAIMS = 3
+_MAX_CLAIMS = 3
 
 
 class KnownAnswer(Frozen):
@@ -82,7 +83,7 @@ def answers_about(path: Path, half: Half) -> list[KnownAnswer]:
     names.learn(article_texts(path))
     answers: list[KnownAnswer] = []
     for number, (context, found) in enumerate(article_claims(path, half, names, Random(11))):
-        claims = found[:_MOST_CLAIMS]
+        claims = found[:_MAX_CLAIMS]
         if len(claims) < 2:
             continue
         right = [claim for _, claim, _ in claims]
@@ -140,7 +141,7 @@ async def judge_answers(
 
     groups = groupby(answers, key=lambda one: (one.question, one.context))
     work = [judged(*key, list(group)) for key, group in groups]
-    return [each for group in await asyncio.gather(*work) for each in group]
+    return [each for group in await together(*work) for each in group]
 
 
 Panelled = Sequence[Sequence[JudgedAnswer]]

@@ -20,7 +20,8 @@ import numpy as np
 
 from pipelines.calibration import calibration
 from pipelines.errors import InvalidInputError, VeriscopeError
-from pipelines.models.embedded import EMBEDDED_NAME, EmbeddedModel
+from pipelines.models.base import EMBEDDED_NAME
+from pipelines.models.embedded import EmbeddedModel
 from pipelines.models.judges.base import JudgeModel
 from pipelines.models.judges.simple import OverlapJudge, SimilarityJudge
 from pipelines.models.judges.trained import WEIGHTS, TrainedJudge, encoder_folder
@@ -89,13 +90,15 @@ def _report(options: argparse.Namespace) -> None:
     even = [claim for suite in fitted_on for claim in suite.claims]
     right = [truth for suite in fitted_on for truth in suite.supported]
     curves: dict[str, dict[str, float]] = {}
-    for judge in (SimilarityJudge(EmbeddedEmbedder()), OverlapJudge()):
+    embedder = EmbeddedEmbedder()
+    for judge in (SimilarityJudge(embedder), OverlapJudge()):
         offset, slope = fitted_curve(judge.numbers(even), right)
         curves[judge.name] = {"offset": offset, "slope": slope}
     content: dict[str, Any] = {"curves": curves, "date": options.date.isoformat()}
     _write(content)
     calibration.cache_clear()
-    judges: list[JudgeModel] = [SimilarityJudge(EmbeddedEmbedder()), OverlapJudge()]
+    # Made again: a judge reads its curve when it is made.
+    judges: list[JudgeModel] = [SimilarityJudge(embedder), OverlapJudge()]
     if (options.judge / "judge.json").is_file():
         judges.insert(0, TrainedJudge(options.judge))
     quality: dict[str, Any] = {}
@@ -111,7 +114,7 @@ def _report(options: argparse.Namespace) -> None:
 
 
 def _measured(judge: JudgeModel, suite: Suite) -> dict[str, Any]:
-    return measure(suite, np.asarray(judge.settle(suite.claims), dtype=np.float64))
+    return measure(suite, np.asarray(judge.verdicts(suite.claims), dtype=np.float64))
 
 
 async def _zero_shot(measured_on: Sequence[Suite], every: int) -> dict[str, Any]:

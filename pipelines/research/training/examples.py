@@ -97,7 +97,7 @@ def write_examples(path: Path, examples: Iterable[Example]) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-_FEWEST_WORDS, _MOST_WORDS = 5, 45
+_MIN_WORDS, _MAX_WORDS = 5, 45
 
 
 class Text(Frozen):
@@ -124,4 +124,4 @@ def library(language: Language) -> list[Document]:
 def _is_sentence(sentence: str) -> bool:
     words = sentence.split()
     whole = sentence[-1:] in ".!?" and (sentence[0].isupper() or sentence[0].isdigit())
-    return whole and _FEWEST_WORDS <= len(words) <= _MOST_WORDS
+    return whole and _MIN_WORDS <= len(words) <= _MAX_WORDS

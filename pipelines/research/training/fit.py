@@ -66,7 +66,7 @@ _CURVE_PAIRS = 1000
 _TEMPERATURES = [round(0.2 + 0.05 * step, 2) for step in range(77)]
 _OFFSETS = [round(0.05 * step, 2) for step in range(-60, 61)]
 _ROUNDS = 4
-_LEAST = 1e-6
+_MIN_SHARE = 1e-6
 _NO_WINDOW = -1e9
 
 
@@ -175,7 +175,7 @@ def _loss(scores: Tensor, target: Tensor) -> Tensor:
 def _loss_of_words(doubts: Tensor, doubted: Tensor) -> Tensor:
     """Binary cross-entropy over the words of which something is known.
 
-    Wrong words are few among many right ones, so each weighs more.
+    Wrong words are few among many right ones, so each has a larger weight.
     """
     known = doubted != _UNKNOWN
     if not bool(known.any()):
@@ -195,7 +195,7 @@ def _batches(pairs: Sequence[Prepared], schedule: Schedule) -> Iterator[list[Pre
         batches: list[list[int]] = []
         for at in range(0, len(order), schedule.batch * _BUCKET):
             bucket = order[at : at + schedule.batch * _BUCKET]
-            bucket.sort(key=lambda place: len(pairs[place].pair.ids))
+            bucket.sort(key=lambda index: len(pairs[index].pair.ids))
             starts = range(0, len(bucket), schedule.batch)
             batches += [bucket[start : start + schedule.batch] for start in starts]
         random.shuffle(batches)
@@ -203,7 +203,7 @@ def _batches(pairs: Sequence[Prepared], schedule: Schedule) -> Iterator[list[Pre
             if made == schedule.steps:
                 return
             made += 1
-            yield [pairs[place] for place in batch]
+            yield [pairs[index] for index in batch]
 
 
 def attend(
@@ -279,10 +279,10 @@ def best_scaling(examples: Sequence[Example], scored: Sequence[Sequence[Scores]]
     def loss(scaling: Calibration) -> float:
         scaled = scores / scaling.temperature + np.array(scaling.offsets)
         powers = np.exp(scaled - scaled.max(-1, keepdims=True))
-        # The window that supports most decides, as in the reader's `settle`.
+        # The window that supports most decides, as in `combined`.
         supported = (powers[..., 0] / powers.sum(-1)).max(1)
         shares = np.where(right, supported, 1 - supported)
-        return float((weights * -np.log(np.maximum(shares, _LEAST))).sum())
+        return float((weights * -np.log(np.maximum(shares, _MIN_SHARE))).sum())
 
     best = Calibration()
     for _ in range(_ROUNDS):

@@ -133,14 +133,8 @@ def qa_texts(records: Sequence[QaRecord]) -> Iterator[Text]:
 def qa_pairs(records: Sequence[QaRecord], names: Names, random: Random) -> Iterator[Example]:
     """Right and hallucinated answers, other names of the right one's kind, foreign evidence."""
     for number, record in enumerate(records):
-        right = Example(
-            evidence=record.knowledge,
-            statement=record.right_answer,
-            label="supported",
-            make="qa",
-            group=f"qa-{number}",
-            question=record.question,
-        )
+        group, answer = f"qa-{number}", record.right_answer
+        right = _right_answer("qa", group, record.question, answer, record.knowledge)
         yield right.wholly_right
         hallucinated = {"statement": record.hallucinated_answer, "label": "contradicted"}
         yield right.model_copy(update=hallucinated)
@@ -154,20 +148,35 @@ def qa_pairs(records: Sequence[QaRecord], names: Names, random: Random) -> Itera
             yield right.model_copy(update=foreign).wholly_wrong
 
 
+def _right_answer(make: str, group: str, question: str, answer: str, evidence: str) -> Example:
+    """A question with its right answer and the evidence for it."""
+    return Example(
+        evidence=evidence,
+        statement=answer,
+        label="supported",
+        make=make,
+        group=group,
+        question=question,
+    )
+
+
+def _paragraphs(path: Path | None) -> Iterator[tuple[str, str, Paragraph]]:
+    """The paragraphs of a file in SQuAD's form, each with its group and its article's title."""
+    for number, article in enumerate(read_articles(path)):
+        for at, paragraph in enumerate(article.paragraphs):
+            yield f"article-{number}-{at}", article.title.replace("_", " "), paragraph
+
+
 def article_texts(path: Path | None) -> Iterator[Text]:
     """The paragraphs of a file in SQuAD's form."""
-    for number, article in enumerate(read_articles(path)):
-        for place, paragraph in enumerate(article.paragraphs):
-            title = article.title.replace("_", " ")
-            yield text_of(f"article-{number}-{place}", title, paragraph.context)
+    return (text_of(group, title, one.context) for group, title, one in _paragraphs(path))
 
 
 def _asked(path: Path | None, half: Half) -> list[tuple[str, Question, Paragraph]]:
     """Half of the questions of a file in SQuAD's form, each with its group and its paragraph."""
     return [
-        (f"article-{number}-{place}", question, paragraph)
-        for number, article in enumerate(read_articles(path))
-        for place, paragraph in enumerate(article.paragraphs)
+        (group, question, paragraph)
+        for group, _, paragraph in _paragraphs(path)
         for question in paragraph.qas
     ][half::2]
 
@@ -182,14 +191,7 @@ def article_pairs(path: Path | None, half: Half, names: Names, random: Random) -
     for group, question, paragraph in _asked(path, half):
         answer = question.answers[0].text
         around, without = _around(paragraph.context, answer, random)
-        right = Example(
-            evidence=around,
-            statement=answer,
-            label="supported",
-            make="article",
-            group=group,
-            question=question.question,
-        )
+        right = _right_answer("article", group, question.question, answer, around)
         yield right.wholly_right
         wrong = _wrong_span(answer, paragraph.context, names, random)
         if wrong is not None:
@@ -230,14 +232,7 @@ def other_answer_pairs(path: Path | None, half: Half) -> Iterator[Example]:
         other = next((one for one in answers if not _one_in_the_other(one, right)), "")
         if not other:
             continue
-        pair = Example(
-            evidence=paragraph.context,
-            statement=right,
-            label="supported",
-            make="other answer",
-            group=group,
-            question=question.question,
-        )
+        pair = _right_answer("other answer", group, question.question, right, paragraph.context)
         yield pair.wholly_right
         yield pair.model_copy(update={"statement": other, "label": "contradicted"}).wholly_wrong
 

@@ -31,7 +31,7 @@ from pipelines.research.training.public import (
 from pipelines.research.training.rewriting import as_statement
 from pipelines.research.training.shortcuts import balanced, shortcut_areas, statement_alone
 
-_LONGEST_ANSWER = 8
+_MAX_ANSWER_WORDS = 8
 """Words of an answer that is put as a statement, at most."""
 
 
@@ -159,7 +159,7 @@ def _labelled(files: Files, names: Names, random: Random) -> Iterator[Example]:
 
 def answer_as_statement(pair: Example) -> Example | None:
     """A pair with a short answer, changed to a statement that needs no question."""
-    if len(pair.statement.split()) > _LONGEST_ANSWER:
+    if len(pair.statement.split()) > _MAX_ANSWER_WORDS:
         return None
     statement = as_statement(pair.question, pair.statement)
     if statement is None:

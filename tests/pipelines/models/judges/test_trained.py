@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pipelines import loading
 from pipelines.errors import UnknownModelError
 from pipelines.models.base import ChoiceRequest, Claim, Option
 from pipelines.models.judges import trained
@@ -18,7 +19,7 @@ from pipelines.models.judges.trained import (
     Calibration,
     Scores,
     TrainedJudge,
-    settle,
+    combined,
 )
 from pipelines.models.providers import BUILT_IN, build_model
 from pipelines.run.defaults import default_models
@@ -132,7 +133,7 @@ def test_a_file_that_is_missing_is_an_error_that_says_what_to_do(tmp_path: Path,
 
 
 def test_without_the_encoder_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(trained, "_PACKAGE", "no_such_package_here")
+    monkeypatch.setattr(loading, "package_folder", lambda name: None)
     with pytest.raises(UnknownModelError, match="encoder of the embedded judge is not installed"):
         TrainedJudge()
     # Nothing that needs it is taken unasked.
@@ -154,44 +155,44 @@ def scores(*shares: float) -> Scores:
 
 
 def test_without_windows_nothing_is_decided():
-    assert settle([]) == ClaimVerdict(0.0, 0.0, 1.0)
+    assert combined([]) == ClaimVerdict(0.0, 0.0, 1.0)
 
 
 def test_one_window_is_the_verdict():
-    assert settle([scores(0.6, 0.1, 0.3)]) == pytest.approx((0.6, 0.1, 0.3))
+    assert combined([scores(0.6, 0.1, 0.3)]) == pytest.approx((0.6, 0.1, 0.3))
 
 
 def test_the_clearest_support_counts():
     windows = [scores(0.1, 0.1, 0.8), scores(0.8, 0.1, 0.1), scores(0.0, 0.0, 1.0)]
     # The first window has contradiction to silence as one to eight.
-    assert settle(windows) == pytest.approx((0.8, 0.2 / 9, 0.2 * 8 / 9))
+    assert combined(windows) == pytest.approx((0.8, 0.2 / 9, 0.2 * 8 / 9))
 
 
 def test_what_is_not_supported_is_shared_as_the_first_window_says():
     # Of the half that is left after the support elsewhere, three quarters contradict.
-    settled = settle([scores(0.2, 0.6, 0.2), scores(0.5, 0.0, 0.5)])
+    settled = combined([scores(0.2, 0.6, 0.2), scores(0.5, 0.0, 0.5)])
     assert settled == pytest.approx((0.5, 0.5 * 0.75, 0.5 * 0.25))
     assert sum(settled) == pytest.approx(1.0)
 
 
 def test_a_temperature_above_one_makes_less_sure():
     # Scores of ln 4, 0 and 0 are shares of 4/6; halved they are ln 2: 2/4.
-    assert settle([(log(4), 0.0, 0.0)])[0] == pytest.approx(4 / 6)
-    assert settle([(log(4), 0.0, 0.0)], Calibration(temperature=2.0))[0] == pytest.approx(2 / 4)
+    assert combined([(log(4), 0.0, 0.0)])[0] == pytest.approx(4 / 6)
+    assert combined([(log(4), 0.0, 0.0)], Calibration(temperature=2.0))[0] == pytest.approx(2 / 4)
 
 
 def test_offsets_are_added_to_what_the_temperature_leaves():
     # ln 4 / 2 + ln 3 is ln 6: shares of 6, 1 and 1.
     scaling = Calibration(2.0, (log(3), 0.0, 0.0))
-    assert settle([(log(4), 0.0, 0.0)], scaling)[0] == pytest.approx(6 / 8)
+    assert combined([(log(4), 0.0, 0.0)], scaling)[0] == pytest.approx(6 / 8)
 
 
 def test_the_lean_shares_what_is_not_supported():
     # Shares of 1, 1 and 1: two thirds are not supported, of which ln 3 gives contradiction 3 of 4.
-    reading = settle([(0.0, 0.0, 0.0)], Calibration(lean=log(3)))
+    reading = combined([(0.0, 0.0, 0.0)], Calibration(lean=log(3)))
     assert reading == pytest.approx((1 / 3, 2 / 3 * 3 / 4, 2 / 3 * 1 / 4))
 
 
 def test_scores_beyond_all_measure_are_no_error():
-    assert settle([(0.0, -2000.0, 2000.0)]) == pytest.approx((0.0, 0.0, 1.0))
-    assert settle([(0.0, 2000.0, -2000.0)]) == pytest.approx((0.0, 1.0, 0.0))
+    assert combined([(0.0, -2000.0, 2000.0)]) == pytest.approx((0.0, 0.0, 1.0))
+    assert combined([(0.0, 2000.0, -2000.0)]) == pytest.approx((0.0, 1.0, 0.0))

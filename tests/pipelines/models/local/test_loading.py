@@ -81,8 +81,6 @@ def test_a_missing_folder() -> None:
 def test_a_missing_gguf_file(tmp_path: Path) -> None:
     with pytest.raises(UnknownModelError, match=r"gone\.gguf"):
         LocalModel(tmp_path / "gone.gguf").load()
-    with pytest.raises(UnknownModelError, match=r"gone\.gguf"):
-        LocalModel(tmp_path, gguf_file="gone.gguf").load()
 
 
 def test_a_folder_without_a_model(tmp_path: Path) -> None:

@@ -223,7 +223,7 @@ async def test_running_out_of_memory_says_what_to_do(
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(Engine, "prefill", fail)
-    with pytest.raises(RefusedRequestError, match="batch size"):
+    with pytest.raises(RefusedRequestError, match="choose a smaller model"):
         await endless.generate(request(max_tokens=3))
 
 

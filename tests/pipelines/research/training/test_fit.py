@@ -10,9 +10,9 @@ import pytest
 import torch
 from transformers import BertConfig, BertModel
 
-from pipelines.models.judges.inputs import LONGEST, Pair
+from pipelines.models.judges.inputs import MAX_PIECES, Pair
 from pipelines.models.judges.network import Batch, JudgeNetwork, read_network
-from pipelines.models.judges.trained import encoder_folder, settle
+from pipelines.models.judges.trained import combined, encoder_folder
 from pipelines.research.training.examples import Example, Label
 from pipelines.research.training.fit import (
     Prepared,
@@ -153,7 +153,7 @@ def test_of_long_evidence_the_part_that_is_about_it_is_read():
     )
     (one,) = prepared([example], encoder_folder())
     assert one.target == (0.0, 1.0, 1.0)
-    assert len(one.pair.ids) <= LONGEST
+    assert len(one.pair.ids) <= MAX_PIECES
     # All words of the statement stand in the window: after the mark, up to the full stop.
     assert one.pair.matches[1:5] == [1, 1, 1, 1]
 
@@ -335,8 +335,8 @@ def test_scores_that_say_too_much_are_divided():
     examples = [pair("supported")] * 3 + [pair("unsupported")]
     scores = [[(log(81), 0.0, -1e9)]] * 4 + [[(-log(81), 0.0, -1e9)]] * 4
     found = best_scaling([*examples, *[pair("unsupported")] * 3, pair("supported")], scores)
-    assert settle(scores[0], found).supported == pytest.approx(0.75, abs=0.02)
-    assert settle(scores[4], found).supported == pytest.approx(0.25, abs=0.02)
+    assert combined(scores[0], found).supported == pytest.approx(0.75, abs=0.02)
+    assert combined(scores[4], found).supported == pytest.approx(0.25, abs=0.02)
 
 
 def test_what_is_not_supported_leans_as_often_as_it_is_contradicted():
@@ -345,7 +345,7 @@ def test_what_is_not_supported_leans_as_often_as_it_is_contradicted():
     scores = [[(-2.0, 1.0, 1.0)]] * 4 + [[(2.0, 1.0, 1.0)]] * 4
     found = best_scaling(examples, scores)
     assert found.lean == pytest.approx(log(1 / 3), abs=0.05)
-    _, contradicted, silent = settle(scores[0], found)
+    _, contradicted, silent = combined(scores[0], found)
     assert contradicted / (contradicted + silent) == pytest.approx(0.25, abs=0.02)
 
 
@@ -358,13 +358,13 @@ def test_every_make_has_the_same_total_weight():
     # Nine of one make are supported, the only one of the other is not; the scores know nothing.
     examples = [*[pair("supported")] * 9, pair("unsupported", "other")]
     found = best_scaling(examples, [[(0.0, 0.0, 0.0)]] * 10)
-    assert settle([(0.0, 0.0, 0.0)], found).supported == pytest.approx(0.5, abs=0.02)
+    assert combined([(0.0, 0.0, 0.0)], found).supported == pytest.approx(0.5, abs=0.02)
 
 
 def test_a_missing_window_decides_nothing():
     examples = [pair("supported"), pair("unsupported")]
     found = best_scaling(examples, [[(3.0, 0.0, 0.0), (1.0, 0.0, 0.0)], []])
-    assert settle([(3.0, 0.0, 0.0)], found).supported > 0.5
+    assert combined([(3.0, 0.0, 0.0)], found).supported > 0.5
 
 
 def test_the_scaling_makes_the_labels_most_probable():
@@ -372,7 +372,7 @@ def test_the_scaling_makes_the_labels_most_probable():
     examples = [pair("supported")] * 3 + [pair("contradicted")]
     scored = [[(4.0, 0.0, -99.0)]] * 4
     scaling = best_scaling(examples, scored)
-    assert settle(scored[0], scaling).supported == pytest.approx(3 / 4, abs=0.02)
+    assert combined(scored[0], scaling).supported == pytest.approx(3 / 4, abs=0.02)
 
 
 def test_offsets_correct_a_constant_bias():
@@ -381,5 +381,5 @@ def test_offsets_correct_a_constant_bias():
     examples = [pair(label) for _ in range(30) for label in labels]
     scored = [[(2.0, 0.0, 0.0)], [(1.5, 0.0, 1.0)], [(1.5, 1.0, 0.0)]] * 30
     scaling = best_scaling(examples, scored)
-    said = [settle(one, scaling).supported for one in scored[:3]]
+    said = [combined(one, scaling).supported for one in scored[:3]]
     assert said[0] > 0.5 > max(said[1:])
