@@ -88,12 +88,3 @@ def test_an_unknown_front_end_is_told():
     )
     assert done.returncode == 2
     assert "Say workbench or space." in done.stderr
-
-
-def test_the_document_says_how_small_the_gradio_part_is():
-    files = [ROOT / "app" / "space.py", *sorted((ROOT / "app" / "public").glob("*.py"))]
-    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
-    words = " ".join((ROOT / "docs" / "space.md").read_text(encoding="utf-8").split())
-    told = re.search(r"the Gradio part is ([\d,]+) lines", words)
-    assert told
-    assert abs(int(told[1].replace(",", "")) - lines) < 50
