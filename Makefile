@@ -12,7 +12,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help run space index install test lint format verify bench samples install-dev install-research browser postgresql clean
+.PHONY: help run space index install test pytest lint format verify bench samples install-dev install-research browser postgresql clean
 
 help: ## Print this list
 	@echo "Targets:"
@@ -36,7 +36,11 @@ index: install ## Build the search indexes of the sample library
 install: ## Create .venv and install what the app needs, with uv or pip; at once when nothing changed
 	@python=$$(sh scripts/find_python.sh) && "$$python" scripts/environment.py
 
-test: install-dev browser lint ## Install what is missing, then run every check of a change
+test: install-dev browser ## Install what is missing, then run every check of a change
+	@# Types are checked while the tests begin: neither keeps two cores busy all the time.
+	@$(MAKE) --no-print-directory --jobs=2 lint pytest
+
+pytest: install-dev browser ## Run the tests alone
 	$(VENV_PYTHON) -m pytest -m "not verify" --numprocesses 2 --dist loadfile \
 		--no-loadscope-reorder $(ARGS)
 
@@ -55,7 +59,7 @@ verify: install-dev browser postgresql ## Run everything, long tests too; result
 bench: install-dev ## Measure the engine against its longest chain of calls; prints ratios
 	$(VENV_PYTHON) -m scripts.bench
 
-samples: install ## Record the shipped sample runs anew with the embedded model
+samples: install ## Record sample questions anew with the embedded model, and choose what is shipped
 	$(VENV_PYTHON) -m pipelines.samples.record
 
 install-dev: ## As install, with the tools that check and test

@@ -15,7 +15,7 @@ from components.theme import ASSETS
 from pipelines.methods.registry import method_pages
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_SHEETS = ("tokens", "base", "workbench")
+_SHEETS = ("tokens", "base", "recorded", "workbench")
 _PAGES = {
     "ask": ask.show,
     **{page: partial(show_page, page) for page in method_pages()},

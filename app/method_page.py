@@ -108,7 +108,6 @@ def _draw_panel(page: str, name: str, watched: live.Watched, t: Catalogue) -> No
 
 
 def _draw_figures(name: str, view: RunView, t: Catalogue) -> None:
-    """Two figures beside each other."""
     found = FIGURES[name](view, t, theme())
     for number, column in enumerate(st.columns(2, gap="large") if found else ()):
         for title, figure in found[number::2]:
@@ -118,7 +117,6 @@ def _draw_figures(name: str, view: RunView, t: Catalogue) -> None:
 
 
 def _recorded_settings(watched: live.Watched, name: str) -> Settings:
-    """The settings a method of the run was run with."""
     method = get_method(name)
     if name in watched.view.methods:
         # What applied, also where a default has changed since.

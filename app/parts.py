@@ -12,6 +12,8 @@ import streamlit as st
 from plotly.graph_objects import Figure
 from streamlit.components.v2 import component
 from streamlit.delta_generator import DeltaGenerator
+from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
+from streamlit.elements.lib.mutable_popover_container import PopoverContainer
 
 from app import live
 from app.engine import PERIOD
@@ -77,6 +79,17 @@ def page_title(text: str, note: str) -> None:
 def section_title(text: str) -> None:
     """The heading of a part of the page."""
     st.html(tag("h2", text, class_="workbench-section"))
+
+
+def draw_unfolded(fold: ExpanderContainer | PopoverContainer, draw: Callable[[], None]) -> None:
+    """Fill what can be folded, only while it is unfolded.
+
+    A hundred controls that nobody sees would delay every page. `fold` has to be one that draws the
+    page again when it is opened (`on_change="rerun"`).
+    """
+    if fold.open:
+        with fold:
+            draw()
 
 
 def heading(watched: live.Watched, t: Catalogue) -> None:
@@ -146,7 +159,7 @@ def begin_run(page: str, spec: RunSpec) -> None:
     """From a callback: start a run and look at it; `page` shows why it could not be."""
     with remembered(page):
         live.start(spec)
-    st.session_state[_WHOLE] = True
+    redraw_whole()
 
 
 def act(page: str, action: Action) -> None:
@@ -198,12 +211,17 @@ def go_to(page: str) -> None:
     """From a callback: open another page as soon as the script runs."""
     st.session_state[_PAGE] = page
     # In a fragment's callback too: what it changed concerns the whole page.
-    st.session_state[_WHOLE] = True
+    redraw_whole()
 
 
 def take_wanted_page() -> str | None:
     """The page that a callback asked for, once."""
     return st.session_state.pop(_PAGE, None)
+
+
+def redraw_whole() -> None:
+    """From a callback of a fragment: draw the whole page again."""
+    st.session_state[_WHOLE] = True
 
 
 def redraw_if_asked() -> None:

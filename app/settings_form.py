@@ -1,7 +1,7 @@
 """Draws the controls of a method's settings from its pydantic model, and reads them back.
 
-Labels and explanations come from the catalogue (`setting.<method>.<field>`, with `.help` and
-`.<option>`); a field without a text shows its name and its own description.
+Labels and explanations come from the catalogue (see `setting_key`, with `.help` and `.<option>`); a
+field without a text shows its name and its own description.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 import streamlit as st
 from pydantic.fields import FieldInfo
 
-from components.messages import Catalogue, two_digits
+from components.messages import Catalogue, setting_key, two_digits
 from pipelines.methods.base import Method, Settings
 
 
@@ -39,8 +39,9 @@ def draw_settings(
         if get_origin(_kind(fields[name])) is dict:
             # Filled in by other means.
             continue
-        key = f"setting.{method.name}.{name}"
-        worded = f"{key}.help"
+        key = setting_key(method.name, name, t)
+        own = f"setting.{method.name}.{name}.help"
+        worded = own if t.has(own) else f"{key}.help"
         common = {
             "label": t(key) if t.has(key) else name.replace("_", " ").capitalize(),
             "help": (t(worded) if t.has(worded) else fields[name].description) or None,

@@ -9,6 +9,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+# Both are looked at by libraries that fail where another thread has them half imported: httpx by
+# the client of models when a call ends, pandas by figures while they are made.
+import httpx  # noqa: F401
+import pandas  # noqa: F401
 from starlette.middleware import Middleware
 from streamlit.starlette import App
 

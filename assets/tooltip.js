@@ -129,11 +129,19 @@ function describeCall(item) {
   const replies = turns.filter((turn) => /vs-turn-/.test(turn.className));
   const nodes = [make("div", "vs-strong", item.getAttribute("aria-label"))];
   for (const turn of [...prompts.slice(-1), ...replies]) {
-    const [name, text] = [...turn.children].map((child) => child.textContent);
-    nodes.push(part(make("div", "vs-tip-note", name), clamped(text)));
+    const [name, ...content] = turn.children;
+    nodes.push(part(make("div", "vs-tip-note", name.textContent), clamped(spaced(content))));
   }
   return nodes;
 }
+
+/** The text of elements, with a space where one of them ends and the next begins. */
+const spaced = (elements) =>
+  elements
+    .flatMap((one) => [one, ...one.querySelectorAll("*")])
+    .filter((one) => !one.children.length)
+    .map((one) => one.textContent)
+    .join(" ");
 
 const clamped = (text) =>
   make("div", "vs-tip-clamp", text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text);

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
-from components.calls import call_bars
 from components.elements import answer_text, button, counters, reserved
 from components.evidence import EvidenceItem, evidence
 from components.heatmap import heatmap
-from components.markup import Html, tag
+from components.markup import Child, Html, tag
 from components.messages import Catalogue, named
-from components.method_cards import MethodRow, agreement_strip, method_cards
+from components.method_cards import agreement_strip, method_cards
 from components.page import illustration_note, loading_note, run_notices, section
 from components.run_view import (
+    Original,
     clock,
     language_unsupported,
     method_rows,
@@ -25,9 +25,9 @@ from components.run_view import (
     supporting,
     totals,
 )
-from components.timeline import timeline
+from components.timeline import call_bars, timeline
+from pipelines.engine.completing import left_out
 from pipelines.engine.pool import Loading
-from pipelines.errors import ErrorInfo
 from pipelines.methods.registry import METHODS
 from pipelines.paths import SAMPLE_DATA
 from pipelines.run.view import MethodView, RunView
@@ -47,12 +47,17 @@ def ask_view(
     `loading` says what is being prepared before the methods can begin.
     """
     question = view.header.spec.question if view.header else ""
-    rows = method_rows(view, now)
-    results = (_agreement(view, rows, t), method_cards(rows, t), _links(view, t))
+    rows, original = method_rows(view, now), original_of(view)
+    results: list[Child] = [method_cards(rows, t)]
+    if not language_unsupported(view):
+        text = "" if original is None or original.writing else original.text
+        results = [agreement_strip(rows, text, t), *results, _links(view, t)]
+    # What went wrong with the run, unless a method's card says so already.
+    told = any(method.error == view.error for method in view.methods.values())
     calls = timeline(call_bars(view), t, now=None if view.over else clock(view, now))
     main = tag(
         "div.vs-run-main",
-        section("answer", t("ask.original"), _answer(view, t)),
+        section("answer", t("ask.original"), _answer(original, view, t)),
         section("methods", t("ask.results"), *results),
         key="main",
     )
@@ -61,7 +66,7 @@ def ask_view(
         illustration_note(view, t),
         tag("h2.vs-question", question, dir="auto", key="question"),
         None if view.over else loading_note(_own(loading, view), t),
-        run_notices(view, _untold(view), t),
+        run_notices(view, None if told else view.error, t),
         main,
         section("timeline", t("ask.timeline"), calls),
         section("evidence", t("evidence.title"), _evidence(view, t)),
@@ -99,14 +104,7 @@ def _claim(method: MethodView) -> str:
     return method.drafts[0].after if grounded and method.drafts else ""
 
 
-def _untold(view: RunView) -> ErrorInfo | None:
-    """What went wrong with the run, unless a method's card says so already."""
-    told = any(method.error == view.error for method in view.methods.values())
-    return None if told else view.error
-
-
-def _answer(view: RunView, t: Catalogue) -> Html:
-    original = original_of(view)
+def _answer(original: Original | None, view: RunView, t: Catalogue) -> Html:
     if original is None:
         space = (reserved(style=f"width:{width}%") for width in (96, 88, 62))
         empty = tag("p.vs-note", t("ask.no_answer")) if view.over else space
@@ -126,17 +124,10 @@ def _answer(view: RunView, t: Catalogue) -> Html:
     )
 
 
-def _agreement(view: RunView, rows: Sequence[MethodRow], t: Catalogue) -> Html | None:
-    if language_unsupported(view):
-        return None
-    original = original_of(view)
-    text = "" if original is None or original.writing else original.text
-    return agreement_strip(rows, text, t)
-
-
 def _links(view: RunView, t: Catalogue) -> Html | None:
-    """What leads from the run to the pages that take its methods apart, and to the comparison."""
-    if not view.methods or language_unsupported(view):
+    """What leads on from the run: to the pages that take its methods apart, to the comparison, and
+    to the methods it left out."""
+    if not view.methods:
         return None
     steps = [
         button(t("ask.open_steps", name=named("method", name, t)), "open", page, f"open-{name}")
@@ -144,7 +135,9 @@ def _links(view: RunView, t: Catalogue) -> Html | None:
         if name in METHODS and (page := METHODS[name].page)
     ]
     compare = button(t("ask.open_compare"), "open", "compare", "open-compare")
-    return tag("div.vs-steps-links", steps, compare, key="links")
+    others = view.over and left_out(view)
+    complete = button(t("ask.others"), "complete", "standard", "complete") if others else None
+    return tag("div.vs-steps-links", steps, compare, complete, key="links")
 
 
 def _evidence(view: RunView, t: Catalogue) -> str:

@@ -1,20 +1,20 @@
-"""The calls of a run: as bars of the timeline, and in words behind the verdicts they led to."""
+"""A call in words: all that was sent and came back, and the calls behind a verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from typing import Literal
 
 from components.elements import fold
-from components.markup import Child, Html, tag
+from components.markup import Child, Content, Html, tag
 from components.messages import Catalogue, duration, integer, named, probability, two_digits
-from components.timeline import CallBar, CallKind, remarks, token_counts, turn, turn_text
 from pipelines.models.base import ChoiceRequest, GenerationRequest, ScoreRequest, SimilarityRequest
 from pipelines.run.events import ModelCalled, Retrieved
-from pipelines.run.view import MethodView, RunView
-from pipelines.types import Choice, Message
+from pipelines.run.view import MethodView, StepView
+from pipelines.types import Choice
 
-Call = ModelCalled | Retrieved
+Call = ModelCalled | Retrieved | StepView
+"""One attempt of a call, a search, or a step whose call is still writing."""
 
 _LONGEST = 700
 """Characters of a text that are shown at once; the rest has to be asked for."""
@@ -23,65 +23,113 @@ _WIDEST = 6
 """Rows and columns up to which a matrix of cosines is shown number by number."""
 
 
-def calls_within(method: MethodView, spans: Collection[str]) -> list[Call]:
+def calls_within(method: MethodView, spans: Collection[str]) -> list[ModelCalled | Retrieved]:
     """The calls and searches of `spans` and of every span below them, as they began."""
     inside = set(spans)
     for step in method.steps:
         # A span is recorded after the span that contains it.
         if step.parent in inside:
             inside.add(step.span)
-    found: list[Call] = [
-        event for event in (*method.calls, *method.searches) if event.span in inside
-    ]
+    found = (event for event in (*method.calls, *method.searches) if event.span in inside)
     return sorted(found, key=lambda event: (event.started, event.seq))
 
 
-def call_list(calls: Sequence[Call], t: Catalogue, *, id: str) -> Html:
+def call_list(calls: Sequence[ModelCalled | Retrieved], t: Catalogue, *, id: str) -> Html:
     """A closed disclosure with every call: prompt, reply, probabilities, what was found."""
     if not calls:
         return tag("p.vs-note", t("calls.none"), key=id)
-    entries = (tag("li", _entry(call, t), key=f"{id}-{call.seq}") for call in calls)
+    entries = (
+        tag("li", call_entry(call, call_title(call, t), t), key=f"{id}-{call.seq}")
+        for call in calls
+    )
     words = t("calls.behind", count=len(calls))
     return fold(words, tag("ol.vs-calls", entries), css="vs-behind", key=id)
 
 
-def _entry(call: Call, t: Catalogue) -> Html:
-    bar = _bar("", "", call)
-    role = named("role", bar.role, t) if bar.role else ""
-    title = filter(None, [t(f"timeline.kind.{bar.kind}"), bar.model, role, *remarks(bar, t)])
-    fates = ".vs-bar-cached" * bar.cached + ".vs-bar-failed" * (bar.error is not None)
-    swatch = tag(f"i.vs-swatch.vs-kind-{bar.kind}{fates}")
-    took = duration(max(0.0, call.time - call.started), t)
-    numbers = [
-        t("timeline.at", value=duration(call.started, t)),
-        t("calls.took", value=took),
-        *token_counts(bar, t),
-    ]
-    turns = _search(call, t) if isinstance(call, Retrieved) else _exchange(call, t)
-    if bar.error is not None:
-        turns.append(turn(t("timeline.error"), _bounded(bar.error, t), "error"))
-    summary = [swatch, tag("span.vs-num", " · ".join(title))]
+def call_entry(call: Call, title: str, t: Catalogue, *before: Child, **place: str) -> Html:
+    """A call as a disclosure under `before` and its title: when, how many tokens, every text."""
+    numbers = [t("timeline.at", value=duration(call.started, t))]
+    if isinstance(call, ModelCalled):
+        used = [generation.usage for generation in call.generations]
+        counts = {
+            "prompt": sum(usage.prompt_tokens for usage in used),
+            "completion": sum(usage.completion_tokens for usage in used),
+        }
+        numbers += [
+            t(f"timeline.{name}_tokens", count=integer(count))
+            for name, count in counts.items()
+            if count
+        ]
+        numbers.append(t("timeline.role", value=named("role", call.role, t)))
+        if isinstance(call.request, GenerationRequest) and call.request.adapted:
+            numbers.append(t("timeline.adapted"))
     line = tag("p.vs-note.vs-num", " · ".join(numbers))
-    return fold(summary, line, turns, css="vs-call")
+    summary = [tag(f"i.vs-swatch.{call_look(call)}"), *before, tag("span.vs-num", title)]
+    return fold(summary, line, _turns(call, t), css="vs-call", **place)
 
 
-def kind_of(call: Call) -> CallKind:
+def call_title(call: Call, t: Catalogue, *, step: str = "", now: float = 0.0) -> str:
+    """Kind, step, model and duration of a call, and how it came out where that is not as usual.
+
+    One that is under way has lasted up to `now`, in seconds since the run started.
+    """
+    model, attempt, end = "", 1, call_end(call)
+    if isinstance(call, ModelCalled):
+        model, attempt = call.model, call.attempt
+    elif isinstance(call, Retrieved):
+        model = call.retriever
+    took = duration(max(0.0, (now if end is None else end) - call.started), t)
+    parts = [t(f"timeline.kind.{call_kind(call)}"), named("step", step, t), model, took]
+    parts += [t(f"timeline.{fate}", count=attempt) for fate in call_fates(call)]
+    return " · ".join(filter(None, parts))
+
+
+def call_kind(call: Call) -> Literal["generate", "choose", "score", "retrieve", "compare"]:
     """What was asked for, as the timeline names it."""
-    if isinstance(call, Retrieved):
-        return "retrieve"
-    match call.request:
-        case GenerationRequest():
+    match call:
+        case StepView() | ModelCalled(request=GenerationRequest()):
             return "generate"
-        case ChoiceRequest():
+        case ModelCalled(request=ChoiceRequest()):
             return "choose"
-        case ScoreRequest():
+        case ModelCalled(request=ScoreRequest()):
             return "score"
-        case SimilarityRequest():
+        case ModelCalled():
             return "compare"
+        case Retrieved():
+            return "retrieve"
+
+
+def call_end(call: Call) -> float | None:
+    """Seconds from the run's start to the call's end; None while it is under way."""
+    return None if isinstance(call, StepView) else call.time
+
+
+def call_fates(call: Call) -> list[str]:
+    """How a call came out, where that is not as usual."""
+    if isinstance(call, StepView):
+        return ["open"]
+    fates = {"failed": call.error is not None}
+    if isinstance(call, ModelCalled):
+        fates = {"cached": call.cached, "retry": call.attempt > 1, **fates}
+    return [fate for fate, present in fates.items() if present]
+
+
+def call_look(call: Call) -> str:
+    """The classes that distinguish kinds and outcomes of calls."""
+    return ".".join([f"vs-kind-{call_kind(call)}", *(f"vs-bar-{one}" for one in call_fates(call))])
+
+
+def _turns(call: Call, t: Catalogue) -> list[Html]:
+    if isinstance(call, StepView):
+        return [_turn(t("timeline.reply.generate"), _bounded(call.text, t), "reply")]
+    turns = _search(call, t) if isinstance(call, Retrieved) else _exchange(call, t)
+    if call.error is not None:
+        turns.append(_turn(t("timeline.error"), _bounded(call.error.message, t), "error"))
+    return turns
 
 
 def _search(call: Retrieved, t: Catalogue) -> list[Html]:
-    parts = [turn(t("evidence.query"), _bounded(call.query, t))]
+    parts = [_turn(t("evidence.query"), _bounded(call.query, t))]
     if call.error is None:
         found = (
             [tag("bdi.vs-strong", passage.title or passage.id), _bounded(passage.text, t)]
@@ -89,7 +137,7 @@ def _search(call: Retrieved, t: Catalogue) -> list[Html]:
         )
         nothing = tag("p.vs-note", t("evidence.none"))
         listed = tag("ol.vs-found", (tag("li", one) for one in found)) if call.passages else nothing
-        parts.append(turn(t("timeline.reply.retrieve"), listed, "reply"))
+        parts.append(_turn(t("timeline.reply.retrieve"), listed, "reply"))
     return parts
 
 
@@ -97,21 +145,21 @@ def _exchange(call: ModelCalled, t: Catalogue) -> list[Html]:
     request = call.request
     if isinstance(request, SimilarityRequest):
         sides = {"left": request.left, "right": request.right}
-        parts = [turn(t(f"calls.{side}"), _texts(texts, t)) for side, texts in sides.items()]
+        parts = [_turn(t(f"calls.{side}"), _texts(texts, t)) for side, texts in sides.items()]
         if call.similarities is not None:
             cosines = _matrix(call.similarities, t)
-            parts.append(turn(t("timeline.reply.compare"), cosines, "reply"))
+            parts.append(_turn(t("timeline.reply.compare"), cosines, "reply"))
         return parts
-    parts = [turn(t(f"timeline.turn.{m.role}"), _bounded(m.content, t)) for m in request.messages]
+    parts = [_turn(t(f"timeline.turn.{m.role}"), _bounded(m.content, t)) for m in request.messages]
     if isinstance(request, ScoreRequest):
-        return [*parts, turn(t("timeline.reply.score"), _bounded(request.text, t), "reply")]
+        return [*parts, _turn(t("timeline.reply.score"), _bounded(request.text, t), "reply")]
     if call.choice is not None:
-        return [*parts, turn(t("timeline.reply.choose"), _choice(call.choice, t), "reply")]
+        return [*parts, _turn(t("timeline.reply.choose"), _choice(call.choice, t), "reply")]
     for number, generation in enumerate(call.generations, start=1):
         title = t("timeline.reply.generate")
         if len(call.generations) > 1:
             title = t("calls.sample", name=title, number=number)
-        parts.append(turn(title, _bounded(generation.text, t), "reply"))
+        parts.append(_turn(title, _bounded(generation.text, t), "reply"))
     return parts
 
 
@@ -155,65 +203,16 @@ def _matrix(cosines: Sequence[Sequence[float]], t: Catalogue) -> list[Child]:
 
 def _bounded(text: str, t: Catalogue) -> Html:
     """A text as it is; of a long one the beginning, and the rest behind a disclosure."""
-    beginning, rest = turn_text(text[:_LONGEST]), text[_LONGEST:]
-    if not rest:
-        return beginning
-    more = t("calls.more", count=integer(len(rest)))
-    return tag("div", beginning, fold(more, turn_text(rest)))
-
-
-def call_bars(view: RunView) -> list[CallBar]:
-    """Every attempt and search so far by the time it began, with what is being written now."""
-    bars = [bar for method in view.methods.values() for bar in _of_method(method, view)]
-    return sorted(bars, key=lambda bar: bar.start)
-
-
-def _of_method(method: MethodView, view: RunView) -> list[CallBar]:
-    steps = {step.span: step.name for step in method.steps}
-    calls: tuple[Call, ...] = (*method.calls, *method.searches)
-    bars = [_bar(method.name, steps.get(call.span, ""), call) for call in calls]
-    called = {call.span for call in method.calls}
-    for step in method.steps:
-        if not view.over and step.outcome is None and step.text and step.span not in called:
-            writing = CallBar(method.name, step.name, "main", "", step.started, None, "generate")
-            bars.append(replace(writing, reply=step.text, id=step.span))
-    return bars
-
-
-def _bar(method: str, step: str, call: Call) -> CallBar:
-    name = call.retriever if isinstance(call, Retrieved) else call.model
-    bar = CallBar(method, step, "", name, call.started, call.time, kind_of(call), id=str(call.seq))
-    bar = replace(bar, error=call.error.message if call.error else None)
-    if isinstance(call, Retrieved):
-        found = "\n".join(f"{passage.rank}. {passage.title}" for passage in call.passages)
-        return replace(bar, prompt=(Message(role="user", content=call.query),), reply=found)
-    return replace(
-        bar,
-        role=call.role,
-        cached=call.cached,
-        attempt=call.attempt,
-        prompt=_prompt(call),
-        reply=_reply(call),
-        prompt_tokens=sum(g.usage.prompt_tokens for g in call.generations) or None,
-        completion_tokens=sum(g.usage.completion_tokens for g in call.generations) or None,
+    beginning, rest = (
+        tag("pre.vs-turn-text", piece, dir="auto") for piece in (text[:_LONGEST], text[_LONGEST:])
     )
+    if len(text) <= _LONGEST:
+        return beginning
+    more = t("calls.more", count=integer(len(text) - _LONGEST))
+    return tag("div", beginning, fold(more, rest))
 
 
-def _prompt(call: ModelCalled) -> tuple[Message, ...]:
-    match call.request:
-        case GenerationRequest(messages=messages) | ChoiceRequest(messages=messages):
-            return messages
-        case ScoreRequest(messages=messages, text=text):
-            return (*messages, Message(role="assistant", content=text))
-        case SimilarityRequest(left=left, right=right):
-            return tuple(Message(role="user", content="\n".join(side)) for side in (left, right))
-
-
-def _reply(call: ModelCalled) -> str:
-    if call.choice is not None:
-        shares = call.choice.probabilities.items()
-        return "\n".join(f"{label}: {probability:.3g}" for label, probability in shares)
-    if call.similarities is not None:
-        rows = call.similarities
-        return "\n".join("  ".join(two_digits(value) for value in row) for row in rows)
-    return "\n———\n".join(generation.text for generation in call.generations)
+def _turn(name: str, content: Content, kind: Literal["", "reply", "error"] = "") -> Html:
+    """A part of what was sent or came back, under its name."""
+    css = f"div.vs-turn.vs-turn-{kind}" if kind else "div.vs-turn"
+    return tag(css, tag("div.vs-label", name), content)

@@ -22,7 +22,7 @@ from components.elements import (
     verdict_badge,
 )
 from components.markup import Child, Content, Html, tag
-from components.messages import Catalogue, named
+from components.messages import Catalogue, named, setting_key
 from components.method_cards import MethodRow, costs, judgement
 from components.page import illustration_note, section
 from components.run_view import language_unsupported, method_row, passages_of
@@ -180,7 +180,8 @@ def _settings(columns: Sequence[CompareColumn], t: Catalogue) -> list[Difference
         if len(having) < 2 or all(values[n][field] == values[having[0]][field] for n in having):
             continue
         method = columns[having[0]].method
-        name = named(f"setting.{method}", field, t)
+        kind = setting_key(method, field, t).rpartition(".")[0]
+        name = named(kind, field, t)
         words = [
             _setting(column.method, field, each[field], t) if field in each else _NONE
             for column, each in zip(columns, values, strict=True)
@@ -204,7 +205,7 @@ def _setting(method: str, field: str, value: Any, t: Catalogue) -> str:
     if isinstance(value, bool):
         return _yes_or_no(value, t)
     if isinstance(value, str):
-        return named(f"setting.{method}.{field}", value, t)
+        return named(setting_key(method, field, t), value, t)
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

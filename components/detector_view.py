@@ -56,7 +56,8 @@ class _Page(MethodPanel):
         if self.verdict is None:
             return [tag("p.vs-note", t("status.running" if self.running else "verdict.none"))]
         badge = tag("p", verdict_badge(self.verdict.verdict, t), key=f"{name}-verdict")
-        return [badge, *self.score_lines(self.verdict), self.flags(f"{name}-flags")]
+        lines = (self.score_line(self.verdict, score) for score in self.verdict.scores)
+        return [badge, *lines, self.flags(f"{name}-flags")]
 
     def _piece(self, event: Judged) -> Html:
         t, label = self.t, event.label
@@ -66,5 +67,5 @@ class _Page(MethodPanel):
             tag("span.vs-chip", named("entity.label", label, t)) if label else None,
             verdict_badge(event.verdict, t),
         )
-        lines = self.score_lines(event)
+        lines = (self.score_line(event, score) for score in event.scores)
         return tag("li.vs-card.vs-padded", name, lines, key=f"piece-{event.seq}")

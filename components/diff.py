@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from difflib import SequenceMatcher
-from itertools import pairwise, takewhile, zip_longest
+from itertools import groupby, pairwise, takewhile
 from typing import Literal, NamedTuple
 
 from components.elements import answer_text
@@ -22,14 +21,6 @@ class Op(NamedTuple):
 
     kind: Literal["same", "removed", "added"]
     text: str
-
-
-class _Change(NamedTuple):
-    """A run of shared words, or the words of either text that stand in the same place."""
-
-    same: str = ""
-    removed: str = ""
-    added: str = ""
 
 
 def split_words(text: str, language: Language) -> list[str]:
@@ -53,17 +44,21 @@ def diff_words(before: str, after: str, language: Language) -> list[Op]:
     old, new = split_words(before, language), split_words(after, language)
     head = _shared(old, new)
     tail = _shared(old[head:][::-1], new[head:][::-1])
-    middle_old, middle_new = old[head : len(old) - tail], new[head : len(new) - tail]
+    old_middle, new_middle = old[head : len(old) - tail], new[head : len(new) - tail]
 
-    changes = [_Change(same="".join(old[:head]))]
-    matcher = SequenceMatcher(None, middle_old, middle_new, autojunk=False)
-    for what, a, b, c, d in matcher.get_opcodes():
-        if what == "equal":
-            changes.append(_Change(same="".join(middle_old[a:b])))
-        else:
-            changes.append(_Change("", "".join(middle_old[a:b]), "".join(middle_new[c:d])))
-    changes.append(_Change(same="".join(old[len(old) - tail :])))
-    return _operations(_joined([change for change in changes if any(change)]))
+    def kept(code: tuple[str, int, int, int, int]) -> bool:
+        # Between the first and the last change, white space always stands between two changes.
+        return code[0] == "equal" and not "".join(old_middle[code[1] : code[2]]).isspace()
+
+    found = [Op("same", "".join(old[:head]))]
+    matcher = SequenceMatcher(None, old_middle, new_middle, autojunk=False)
+    for same, group in groupby(matcher.get_opcodes(), kept):
+        codes = list(group)
+        was = "".join(old_middle[codes[0][1] : codes[-1][2]])
+        became = "".join(new_middle[codes[0][3] : codes[-1][4]])
+        found += [Op("same", was)] if same else [Op("removed", was), Op("added", became)]
+    found.append(Op("same", "".join(old[len(old) - tail :])))
+    return [op for op in found if op.text]
 
 
 def diff_html(
@@ -97,34 +92,9 @@ def diff_html(
     return tag("div.vs-diff", body, counts, lang=lang(language))
 
 
-def _shared(old: Sequence[str], new: Sequence[str]) -> int:
+def _shared(old: list[str], new: list[str]) -> int:
     pairs = zip(old, new, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-
-
-def _joined(changes: Sequence[_Change]) -> list[_Change]:
-    """The changes with those merged that only white space parts."""
-    found: list[_Change] = []
-    for change, following in zip_longest(changes, changes[1:]):
-        after_change = bool(found) and not found[-1].same
-        if after_change and following and not following.same and not change.same.strip():
-            change = _Change("", change.removed + change.same, change.added + change.same)
-        if after_change and not change.same:
-            last = found[-1]
-            found[-1] = _Change("", last.removed + change.removed, last.added + change.added)
-        else:
-            found.append(change)
-    return found
-
-
-def _operations(changes: Sequence[_Change]) -> list[Op]:
-    kinds: tuple[Literal["same", "removed", "added"], ...] = ("same", "removed", "added")
-    return [
-        Op(kind, text)
-        for change in changes
-        for kind, text in zip(kinds, change, strict=True)
-        if text
-    ]
 
 
 def _op_html(op: Op, t: Catalogue) -> Child:

@@ -13,7 +13,6 @@ from components.elements import (
     notice,
     part,
     reserved,
-    score_line,
     source_notes,
     verdict_badge,
 )
@@ -23,6 +22,7 @@ from components.heatmap import MEASURES, entity_table, heatmaps
 from components.markup import Child, Html, tag, visible
 from components.messages import Catalogue, named, probability
 from components.method_panel import MethodPanel
+from components.nearest_view import nearest_section
 from components.page import section
 from components.run_view import entity_marks, language_unsupported, supporting
 from components.theme import Theme
@@ -30,6 +30,9 @@ from pipelines.run.events import Judged, Score
 from pipelines.run.findings import DetectorThresholds, DraftMeasured, EntityReading
 from pipelines.run.view import RunView, StepView
 from pipelines.types import Token
+
+_CORRECTIONS = ("corrected", "quoted")
+# Why a draft is a correction: what the model wrote, or what the evidence says.
 
 
 def drad_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) -> str:
@@ -74,6 +77,7 @@ class _Page(MethodPanel):
         ]
         if steps := list(self._steps()):
             parts.append(section("drad-steps", t("drad.steps"), tag("div.vs-stack", steps)))
+        parts.append(nearest_section(self))
         if len(method.drafts) > 1:
             sides = self.sides(method.drafts[0].after, method.drafts[-1].after)
             change = tag("div.vs-card.vs-padded", sides)
@@ -129,7 +133,7 @@ class _Page(MethodPanel):
         if judged is not None and judged.scores:
             parts.append(self._score(judged, judged.scores[0]))
         if answer is not None:
-            corrections = sum(draft.reason == "corrected" for draft in self.method.drafts)
+            corrections = sum(draft.reason in _CORRECTIONS for draft in self.method.drafts)
             key = "drad.corrected" if corrections else "drad.stays"
             parts.append(tag("p.vs-note", t(key, count=corrections)))
             parts.append(self.flags("drad-flags"))
@@ -153,8 +157,8 @@ class _Page(MethodPanel):
         drafts = self.method.drafts[: event.draft + 1]
         # Scores of version 0.1 do not name them.
         wrote = [draft.span for draft in drafts if draft.start <= event.start]
-        behind = self.calls(score.behind or wrote[-1:], f"behind-{event.seq}-{score.name}")
-        return score_line(score, self.t, behind=behind)
+        behind = score.behind or tuple(wrote[-1:])
+        return self.score_line(event, score.model_copy(update={"behind": behind}))
 
     # --- The drafts as heat, with a choice of draft and measure that needs no script ---
 
@@ -195,7 +199,7 @@ class _Page(MethodPanel):
     def _draft_names(self) -> Iterable[str]:
         corrected = 0
         for revised in self.method.drafts:
-            corrected += revised.reason == "corrected"
+            corrected += revised.reason in _CORRECTIONS
             if revised.reason == "resumed":
                 yield self.t("drad.draft.resumed")
             elif corrected:
@@ -249,7 +253,7 @@ class _Page(MethodPanel):
             parts.append(part(t("drad.query"), answer_text(search.query, "vs-query")))
         if revised is not None:
             parts.append(part(t("drad.continuation"), self.diff(revised.before, revised.after)))
-        elif step.outcome == "ok":
+        elif step.outcome == "ok" and not (search is not None and search.passages):
             failed = search is not None and search.error
             parts.append(
                 tag("p.vs-flag", t(f"flag.{'search_failed' if failed else 'no_evidence'}"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -204,12 +203,13 @@ class Row(NamedTuple):
     key: str | None
     cells: Iterable[Content]
     css: str | None = None
+    busy: bool = False
 
 
 def table(
     caption: Content,
     columns: Iterable[Column | Child],
-    rows: Iterable[Row | Html],
+    rows: Iterable[Row],
     *,
     css: str | None = None,
     caption_css: str | None = "vs-sr",
@@ -218,9 +218,9 @@ def table(
 ) -> Html:
     """A table; its caption is out of sight unless `caption_css` is changed.
 
-    `row_names` says that the first cell of a row names it; `css` holds further classes. A row may
-    also be given as HTML. A narrow screen makes a card of every row; no cell loses its meaning by
-    that, because all parts name their role and each cell shows the label of its column.
+    `row_names` says that the first cell of a row names it; `css` holds further classes. A narrow
+    screen makes a card of every row; no cell loses its meaning by that, because all parts name
+    their role and each cell shows the label of its column.
     """
     known = [one if isinstance(one, Column) else Column(one) for one in columns]
     names = (tag("th", column.name, scope="col", role="columnheader") for column in known)
@@ -231,11 +231,9 @@ def table(
         label = column.name if column.label is None else column.label or None
         return tag("td", content, role="cell", data_label=label, class_=column.css)
 
-    def row(one: Row | Html) -> Html:
-        if not isinstance(one, Row):
-            return one
-        cells = itertools.starmap(cell, zip(one.cells, known, strict=True))
-        return tag("tr", cells, role="row", key=one.key, class_=one.css)
+    def row(one: Row) -> Html:
+        cells = (cell(*each) for each in zip(one.cells, known, strict=True))
+        return tag("tr", cells, role="row", key=one.key, class_=one.css, aria_busy=one.busy)
 
     return tag(
         "table.vs-table",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -11,6 +11,7 @@ from components.elements import (
     answer_text,
     marked_text,
     notice,
+    part,
     reserved,
     score_line,
     sign,
@@ -22,6 +23,7 @@ from components.markup import Child, Html, tag
 from components.messages import Catalogue, integer
 from components.method_panel import MethodPanel
 from components.models import judge_quality
+from components.nearest_view import nearest_section
 from components.page import section
 from components.run_view import supporting
 from pipelines.run.events import Judged
@@ -70,27 +72,6 @@ class _Sentence:
         return self.end is not None and self.end.verdict != "supported" and not nothing
 
 
-def _sentences_of(judged: Iterable[Judged]) -> list[_Sentence]:
-    """The sentences in order, as far as a run has come."""
-    found: dict[int, _Sentence] = {}
-    for event in judged:
-        if event.sentence is None:
-            continue
-        known = found.get(event.sentence, _Sentence(event.sentence, ()))
-        match event.detail:
-            case ConceptsListed() as listed:
-                known = replace(known, checks=(*known.checks, _Check(listed)))
-            case ConceptVerified(round=number, at=place) if number < len(known.checks):
-                # Verdicts come in the order in which they are known.
-                known.checks[number].concepts[place] = event
-            case SentenceVerified():
-                known = replace(known, end=event)
-            case _:
-                continue
-        found[event.sentence] = known
-    return [found[index] for index in sorted(found) if found[index].checks]
-
-
 def ever_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) -> str:
     """Everything EVER did in the run, as far as it has come.
 
@@ -103,6 +84,7 @@ def ever_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) ->
         parts += [
             section("original", t("ever.original"), page.original()),
             section("sentences", title, *page.cards(), page.checked_by()),
+            nearest_section(page),
             section("share", t("ever.share"), page.share()),
             section("final", t("ever.final"), *page.final()),
         ]
@@ -119,7 +101,23 @@ class _Page(MethodPanel):
     @cached_property
     def sentences(self) -> list[_Sentence]:
         """The sentences in order, as far as the run has come."""
-        return _sentences_of(self.method.judged)
+        found: dict[int, _Sentence] = {}
+        for event in self.method.judged:
+            if event.sentence is None:
+                continue
+            known = found.get(event.sentence, _Sentence(event.sentence, ()))
+            match event.detail:
+                case ConceptsListed() as listed:
+                    known = replace(known, checks=(*known.checks, _Check(listed)))
+                case ConceptVerified(round=number, at=place) if number < len(known.checks):
+                    # Verdicts come in the order in which they are known.
+                    known.checks[number].concepts[place] = event
+                case SentenceVerified():
+                    known = replace(known, end=event)
+                case _:
+                    continue
+            found[event.sentence] = known
+        return [found[index] for index in sorted(found) if found[index].checks]
 
     @property
     def short(self) -> bool:
@@ -174,18 +172,16 @@ class _Page(MethodPanel):
         return [note, tag("ol.vs-ever-list", ordered, key="list")]
 
     def share(self) -> Html:
-        """What share of the facts is supported."""
         t, judged = self.t, next(iter(self.judged("answer")), None)
         if judged is None or not judged.scores:
             key = "ever.share.none" if self.method.outcome is not None else "ever.share.open"
             return tag("p.vs-empty", t(key), key="share")
         score = judged.scores[0]
-        calls = self.calls(score.behind or (judged.span,), "ever-share-calls")
         supported, total = (int(value) for value in score.inputs)
         words = t("ever.share.counts", supported=supported, count=total)
         badge = verdict_badge(judged.verdict, t)
         line = tag("p", badge, " ", words if total else t("ever.share.none"))
-        return tag("div.vs-stack", line, score_line(score, t, behind=calls), key="share")
+        return tag("div.vs-stack", line, self.score_line(judged, score), key="share")
 
     def final(self) -> list[Child]:
         """The text at the end with what is left of doubt, and what has changed."""
@@ -280,6 +276,8 @@ class _Page(MethodPanel):
         verdict = sentence.end.verdict if sentence.end is not None else "unchecked"
         if sentence.ended is not None and sentence.ended.dropped:
             return self.t("ever.status.dropped")
+        if sentence.ended is not None and sentence.ended.stopped == "corrected":
+            return self.t("ever.status.corrected")
         if last.listed == "none":
             return self.t("ever.status.nothing")
         if sentence.partly:
@@ -348,14 +346,14 @@ class _Page(MethodPanel):
         items = [EvidenceItem(one, marks=supporting(one.text, near)) for one in passages]
         listed = evidence(items, t, id=f"{key}-evidence")
         parts: list[Child] = [
-            self._part("ever.question", answer_text(found.question)),
+            part(t("ever.question"), answer_text(found.question)),
             found.fallback and tag("p.vs-note", t("ever.fallback")),
-            claimed and self._part("ever.claim", answer_text(found.claim)),
+            claimed and part(t("ever.claim"), answer_text(found.claim)),
             found.reused and tag("p.vs-note", t("ever.reused")),
             found.reason and tag("p.vs-flag", t(reason)),
             found.incomplete and tag("p.vs-flag", t("flag.search_incomplete")),
-            found.reasoning and self._part(reasoned, answer_text(found.reasoning)),
-            bool(items) and self._part("evidence.title", listed),
+            found.reasoning and part(t(reasoned), answer_text(found.reasoning)),
+            bool(items) and part(t("evidence.title"), listed),
         ]
         parts += [score_line(score, t) for score in event.scores]
         if not self.running:
@@ -366,9 +364,6 @@ class _Page(MethodPanel):
         searches = self.searches(found.reused or event.span)
         known = {passage.id: passage for search in searches for passage in search.passages}
         return [known[one] for one in found.evidence if one in known]
-
-    def _part(self, key: str, content: Child) -> Html:
-        return tag("div.vs-part", tag("p.vs-label", self.t(key)), content)
 
     def _under_way(self, index: int) -> StepView | None:
         steps = (
@@ -391,6 +386,9 @@ class _Page(MethodPanel):
             key = key if self.t.has(key) else f"ever.end.{end.verdict}"
         elif end.verdict == "unchecked" and sentence.checks[-1].listed.listed != "none":
             key = "ever.end.partly" if sentence.partly else "ever.end.unchecked"
+        if ended.stopped == "corrected":
+            changed = self.diff(sentence.checks[-1].listed.text, end.text)
+            return [changed, tag("p.vs-note", self.t("ever.end.corrected"), key="end")]
         parts: list[Child] = [notice(self.t(key), "end")] if key else []
         if ended.stopped == "unusable" and not self.running:
             # What could not be used is to be seen with the call that it came from.

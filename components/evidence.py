@@ -15,7 +15,8 @@ from pipelines.types import Passage
 class EvidenceItem:
     """A passage, the query that found it, the methods that used it, and what is marked in it.
 
-    `marks` are [start, end) offsets in the passage's own text; they may overlap.
+    `marks` are [start, end) offsets in the passage's own text; of two that overlap, the first is
+    marked.
     """
 
     passage: Passage
@@ -38,8 +39,9 @@ def evidence(items: Sequence[EvidenceItem], t: Catalogue, *, id: str = "evidence
 def passage_card(item: EvidenceItem, t: Catalogue) -> str:
     """One passage."""
     passage = item.passage
-    marks = ((start, end, None) for start, end in _merged(item.marks, len(passage.text)))
-    text = marked_text(passage.text, marks, lambda piece, _: _mark(piece, t))
+    supports = tag("span.vs-sr", t("evidence.supporting"), " ")
+    marks = ((*place, supports) for place in item.marks)
+    text = marked_text(passage.text, marks, lambda piece, words: tag("mark.vs-mark", words, piece))
     title = tag("bdi", passage.title or passage.id)
     url = safe_url(passage.url)
     if url:
@@ -78,20 +80,3 @@ def fact(name: str, value: Child, meaning: str = "") -> Html:
     """An entry of a list of facts (`dl.vs-facts`), with what it means."""
     note = tag("span.vs-fact-note", meaning) if meaning else None
     return tag("div", tag("dt", name), tag("dd", value, note))
-
-
-def _mark(piece: str, t: Catalogue) -> Html:
-    return tag("mark.vs-mark", tag("span.vs-sr", t("evidence.supporting"), " "), piece)
-
-
-def _merged(marks: Iterable[tuple[int, int]], length: int) -> list[tuple[int, int]]:
-    """Marks inside the text, in order, those that touch or overlap as one."""
-    merged: list[tuple[int, int]] = []
-    for start, end in sorted((max(0, a), min(length, b)) for a, b in marks):
-        if start >= end:
-            continue
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
-    return merged

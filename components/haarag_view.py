@@ -17,7 +17,6 @@ from components.elements import (
     notice,
     part,
     reserved,
-    score_line,
     score_value,
     source_notes,
     table,
@@ -28,6 +27,7 @@ from components.markup import Child, Html, tag, visible
 from components.messages import Catalogue, named, two_digits
 from components.method_panel import MethodPanel
 from components.models import judge_quality
+from components.nearest_view import nearest_section
 from components.page import section
 from components.run_view import score_of
 from pipelines.calibration import calibration
@@ -59,6 +59,7 @@ def haarag_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) 
         page.fault(),
         section("retrieval", t("haarag.retrieval"), page.rounds()),
         section("alignment", t("haarag.alignment"), *page.drafts()),
+        nearest_section(page),
         section("outcome", t("haarag.outcome"), page.outcome()),
         key="haarag",
     )
@@ -167,6 +168,16 @@ class _Page(MethodPanel):
         if not rated.chunks:
             return [tag("p.vs-empty", t("haarag.no_chunks"))]
         confidence, *others = judged.scores
+        names = [t(f"haarag.column.{name}") for name in ("chunk", "similarity", "query", "outcome")]
+
+        def listed(chunks: Sequence[ChunkRated], caption: str, key: str) -> Html:
+            rows: list[Row] = []
+            for at, chunk in enumerate(chunks):
+                cells = self._chunk(chunk, rated.queries[chunk.query], confidence.threshold)
+                rows.append(Row(f"{key}-{at}", cells, f"vs-chunk-{chunk.outcome}"))
+            css = "vs-chunks-caption"
+            return table(caption, names, rows, css="vs-chunks", caption_css=css, key=key)
+
         facts: list[Html] = []
         for score in others:
             value = tag("span.vs-num", score_value(score))
@@ -175,33 +186,15 @@ class _Page(MethodPanel):
         first = max(kept, default=0) + 1 + _DROPPED
         caption = t("haarag.chunks", kept=len(kept), count=len(rated.chunks))
         parts: list[Child] = [
-            score_line(confidence, t, behind=self.calls((judged.span,), f"c-r-{number}")),
+            self.score_line(judged, confidence),
             tag("dl.vs-facts", facts),
-            self._chunks(judged, rated, rated.chunks[:first], caption, f"chunks-{number}"),
+            listed(rated.chunks[:first], caption, f"chunks-{number}"),
         ]
         if rest := rated.chunks[first:]:
             more = t("haarag.chunks.more", count=len(rest))
-            chunks = self._chunks(judged, rated, rest, more, f"more-{number}")
+            chunks = listed(rest, more, f"more-{number}")
             parts.append(fold(more, chunks, key=f"more-chunks-{number}"))
         return parts
-
-    def _chunks(
-        self,
-        judged: Judged,
-        rated: RetrievalRated,
-        chunks: Sequence[ChunkRated],
-        caption: str,
-        key: str,
-    ) -> Html:
-        columns = ("chunk", "similarity", "query", "outcome")
-        tau_r = judged.scores[0].threshold
-        rows: list[Row] = []
-        for at, chunk in enumerate(chunks):
-            cells = self._chunk(chunk, rated.queries[chunk.query], tau_r)
-            rows.append(Row(f"{key}-{at}", cells, f"vs-chunk-{chunk.outcome}"))
-        names = [self.t(f"haarag.column.{name}") for name in columns]
-        css = "vs-chunks-caption"
-        return table(caption, names, rows, css="vs-chunks", caption_css=css, key=key)
 
     def _chunk(self, chunk: ChunkRated, query: str, tau_r: float | None) -> list[Child]:
         passage = self.passages.get(chunk.id)
@@ -243,7 +236,6 @@ class _Page(MethodPanel):
         return self.t("haarag.iteration", number=number + 1)
 
     def _course(self) -> Html:
-        """C_a from answer to answer."""
         rows = (
             tag(
                 "li",
@@ -274,8 +266,7 @@ class _Page(MethodPanel):
         if rated is not None and rated.status in _CLAIMS_NOTHING:
             flag = t(f"flag.{_CLAIMS_NOTHING[rated.status]}")
             return [tag("p.vs-flag", flag), *self._given(number, [])]
-        behind = self.calls((judged.span,), f"c-a-{number}")
-        parts: list[Child] = [score_line(judged.scores[0], t, behind=behind)]
+        parts: list[Child] = [self.score_line(judged, judged.scores[0])]
         if rated is not None and rated.low_retrieval:
             parts.append(tag("p.vs-flag", t("haarag.low_retrieval")))
         sentences = self.judged("sentence", draft=number)
@@ -305,19 +296,17 @@ class _Page(MethodPanel):
             judges = list(dict.fromkeys(call.model for call in calls if call.span in asking))
             decides = self.method.settings.get("entailment_decides", True)
             effect = "haarag.judges.decide" if decides else "haarag.judges.shown"
+            # Sentences that align although the judges do not find them supported.
+            aligned = (event for event in sentences if event.verdict == "supported")
+            opinions = [score_of(event, "entailment") for event in aligned]
+            count = sum(score is not None and score.flagged for score in opinions)
             parts += [
-                self._disagreement(sentences),
+                count > 0 and tag("p.vs-flag", t("haarag.judges.disagree", count=count)),
                 tag("p.vs-note", t("haarag.by", names=t("list.separator").join(judges))),
                 tag("p.vs-note", t(effect)),
                 *(judge_quality(name, t) for name in judges),
             ]
         return parts
-
-    def _disagreement(self, sentences: Sequence[Judged]) -> Html | None:
-        """How many sentences align although the judges do not find them supported."""
-        opinions = [score_of(e, "entailment") for e in sentences if e.verdict == "supported"]
-        count = sum(score is not None and score.flagged for score in opinions)
-        return tag("p.vs-flag", self.t("haarag.judges.disagree", count=count)) if count else None
 
     def _sentence(self, event: Judged) -> list[Child]:
         found = event.detail if isinstance(event.detail, SentenceAligned) else None

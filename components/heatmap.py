@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import exp
-from typing import Literal, Self, get_args
+from typing import Literal, get_args
 
 from components.elements import (
     SEVERITY,
@@ -143,7 +143,7 @@ def heatmap(
     entities stand once, as JSON, on the outer element, where `view.js` finds them for the tooltip.
     Entities that overlap share one box with a label each. One tab stop; arrow keys move inside.
     """
-    heat = _Heat.of(text, tokens, entities, t)
+    heat = _Heat(text, tokens, entities, t)
     return heat.figure(measure, id, **heat.data())
 
 
@@ -159,7 +159,7 @@ def heatmaps(
 
     Values, alternatives and entities stand once, on the element around both.
     """
-    heat = _Heat.of(text, tokens, entities, t)
+    heat = _Heat(text, tokens, entities, t)
     figures = (
         tag(f"div.vs-by-{measure}", heat.figure(measure, f"{id}-{measure}"), key=measure)
         for measure in MEASURES
@@ -180,27 +180,20 @@ _TIP_WORDS = (
 )
 
 
-@dataclass(frozen=True)
 class _Heat:
     """A text with the entities that stand in it, and the units that it is drawn in."""
 
-    text: str
-    marks: list[EntityMark]
-    units: list[Unit]
-    t: Catalogue
-
-    @classmethod
-    def of(
-        cls, text: str, tokens: Sequence[Token], entities: Sequence[EntityMark], t: Catalogue
-    ) -> Self:
-        """The text divided at its tokens and entities."""
-        marks = [
+    def __init__(
+        self, text: str, tokens: Sequence[Token], entities: Sequence[EntityMark], t: Catalogue
+    ) -> None:
+        self.text, self.t = text, t
+        self.marks = [
             mark
             for mark in entities
             if mark.start >= 0 and mark.end <= len(text) and text[mark.start : mark.end].strip()
         ]
-        cuts = [offset for mark in marks for offset in (mark.start, mark.end)]
-        return cls(text, marks, text_units(len(text), tokens, cuts), t)
+        cuts = [offset for mark in self.marks for offset in (mark.start, mark.end)]
+        self.units = text_units(len(text), tokens, cuts)
 
     def figure(self, measure: Measure, id: str, **data: Json) -> Html:
         """The text in the colours of one measure, with its legend."""
@@ -268,7 +261,7 @@ class _Heat:
                 named("entity.label", mark.label, self.t),
                 _sign(mark.verdict),
                 tag("span.vs-sr", self.t(f"verdict.{mark.verdict}")),
-                tag("span.vs-entity-note", self._repeats) if mark.repeats else None,
+                mark.repeats and tag("span.vs-entity-note", self.t("entity.repeats.short")),
             )
             for mark in marks
         )
@@ -276,10 +269,6 @@ class _Heat:
         end = tag("span.vs-entity-end", *inside[-1:], labels)
         css = f"span.vs-entity.{verdict_class(worst)}{repeats}"
         return tag(css, *inside[:-1], end, data_e=" ".join(map(str, numbers)))
-
-    @property
-    def _repeats(self) -> str:
-        return self.t("entity.repeats.short")
 
     def _summary(self) -> str:
         """What the colours say, in words."""
@@ -314,7 +303,8 @@ class _Heat:
             sample = tag("span", self.t(f"verdict.{verdict}"), _sign(verdict))
             kinds.append(tag("li", tag(f"span.vs-entity.{verdict_class(verdict)}", sample)))
         if any(mark.repeats for mark in self.marks):
-            kinds.append(tag("li", tag("span.vs-entity.vs-entity-repeats", self._repeats)))
+            sample = tag("span.vs-entity.vs-entity-repeats", self.t("entity.repeats.short"))
+            kinds.append(tag("li", sample))
         return tag(
             "figcaption.vs-legend",
             tag("span.vs-legend-name", self.t(f"heatmap.legend.{measure}")),
@@ -454,22 +444,16 @@ def entity_table(
             tag("span.vs-chips", verdict_badge(mark.verdict, t), repeats),
         ]
 
-    columns = [Column(t(f"entity.column.{name}"), css) for name, css in _COLUMNS.items()]
+    numbers = ("probability", "entropy", "tokens")
+    columns = [
+        Column(t(f"entity.column.{name}"), "vs-num" if name in numbers else None)
+        for name in ("name", "label", *numbers, "verdict")
+    ]
     rows = (
         Row(f"{id}-{number}", cells(mark), f"vs-row-{mark.verdict.replace('_', '-')}")
         for number, mark in enumerate(entities)
     )
     return table(t("entity.caption", count=len(entities)), columns, rows, id=id, key=id)
-
-
-_COLUMNS = {
-    "name": None,
-    "label": None,
-    "probability": "vs-num",
-    "entropy": "vs-num",
-    "tokens": "vs-num",
-    "verdict": None,
-}
 
 
 def _against(value: float | None, threshold: float | None) -> str:

@@ -82,15 +82,12 @@ def visible(text: str) -> str:
 
 def shown(text: str) -> Html:
     """Foreign text as HTML: escaped, with hidden characters as small labels in their place."""
-    if not _HIDDEN.search(text):
-        return escape(text)
-    parts: list[Child] = []
-    position = 0
-    for match in _HIDDEN.finditer(text):
-        parts.append(text[position : match.start()])
-        parts.append(tag("span.vs-control", _code(match[0]), title=_title(match[0])))
-        position = match.end()
-    return join([*parts, text[position:]])
+
+    def label(match: re.Match[str]) -> str:
+        name = unicodedata.name(match[0], _code(match[0])).lower()
+        return tag("span.vs-control", _code(match[0]), title=name)
+
+    return Markup(_HIDDEN.sub(label, escape(text)))
 
 
 def safe_url(url: str | None) -> str | None:
@@ -152,7 +149,3 @@ def _content(children: Iterable[Content]) -> str:
 
 def _code(character: str) -> str:
     return f"U+{ord(character):04X}"
-
-
-def _title(character: str) -> str:
-    return unicodedata.name(character, _code(character)).lower()

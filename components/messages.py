@@ -57,7 +57,22 @@ class Catalogue:
 
     def __call__(self, key: str, **values: object) -> str:
         """The text under `key`, filled in. It is plain text: escape it like any other."""
-        return self._fill(key, self._form(key, self._find(key), values), values)
+        message = self._messages.get(key)
+        if message is None:
+            self._lacks(f"No message {key!r} in {self.language!r}.")
+            message = load_messages("en").get(key, key)
+        if not isinstance(message, str):
+            if "count" not in values:
+                self._lacks(f"Message {key!r} needs a count.")
+            form = _FORMS.get(str(values.get("count")), "other")
+            message = message.get(form, message["other"])
+
+        def value(match: re.Match[str]) -> str:
+            if match[1] not in values:
+                self._lacks(f"Message {key!r} needs a value for {match[1]!r}.")
+            return str(values.get(match[1], match[0]))
+
+        return _PLACEHOLDER.sub(value, message)
 
     def has(self, key: str) -> bool:
         """Whether this language has a text under `key`."""
@@ -67,32 +82,10 @@ class Catalogue:
         """The text under the first of `keys` that exists; the last one must exist."""
         return self(next((key for key in keys if self.has(key)), keys[-1]), **values)
 
-    def _find(self, key: str) -> Message:
-        if key in self._messages:
-            return self._messages[key]
+    def _lacks(self, what: str) -> None:
         if self.strict:
-            raise KeyError(f"No message {key!r} in {self.language!r}.")
-        _log.warning("No message %r in %r.", key, self.language)
-        return load_messages("en").get(key, key)
-
-    def _form(self, key: str, message: Message, values: dict[str, object]) -> str:
-        if isinstance(message, str):
-            return message
-        if "count" not in values and self.strict:
-            raise KeyError(f"Message {key!r} needs a count.")
-        form = _FORMS.get(str(values.get("count")), "other")
-        return message.get(form, message["other"])
-
-    def _fill(self, key: str, text: str, values: dict[str, object]) -> str:
-        def value(match: re.Match[str]) -> str:
-            if match[1] in values:
-                return str(values[match[1]])
-            if self.strict:
-                raise KeyError(f"Message {key!r} needs a value for {match[1]!r}.")
-            _log.warning("Message %r got no value for %r.", key, match[1])
-            return match[0]
-
-        return _PLACEHOLDER.sub(value, text)
+            raise KeyError(what)
+        _log.warning(what)
 
 
 def named(kind: str, name: str, t: Catalogue) -> str:
@@ -104,6 +97,12 @@ def named(kind: str, name: str, t: Catalogue) -> str:
         if t.has(key):
             return t(key)
     return visible(name)
+
+
+def setting_key(method: str, field: str, t: Catalogue) -> str:
+    """The key of a setting's texts: the method's own, or those of all methods that have it."""
+    own = f"setting.{method}.{field}"
+    return own if t.has(own) else f"setting.{field}"
 
 
 def lang(code: str) -> str:

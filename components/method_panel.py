@@ -13,7 +13,7 @@ from components.elements import divergence, error_note, flag_list, score_line
 from components.markup import Child, Html
 from components.messages import Catalogue
 from components.page import run_notices
-from pipelines.run.events import Judged, Retrieved, StepName, What
+from pipelines.run.events import Judged, Retrieved, Score, StepName, What
 from pipelines.run.findings import StepDetail
 from pipelines.run.view import MethodView, RunView, StepView
 from pipelines.types import Language, Passage
@@ -111,11 +111,7 @@ class MethodPanel:
         """The calls of `spans`, behind a disclosure."""
         return call_list(calls_within(self.method, spans), self.t, id=id)
 
-    def score_lines(self, event: Judged) -> list[str]:
-        """Every number of a verdict with the calls that it rests on."""
-        lines: list[str] = []
-        for score in event.scores:
-            id = f"behind-{event.seq}-{score.name}"
-            behind = self.calls(score.behind or (event.span,), id)
-            lines.append(score_line(score, self.t, behind=behind))
-        return lines
+    def score_line(self, event: Judged, score: Score, follows: str | None = None) -> str:
+        """A number of a verdict with the calls that it rests on; `follows` as for any number."""
+        id = f"behind-{event.seq}-{score.name}"
+        return score_line(score, self.t, follows, self.calls(score.behind or (event.span,), id))

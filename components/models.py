@@ -7,6 +7,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from components.elements import Column, Row, status_badge, table
+from components.estimate import price_words
 from components.markup import Child, Html, tag, visible
 from components.messages import Catalogue, duration, integer, two_digits
 from components.theme import Theme, plotly_template, tokens
@@ -16,7 +17,7 @@ from pipelines.models.probe import Finding, ProbeReport
 from pipelines.models.providers import BUILT_IN, PROVIDERS, ModelSpec
 
 _SECONDS = ("reachable", "streaming")
-_REPLIES = ("english", "chinese", "format", "schema", "prefill")
+_REPLIES = ("english", "chinese", "format", "schema", "prefill", "instructions")
 _LONGEST_REPLY = 120
 
 
@@ -43,6 +44,7 @@ def model_facts(spec: ModelSpec, can: Capabilities, t: Catalogue) -> str:
         tag("p.vs-chips.vs-model-name", title),
         where and tag("p.vs-note", where),
         tag("p.vs-note", can_do),
+        spec.price and tag("p.vs-note", price_words(spec.price, t)),
         spec in BUILT_IN and judge_quality(spec.name, t),
         unmeasured and tag("p.vs-note", t("models.quality.english")),
     )
@@ -113,15 +115,13 @@ def judge_report(name: str, t: Catalogue) -> str:
     numbers = ("examples", "auroc", "ece", "macro_f1")
     columns = [t("judged.column.suite")]
     columns += [Column(t(f"judged.column.{name}"), "vs-num") for name in numbers]
-    rows = (Row(suite, _suite(suite, found, t)) for suite, found in measured.items())
+    rows: list[Row] = []
+    for suite, found in measured.items():
+        shares = (found.get(name) for name in numbers[1:])
+        cells = ["–" if share is None else two_digits(share) for share in shares]
+        rows.append(Row(suite, [t(f"judged.suite.{suite}"), integer(found["examples"]), *cells]))
     suites = table(t("judged.caption", name=name), columns, rows)
     return tag("div.vs-stack", suites, tag("p.vs-note", t("judged.note")))
-
-
-def _suite(suite: str, found: dict[str, Any], t: Catalogue) -> list[str]:
-    shares = (found.get(name) for name in ("auroc", "ece", "macro_f1"))
-    cells = ["–" if share is None else two_digits(share) for share in shares]
-    return [t(f"judged.suite.{suite}"), integer(found["examples"]), *cells]
 
 
 def reliability_figure(name: str, t: Catalogue, theme: Theme = "light") -> go.Figure:

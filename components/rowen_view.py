@@ -26,10 +26,11 @@ from components.markup import Child, Content, Html, tag
 from components.messages import Catalogue, comparison, lang, probability, two_digits
 from components.method_panel import MethodPanel
 from components.models import judge_quality
+from components.nearest_view import nearest_section
 from components.page import section
 from components.run_view import passages_of, supporting
 from pipelines.methods.replies.parsing import visible
-from pipelines.run.events import Judged, ModelCalled, Retrieved, Score
+from pipelines.run.events import Judged, Retrieved, Score
 from pipelines.run.findings import (
     SIDES,
     PairCompared,
@@ -57,6 +58,7 @@ def rowen_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) -
             section("decision", t("rowen.decision"), *page.decision()),
             section("pairs", t("rowen.pairs"), *pairs),
             section("evidence", t("rowen.evidence"), *page.evidence()),
+            nearest_section(panel),
         ]
     if "rowen" in view.methods:
         parts.append(section("change", t("rowen.change"), _change(panel)))
@@ -106,9 +108,6 @@ class _Page(MethodPanel):
         """Whether it is known that there is no paraphrase."""
         ended = any(s.name == "paraphrase" and s.outcome is not None for s in self.method.steps)
         return not self.paraphrases and (ended or self.over)
-
-    def _calls_of(self, step: StepView) -> list[ModelCalled]:
-        return [call for call in self.method.calls if call.span == step.span]
 
     # The decision
 
@@ -166,8 +165,7 @@ class _Page(MethodPanel):
         for score in sorted(self.verdict.scores, key=lambda one: _SCORES.index(one.name)):
             part = score.threshold is None and score.value is not None
             follows = self.t("rowen.part") if part else None
-            behind = self.calls(score.behind, f"behind-{score.name}") if score.behind else None
-            yield tag("div", score_line(score, self.t, follows, behind), key=score.name)
+            yield tag("div", self.score_line(self.verdict, score, follows), key=score.name)
 
     def _open_score(self, name: str, value: float | None) -> Html:
         """A gauge before the decision, with the line that its formula will need."""
@@ -290,7 +288,7 @@ class _Page(MethodPanel):
     def _written(self, step: StepView | None, language: str) -> Content:
         if step is None:
             return self._note("–") if self.over else self._pending(waiting=True)
-        calls = self._calls_of(step)
+        calls = [call for call in self.method.calls if call.span == step.span]
         texts = [visible(generation.text) for call in calls for generation in call.generations]
         if step.outcome == "ok":
             written = self._text(texts[-1] if texts else "", language)
@@ -332,9 +330,7 @@ class _Page(MethodPanel):
         words = t("rowen.why.unread" if unread else f"rowen.why.{pair.source}")
         if not self.over:
             return tag("p.vs-sr", words)
-        score = judged.scores[0]
-        behind = self.calls(score.behind or (judged.span,), f"{key}-calls")
-        return fold(t("rowen.why"), score_line(score, t, words, behind), key=key)
+        return fold(t("rowen.why"), self.score_line(judged, judged.scores[0], words), key=key)
 
     def _text(self, text: str, language: str) -> Html:
         if not text:
@@ -408,7 +404,7 @@ def _change(panel: MethodPanel) -> Html:
         if final.strip() != original.strip():
             parts.append(panel.sides(original, final))
         else:
-            parts.append(_plain(original, language))
+            parts.append(answer_text(original, lang=lang(language)))
             if len(method.drafts) > 1 or method.answer is not None:
                 key = "rowen.confirmed" if len(method.drafts) > 1 else "rowen.stays"
                 parts.append(tag("p.vs-note", t(key)))
@@ -416,7 +412,7 @@ def _change(panel: MethodPanel) -> Html:
         written = "".join(step.text for step in method.steps if step.name == "draft")
         ended = tag("p.vs-note", t("ask.no_answer"))
         waiting = ended if panel.over else reserved(aria_busy=True)
-        parts.append(_plain(written, language) if written else waiting)
+        parts.append(answer_text(written, lang=lang(language)) if written else waiting)
     step = panel.step("reason")
     if step is not None:
         calls = (call for call in method.calls if call.span == step.span)
@@ -432,7 +428,3 @@ def _reasoning(text: str, title: str, key: str, language: str) -> Html | None:
         return None
     words = tag("p.vs-rowen-reasoning", text, dir="auto", lang=lang(language))
     return fold(title, words, key=key)
-
-
-def _plain(text: str, language: str) -> Html:
-    return answer_text(text, lang=lang(language))

@@ -65,13 +65,14 @@ def page_html(
     """A page of the run as far as it has come, with the settings it was run with."""
     if page == "ask":
         return ask_view(view, t, now=now, loading=loading)
-    asked = [method.name for method in view.header.spec.methods] if view.header else []
+    spec = view.header.spec if view.header else None
+    asked = [method.name for method in spec.methods] if spec else []
     if page == "compare":
         columns = [CompareColumn(view, method) for method in asked]
         return compare_view(columns, t, now=now)
     parts: list[Child] = [
         illustration_note(view, t),
-        tag("h2.vs-question", _question(view), dir="auto", key="question"),
+        tag("h2.vs-question", spec and spec.question, dir="auto", key="question"),
     ]
     for method in PAGES[page]:
         if len(PAGES[page]) > 1:
@@ -92,10 +93,6 @@ def whole_run(view: RunView, t: Catalogue) -> str:
         "div.vs-stack",
         (tag("section", page_html(page, view, t), key=f"page-{page}") for page in pages),
     )
-
-
-def _question(view: RunView) -> Child:
-    return view.header.spec.question if view.header else ""
 
 
 def panel_of(method: str) -> Panel:

@@ -17,9 +17,6 @@ from pipelines.run.findings import EntityReading
 from pipelines.run.view import MethodView, RunView
 from pipelines.types import Passage, Token
 
-_OF_THE_RUN = ("language_unsupported",)
-"""Remarks that concern the whole run and are made once, not with every method."""
-
 
 @dataclass(frozen=True, slots=True)
 class Original:
@@ -87,7 +84,9 @@ def original_of(view: RunView) -> Original | None:
         if method.drafts:
             generation, text = method.drafts[0].generation, _original(method)
             tokens = generation.tokens if text == generation.text else None
-            entities = _entities_of(view, text)
+            drad = view.methods.get("drad")
+            known = drad is not None and drad.drafts and drad.drafts[0].after == text
+            entities = tuple(entity_marks(drad.judged, 0)) if drad and known else ()
             return Original(method.name, text, tokens or (), writing=False, entities=entities)
     for method in ranked:
         for step in method.steps:
@@ -133,7 +132,8 @@ def method_row(view: RunView, name: str, now: float | None = None) -> MethodRow:
         original=_original(method) if row.judges else "",
         answer=_answer(method, judges=row.judges),
         abstained=method.answer is not None and method.answer.abstained,
-        flags=tuple(flag for flag in flags if flag not in _OF_THE_RUN),
+        # That one concerns the whole run, and is made once.
+        flags=tuple(flag for flag in flags if flag != "language_unsupported"),
         error=method.error,
         step=next((step.name for step in reversed(method.steps) if step.outcome is None), ""),
     )
@@ -177,13 +177,6 @@ def passages_of(method: MethodView) -> list[tuple[Passage, str]]:
         for passage in search.passages:
             found.setdefault(passage.id, (passage, search.query))
     return list(found.values())
-
-
-def _entities_of(view: RunView, text: str) -> tuple[EntityMark, ...]:
-    drad = view.methods.get("drad")
-    if drad is None or not drad.drafts or drad.drafts[0].after != text:
-        return ()
-    return tuple(entity_marks(drad.judged, 0))
 
 
 def _status(view: RunView, method: MethodView) -> Status:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from components.elements import (
     Column,
+    Row,
     answer_text,
     consequence,
     divergence,
@@ -16,7 +17,6 @@ from components.elements import (
     gauge,
     judged_text,
     reserved,
-    score_line,
     score_title,
     score_value,
     table,
@@ -78,13 +78,8 @@ def _reserved(page: MethodPanel) -> Html:
     return tag(css, lines, aria_busy=page.running, key="reserved")
 
 
-@dataclass(frozen=True)
-class _Cell:
-    """What one judge said about one sentence, or about the whole response."""
-
-    p_yes: float | None
-    said: CellJudged
-    span: str
+_Cell = tuple[Judged, CellJudged]
+"""What one judge said about one sentence, or about the whole response."""
 
 
 @dataclass(frozen=True)
@@ -97,9 +92,7 @@ class _Check(MethodPanel):
     def cells(self) -> dict[tuple[str, int | None], _Cell]:
         """What was said, by role and sentence; the sentence None is the whole response."""
         return {
-            (event.detail.role, event.sentence): _Cell(
-                event.scores[0].value, event.detail, event.span
-            )
+            (event.detail.role, event.sentence): (event, event.detail)
             for event in self.judged("cell", "whole")
             if isinstance(event.detail, CellJudged)
         }
@@ -125,11 +118,10 @@ class _Check(MethodPanel):
         """The verdict with its score and where its threshold comes from."""
         if self.verdict is None:
             return [_undecided(self)]
-        headline = self.verdict.scores[0]
         badge = verdict_badge(self.verdict.verdict, self.t)
         return [
             tag("p", badge, key="slm-verdict"),
-            score_line(headline, self.t, behind=self.calls(headline.behind, "slm-headline-calls")),
+            self.score_line(self.verdict, self.verdict.scores[0]),
             tag("p.vs-note", self._threshold(self.verdict)),
         ]
 
@@ -137,7 +129,9 @@ class _Check(MethodPanel):
         """The matrix, the means, the judges and what they read."""
         t, some = self.t, self.panel.sentences and self.panel.judges
         matrix = self._matrix() if some else tag("p.vs-empty", t("slm.nothing"), key="nothing")
-        means = self._means(self.verdict) if self.verdict else _undecided(self)
+        scores = enumerate(self.verdict.scores if self.verdict else ())
+        drawn = [self._mean(score, number == 0) for number, score in scores]
+        means = tag("ol.vs-slm-means", drawn, key="slm-means") if drawn else _undecided(self)
         judges = (tag("p.vs-note", t("slm.judges.note")), self._judges())
         more = (
             section("means", t("slm.means"), means),
@@ -163,12 +157,8 @@ class _Check(MethodPanel):
     def _tuned_for(self) -> str:
         return self.method.settings.get("tuned_for", "f1")
 
-    def _means(self, answer: Judged) -> Html:
-        """The response's score under every mean; the chosen one first, with its threshold."""
-        means = (self._mean(score, number == 0) for number, score in enumerate(answer.scores))
-        return tag("ol.vs-slm-means", means, key="slm-means")
-
     def _mean(self, score: Score, chosen: bool) -> Html:
+        """The response's score under one mean; the chosen one is first, with its threshold."""
         t = self.t
         chip = tag("span.vs-chip", t("slm.chosen")) if chosen else None
         return tag(
@@ -207,9 +197,8 @@ class _Check(MethodPanel):
         if any(self._said(None)):
             rows.append(self._whole())
         caption, key = self.t("slm.matrix.caption", **counts), "slm-matrix"
-        return table(caption, self._columns, rows, css="vs-slm-matrix", id=key, key=key)
+        return table(caption, self._columns(), rows, css="vs-slm-matrix", id=key, key=key)
 
-    @cached_property
     def _columns(self) -> list[Column]:
         t = self.t
         judges: list[Column] = []
@@ -221,7 +210,7 @@ class _Check(MethodPanel):
         sentence, *results = (Column(tag("span", name), label=name) for name in words)
         return [sentence, *judges, *results]
 
-    def _sentence(self, number: int) -> Html:
+    def _sentence(self, number: int) -> Row:
         key, judged = f"slm-{number}", self.sentences.get(number)
         text = self.panel.sentences[number].text
         name = tag(
@@ -234,9 +223,9 @@ class _Check(MethodPanel):
             badge = verdict_badge(judged.verdict, self.t)
             results = [self._average(judged.scores[0], number), badge]
         busy = self.running and judged is None
-        return self._row(key, [name, *self._cells(number, key), *results], busy=busy)
+        return Row(key, [name, *self._cells(number, key), *results], busy=busy)
 
-    def _whole(self) -> Html:
+    def _whole(self) -> Row:
         scores = self.verdict.scores if self.verdict else ()
         baseline = next((score for score in scores if score.name == "slm_whole"), None)
         cells = [
@@ -245,18 +234,7 @@ class _Check(MethodPanel):
             tag("span.vs-num", score_value(baseline)) if baseline else None,
             tag("span.vs-note", self.t("slm.baseline")),
         ]
-        return self._row("slm-whole", cells, css="vs-slm-whole")
-
-    def _row(
-        self, key: str, cells: list[Child], *, css: str | None = None, busy: bool = False
-    ) -> Html:
-        """A row whose cells are filled one by one: each has a key of its own."""
-        columns = enumerate(zip(cells, self._columns, strict=True))
-        row = (
-            tag("td", cell, role="cell", data_label=column.label, key=f"{key}-{number}")
-            for number, (cell, column) in columns
-        )
-        return tag("tr", row, role="row", class_=css, key=key, aria_busy=busy)
+        return Row("slm-whole", cells, "vs-slm-whole")
 
     def _pending(self) -> Html:
         if self.running:
@@ -276,13 +254,13 @@ class _Check(MethodPanel):
 
     def _cell(self, cell: _Cell, judge: PanelJudge, key: str) -> Html:
         """P(yes) on its heat; opened, everything the judge said and what was made of it."""
-        t, said = self.t, cell.said
+        t, (event, said) = self.t, cell
         value, words = _in_words(cell, t)
-        heat = heat_class("probability", cell.p_yes)
+        heat = heat_class("probability", event.scores[0].value)
         parts: list[Child] = [tag("p.vs-note.vs-num", words)]
         if said.z is not None:
             mu, sigma = two_digits(judge.scale.mu), two_digits(judge.scale.sigma)
-            inputs = t("slm.z.inputs", p=probability(cell.p_yes), mu=mu, sigma=sigma)
+            inputs = t("slm.z.inputs", p=probability(event.scores[0].value), mu=mu, sigma=sigma)
             parts.append(tag("p.vs-formula", t("slm.z.formula")))
             parts.append(tag("p.vs-note.vs-num", inputs))
         if said.error is not None:
@@ -297,13 +275,14 @@ class _Check(MethodPanel):
                 title=words,
             ),
             parts,
-            self.calls((cell.span,), f"{key}-calls"),
+            self.calls((event.span,), f"{key}-calls"),
             key=key,
         )
 
     def _average(self, score: Score, sentence: int) -> Html:
         t, follows = self.t, consequence(score, self.t)
-        known = [c.said.z for c in self._said(sentence) if c is not None and c.said.z is not None]
+        said = [cell[1].z for cell in self._said(sentence) if cell is not None]
+        known = [z for z in said if z is not None]
         listed = t("list.separator").join(map(signed, known))
         return tag(
             "details.vs-details.vs-slm-cell",
@@ -366,17 +345,18 @@ class _Check(MethodPanel):
 
 def _in_words(cell: _Cell, t: Catalogue) -> tuple[str, str]:
     """What stands in the cell, and the same in a sentence."""
-    said = cell.said
+    event, said = cell
+    p_yes = event.scores[0].value
     if said.error is not None:
         return "✗", t("slm.cell.failed", reason=error_title(said.error.code, t))
     other = probability(said.other_mass)
-    if cell.p_yes is None:
+    if p_yes is None:
         return "?", t("slm.cell.neither", other=other)
     z = "–" if said.z is None else signed(said.z)
     if said.source == "text":
-        word = t("slm.cell.yes" if cell.p_yes else "slm.cell.no")
+        word = t("slm.cell.yes" if p_yes else "slm.cell.no")
         return word, t("slm.cell.text", said=word, z=z)
-    p = probability(cell.p_yes)
+    p = probability(p_yes)
     return p, t("slm.cell.words", p=p, no=probability(said.p_no), other=other, z=z)
 
 

@@ -55,17 +55,13 @@ def view_code() -> str:
 
 
 @cache
-def _declarations() -> tuple[tuple[str, str], ...]:
-    found = tuple(_DECLARATION.findall(_read("theme/tokens.css")))
-    if not found:
-        raise ValueError("assets/theme/tokens.css declares no token.")
-    return found
-
-
 def tokens(theme: Theme) -> dict[str, str]:
     """Token name (without `--vs-`) to its value in `theme`; colours are #rrggbb or #rrggbbaa."""
     group = 1 if theme == "light" else 2
-    return {name: _PAIR.sub(lambda match: match[group], value) for name, value in _declarations()}
+    found = _DECLARATION.findall(_read("theme/tokens.css"))
+    if not found:
+        raise ValueError("assets/theme/tokens.css declares no token.")
+    return {name: _PAIR.sub(lambda match: match[group], value) for name, value in found}
 
 
 def plotly_template(theme: Theme) -> go.layout.Template:

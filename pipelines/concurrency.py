@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable
 from typing import Any, TypeVar
 
@@ -10,6 +11,21 @@ from pipelines.errors import VeriscopeError
 
 T = TypeVar("T")
 U = TypeVar("U")
+
+
+def usable_cores() -> int:
+    """The cores that this process may use, which may be fewer than the machine has."""
+    usable = getattr(os, "sched_getaffinity", None)
+    return len(usable(0)) if usable else os.cpu_count() or 1
+
+
+def calls_for(cores: int) -> int:
+    """How many calls a model that runs on so many cores is given at once, from 2 to 8.
+
+    Of few, the first end early, and the next find the beginning of their prompt already read. More
+    would all read it at the same time.
+    """
+    return max(2, min(8, 2 * cores))
 
 
 async def together(*work: Awaitable[T]) -> list[T]:

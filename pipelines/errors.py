@@ -7,7 +7,9 @@ failures of models, of searches and of the storage are in assets/failures.toml.
 
 from __future__ import annotations
 
+import sys
 import tomllib
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
@@ -139,6 +141,12 @@ class AuthenticationError(VeriscopeError):
     code = "authentication"
 
 
+class GatedModelError(AuthenticationError):
+    """The hub gives a model only to those who accepted its terms."""
+
+    code = "gated"
+
+
 class RateLimitError(VeriscopeError):
     """The provider asks to slow down (429)."""
 
@@ -158,6 +166,12 @@ class UnreachableError(VeriscopeError):
 
     code = "unreachable"
     retryable = True
+
+
+class OfflineError(UnreachableError):
+    """The hub that models are downloaded from cannot be reached."""
+
+    code = "offline"
 
 
 class ModelTimeoutError(VeriscopeError):
@@ -199,6 +213,18 @@ class NotFoundError(VeriscopeError):
     code = "not_found"
 
 
+class DiskFullError(VeriscopeError):
+    """A download does not fit on the disk, or could not be written to it."""
+
+    code = "disk_full"
+
+
+class DamagedDownloadError(VeriscopeError):
+    """What was downloaded is not what it should be."""
+
+    code = "damaged_download"
+
+
 class StorageError(VeriscopeError):
     """The database cannot be reached, read or written."""
 
@@ -224,3 +250,17 @@ class StorageBusyError(StorageError):
     """Another process holds the database locked, or all connections are in use."""
 
     code = "storage_busy"
+
+
+def exit_status(command: Callable[[], int | None]) -> int:
+    """What `command` returns; 2 when it refuses its input, 1 when it fails, 130 when interrupted.
+
+    What went wrong goes to standard error.
+    """
+    try:
+        return command() or 0
+    except VeriscopeError as error:
+        print(f"veriscope: {error}", file=sys.stderr)
+        return 2 if isinstance(error, InvalidInputError) else 1
+    except KeyboardInterrupt:
+        return 130

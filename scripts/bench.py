@@ -1,4 +1,4 @@
-"""`make bench`: how close the engine is to the time of its longest chain of calls.
+"""`make bench`: how close the engine is to its longest chain of calls, and what batches spare.
 
 Every figure is a ratio of two durations of the same run, so that it means the same on any machine:
 a run against a server that answers each call after a fixed time, over the time of its longest chain
@@ -19,11 +19,16 @@ from typing import NamedTuple
 
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.service import Service
-from pipelines.methods.replies.verdicts import claim_of
+from pipelines.methods.replies.verdicts import YES_NO, claim_of
+from pipelines.models.base import ChoiceRequest, Claim, GenerationRequest
+from pipelines.models.embedded import GgufServer, gguf_path
 from pipelines.models.judges.trained import TrainedJudge
+from pipelines.models.openai_model import OpenAIModel
+from pipelines.models.requantized import requantized
 from pipelines.retrieval.dense import EmbeddedEmbedder
 from pipelines.run.events import ModelCalled, RunFinished
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
+from pipelines.types import Message
 from tests.pipelines.models.wire import (
     Handler,
     Seen,
@@ -139,13 +144,73 @@ async def judge_row() -> str:
         passages = await retriever.search(_QUESTION, _PASSAGES)
     judge, embedder = TrainedJudge(), EmbeddedEmbedder()
     claim = claim_of(_SENTENCE, passages, _QUESTION)
-    texts = [passage.text for passage in passages]
+    # Texts that it has read before are not read again.
     verdict = _middle(lambda: judge.read([claim]))
-    floor = _middle(lambda: embedder.embed(texts))
+    floor = _middle(
+        lambda: embedder.embed([f"{next(_numbers)} {passage.text}" for passage in passages])
+    )
     return (
         f"Judge, one sentence against {len(passages)} passages: {verdict * 1000:.0f} ms,"
         f" {verdict / floor:.2f} times as long as embedding them"
     )
+
+
+async def merging_row() -> str:
+    """Verdicts asked for at once, which are read together, against one after another."""
+    judge = TrainedJudge()
+    evidence = (f"Bill Clinton: {_SENTENCE}", _LIST)
+    asked = [
+        ChoiceRequest(
+            messages=(Message(role="user", content=_QUESTION),),
+            options=YES_NO["en"],
+            claim=Claim(statement=line, evidence=evidence),
+        )
+        for line in _LIST.splitlines()
+    ]
+    single, merged = [], []
+    for _ in range(_TIMES):
+        started = time.perf_counter()
+        for request in asked:
+            await judge.choose(request)
+        between = time.perf_counter()
+        await asyncio.gather(*(judge.choose(request) for request in asked))
+        single.append(between - started)
+        merged.append(time.perf_counter() - between)
+    ratio = median(merged) / median(single)
+    return f"Judge, {len(asked)} verdicts at once: {ratio:.2f} times as long as one after another"
+
+
+async def reading_row() -> str:
+    """How the embedded model reads a prompt: its copy and two threads, against file and one."""
+    with TemporaryDirectory() as folder:
+        path = gguf_path()
+        copy = requantized(path, Path(folder))
+        if copy is None:
+            raise SystemExit("The copy of the weights could not be made.")
+        plain = await _reading_time(GgufServer(path, name="file", threads=1))
+        copied = await _reading_time(GgufServer(copy, name="copy", threads=1))
+        both = await _reading_time(GgufServer(copy, name="copy", threads=2))
+    return (
+        f"Reading a prompt from 8-bit numbers: {copied / plain:.2f} times as long as from the file;"
+        f" with two threads {both / copied:.2f} times as long as with one"
+    )
+
+
+async def _reading_time(server: GgufServer) -> float:
+    model = OpenAIModel(
+        server.name, server.name, base_url=server.start(), api_key=server.key, llama_cpp=True
+    )
+    # A reproducible request does without what was read before.
+    messages = (Message(role="user", content=f"{_LIST} " * 4),)
+    request = GenerationRequest(messages=messages, max_tokens=1, reproducible=True)
+    durations = []
+    for _ in range(5):
+        started = time.perf_counter()
+        await model.generate(request)
+        durations.append(time.perf_counter() - started)
+    await model.aclose()
+    await asyncio.to_thread(server.stop)
+    return median(durations[1:])
 
 
 def _middle(work: Callable[[], object]) -> float:
@@ -161,3 +226,5 @@ def _middle(work: Callable[[], object]) -> float:
 if __name__ == "__main__":
     print(asyncio.run(rowen()))
     print(asyncio.run(judge_row()))
+    print(asyncio.run(merging_row()))
+    print(asyncio.run(reading_row()))

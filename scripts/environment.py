@@ -32,17 +32,13 @@ SOURCES = re.compile(r"(?:url|links|index|proxy|cert|host|constraint)=")
 Runner = Callable[[Sequence[str]], None]
 
 
-class InstallationError(Exception):
-    """A step failed; the message says what to do."""
-
-
 def run_command(command: Sequence[str]) -> None:
-    """Run `command` in the open; raises InstallationError when it fails."""
+    """Run `command` in the open; raises SystemExit, which says what to do, when it fails."""
     try:
         subprocess.run(command, check=True, cwd=ROOT)
     except (OSError, subprocess.CalledProcessError) as error:
-        raise InstallationError(
-            f"This step failed: {' '.join(command)}\n"
+        raise SystemExit(
+            f"\nThis step failed: {' '.join(command)}\n"
             "The reason is above. See to it (connection, disk space, on Debian the package "
             "python3-venv) and repeat the command: what is installed is kept."
         ) from error
@@ -83,7 +79,7 @@ def torch_requirement(requirements: str) -> str:
     for line in requirements.splitlines():
         if line.startswith("torch=="):
             return line.strip()
-    raise InstallationError("requirements.txt does not pin torch with a line torch==...")
+    raise SystemExit("requirements.txt does not pin torch with a line torch==...")
 
 
 def ensure_venv(python: Path, chosen: str | None, run: Runner) -> str:
@@ -102,7 +98,7 @@ def ensure_venv(python: Path, chosen: str | None, run: Runner) -> str:
     run([base, "-m", "venv", "--clear", str(venv)])
     created = identity(python)
     if created is None:
-        raise InstallationError(f"The environment in {venv.name} has no working Python and pip.")
+        raise SystemExit(f"The environment in {venv.name} has no working Python and pip.")
     return created
 
 
@@ -160,8 +156,6 @@ def main() -> None:
     arguments = parser.parse_args()
     try:
         prepare(ROOT, dev=arguments.dev, research=arguments.research)
-    except InstallationError as error:
-        sys.exit(f"\n{error}")
     except KeyboardInterrupt:
         sys.exit("\nInterrupted. Repeat the command to go on.")
 

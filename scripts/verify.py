@@ -1,13 +1,15 @@
 """Run every check, long tests too, and keep the outcome: `python -m scripts.verify [pytest args]`.
 
 Writes `verify-results/<date>.md`, whatever the outcome, and exits 1 unless all passed. All steps
-together may take `LIMIT` seconds; what is still running then is stopped and counts as failed.
+together may take `LIMIT` seconds; what is still running then is stopped and counts as failed. The
+shipped default answers `QUESTIONS` questions: that it does is checked, its figures are only shown.
 """
 
 from __future__ import annotations
 
 import os
 import platform
+import re
 import signal
 import subprocess
 import sys
@@ -25,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "verify-results"
 LIMIT = 70 * 60.0
 SLOWEST = 10
+QUESTIONS = 12
 
 
 @dataclass(frozen=True)
@@ -54,17 +57,23 @@ class Counts:
 
 @dataclass(frozen=True)
 class Verification:
-    """Everything the result file says. `tests` is None when pytest left no report."""
+    """Everything the result file says.
+
+    `tests` is None when pytest left no report. `answers` is the report on the shipped default in
+    Markdown, empty when there is none.
+    """
 
     started: datetime
     commit: str
     steps: tuple[Step, ...]
     tests: Counts | None
+    answers: str
 
     @property
     def passed(self) -> bool:
-        """Whether every step passed and tests were run."""
-        return self.tests is not None and all(step.outcome == "passed" for step in self.steps)
+        """Whether every step passed, tests were run and the default was asked."""
+        reported = self.tests is not None and bool(self.answers)
+        return reported and all(step.outcome == "passed" for step in self.steps)
 
 
 def run_step(name: str, command: Sequence[str | Path], seconds: float) -> Step:
@@ -126,23 +135,26 @@ def render(result: Verification) -> str:
         *(f"| {one.name} | {one.outcome} | {duration(one.seconds, t)} |" for one in result.steps),
         "",
     ]
-    if (tests := result.tests) is None:
-        return "\n".join([*lines, "The tests left no report.", ""])
+    lines += ["The tests left no report.", ""] if result.tests is None else _tested(result.tests, t)
+    if not result.answers:
+        return "\n".join([*lines, "The default left no report.", ""])
+    # Its headings become parts of this file.
+    return "\n".join([*lines, re.sub(r"^#", "##", result.answers, flags=re.MULTILINE)])
+
+
+def _tested(tests: Counts, t: Catalogue) -> list[str]:
     cases = (tests.passed, tests.failed, tests.errors, tests.skipped)
     counts = (tests.functions, sum(cases), *cases)
-    return "\n".join(
-        [
-            *lines,
-            "| Test functions | Cases | passed | failed | errors | skipped |",
-            "|---|---|---|---|---|---|",
-            f"| {' | '.join(f'{count:,}' for count in counts)} |",
-            "",
-            "| Slowest tests | Duration |",
-            "|---|---|",
-            *(f"| {name} | {duration(seconds, t)} |" for name, seconds in tests.slowest),
-            "",
-        ]
-    )
+    return [
+        "| Test functions | Cases | passed | failed | errors | skipped |",
+        "|---|---|---|---|---|---|",
+        f"| {' | '.join(f'{count:,}' for count in counts)} |",
+        "",
+        "| Slowest tests | Duration |",
+        "|---|---|",
+        *(f"| {name} | {duration(seconds, t)} |" for name, seconds in tests.slowest),
+        "",
+    ]
 
 
 def current_commit(root: Path) -> str:
@@ -164,12 +176,14 @@ def verify(pytest_arguments: Sequence[str], limit: float = LIMIT) -> Verificatio
     started, deadline = datetime.now(UTC), time.monotonic() + limit
     commit = current_commit(ROOT)
     with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "tests.xml"
+        report, answers = Path(folder) / "tests.xml", Path(folder) / "answers.md"
         module = [sys.executable, "-m"]
+        default = ["pipelines.research.default_report", "--limit", f"{QUESTIONS}"]
         commands = {
             "ruff check": [*module, "ruff", "check"],
             "ruff format": [*module, "ruff", "format", "--check"],
             "basedpyright": [*module, "basedpyright"],
+            "answers of the default": [*module, *default, "--output", answers],
             "pytest": [*module, "pytest", f"--junitxml={report}", *pytest_arguments],
         }
         steps = tuple(
@@ -177,7 +191,8 @@ def verify(pytest_arguments: Sequence[str], limit: float = LIMIT) -> Verificatio
             for name, command in commands.items()
         )
         tests = read_tests(report)
-    return Verification(started, commit, steps, tests)
+        shown = answers.read_text(encoding="utf-8") if answers.exists() else ""
+    return Verification(started, commit, steps, tests, shown)
 
 
 def save(result: Verification, folder: Path) -> Path:

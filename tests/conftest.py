@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,6 +28,21 @@ def embedded_model() -> EmbeddedModel:
     from pipelines.models.embedded import EmbeddedModel
 
     return EmbeddedModel()
+
+
+@pytest.fixture(scope="session")
+def sample_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the index of the sample library, embedded once for all tests.
+
+    Those who build it at the same time wait for each other, and the later ones find it there.
+    """
+    from pipelines.engine.libraries import Libraries
+
+    base = tmp_path_factory.getbasetemp()
+    # Each worker has a folder of its own in the one of them all.
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "sample_index"
+    asyncio.run(Libraries(folder).index("sample"))
+    return folder
 
 
 # One browser a module, not a session: while it is open its event loop counts as running, which

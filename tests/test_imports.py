@@ -26,6 +26,7 @@ LAYERS = (
         "pipelines.prompts",
         "pipelines.calibration",
         "pipelines.concurrency",
+        "pipelines.merging",
         "pipelines.loading",
     ),
     ("pipelines.text", "pipelines.remote"),

@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 
 from pipelines.engine.thread import Engine
 from pipelines.errors import InvalidInputError, VeriscopeError
-from pipelines.models.providers import PROVIDERS, ModelSpec, build_model
+from pipelines.models.catalogue import catalogue_entry
+from pipelines.models.providers import PROVIDERS, ModelSpec, build_model, model_spec
 from pipelines.paths import ASSETS
 from pipelines.run.defaults import default_models
 
@@ -24,14 +25,22 @@ from pipelines.run.defaults import default_models
 def hub_models(environment: Mapping[str, str]) -> dict[str, ModelSpec]:
     """What to fetch from the hub: on a Space the set for its hardware, elsewhere nothing.
 
-    VERISCOPE_HUB "on" or "off" decides otherwise.
+    VERISCOPE_HUB "on" or "off" decides otherwise. VERISCOPE_HUB_MAIN and VERISCOPE_HUB_VERIFIER
+    name models of the catalogue for these roles, and want the hub. Raises NotFoundError for a name
+    that the catalogue has not.
     """
-    wanted = environment.get("VERISCOPE_HUB") or ("on" if environment.get("SPACE_ID") else "off")
-    if wanted != "on":
+    named = {
+        role: name
+        for role in ("main", "verifier")
+        if (name := environment.get(f"VERISCOPE_HUB_{role.upper()}"))
+    }
+    usual = "on" if environment.get("SPACE_ID") or named else "off"
+    if (environment.get("VERISCOPE_HUB") or usual) != "on":
         return {}
     import torch
 
-    return shipped_list("gpu" if torch.cuda.is_available() else "cpu")
+    shipped = shipped_list("gpu" if torch.cuda.is_available() else "cpu")
+    return shipped | {role: model_spec(catalogue_entry(name)) for role, name in named.items()}
 
 
 def shipped_list(hardware: Literal["cpu", "gpu"]) -> dict[str, ModelSpec]:

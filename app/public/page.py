@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -11,20 +12,30 @@ from typing import Any
 import gradio as gr
 
 from app.public.models import ModelCatalog, OwnModel
-from app.public.parts import Parts, sample_questions, view_of
+from app.public.parts import (
+    Parts,
+    queue_note,
+    recorded_sample,
+    sample_questions,
+    space_head,
+    view_of,
+)
 from app.public.session import Runs, VisitorLimits, VisitorSession, checked_run
 from components.ask import run_bar
 from components.elements import error_note, notice
+from components.estimate import estimate_note
 from components.messages import LANGUAGES, Catalogue
 from components.page import standalone
 from components.run_pages import PAGES, page_html, whole_run
-from components.space import queue_note, space_head
 from pipelines.engine.admission import Turn
+from pipelines.engine.completing import left_out
+from pipelines.engine.estimate import basis_for, estimate, first_methods
 from pipelines.errors import VeriscopeError
-from pipelines.run.spec import MethodSpec
+from pipelines.methods.registry import METHODS
+from pipelines.run.defaults import default_models
+from pipelines.run.spec import MethodSpec, ModelSpec
 from pipelines.samples.walkthroughs import walkthroughs
 from pipelines.store import new_owner
-from pipelines.store.recordings import recordings
 from pipelines.types import Language
 
 
@@ -41,7 +52,13 @@ class SpacePage:
         with gr.Blocks(title="Veriscope", analytics_enabled=False) as page:
             visit = gr.State(VisitorSession())
             owner = gr.BrowserState("", storage_key="veriscope-owner", secret=secret)
-            self._parts = Parts(self._head, custom_servers=self._limits.custom_servers)
+            head = partial(space_head, self._catalog, self._limits)
+            models = default_models()
+            self._parts = Parts(
+                head,
+                custom_servers=self._limits.custom_servers,
+                ticked=first_methods(models, basis_for(models["main"])),
+            )
             self._connect(page, visit, owner, self._parts)
         return page
 
@@ -52,6 +69,13 @@ class SpacePage:
         begun = page.load(self.arrive, [visit, owner], [owner, parts.language], **quick)
         told = begun.then(self.speak, [visit, parts.language], parts.words, **quick)
         told.then(self.play, [visit], parts.frame, **slow)
+        expected = [self.expect, [visit, parts.methods, *parts.own_fields], parts.estimate]
+        told.then(*expected, **quick)
+        parts.methods.change(*expected, **quick)
+        for field in parts.own_fields:
+            # A text is read when it is complete.
+            told_by = field.blur if isinstance(field, gr.Textbox) else field.change
+            told_by(*expected, **quick)
         asked = gr.on(
             [parts.run.click, parts.question.submit],
             self.answer,
@@ -59,6 +83,7 @@ class SpacePage:
             parts.frame,
             **slow,
         )
+        asked.then(*expected, **quick)
         used = gr.on(
             [view.select for view in parts.views.values()],
             self.act,
@@ -78,7 +103,7 @@ class SpacePage:
         parts.stop.click(self.stop, [visit], None, **quick)
         parts.language.input(self.speak, [visit, parts.language], parts.words, **quick).then(
             self._frame, [visit], parts.frame, **quick
-        )
+        ).then(*expected, **quick)
         for name, tab in parts.tabs.items():
             tab.select(partial(self.turn_to, name), [visit], parts.frame, **quick)
         share = parts.share.click(self.share, [visit], [parts.link], **quick)
@@ -144,12 +169,8 @@ class SpacePage:
         visit.owner = visit.owner or new_owner()
         visit.began, visit.left = True, False
         try:
-            # A field that was not changed has no value.
-            brought = OwnModel(*(value or "" for value in own))
-            model = brought.spec(custom_servers=self._limits.custom_servers)
-            models = {**self._catalog.models, **({"main": model} if model else {})}
+            models, keys = self._models(own)
             spec = checked_run(question, [MethodSpec(name=name) for name in methods], models)
-            keys = {model.name: brought.key.strip()} if model else {}
             async with aclosing(self._runs.ask(spec, visit.owner, keys)) as stages:
                 async for stage in stages:
                     if isinstance(stage, Turn):
@@ -163,16 +184,43 @@ class SpacePage:
         except VeriscopeError as error:
             yield _told(error_note(error.info(), t), t, over=True)
 
+    def _models(self, own: Sequence[str | None]) -> tuple[dict[str, ModelSpec], dict[str, str]]:
+        """The model of each role, a visitor's own as the main one, and the key of that."""
+        # A field that was not changed has no value.
+        brought = OwnModel(*(value or "" for value in own))
+        model = brought.spec(custom_servers=self._limits.custom_servers)
+        if model is None:
+            return self._catalog.models, {}
+        return {**self._catalog.models, "main": model}, {model.name: brought.key.strip()}
+
+    async def expect(self, visit: VisitorSession, methods: Sequence[str], *own: str | None) -> Any:
+        """What a run of these methods will take; while a model is being typed, of what is known."""
+        t = Catalogue(visit.language)
+        try:
+            models, _ = self._models(own)
+        except VeriscopeError:
+            models = self._catalog.models
+        if not methods:
+            return view_of(estimate_note(None, t), t)
+        earlier = self._runs.engine.service.earlier
+        past = await asyncio.to_thread(earlier.of, visit.owner, models["main"])
+        found = estimate(methods, models, basis_for(models["main"], past))
+        return view_of(estimate_note(found, t, here=False), t)
+
     async def act(
         self, visit: VisitorSession, event: gr.EventData, *own: str | None
     ) -> AsyncGenerator[list[Any]]:
-        """A button inside a run was used: one that opens a page of it, or one that tries again."""
+        """A button inside a run was used: one that opens a page of it, one that tries again, or one
+        that runs the other methods too."""
         wanted = str(event.value)
         if event.action == "open" and wanted in PAGES:
             visit.page = wanted
             yield [gr.update(selected=wanted), *self._frame(visit)]
-        elif event.action == "retry" and (watched := visit.watched) is not None:
+        elif event.action in ("retry", "complete") and (watched := visit.watched) is not None:
             question, methods = watched.spec.question, watched.methods
+            if event.action == "complete":
+                both = {*methods, *left_out(watched.view)}
+                methods = [name for name in METHODS if name in both]
             async with aclosing(self.answer(visit, question, methods, *own)) as frames:
                 async for frame in frames:
                     yield [gr.skip(), *frame]
@@ -188,7 +236,7 @@ class SpacePage:
         """Put an example into the input; one that was recorded is shown at once."""
         visit.began = True
         question = sample_questions(visit.language)[sample]
-        recorded = next((one for one in recordings() if one.question == question), None)
+        recorded = recorded_sample(question)
         if recorded is not None:
             visit.watched = await self._runs.open(recorded.id, visit.owner)
         return question
@@ -211,17 +259,6 @@ class SpacePage:
         t = Catalogue(visit.language)
         title = f"{watched.spec.question} · Veriscope"
         return standalone(whole_run(watched.view, t), title, language=visit.language)
-
-    def _head(self, t: Catalogue) -> str:
-        """Who answers, and what visitors may take."""
-        return space_head(
-            self._catalog.models,
-            t,
-            max_runs=self._limits.max_runs,
-            seconds=self._limits.seconds,
-            hours=self._limits.keep_hours,
-            failed=self._catalog.problem is not None,
-        )
 
     def _frame(self, visit: VisitorSession) -> list[Any]:
         """The bar, the page in view, and which buttons can be used."""

@@ -6,22 +6,28 @@ affect the other's. Style and script are given to the page once, in its head.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any, TypeVar
 
 import gradio as gr
 
-from app.public.models import OWN_KINDS
+from app.public.models import OWN_KINDS, ModelCatalog
+from app.public.session import VisitorLimits
 from components.ask import examples
-from components.elements import notice
-from components.messages import Catalogue, lang, named
-from components.models import kind_label
+from components.catalogue import catalogue_table
+from components.elements import fold, notice
+from components.markup import Html, tag
+from components.messages import Catalogue, duration, lang, named
+from components.models import judge_quality, kind_label
 from components.run_pages import PAGES
+from components.samples import recording_brief, recordings_note
 from components.theme import ASSETS, view_code
+from pipelines.engine.admission import Turn
 from pipelines.engine.executor import MAX_QUESTION
-from pipelines.methods.registry import METHODS, standard_methods
-from pipelines.store.recordings import recordings
+from pipelines.methods.registry import METHODS
+from pipelines.models.catalogue import catalogue
+from pipelines.store.recordings import Recording, choice, recordings
 from pipelines.types import Language
 
 C = TypeVar("C")
@@ -54,10 +60,17 @@ class Parts:
 
     `head_of` gives what stands at the top of the page, as of now. `words` are the components that
     the language changes, `frame` those that a run changes while it goes on, `own_fields` those of a
-    visitor's own model, in the order of `OwnModel`.
+    visitor's own model, in the order of `OwnModel`; `ticked` are the methods chosen at
+    first.
     """
 
-    def __init__(self, head_of: Callable[[Catalogue], str], *, custom_servers: bool) -> None:
+    def __init__(
+        self,
+        head_of: Callable[[Catalogue], str],
+        *,
+        custom_servers: bool,
+        ticked: Sequence[str],
+    ) -> None:
         self.words: list[Any] = []
         self._words: list[Words] = []
         put = self._put
@@ -70,9 +83,13 @@ class Parts:
             elem_id="language",
         )
         put(html_view, {"value": head_of, "lang": _lang}, name="head")
+        samples: Words = {
+            "label": "ask.examples",
+            "samples": lambda t: [[_sample(one, t)] for one in sample_questions(t.language)],
+        }
         self.samples = put(
             gr.Dataset,
-            {"label": "ask.examples", "samples": _samples},
+            samples,
             # A text box would cut its examples short.
             components=[gr.HTML(visible=False)],
             type="index",
@@ -91,8 +108,15 @@ class Parts:
             self.report = put(gr.Button, {"value": "space.report"}, size="sm", interactive=False)
             self.link = put(gr.Textbox, {"label": "space.link"}, interactive=False)
         with put(gr.Accordion, {"label": "space.own"}, open=False, elem_id="own"):
-            put(html_view, {"value": _own_note, "lang": _lang}, name="own-note")
-            kind: Words = {"label": "models.kind", "choices": _kinds}
+            note: Words = {
+                "value": lambda t: str(notice(t("space.own.note"), "own")),
+                "lang": _lang,
+            }
+            put(html_view, note, name="own-note")
+            kind: Words = {
+                "label": "models.kind",
+                "choices": lambda t: [(kind_label(kind, t), kind) for kind in OWN_KINDS],
+            }
             address: Words = {"label": "models.server"}
             with gr.Row():
                 self.own_fields: list[Any] = [
@@ -102,6 +126,7 @@ class Parts:
                     put(gr.Textbox, address, max_length=400, visible=custom_servers),
                 ]
         with gr.Column(elem_id="composer"):
+            self.estimate = html_view(name="estimate")
             with gr.Row(elem_id="asking", equal_height=True):
                 self.question = put(
                     gr.Textbox,
@@ -122,7 +147,7 @@ class Parts:
                 self.methods = put(
                     gr.CheckboxGroup,
                     {"choices": lambda t: [(named("method", name, t), name) for name in METHODS]},
-                    value=standard_methods(),
+                    value=ticked,
                     show_label=False,
                     container=False,
                 )
@@ -141,10 +166,53 @@ class Parts:
         return component
 
 
+def space_head(catalog: ModelCatalog, limits: VisitorLimits, t: Catalogue) -> str:
+    """The name, what it is, and in one line who answers here and how good they are."""
+    main = catalog.models["main"]
+    judge = next((m for m in catalog.models.values() if m.kind == "judge"), None)
+    most = {"seconds": f"{limits.seconds:g}", "hours": f"{limits.keep_hours:g}"}
+    facts = fold(
+        t.first(f"space.model.{main.kind}", "space.model", name=main.name),
+        judge_quality(judge.name, t) if judge else None,
+        tag("p", t("space.problem")) if catalog.problem else None,
+        tag("p", t("space.limits", max_runs=limits.max_runs, **most)),
+        tag("p", recordings_note(choice(), t)) if recordings() else None,
+        fold(
+            t("space.catalogue"),
+            tag("p.vs-note", t("space.catalogue.note")),
+            catalogue_table(catalogue(), t),
+            key="catalogue",
+        ),
+    )
+    title = tag("h1.vs-title", t("app.name"))
+    return tag("header.vs-space-head", title, tag("p", t("app.tagline")), facts, key="head")
+
+
+def queue_note(turn: Turn, t: Catalogue) -> Html:
+    """How many are before, and how long that may take."""
+    before = turn.before or 0
+    words = t("space.queue", count=before) if before else t("space.queue.next")
+    if turn.wait is not None:
+        words += " " + t("space.queue.wait", value=duration(turn.wait, t))
+    return notice(words, "queue", role="status")
+
+
 def sample_questions(language: Language) -> list[str]:
-    """The examples, those that were recorded first."""
-    recorded = [one.question for one in recordings()] if language == "en" else []
-    return list(dict.fromkeys((*recorded, *examples(language))))
+    """The examples, those that were recorded first, and of those what works."""
+    recorded = [one for one in recordings() if one.language == language]
+    ranked = sorted(recorded, key=lambda one: not one.chosen.shows)
+    return list(dict.fromkeys((*(one.question for one in ranked), *examples(language))))
+
+
+def recorded_sample(question: str) -> Recording | None:
+    """The recorded run of an example, if there is one."""
+    return next((one for one in recordings() if one.question == question), None)
+
+
+def _sample(question: str, t: Catalogue) -> str:
+    """An example as HTML; of a recorded one also what works in it, and what fails."""
+    recorded = recorded_sample(question)
+    return escape(question) if recorded is None else str(recording_brief(recorded, t))
 
 
 def view_of(html: str, t: Catalogue) -> Any:
@@ -158,15 +226,3 @@ def _worded(words: Words, t: Catalogue) -> dict[str, Any]:
 
 def _lang(t: Catalogue) -> str:
     return lang(t.language)
-
-
-def _own_note(t: Catalogue) -> str:
-    return str(notice(t("space.own.note"), "own"))
-
-
-def _kinds(t: Catalogue) -> list[tuple[str, str]]:
-    return [(kind_label(kind, t), kind) for kind in OWN_KINDS]
-
-
-def _samples(t: Catalogue) -> list[list[str]]:
-    return [[escape(question)] for question in sample_questions(t.language)]

@@ -30,6 +30,7 @@ from pipelines.paths import data_folder
 from pipelines.run.live import Limits
 
 _HOUR = 3600.0
+_SHEETS = ("tokens", "recorded", "space")
 
 
 class Space:
@@ -69,7 +70,7 @@ class Space:
         """Serve; the host and port are Gradio's own, GRADIO_SERVER_NAME and GRADIO_SERVER_PORT."""
         return self.page.launch(
             theme=gr.Theme(font=_fonts("sans"), font_mono=_fonts("mono")).set(**gradio_theme()),
-            css_paths=[ASSETS / "theme" / "tokens.css", ASSETS / "theme" / "space.css"],
+            css_paths=[ASSETS / "theme" / f"{name}.css" for name in _SHEETS],
             head=HEAD,
             favicon_path=ASSETS / "logo" / "mark.svg",
             footer_links=["api"],

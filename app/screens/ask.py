@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 import streamlit as st
 
 from app import live
 from app.engine import engine
-from app.parts import Action, act, draw_error, draw_run, page_title, remembered, show_html
+from app.parts import (
+    Action,
+    act,
+    begin_run,
+    draw_error,
+    draw_run,
+    draw_unfolded,
+    page_title,
+    remembered,
+    section_title,
+    show_html,
+)
 from app.screens.samples import draw_samples
-from app.screens.setup import chosen_methods, chosen_spec, draw_setup, fold_setup
+from app.screens.setup import (
+    SAMPLES,
+    chosen_estimate,
+    chosen_methods,
+    chosen_spec,
+    completed_spec,
+    draw_setup,
+    fold_away,
+)
 from app.session import language, messages
 from components.ask import ask_view, examples
 from components.elements import notice
+from components.estimate import estimate_help, estimate_line
 from components.markup import tag
 from components.messages import Catalogue, integer
 from pipelines.engine.executor import MAX_QUESTION
@@ -33,19 +54,24 @@ def show() -> None:
         # After a reload the form shows what the run was asked.
         st.session_state[_QUESTION] = watched.spec.question
     _question_row(t)
+    _estimate(t)
     if watched is not None:
-        with st.popover(t("samples.title"), key="samples", width="content"):
-            draw_samples(t, place="more")
-    draw_setup(t, expanded=watched is None)
+        _examples(t)
+        more = st.popover(t("samples.title"), key=SAMPLES, width="content", on_change="rerun")
+        draw_unfolded(more, partial(draw_samples, t, place="more"))
+    draw_setup(t)
     refusal = _refusal(t) if st.session_state.get(_REFUSED) else None
     if refusal is not None:
         show_html(notice(refusal, "refusal", role="alert"), key="refusal")
     failed = draw_error("ask", missing)
     if watched is not None:
         draw_run(watched, _draw_view)
-    elif refusal is None and not failed:
+        return
+    if refusal is None and not failed:
         st.html(tag("p", t("ask.empty"), class_="workbench-empty"))
         draw_samples(t, place="empty")
+    section_title(t("samples.examples"))
+    _examples(t)
 
 
 def _question_row(t: Catalogue) -> None:
@@ -60,6 +86,20 @@ def _question_row(t: Catalogue) -> None:
                 persist_state="session",
             )
         st.form_submit_button(t("action.run"), type="primary", key="run", on_click=_ask)
+
+
+def _estimate(t: Catalogue) -> None:
+    """What a press on Run will take; a line that is always there, so that nothing moves."""
+    found = chosen_estimate()
+    with st.container(key="estimate"):
+        if found is None:
+            st.caption(t("ask.no_method"))
+        else:
+            st.caption(estimate_line(found, t), help=estimate_help(found, t))
+
+
+def _examples(t: Catalogue) -> None:
+    """Questions that the sample library answers; one that is chosen goes into the form."""
     st.pills(
         t("ask.examples"),
         examples(language()),
@@ -82,7 +122,7 @@ def _ask() -> None:
         st.session_state[_REFUSED] = _refusal(messages()) is not None
         if not st.session_state[_REFUSED]:
             live.start(chosen_spec(st.session_state[_QUESTION]))
-            fold_setup()
+            fold_away()
 
 
 def _refusal(t: Catalogue) -> str | None:
@@ -103,5 +143,8 @@ def _draw_view(watched: live.Watched, t: Catalogue) -> None:
 
 def _act(action: Action) -> None:
     act("ask", action)
-    if action["action"] == "retry":
-        fold_setup()
+    watched = live.current()
+    if action["action"] == "complete" and watched is not None:
+        begin_run("ask", completed_spec(watched.view))
+    if action["action"] in ("retry", "complete"):
+        fold_away()

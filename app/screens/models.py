@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import streamlit as st
 
@@ -13,6 +13,7 @@ from app.engine import engine
 from app.parts import (
     delete_button,
     draw_error,
+    draw_unfolded,
     in_rows,
     key_field,
     page_title,
@@ -22,6 +23,7 @@ from app.parts import (
     show_figure,
     show_html,
 )
+from app.screens.catalogue import draw_catalogue, under_way
 from app.screens.setup import assumed_capabilities, known_models, model_select
 from app.session import keep_key, key_for, messages, owner, theme
 from components.messages import Catalogue
@@ -35,16 +37,23 @@ from components.models import (
 from components.page import loading_note
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.models.probe import ProbeReport, probe
-from pipelines.models.providers import BUILT_IN, PROVIDERS, ModelSpec, provider_of
+from pipelines.models.providers import (
+    BUILT_IN,
+    PROVIDERS,
+    Currency,
+    ModelSpec,
+    Price,
+    provider_of,
+)
 from pipelines.run.spec import ROLES
 
 _BUILT_IN = frozenset(spec.name for spec in BUILT_IN)
 _FIELDS = ("name", "model", "address", "key")
+_PRICES = ("price.read", "price.written")
 _CHECK = "_check"
 
 
 def _offered() -> list[str]:
-    """The kinds of model that can be added."""
     return [kind for kind, provider in PROVIDERS.items() if provider.offered]
 
 
@@ -59,6 +68,7 @@ class Check(NamedTuple):
 def show() -> None:
     """Draw the page."""
     t = messages()
+    seen = under_way()
     page_title(t("models.title"), t("models.note"))
     models = known_models()
     section_title(t("models.roles"))
@@ -69,6 +79,7 @@ def show() -> None:
     section_title(t("models.known"))
     for spec in models.values():
         _model(spec, check, t)
+    draw_catalogue(t, seen)
     section_title(t("models.add"))
     _add(check, t)
 
@@ -93,7 +104,10 @@ def _model(spec: ModelSpec, check: Check | None, t: Catalogue) -> None:
                 )
             if assumed_capabilities(spec).writes:
                 st.button(
-                    t("models.probe"), key=f"probe-{slug}", on_click=_check_saved, args=(spec,)
+                    t("models.probe"),
+                    key=f"probe-{slug}",
+                    on_click=_begin_check,
+                    args=(spec, key_for(spec)),
                 )
             if spec.name not in _BUILT_IN:
                 sure = t("models.delete.sure", name=spec.name)
@@ -108,10 +122,14 @@ def _measurements(spec: ModelSpec, t: Catalogue) -> None:
     report = judge_report(spec.name, t) if spec.name in _BUILT_IN else ""
     if not report:
         return
-    with st.expander(t("judged.title")):
+    fold = st.expander(t("judged.title"), key=f"measured-{_slug(spec)}", on_change="rerun")
+
+    def draw() -> None:
         show_html(report, key=f"judged-{_slug(spec)}")
         st.caption(t("judged.reliability"))
         show_figure(reliability_figure(spec.name, t, theme()), key=f"reliability-{_slug(spec)}")
+
+    draw_unfolded(fold, draw)
 
 
 def _findings(check: Check, t: Catalogue) -> None:
@@ -160,12 +178,45 @@ def _add(check: Check | None, t: Catalogue) -> None:
             st.text_input(t.first(f"models.model.{kind}", "models.model"), key="new.model")
             if address:
                 key_field(t("models.key"), "new.key", help=t("models.key.note"))
+        if provider_of(kind).hosted:
+            _price_fields(t)
         with st.container(horizontal=True):
             st.button(t("models.probe"), key="new-probe", on_click=_check_new)
             st.button(t("action.save"), key="new-save", type="primary", on_click=_save)
         draw_error("models")
         if check is not None and check.is_new:
             _findings(check, t)
+
+
+def _price_fields(t: Catalogue) -> None:
+    note = t("models.price.note")
+    *amounts, unit = st.columns([2, 2, 1])
+    for column, name in zip(amounts, _PRICES, strict=True):
+        with column:
+            st.number_input(
+                t(f"models.{name}"),
+                min_value=0.0,
+                value=None,
+                format="%g",
+                key=f"new.{name}",
+                help=note,
+            )
+    with unit:
+        st.selectbox(t("models.price.currency"), get_args(Currency), key="new.price.currency")
+
+
+def _given_price() -> Price | None:
+    """The price in the form, None for one that was not given; raises for half a price."""
+    read, written = (st.session_state.get(f"new.{name}") for name in _PRICES)
+    if read is None and written is None:
+        return None
+    if read is None or written is None:
+        raise InvalidInputError(
+            "Only half of the price was given.",
+            remedy="Write what a million tokens cost, read and written, or leave both empty.",
+        )
+    currency = st.session_state.get("new.price.currency") or get_args(Currency)[0]
+    return Price(read=read, written=written, currency=currency)
 
 
 def _described() -> ModelSpec:
@@ -181,11 +232,13 @@ def _described() -> ModelSpec:
         raise InvalidInputError(
             "That is the name of a bundled model.", remedy="Choose another name."
         )
+    hosted = provider_of(kind).hosted
     return ModelSpec(
         kind=kind,
         name=given["name"] or given["model"],
         model=given["model"],
-        base_url=(given["address"] or None) if provider_of(kind).hosted else None,
+        base_url=(given["address"] or None) if hosted else None,
+        price=_given_price() if hosted else None,
     )
 
 
@@ -201,7 +254,7 @@ def _forget_check() -> None:
         check.future.cancel()
 
 
-def _begin_check(spec: ModelSpec, key: str | None, *, is_new: bool) -> None:
+def _begin_check(spec: ModelSpec, key: str | None, *, is_new: bool = False) -> None:
     """Check `spec`, as configured without what was assumed or found before."""
     plain, service = spec.without_capabilities(), engine().service
 
@@ -217,15 +270,11 @@ def _check_new() -> None:
         _begin_check(_described(), st.session_state.get("new.key") or None, is_new=True)
 
 
-def _check_saved(spec: ModelSpec) -> None:
-    _begin_check(spec, key_for(spec), is_new=False)
-
-
 def _save() -> None:
     with remembered("models"):
         spec = _described()
         check = _current_check()
-        if check is not None and check.spec == spec and check.future.done():
+        if check is not None and check.spec == spec.without_capabilities() and check.future.done():
             with suppress(VeriscopeError):
                 spec = spec.with_capabilities(check.future.result().capabilities)
         engine().service.store.models.save(owner(), spec)
@@ -233,6 +282,8 @@ def _save() -> None:
         _forget_check()
         for name in _FIELDS:
             st.session_state[f"new.{name}"] = ""
+        for name in _PRICES:
+            st.session_state[f"new.{name}"] = None
 
 
 def _delete(spec: ModelSpec) -> None:

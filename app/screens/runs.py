@@ -65,7 +65,7 @@ def show() -> None:
 
 
 def _compare_button(runs: Sequence[str], t: Catalogue) -> None:
-    picked = [run for run in runs if st.session_state.get(_pick_key(run))]
+    picked = [run for run in runs if st.session_state.get(f"pick-{run}")]
     st.button(
         t("runs.compare.count", count=len(picked)) if picked else t("runs.compare"),
         key="compare",
@@ -81,15 +81,11 @@ def _compare(runs: Sequence[str]) -> None:
     go_to("compare")
 
 
-def _pick_key(run_id: str) -> str:
-    return f"pick-{run_id}"
-
-
 def _row(run: RunSummary, t: Catalogue) -> None:
     with st.container(
         border=True, horizontal=True, vertical_alignment="center", key=f"card-run-{run.id}"
     ):
-        st.checkbox(t("runs.compare.pick"), key=_pick_key(run.id), label_visibility="collapsed")
+        st.checkbox(t("runs.compare.pick"), key=f"pick-{run.id}", label_visibility="collapsed")
         st.html(_summary(run, t))
         with st.container(horizontal=True, width="content", gap="small"):
             st.button(t("action.open"), key=f"open-{run.id}", on_click=_open, args=(run.id,))

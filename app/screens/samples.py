@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import get_args
 
 import streamlit as st
 
 from app import live
-from app.parts import in_rows, remembered, section_title
-from app.screens.setup import fold_setup
+from app.parts import draw_unfolded, in_rows, remembered, section_title
+from app.screens.setup import fold_away
 from app.session import language
 from components.markup import shown, tag
-from components.messages import Catalogue, lang, named
-from pipelines.samples.walkthroughs import walkthrough, walkthroughs
-from pipelines.store.recordings import recordings
+from components.messages import Catalogue, lang
+from components.samples import Part, nowhere_note, outcomes_in, recording_card, recordings_note
+from pipelines.samples.walkthroughs import Walkthrough, walkthrough, walkthroughs
+from pipelines.store.recordings import choice, recordings
+
+_FIRST = 4
+"""How many walkthroughs are in view; the others wait behind a fold."""
 
 
 def draw_samples(t: Catalogue, *, place: str) -> None:
@@ -22,7 +27,24 @@ def draw_samples(t: Catalogue, *, place: str) -> None:
     if walkthroughs():
         section_title(t("samples.walkthroughs"))
         st.caption(t("samples.walkthroughs.note"))
-    for column, one in in_rows(walkthroughs(), 2):
+        _walkthroughs(walkthroughs()[:_FIRST], t, place)
+    if more := walkthroughs()[_FIRST:]:
+        fold = st.expander(t("samples.more"), key=f"walkthroughs-{place}", on_change="rerun")
+        draw_unfolded(fold, partial(_more, more, t, place))
+    if recordings():
+        section_title(t("samples.recordings"))
+        st.caption(recordings_note(choice(), t))
+        for part in get_args(Part):
+            _recordings(part, t, place)
+
+
+def _more(some: Sequence[Walkthrough], t: Catalogue, place: str) -> None:
+    st.caption(t("samples.more.note"))
+    _walkthroughs(some, t, place)
+
+
+def _walkthroughs(some: Sequence[Walkthrough], t: Catalogue, place: str) -> None:
+    for column, one in in_rows(some, 2):
         html = tag(
             "div",
             tag("p", tag("strong", one.title[language()])),
@@ -31,18 +53,18 @@ def draw_samples(t: Catalogue, *, place: str) -> None:
         )
         with column:
             _card(f"{place}-{one.id}", html, t("samples.play"), partial(_play, one.id))
-    if recordings():
-        section_title(t("samples.recordings"))
-        st.caption(t("samples.recordings.note"))
-    for column, one in in_rows(recordings(), 2):
-        methods = t("list.separator").join(named("method", name, t) for name in one.methods)
-        html = tag(
-            "div",
-            tag("p", tag("strong", shown(one.question)), dir="auto"),
-            tag("p", methods, class_="workbench-note"),
-        )
+
+
+def _recordings(part: Part, t: Catalogue, place: str) -> None:
+    """The runs in which methods do what they are for, or those in which they fail."""
+    st.html(tag("h3", t(f"samples.{part}"), class_="workbench-part"))
+    some = [one for one in recordings() if outcomes_in(one, part)]
+    for column, one in in_rows(some, 2):
         with column:
-            _card(f"{place}-{one.id}", html, t("action.open"), partial(_open, one.id))
+            html = recording_card(one, part, t)
+            _card(f"{place}-{part}-{one.id}", html, t("action.open"), partial(_open, one.id))
+    if nowhere := nowhere_note(choice(), part, t):
+        st.caption(nowhere)
 
 
 def _card(key: str, html: str, label: str, watch: Callable[[], None]) -> None:
@@ -68,4 +90,4 @@ def _show_question() -> None:
     watched = live.current()
     if watched is not None:
         st.session_state["question"] = watched.spec.question
-    fold_setup()
+    fold_away()

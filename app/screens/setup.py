@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, get_args
 
 import streamlit as st
 
 from app.engine import engine
-from app.parts import in_rows, key_field
+from app.parts import draw_unfolded, in_rows, key_field
 from app.session import keep_key, key_for, owner
 from app.settings_form import draw_settings, read_settings
 from components.messages import Catalogue
+from pipelines.engine.completing import completed, left_out
+from pipelines.engine.estimate import Basis, Estimate, basis_for, estimate, first_methods
 from pipelines.engine.executor import used_models
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Method, Need
-from pipelines.methods.registry import METHODS, standard_methods
+from pipelines.methods.registry import METHODS
 from pipelines.methods.slm.scale import history_of
 from pipelines.models.base import Capabilities
 from pipelines.models.providers import BUILT_IN, known_capabilities
 from pipelines.retrieval.base import RetrievalMode
-from pipelines.retrieval.web import needs_key
+from pipelines.retrieval.web.providers import WEB_SEARCHES
 from pipelines.run.defaults import default_models
 from pipelines.run.spec import (
     JUDGES,
@@ -33,6 +36,7 @@ from pipelines.run.spec import (
     RunSpec,
 )
 from pipelines.run.trace import Trace
+from pipelines.run.view import RunView
 from pipelines.text import detect_language
 
 EVIDENCE_SOURCES: tuple[EvidenceSource, ...] = tuple(
@@ -42,56 +46,64 @@ _MODES: tuple[RetrievalMode, ...] = get_args(RetrievalMode)
 
 _SETUP = "setup"
 _SETTINGS = "settings"
+SAMPLES = "samples"
 _SCOPE = "ask"
 """Where the session keeps the settings of the next run."""
 
+_FIRST = "_first_methods"
 _USE_HISTORY = "slm.use_history"
 """Whether judges are measured against their scores in this visitor's earlier runs."""
 
 
-def fold_setup() -> None:
-    """From a callback: fold the controls away, so that the run is in view."""
-    for name in (_SETUP, _SETTINGS):
+def fold_away() -> None:
+    """From a callback: fold the controls and the samples away, so that the run is in view."""
+    for name in (_SETUP, _SETTINGS, SAMPLES):
         st.session_state[name] = False
 
 
-def draw_setup(t: Catalogue, *, expanded: bool) -> None:
-    """The controls; `expanded` is how they are found at first."""
-    if _SETUP not in st.session_state:
-        st.session_state[_SETUP] = expanded
-    with st.expander(t("ask.setup"), key=_SETUP, on_change="rerun"):
-        _methods(t)
-        _sources(t)
-    with st.expander(t("ask.settings"), key=_SETTINGS, on_change="rerun"):
-        titles = [t(f"method.{name}.title") for name in METHODS]
-        *tabs, run_tab = st.tabs([*titles, t("setting.run.title")])
-        for tab, (name, method) in zip(tabs, METHODS.items(), strict=True):
-            with tab, st.container(key=f"settings-{name}"):
-                draw_settings(method, t, scope=_SCOPE)
-                if name == "slm":
-                    st.toggle(
-                        t("setting.slm.use_history"),
-                        key=_USE_HISTORY,
-                        help=t("setting.slm.use_history.help"),
-                        persist_state="session",
-                    )
-        with run_tab:
-            st.toggle(
-                t("setting.run.reproducible"),
-                key="run.reproducible",
-                help=t("setting.run.reproducible.help"),
-                persist_state="session",
-            )
-            st.number_input(
-                t("setting.run.seed"),
-                min_value=0,
-                max_value=2**31 - 1,
-                value=0,
-                key="run.seed",
-                help=t("setting.run.seed.help"),
-                persist_state="session",
-                width=160,
-            )
+def draw_setup(t: Catalogue) -> None:
+    """The controls, folded away until somebody wants them."""
+    setup = st.expander(t("ask.setup"), key=_SETUP, on_change="rerun")
+    draw_unfolded(setup, partial(_choices, t))
+    settings = st.expander(t("ask.settings"), key=_SETTINGS, on_change="rerun")
+    draw_unfolded(settings, partial(_all_settings, t))
+
+
+def _choices(t: Catalogue) -> None:
+    _methods(t)
+    _sources(t)
+
+
+def _all_settings(t: Catalogue) -> None:
+    titles = [t(f"method.{name}.title") for name in METHODS]
+    *tabs, run_tab = st.tabs([*titles, t("setting.run.title")])
+    for tab, (name, method) in zip(tabs, METHODS.items(), strict=True):
+        with tab, st.container(key=f"settings-{name}"):
+            draw_settings(method, t, scope=_SCOPE)
+            if name == "slm":
+                st.toggle(
+                    t("setting.slm.use_history"),
+                    key=_USE_HISTORY,
+                    help=t("setting.slm.use_history.help"),
+                    persist_state="session",
+                )
+    with run_tab:
+        st.toggle(
+            t("setting.run.reproducible"),
+            key="run.reproducible",
+            help=t("setting.run.reproducible.help"),
+            persist_state="session",
+        )
+        st.number_input(
+            t("setting.run.seed"),
+            min_value=0,
+            max_value=2**31 - 1,
+            value=0,
+            key="run.seed",
+            help=t("setting.run.seed.help"),
+            persist_state="session",
+            width=160,
+        )
 
 
 def _methods(t: Catalogue) -> None:
@@ -101,7 +113,7 @@ def _methods(t: Catalogue) -> None:
         with column, st.container(key=f"choice-{name}"):
             st.checkbox(
                 t(f"method.{name}.title"),
-                value=name in standard_methods(),
+                value=name in _first_methods(),
                 key=f"method.{name}",
                 disabled=need is not None,
                 persist_state="session",
@@ -155,7 +167,7 @@ def _evidence_name(name: str, t: Catalogue) -> str:
 
 def _web_search(name: str, t: Catalogue) -> None:
     st.caption(t("evidence.web.note"))
-    if needs_key(name):
+    if WEB_SEARCHES[name].needs_key:
         key_field(
             t("evidence.key", name=t(f"evidence.web.{name}")),
             f"search-key.{name}",
@@ -230,9 +242,27 @@ def chosen_methods() -> list[str]:
     return [
         name
         for name, method in METHODS.items()
-        if st.session_state.get(f"method.{name}", name in standard_methods())
+        if st.session_state.get(f"method.{name}", name in _first_methods())
         and _unmet_need(method, models) is None
     ]
+
+
+def _first_methods() -> list[str]:
+    """What is ticked until somebody chooses. It stays so for a session, whatever runs tell."""
+    if _FIRST not in st.session_state:
+        models = default_models()
+        st.session_state[_FIRST] = first_methods(models, _basis(models["main"]))
+    return st.session_state[_FIRST]
+
+
+def chosen_estimate() -> Estimate | None:
+    """What a press on Run will take; None where no method is chosen."""
+    names, models = chosen_methods(), _chosen_models()
+    return estimate(names, models, _basis(models["main"])) if names else None
+
+
+def _basis(main: ModelSpec) -> Basis:
+    return basis_for(main, engine().service.earlier.of(owner(), main))
 
 
 def _settings(name: str, question: str) -> dict[str, Any]:
@@ -267,3 +297,10 @@ def chosen_spec(question: str) -> RunSpec:
         seed=int(st.session_state.get("run.seed") or 0),
         reproducible=bool(st.session_state.get("run.reproducible")),
     )
+
+
+def completed_spec(view: RunView) -> RunSpec:
+    """A run with the standard methods that the run of `view` left out, with chosen settings."""
+    question = view.header.spec.question if view.header else ""
+    settings = {name: _settings(name, question) for name in left_out(view)}
+    return completed(view, _chosen_models(), settings)

@@ -11,20 +11,22 @@ import asyncio
 import json
 import os
 import sys
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, get_args
 
+from pipelines.cli.catalogue import download, show_catalogue
 from pipelines.cli.models import add_model_options, models_by_role
 from pipelines.cli.terminal import Terminal, describe
 from pipelines.engine.executor import used_models
 from pipelines.engine.service import Service
-from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.errors import InvalidInputError, exit_status
 from pipelines.methods.registry import METHODS
 from pipelines.paths import data_folder
 from pipelines.retrieval.base import RetrievalMode
-from pipelines.retrieval.web import WEB_SEARCHES
+from pipelines.retrieval.web.providers import WEB_SEARCHES
 from pipelines.run.events import Event, RunFinished, event_adapter
 from pipelines.run.spec import EvidenceSpec, MethodSpec, RunSpec
 from pipelines.run.view import fold
@@ -37,13 +39,7 @@ Command = Callable[[Service, argparse.Namespace], Awaitable[int]]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     options = _parser().parse_args(arguments)
-    try:
-        return asyncio.run(_with_service(options))
-    except VeriscopeError as error:
-        print(f"veriscope: {error}", file=sys.stderr)
-        return 2 if isinstance(error, InvalidInputError) else 1
-    except KeyboardInterrupt:
-        return 130
+    return exit_status(lambda: asyncio.run(_with_service(options)))
 
 
 async def _with_service(options: argparse.Namespace) -> int:
@@ -133,15 +129,16 @@ async def _import(service: Service, options: argparse.Namespace) -> int:
 
 
 async def _index(service: Service, options: argparse.Namespace) -> int:
-    report = await service.libraries.index(
+    began = time.monotonic()
+    index = await service.libraries.index(
         options.library,
         rebuild=options.rebuild,
         progress=lambda done, total: print(f"\r{done}/{total} passages", end="", file=sys.stderr),
     )
     print(file=sys.stderr)
     print(
-        f"{report.documents} documents, {report.passages} passages, {report.reused} reused, "
-        f"{report.seconds:.1f} s"
+        f"{len(index.manifest.documents)} documents, {len(index.passages)} passages, "
+        f"{index.reused} reused, {time.monotonic() - began:.1f} s"
     )
     return 0
 
@@ -220,6 +217,14 @@ def _parser() -> argparse.ArgumentParser:
     listing.add_argument("--limit", type=int, default=20)
 
     add("import", _import, "store an exported run").add_argument("file", type=Path)
+
+    models = commands.add_parser("models", help="models to download").add_subparsers(required=True)
+    listed = models.add_parser("catalogue", help="models that can be downloaded, and their sizes")
+    listed.add_argument("--json", action="store_true", help="print a JSON line per model")
+    listed.set_defaults(command=show_catalogue)
+    fetched = models.add_parser("download", help="download one of them; Ctrl-C pauses")
+    fetched.add_argument("name", help="its name in the catalogue")
+    fetched.set_defaults(command=download)
 
     index = add("index", _index, "index a library, or bring its index up to date")
     index.add_argument("library", nargs="?", default="sample")

@@ -7,9 +7,11 @@ import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
-from pipelines.errors import BusyError
+from pipelines.errors import failure
 
 _REMEMBERED = 20
 """How many of the last runs the expected wait is computed from."""
@@ -26,15 +28,16 @@ class Turn(NamedTuple):
     wait: float | None = None
 
 
+@dataclass(eq=False)
 class Ticket:
     """One visitor's request for a run; made by `Admission.slot`."""
 
-    def __init__(self, visitor: str) -> None:
-        self.visitor = visitor
-        self.admitted = asyncio.Event()
-        self.begun = 0.0
+    visitor: str
+    admitted: asyncio.Event = field(default_factory=asyncio.Event)
+    begun: float = 0.0
 
 
+@dataclass
 class Admission:
     """At most `slots` runs at once, `per_visitor` of one visitor, and `max_queue` that wait.
 
@@ -42,20 +45,13 @@ class Admission:
     until one of them ends. All methods belong to one event loop.
     """
 
-    def __init__(
-        self,
-        slots: int,
-        per_visitor: int = 1,
-        max_queue: int = 100,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._slots = slots
-        self._per_visitor = per_visitor
-        self._max_queue = max_queue
-        self._clock = clock
-        self._queue: deque[Ticket] = deque()
-        self._running: set[Ticket] = set()
-        self._durations: deque[float] = deque(maxlen=_REMEMBERED)
+    slots: int
+    per_visitor: int = 1
+    max_queue: int = 100
+    clock: Callable[[], float] = time.monotonic
+    _queue: list[Ticket] = field(default_factory=list, init=False)
+    _running: set[Ticket] = field(default_factory=set, init=False)
+    _durations: deque[float] = field(default_factory=partial(deque, maxlen=_REMEMBERED), init=False)
 
     @asynccontextmanager
     async def slot(self, visitor: str) -> AsyncIterator[Ticket]:
@@ -64,16 +60,10 @@ class Admission:
         Leaving early gives it up. Raises BusyError where the queue is full, or the visitor is in it
         as often as allowed.
         """
-        if len(self._queue) >= self._max_queue:
-            raise BusyError(
-                f"{self._max_queue} visitors are waiting already.",
-                remedy="Try again in a few minutes, or run your own copy.",
-            )
-        if sum(waiting.visitor == visitor for waiting in self._queue) >= self._per_visitor:
-            raise BusyError(
-                "You are in the queue already.",
-                remedy="Wait for your turn, or stop the run that waits.",
-            )
+        if len(self._queue) >= self.max_queue:
+            raise failure("asking.long_queue", waiting=self.max_queue)
+        if sum(waiting.visitor == visitor for waiting in self._queue) >= self.per_visitor:
+            raise failure("asking.queued_already")
         ticket = Ticket(visitor)
         self._queue.append(ticket)
         self._admit()
@@ -82,7 +72,7 @@ class Admission:
         finally:
             if ticket in self._running:
                 self._running.remove(ticket)
-                self._durations.append(self._clock() - ticket.begun)
+                self._durations.append(self.clock() - ticket.begun)
             else:
                 self._queue.remove(ticket)
             self._admit()
@@ -95,10 +85,10 @@ class Admission:
         if not self._durations:
             return Turn(before)
         usual = sum(self._durations) / len(self._durations)
-        now = self._clock()
+        now = self.clock()
         # What is under way will be over sooner than what has yet to begin.
         left = sorted(max(0.0, usual - (now - running.begun)) for running in self._running)
-        free = (left or [0.0])[: self._slots]
+        free = (left or [0.0])[: self.slots]
         for _ in range(before):
             first = free.index(min(free))
             free[first] += usual
@@ -108,11 +98,11 @@ class Admission:
         """Admit those who may run, the first in the queue first."""
         running = Counter(ticket.visitor for ticket in self._running)
         for ticket in list(self._queue):
-            if len(self._running) == self._slots:
+            if len(self._running) == self.slots:
                 return
-            if running[ticket.visitor] < self._per_visitor:
+            if running[ticket.visitor] < self.per_visitor:
                 self._queue.remove(ticket)
                 self._running.add(ticket)
                 running[ticket.visitor] += 1
-                ticket.begun = self._clock()
+                ticket.begun = self.clock()
                 ticket.admitted.set()

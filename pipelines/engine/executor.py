@@ -14,14 +14,8 @@ from typing import Any
 from pipelines.concurrency import together
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
-from pipelines.errors import (
-    CapabilityError,
-    ErrorInfo,
-    InvalidInputError,
-    MissingReply,
-    VeriscopeError,
-)
-from pipelines.methods.base import Method, Need, Question, Settings
+from pipelines.errors import ErrorInfo, MissingReply, VeriscopeError, failure
+from pipelines.methods.base import Method, Question, Settings
 from pipelines.methods.registry import get_method
 from pipelines.remote.retry import RetryPolicy
 from pipelines.run.events import RunCancelled, RunFailed, RunFinished, RunStarted
@@ -66,33 +60,29 @@ class Plan:
 def used_models(methods: Iterable[str], models: Mapping[str, ModelSpec]) -> dict[str, ModelSpec]:
     """Those of `models`, by role, that the named methods can use; "main" is always one.
 
+    Prices are left out: no run holds them.
+
     Raises InvalidInputError for a method that does not exist.
     """
     used = {"main", *(role for name in methods for role in get_method(name).roles)}
-    return {role: spec for role, spec in models.items() if role in used}
+    return {role: spec.without_price() for role, spec in models.items() if role in used}
 
 
 def make_plan(spec: RunSpec) -> Plan:
     """Check everything about `spec`; raises InvalidInputError with what to change."""
     text = " ".join(spec.question.split())
     if not text:
-        raise InvalidInputError(
-            "The question is empty.", remedy="Type a question, or pick an example."
-        )
+        raise failure("asking.no_question")
     if len(text) > MAX_QUESTION:
-        raise InvalidInputError(
-            f"The question has {len(text):,} characters; {MAX_QUESTION:,} is the most.",
-            remedy="Shorten it to the question itself.",
-        )
+        length, most = f"{len(text):,}", f"{MAX_QUESTION:,}"
+        raise failure("asking.long_question", length=length, most=most)
     if not spec.methods:
-        raise InvalidInputError("No method was chosen.", remedy="Choose at least one method.")
+        raise failure("asking.no_method")
     names = [method.name for method in spec.methods]
     if len(set(names)) < len(names):
-        raise InvalidInputError(
-            "A method was chosen twice.", remedy="Choose each method once per run."
-        )
+        raise failure("asking.method_twice")
     if "main" not in spec.models:
-        raise InvalidInputError("No main model was chosen.", remedy="Choose one under Models.")
+        raise failure("asking.no_main_model")
     methods = tuple(
         (method, method.settings(chosen.settings))
         for chosen in spec.methods
@@ -216,12 +206,13 @@ async def run_method(
         method=method.name,
         language=question.language,
         materials=materials,
-        span=ROOT,
+        id=ROOT,
         parent=None,
         seed=spec.seed,
         reproducible=spec.reproducible,
         retry=retry,
         web_evidence=spec.evidence.on_the_web,
+        effort=method.effort,
     )
     started = MethodStarted(
         settings=settings.model_dump(mode="json"), models=capabilities, embedder=root.embedder
@@ -229,7 +220,9 @@ async def run_method(
     async with root.span("method", detail=started) as scope:
         for need in method.needs(settings):
             if need.unmet(capabilities, has_evidence=materials.retriever is not None):
-                raise _unmet(method.name, need)
+                spoken = ", ".join(sorted(need.languages))
+                facts = {"method": method.name, "role": need.role, "languages": spoken}
+                raise failure(f"need.{need.reason}", **facts)
         answer = await method.run(question, scope, settings)
         flags = list(answer.flags)
         if question.language not in capabilities["main"].languages:
@@ -239,23 +232,3 @@ async def run_method(
         answer = answer.model_copy(update={"flags": tuple(flags)})
         scope.end(answer=answer)
         return answer
-
-
-def _unmet(method: str, need: Need) -> CapabilityError:
-    what, remedy = {
-        "model": (f"a {need.role} model", "Choose one under Models."),
-        "evidence": ("a library to search", "Choose one under Evidence."),
-        "languages": (
-            f"a {need.role} model that speaks {', '.join(sorted(need.languages))}",
-            "Choose another model, or another variant among the method's settings.",
-        ),
-        "logprobs": (
-            f"token probabilities from the {need.role} model",
-            "Choose another model, or one of the stand-ins among the method's settings.",
-        ),
-        "proxy": (
-            "a local model that can score a text, as proxy",
-            "Choose one under Models, or let samples be compared.",
-        ),
-    }[need.reason]
-    return CapabilityError(f"{method} needs {what}.", remedy=remedy)

@@ -8,21 +8,20 @@ from contextlib import suppress
 from pathlib import Path
 
 from pipelines.engine.pool import Loading
-from pipelines.errors import NotFoundError, VeriscopeError
+from pipelines.errors import VeriscopeError, failure
 from pipelines.paths import SAMPLE_DATA
 from pipelines.retrieval.base import Embedder, Retriever, Similarity
 from pipelines.retrieval.bm25 import LexicalEmbedder
 from pipelines.retrieval.dense import EmbedderSimilarity, default_embedder
 from pipelines.retrieval.library import (
-    IndexReport,
     LibraryIndex,
     Progress,
     build_index,
-    index_library,
 )
 from pipelines.retrieval.passages import GivenText
 from pipelines.retrieval.retriever import LibraryRetriever
-from pipelines.retrieval.web import WebSearch, build_web_search
+from pipelines.retrieval.web.base import WebSearch
+from pipelines.retrieval.web.providers import build_web_search
 from pipelines.run.spec import EvidenceSpec
 from pipelines.types import Language, Passage
 
@@ -138,21 +137,19 @@ class Libraries:
 
     async def index(
         self, name: str, *, rebuild: bool = False, progress: Progress | None = None
-    ) -> IndexReport:
+    ) -> LibraryIndex:
         """Bring the index of a library up to date, or rebuild it."""
         folder = self._folder(name)
         async with self._lock:
             self._open.pop(name, None)
             target, embedder = self._indexes / name, self._find_embedder()
             return await asyncio.to_thread(
-                index_library, folder, target, embedder, progress, rebuild=rebuild
+                build_index, folder, target, embedder, progress, rebuild=rebuild
             )
 
     def _folder(self, name: str) -> Path:
         if name not in self._folders:
-            raise NotFoundError(
-                f"There is no library {name!r}.", remedy="Choose one of those under Evidence."
-            )
+            raise failure("library.unknown", name=name)
         return self._folders[name]
 
     def _build(self, name: str, folder: Path) -> LibraryIndex:

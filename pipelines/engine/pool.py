@@ -39,6 +39,7 @@ class Loading:
     fraction: float
 
 
+@dataclass(eq=False)
 class LazyModel(Model):
     """A model that is loaded by its first call, or by `prepare`; until then it says what is known.
 
@@ -46,19 +47,16 @@ class LazyModel(Model):
     A load that failed is tried again by the next call.
     """
 
-    def __init__(
-        self, name: str, known: Capabilities, load: Callable[[], Awaitable[Model]]
-    ) -> None:
-        self.name = name
-        self._known = known
-        self._load = load
-        self._loading: asyncio.Task[None] | None = None
-        self._loaded: Model | None = None
+    name: str
+    known: Capabilities
+    load: Callable[[], Awaitable[Model]]
+    _loading: asyncio.Task[None] | None = None
+    _loaded: Model | None = None
 
     @property
     def capabilities(self) -> Capabilities:
         """What the model can do; before it is loaded, what its provider declares."""
-        return self._known if self._loaded is None else self._loaded.capabilities
+        return self.known if self._loaded is None else self._loaded.capabilities
 
     async def prepare(self) -> None:
         """Load the model; raises what loading raises."""
@@ -83,7 +81,7 @@ class LazyModel(Model):
 
     async def _model(self) -> Model:
         async def begin() -> None:
-            self._loaded = await self._load()
+            self._loaded = await self.load()
 
         while self._loaded is None:
             if self._loading is None or self._loading.done():
@@ -116,7 +114,7 @@ class ModelPool:
     async def get(self, spec: ModelSpec, key: str | None = None, *, lazy: bool = False) -> Slot:
         """The slot of `spec`, its model loaded unless `lazy`; raises what loading raises."""
         secret = sha256(key.encode()).hexdigest() if key else ""
-        identity = f"{spec.model_dump_json()}:{secret}"
+        identity = f"{spec.without_price().model_dump_json()}:{secret}"
         known = known_capabilities(spec)
         slot = self._slots.get(identity)
         if slot is None:

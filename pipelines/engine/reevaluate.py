@@ -8,7 +8,6 @@ run leaves the record: from there on only a new run can tell.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ from pipelines.engine.executor import Plan, run_method
 from pipelines.errors import MissingReply, VeriscopeError
 from pipelines.methods.base import Method, Question, Settings
 from pipelines.remote.retry import RetryPolicy
-from pipelines.run.events import Event, Revised, RunFinished, SpanEnded, SpanStarted
+from pipelines.run.events import Event, Revised, RunFinished, SpanEnded
 from pipelines.run.live import Recorder
 from pipelines.run.replay import recorded_again, replay_materials
 from pipelines.run.spec import MethodSpec
@@ -62,13 +61,14 @@ async def _replayed(trace: Trace, method: Method[Any], settings: Settings) -> Re
         update={"methods": (MethodSpec(name=method.name, settings=changed),)}
     )
     events: list[Any] = [header.model_copy(update={"spec": spec})]
+    recorder = Recorder(header.run, events.append)
     question = Question(text=" ".join(header.spec.question.split()), language=header.language)
     plan = Plan(spec, question, ((method, settings),))
     answer: Answer | None = None
     diverges = False
     try:
         answer = await run_method(
-            Recorder(header.run, events.append),
+            recorder,
             plan,
             replay_materials(trace, method.name),
             method,
@@ -81,7 +81,11 @@ async def _replayed(trace: Trace, method: Method[Any], settings: Settings) -> Re
     except VeriscopeError:
         # Recorded with the method's span: the run failed like this, and would again.
         pass
-    again = recorded_again(_ended(events, answer), trace, method.name)
+    answers = {} if answer is None else {method.name: answer}
+    recorder.emit(RunFinished, span=header.span, parent=None, answers=answers)
+    # A step that asked for what was not recorded is left open.
+    known = [event for event in events if not _missed_a_reply(event)]
+    again = recorded_again(known, trace, method.name)
     return Reevaluation(
         trace=Trace(events=tuple(again)),
         view=fold(again),
@@ -90,23 +94,6 @@ async def _replayed(trace: Trace, method: Method[Any], settings: Settings) -> Re
     )
 
 
-def _ended(events: Sequence[Event], answer: Answer | None) -> list[Event]:
-    """The events of an ended run; a step that asked for what was not recorded is left open."""
-    known = [
-        event
-        for event in events
-        if not isinstance(event, SpanEnded)
-        or event.error is None
-        or event.error.code != MissingReply.code
-    ]
-    first, last = events[0], events[-1]
-    method = next(event.method for event in events if isinstance(event, SpanStarted))
-    end = RunFinished(
-        run=first.run,
-        span=first.span,
-        parent=None,
-        seq=len(known),
-        time=last.time,
-        answers={method: answer} if answer is not None else {},
-    )
-    return [*known, end]
+def _missed_a_reply(event: Event) -> bool:
+    error = event.error if isinstance(event, SpanEnded) else None
+    return error is not None and error.code == MissingReply.code

@@ -13,18 +13,17 @@ from contextlib import aclosing, suppress
 from functools import partial
 from pathlib import Path
 
-from pipelines.engine.executor import (
-    Keys,
-    Plan,
-    execute,
-    gather_materials,
-    make_plan,
-    start_event,
-)
+from pipelines.engine.earlier import EarlierRuns
+from pipelines.engine.executor import Keys, Plan, execute, gather_materials, make_plan, start_event
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import Loading, ModelPool
-from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.errors import MissingReply, VeriscopeError, failure
+from pipelines.models import speed
 from pipelines.models.base import Model
+from pipelines.models.catalogue import CatalogueEntry
+from pipelines.models.download import Downloads
+from pipelines.models.embedded import gguf_path
+from pipelines.models.providers import model_spec
 from pipelines.remote.retry import RetryPolicy
 from pipelines.run.events import CancelReason, Event, TerminalEvent
 from pipelines.run.live import Limits, LiveRun, Subscription
@@ -44,7 +43,7 @@ class Service:
     `data` is the folder of the database and the indexes. A run that nobody watches for
     `unwatched_after` seconds is stopped, and so is one that passes `limits`; both are checked every
     `look_every` seconds. All methods are to be called on the service's event loop, except `loading`
-    and what a `Subscription` offers.
+    and what a `Subscription` offers; `earlier` may be asked in any thread.
 
     Example:
         service = Service(Path(".veriscope"))
@@ -67,8 +66,11 @@ class Service:
     ) -> None:
         data.mkdir(parents=True, exist_ok=True)
         self.store = RunStore(f"sqlite:///{data / 'veriscope.db'}")
+        self.earlier = EarlierRuns(self.store)
         self.pool = pool or ModelPool()
         self.libraries = libraries or Libraries(data / "index")
+        self.downloads = Downloads(data / "models")
+        self._models = data / "models"
         self._unwatched_after = unwatched_after
         self._look_every = look_every
         self._retry = retry or RetryPolicy()
@@ -146,9 +148,7 @@ class Service:
         """
         if live := self._live_of(run_id, owner):
             if not live.over:
-                raise InvalidInputError(
-                    "The run is still going on.", remedy="Wait until it is over, then share it."
-                )
+                raise failure("asking.still_running")
             await live.kept.wait()
         if is_recording(run_id):
             return run_id
@@ -176,6 +176,44 @@ class Service:
         """A configured model, loaded, for the capability probe."""
         return (await self.pool.get(spec, key)).model
 
+    def download(self, entry: CatalogueEntry, *, owner: str) -> None:
+        """Download a model of the catalogue, or go on with it; then it is one of the owner's.
+
+        Returns at once, and may be called from any thread.
+        """
+        self.downloads.start(entry, lambda: self.add_downloaded(entry, owner=owner))
+
+    def add_downloaded(self, entry: CatalogueEntry, *, owner: str) -> ModelSpec:
+        """Make a model of the catalogue one of the owner's, if it is not, and return it.
+
+        Another model that the owner has under this name keeps it.
+        """
+        spec = model_spec(entry)
+        saved = self.store.models.list(owner)
+        if known := next((one for one in saved if one.model == spec.model), None):
+            return known
+        if any(one.name == spec.name for one in saved):
+            spec = spec.model_copy(update={"name": f"{spec.name} (downloaded)"})
+        self.store.models.save(owner, spec)
+        return spec
+
+    async def measured_speed(self) -> float | None:
+        """Bytes of weights that a model on this machine reads per second while it writes.
+
+        It is measured once, by the embedded model, and kept. None where that model cannot tell.
+        """
+        known = await asyncio.to_thread(speed.kept_speed, self._models)
+        if known is not None:
+            return known
+        try:
+            size = (await asyncio.to_thread(gguf_path)).stat().st_size
+            found = await speed.measure(await self.model(ModelSpec()), size)
+        except (VeriscopeError, MissingReply):
+            return None
+        if found is not None:
+            await asyncio.to_thread(speed.keep_speed, self._models, found)
+        return found
+
     async def aclose(self) -> None:
         """Stop every run and release everything."""
         for run_id, live in list(self._live.items()):
@@ -183,6 +221,7 @@ class Service:
         await asyncio.gather(*self._background, return_exceptions=True)
         await self.pool.aclose()
         await self.libraries.aclose()
+        await asyncio.to_thread(self.downloads.close)
         await asyncio.to_thread(self.store.close)
 
     async def _begin(
@@ -236,7 +275,7 @@ class Service:
         assert live.task is not None
         while not live.task.done():
             await asyncio.wait({live.task}, timeout=self._look_every)
-            reason: CancelReason | None = live.spent(self._limits)
+            reason = live.spent(self._limits)
             if live.unwatched_for() > self._unwatched_after:
                 reason = "unwatched"
             if reason is not None:

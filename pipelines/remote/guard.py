@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 import httpx2
-
-Resolve = Callable[[str, int], Awaitable[list[str]]]
-"""From a host and a port to the addresses it has."""
 
 _NAT64 = IPv6Network("64:ff9b::/96")
 
@@ -37,14 +33,14 @@ def _inside(address: IPv6Address) -> IPv4Address | None:
     return address.ipv4_mapped or address.sixtofour or (teredo[1] if teredo else None)
 
 
-async def public_address(host: str, port: int, resolve: Resolve | None = None) -> str:
+async def public_address(host: str, port: int) -> str:
     """The address to connect to for `host`.
 
     Raises httpx2.ConnectError if it has none, or any that is not public: a name with
     public and private addresses is an attack.
     """
     try:
-        found = await (resolve or _resolve)(host, port)
+        found = await resolve(host, port)
     except OSError:
         found = []
     if not found:
@@ -54,7 +50,8 @@ async def public_address(host: str, port: int, resolve: Resolve | None = None) -
     return found[0]
 
 
-async def _resolve(host: str, port: int) -> list[str]:
+async def resolve(host: str, port: int) -> list[str]:
+    """The addresses that `host` has."""
     loop = asyncio.get_running_loop()
     rows = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(row[4][0]) for row in rows]
@@ -67,15 +64,14 @@ class PublicTransport(httpx2.AsyncBaseTransport):
     (DNS rebinding). Redirects are checked as well, each as a request of its own.
     """
 
-    def __init__(self, inner: httpx2.AsyncBaseTransport, resolve: Resolve | None = None) -> None:
+    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
         self._inner = inner
-        self._resolve = resolve
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send `request`, whose host has been replaced by its address."""
         host = request.url.host
         port = request.url.port or (443 if request.url.scheme == "https" else 80)
-        address = await public_address(host, port, self._resolve)
+        address = await public_address(host, port)
         # The name stays in the Host header, and is what the certificate is checked against.
         pinned = httpx2.Request(
             request.method,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
@@ -17,6 +18,7 @@ Sleep = Callable[[float], Awaitable[None]]
 _JITTER = 0.25
 
 
+@dataclass(frozen=True)
 class RetryPolicy:
     """How often and how soon to try again: doubling pauses with jitter, or as the server says.
 
@@ -26,17 +28,10 @@ class RetryPolicy:
     together. `sleep` does the waiting.
     """
 
-    def __init__(
-        self,
-        attempts: int = 4,
-        pause: float = 0.5,
-        longest: float = 30.0,
-        sleep: Sleep = asyncio.sleep,
-    ) -> None:
-        self._attempts = attempts
-        self._pause = pause
-        self._longest = longest
-        self._sleep = sleep
+    attempts: int = 4
+    pause: float = 0.5
+    longest: float = 30.0
+    sleep: Sleep = asyncio.sleep
 
     async def run(self, call: Callable[[int], Awaitable[T]]) -> T:
         """What `call(attempt)` returns, attempts counted from 1.
@@ -45,8 +40,8 @@ class RetryPolicy:
         which no attempt is left, or any other exception at once.
         """
         retrying = AsyncRetrying(
-            sleep=self._sleep,
-            stop=stop_after_attempt(self._attempts),
+            sleep=self.sleep,
+            stop=stop_after_attempt(self.attempts),
             wait=self._wait,
             retry=retry_if_exception(self._may_pass),
             reraise=True,
@@ -61,7 +56,7 @@ class RetryPolicy:
         return (
             isinstance(error, VeriscopeError)
             and error.retryable
-            and (asked is None or asked <= self._longest)
+            and (asked is None or asked <= self.longest)
         )
 
     def _wait(self, state: RetryCallState) -> float:
@@ -69,8 +64,8 @@ class RetryPolicy:
         asked = _asked_wait(state.outcome.exception() if state.outcome else None)
         if asked is not None:
             return asked
-        doubled = self._pause * 2 ** (state.attempt_number - 1)
-        return min(self._longest, doubled * random.uniform(1 - _JITTER, 1 + _JITTER))
+        doubled = self.pause * 2 ** (state.attempt_number - 1)
+        return min(self.longest, doubled * random.uniform(1 - _JITTER, 1 + _JITTER))
 
 
 def _asked_wait(error: BaseException | None) -> float | None:

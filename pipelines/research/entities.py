@@ -40,50 +40,39 @@ class LabelledSentence(Record):
 
 @dataclass(frozen=True)
 class Score:
-    """Counts of entities: right, found though not labelled, labelled though not found."""
+    """What was found and what is labelled: of each entity the sentence's number and its span."""
 
-    correct: int = 0
-    spurious: int = 0
-    missed: int = 0
+    found: AbstractSet[tuple]
+    labelled: AbstractSet[tuple]
 
     @property
     def precision(self) -> float:
         """Share of the entities found that are right, in [0, 1]; 1 when none was found."""
-        found = self.correct + self.spurious
-        return self.correct / found if found else 1.0
+        return len(self.found & self.labelled) / len(self.found) if self.found else 1.0
 
     @property
     def recall(self) -> float:
         """Share of the labelled entities that were found, in [0, 1]; 1 when there are none."""
-        labelled = self.correct + self.missed
-        return self.correct / labelled if labelled else 1.0
+        return len(self.found & self.labelled) / len(self.labelled) if self.labelled else 1.0
 
     @property
     def f1(self) -> float:
         """Harmonic mean of precision and recall, in [0, 1]."""
-        both = 2 * self.correct + self.spurious + self.missed
-        return 2 * self.correct / both if both else 1.0
-
-    def add(self, found: AbstractSet[tuple], labelled: AbstractSet[tuple]) -> Score:
-        """This score with one more sentence counted in."""
-        return Score(
-            self.correct + len(found & labelled),
-            self.spurious + len(found - labelled),
-            self.missed + len(labelled - found),
-        )
+        both = len(self.found) + len(self.labelled)
+        return 2 * len(self.found & self.labelled) / both if both else 1.0
 
 
 def evaluate(
     recognizer: EntityRecognizer, sentences: Iterable[LabelledSentence]
 ) -> tuple[Score, Score]:
     """Scores of `recognizer` on `sentences`: by exact span, and by exact span and label."""
-    spans, labelled_spans = Score(), Score()
-    for sentence in sentences:
-        found = {(e.start, e.end, e.label) for e in recognizer.recognize(sentence.text)}
-        labelled = set(sentence.entities)
-        spans = spans.add({key[:2] for key in found}, {key[:2] for key in labelled})
-        labelled_spans = labelled_spans.add(found, labelled)
-    return spans, labelled_spans
+    found, labelled = set[tuple](), set[tuple]()
+    for number, sentence in enumerate(sentences):
+        entities = recognizer.recognize(sentence.text)
+        found |= {(number, entity.start, entity.end, entity.label) for entity in entities}
+        labelled |= {(number, *entity) for entity in sentence.entities}
+    spans = Score({entity[:3] for entity in found}, {entity[:3] for entity in labelled})
+    return spans, Score(found, labelled)
 
 
 def report(recognizer: EntityRecognizer, paths: Sequence[Path]) -> str:
@@ -102,7 +91,7 @@ def report(recognizer: EntityRecognizer, paths: Sequence[Path]) -> str:
                 lines.append(
                     f"{path.stem:<12} {split:<6} {match:<12} {score.precision:>6.3f} "
                     f"{score.recall:>6.3f} {score.f1:>6.3f} {len(part):>9} "
-                    f"{score.correct + score.missed:>8}  {source}"
+                    f"{len(score.labelled):>8}  {source}"
                 )
     return "\n".join(lines)
 

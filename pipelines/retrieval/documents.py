@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pipelines.errors import VeriscopeError, failure
@@ -85,14 +85,8 @@ def _read_csv(path: Path, relative: Path) -> Iterator[Document]:
         raise _failure("no_csv", relative, said=error) from error
 
 
-Reader = Callable[[Path, Path], Iterator[Document]]
-"""Reads the file at the first path; the second is the same relative to the library's folder."""
-
-READERS: dict[str, Reader] = {
-    ".md": _read_markdown,
-    ".txt": _read_text,
-    ".csv": _read_csv,
-}
+READERS = {".md": _read_markdown, ".txt": _read_text, ".csv": _read_csv}
+"""What reads a file of each kind, given its path, and the same relative to the library's folder."""
 
 
 def _document(relative: Path, fields: Mapping[str, str], row: int = 0) -> Document:

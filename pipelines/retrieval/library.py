@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -143,15 +142,6 @@ Progress = Callable[[int, int], None]
 _BATCH = 32
 
 
-class IndexReport(Frozen):
-    """What indexing did: sizes of the index, documents taken over unchanged, time in seconds."""
-
-    documents: int
-    passages: int
-    reused: int
-    seconds: float
-
-
 def build_index(
     source: Path | Sequence[Document],
     target: Path,
@@ -191,25 +181,6 @@ def build_index(
     return replace(index, embedder=embedder, reused=plan.reused)
 
 
-def index_library(
-    folder: Path,
-    target: Path,
-    embedder: Embedder | None,
-    progress: Progress | None = None,
-    *,
-    rebuild: bool = False,
-) -> IndexReport:
-    """`build_index` for the library in `folder`, with a report of what was done."""
-    began = time.monotonic()
-    index = build_index(folder, target, embedder, progress, rebuild=rebuild)
-    return IndexReport(
-        documents=len(index.manifest.documents),
-        passages=len(index.passages),
-        reused=index.reused,
-        seconds=time.monotonic() - began,
-    )
-
-
 def _up_to_date(
     documents: Sequence[Document], target: Path, embedder: Embedder | None
 ) -> LibraryIndex | None:
@@ -223,14 +194,16 @@ def _up_to_date(
 
 @dataclass
 class _Plan:
-    """What goes into a build: everything but the vectors that have yet to be computed."""
+    """What goes into a build: everything but the vectors that have yet to be computed.
+
+    `embedded` are the positions of the passages that have a vector, ascending; `vectors` has those
+    that are taken over by these positions.
+    """
 
     entries: list[DocumentEntry]
     passages: list[Passage]
+    embedded: list[int]
     vectors: dict[int, NDArray[np.float32]]
-    """Vectors taken over, by the position of their passage."""
-    missing: list[int]
-    """Positions of the passages to embed."""
     reused: int = 0
 
 
@@ -239,8 +212,16 @@ def _plan(
     embedder: Embedder | None,
     previous: LibraryIndex | None,
 ) -> _Plan:
-    plan = _Plan([], [], {}, [])
-    known = _positions(previous) if previous else {}
+    plan = _Plan([], [], [], {})
+    # Where each unchanged document's passages are, and their vectors by the same embedder.
+    known: dict[tuple[str, str], range] = {}
+    dense = None
+    if previous:
+        ends = accumulate(entry.passages for entry in previous.manifest.documents)
+        for entry, end in zip(previous.manifest.documents, ends, strict=True):
+            known[entry.id, entry.digest] = range(end - entry.passages, end)
+        if embedder and previous.manifest.embedder == embedder.name:
+            dense = previous.dense
     for document in documents:
         key = digest(document)
         positions = known.get((document.id, key))
@@ -250,12 +231,13 @@ def _plan(
         else:
             cut = cut_document(document)
         embedded = embedder is not None and document.language in embedder.languages
-        here = range(len(plan.passages), len(plan.passages) + len(cut))
-        vectors = _vectors(previous, positions, embedder) if embedded and positions else ()
-        if len(vectors) == len(cut):
-            plan.vectors.update(zip(here, vectors, strict=True))
-        elif embedded:
-            plan.missing += here
+        if embedded:
+            first = len(plan.passages)
+            plan.embedded += range(first, first + len(cut))
+            if dense and positions:
+                # All of a document's passages, or none.
+                vectors = dense.vectors(positions.start, positions.stop)
+                plan.vectors.update(enumerate(vectors, start=first))
         plan.passages += cut
         plan.entries.append(
             DocumentEntry(
@@ -269,24 +251,6 @@ def _plan(
     return plan
 
 
-def _positions(index: LibraryIndex) -> dict[tuple[str, str], range]:
-    """The positions of each document's passages, by its id and digest."""
-    ends = accumulate(entry.passages for entry in index.manifest.documents)
-    return {
-        (entry.id, entry.digest): range(end - entry.passages, end)
-        for entry, end in zip(index.manifest.documents, ends, strict=True)
-    }
-
-
-def _vectors(
-    index: LibraryIndex | None, positions: range, embedder: Embedder | None
-) -> Sequence[NDArray[np.float32]]:
-    """The `embedder`'s vectors of the passages at `positions`, where `index` has them."""
-    if not (index and index.dense and embedder) or index.manifest.embedder != embedder.name:
-        return ()
-    return list(index.dense.vectors(positions.start, positions.stop))
-
-
 def _write(plan: _Plan, target: Path, embedder: Embedder | None, progress: Progress | None) -> None:
     texts = [indexed_text(passage) for passage in plan.passages]
     if not any(map(terms, texts)):
@@ -294,30 +258,26 @@ def _write(plan: _Plan, target: Path, embedder: Embedder | None, progress: Progr
     with _new_build(target) as folder:
         PassageStore.write(folder, plan.passages)
         BM25Index.build(texts).write(folder / "bm25")
-        vectors = dict(plan.vectors)
-        if embedder and plan.missing:
-            new = _embedded([texts[position] for position in plan.missing], embedder, progress)
-            vectors.update(zip(plan.missing, new, strict=True))
-        if vectors:
-            positions = sorted(vectors)
-            DenseIndex.write(
-                folder, np.stack([vectors[at] for at in positions]), np.array(positions)
-            )
+        if embedder and plan.embedded:
+            _embed(plan, texts, embedder, progress)
+            vectors = np.stack([plan.vectors[at] for at in plan.embedded])
+            DenseIndex.write(folder, vectors, np.array(plan.embedded))
         name = embedder.name if embedder else None
         _publish(folder, Manifest(embedder=name, documents=tuple(plan.entries)))
 
 
-def _embedded(
-    texts: Sequence[str], embedder: Embedder, progress: Progress | None
-) -> NDArray[np.float32]:
-    rows: list[NDArray[np.float32]] = []
-    for start in range(0, len(texts), _BATCH):
+def _embed(
+    plan: _Plan, texts: Sequence[str], embedder: Embedder, progress: Progress | None
+) -> None:
+    missing = [at for at in plan.embedded if at not in plan.vectors]
+    for start in range(0, len(missing), _BATCH):
         if progress:
-            progress(start, len(texts))
-        rows.append(embedder.embed(texts[start : start + _BATCH]))
-    if progress:
-        progress(len(texts), len(texts))
-    return np.concatenate(rows)
+            progress(start, len(missing))
+        batch = missing[start : start + _BATCH]
+        vectors = embedder.embed([texts[at] for at in batch])
+        plan.vectors.update(zip(batch, vectors, strict=True))
+    if progress and missing:
+        progress(len(missing), len(missing))
 
 
 # The folder of an index

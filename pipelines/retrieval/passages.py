@@ -99,7 +99,7 @@ class GivenText(Retriever):
 
     def __init__(self, text: str) -> None:
         text = text.strip()
-        if not any(True for _ in terms(text)):
+        if not terms(text):
             raise failure("search.no_text")
         document = Document(
             id="given", title="", language=detect_language(text), text=text, source="given"
@@ -130,10 +130,7 @@ def best_sentence(passage_text: str, target_text: str) -> Span | None:
     shared = [wanted.intersection(content_terms(sentence.text)) for sentence in sentences]
     counts = Counter(term for found in shared for term in found)
     weights = {term: log(1 + len(sentences) / count) for term, count in counts.items()}
-    best, score = None, 0.0
-    for sentence, found in zip(sentences, shared, strict=True):
-        total = sum(weights[term] for term in sorted(found))
-        shorter = best is not None and len(sentence.text) < len(best.text)
-        if total > score or (total == score and total > 0 and shorter):
-            best, score = sentence, total
-    return best
+    scores = [sum(weights[term] for term in sorted(found)) for found in shared]
+    sharing = [pair for pair in zip(scores, sentences, strict=True) if pair[0] > 0]
+    best = max(sharing, key=lambda pair: (pair[0], -len(pair[1].text)), default=None)
+    return best and best[1]

@@ -7,12 +7,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from pipelines.models.base import (
-    Delta,
-    ModelRequest,
-    SimilarityRequest,
-    Watcher,
-)
+from pipelines.models.base import Delta, ModelRequest, SimilarityRequest, Watcher
 from pipelines.types import Generation, Token
 
 T = TypeVar("T")
@@ -88,7 +83,8 @@ class Cache:
 
         try:
             reply = await ask(share if watch else None)
-            if not _was_cut(reply):
+            texts = reply if isinstance(reply, tuple) else ()
+            if all(text.finish_reason != "watcher" for text in texts):
                 self._replies[key] = reply
                 if len(self._replies) > self._size:
                     self._replies.popitem(last=False)
@@ -98,12 +94,6 @@ class Cache:
             del self._in_flight[key]
             if not in_flight.done.done():
                 in_flight.done.set_result(None)
-
-
-def _was_cut(reply: Any) -> bool:
-    return isinstance(reply, tuple) and any(
-        isinstance(item, Generation) and item.finish_reason == "watcher" for item in reply
-    )
 
 
 async def _follow(in_flight: _InFlight, watch: Watcher | None) -> Any:

@@ -56,11 +56,18 @@ class RunModel(Model):
     reply above temperature 0 is random: it is cached only where the request has a sample index.
     After rate limits, timeouts, lost connections and server errors a call is tried again. Every
     attempt waits for a free slot and is given to `emit`, and so is all text that a watched call
-    writes, before the watcher sees it. `now` is the time in the run.
+    writes, before the watcher sees it. `now` is the time in the run; `effort` is that of the method
+    that asks, as `Limiter` has it.
     """
 
     def __init__(
-        self, role: str, slot: Slot, retry: RetryPolicy, emit: Emit, now: Callable[[], float]
+        self,
+        role: str,
+        slot: Slot,
+        retry: RetryPolicy,
+        emit: Emit,
+        now: Callable[[], float],
+        effort: int = 1,
     ) -> None:
         self.name = slot.model.name
         self._role = role
@@ -69,6 +76,7 @@ class RunModel(Model):
         self._retry = retry
         self._emit = emit
         self._now = now
+        self._effort = effort
 
     @property
     def capabilities(self) -> Capabilities:
@@ -105,19 +113,11 @@ class RunModel(Model):
         return reply
 
     async def _tried(self, request: ModelRequest, ask: Ask[T], watch: Watcher | None) -> T:
-        written = False
-
-        def note(delta: Delta) -> bool | None:
-            nonlocal written
-            written = True
-            return watch(delta) if watch else None
-
         async def attempt(number: int) -> T:
-            nonlocal written
-            if watch and written:
+            if watch and number > 1:
+                # Whatever the attempt before has written is forgotten.
                 watch(Delta(text="", restart=True))
-                written = False
-            return await self._attempt(request, number, partial(ask, note if watch else None))
+            return await self._attempt(request, number, partial(ask, watch))
 
         return await self._retry.run(attempt)
 
@@ -133,9 +133,10 @@ class RunModel(Model):
         with recorded(record) as outcome:
             # Not in a slot: others may be loaded and answer meanwhile.
             await self._model.prepare()
-            async with self._slot.limiter.slot(exclusive=request.reproducible):
+            limiter, alone = self._slot.limiter, request.reproducible
+            async with limiter.slot(exclusive=alone, effort=self._effort):
                 wait["queued"] = self._now() - started
-                wait["in_flight"] = self._slot.limiter.busy
+                wait["in_flight"] = limiter.busy
                 reply = await call()
             outcome |= _as_fields(reply)
         return reply

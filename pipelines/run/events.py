@@ -12,72 +12,36 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter, model_validator
 
 from pipelines.errors import ErrorInfo
-from pipelines.models.base import (
-    ChoiceRequest,
-    GenerationRequest,
-    ScoreRequest,
-    SimilarityRequest,
-)
+from pipelines.models.base import ChoiceRequest, GenerationRequest, ScoreRequest, SimilarityRequest
 from pipelines.run.findings import Finding, StepDetail
 from pipelines.run.older import renewed
 from pipelines.run.spec import RunSpec
 from pipelines.text import Entity
-from pipelines.types import (
-    Answer,
-    Choice,
-    Frozen,
-    Generation,
-    Language,
-    Passage,
-    Token,
-)
+from pipelines.types import Answer, Choice, Frozen, Generation, Language, Passage, Token
 
 Outcome = Literal["ok", "failed", "cancelled"]
 Verdict = Literal["supported", "contradicted", "not_enough", "doubtful", "confident", "unchecked"]
 
+_WritingStep = Literal["draft", "take_answer", "reason", "sample"]
+_SharedStep = Literal["retrieve", "nearest", "conclude"]
+_DradStep = Literal["detect", "correct", "resume"]
+_RowenCheck = Literal["check", "paraphrase", "pair", "answer", "translate", "judge", "decide"]
+_RowenRepair = Literal["query", "search", "repair"]
+_EverSentence = Literal["sentence", "next_sentence", "speculate", "rectify", "candidates"]
+_EverCheck = Literal["verify", "extract", "concept", "statement"]
+_HaaragStep = Literal["rephrase", "align", "entail", "refine"]
+_SlmStep = Literal["ask_judges", "judge_sentence", "judge_response"]
 StepName = Literal[
     "method",
-    # Writing
-    "draft",
-    "take_answer",
-    "reason",
-    "sample",
-    "retrieve",
-    "conclude",
-    # DRAD
-    "detect",
-    "correct",
-    "resume",
-    # Rowen
-    "check",
-    "paraphrase",
-    "pair",
-    "answer",
-    "translate",
-    "judge",
-    "decide",
-    "query",
-    "search",
-    "repair",
-    # EVER
-    "sentence",
-    "next_sentence",
-    "speculate",
-    "verify",
-    "extract",
-    "concept",
-    "rectify",
-    "statement",
-    "candidates",
-    # HAARAG
-    "rephrase",
-    "align",
-    "entail",
-    "refine",
-    # SLM check
-    "ask_judges",
-    "judge_sentence",
-    "judge_response",
+    _WritingStep,
+    _SharedStep,
+    _DradStep,
+    _RowenCheck,
+    _RowenRepair,
+    _EverSentence,
+    _EverCheck,
+    _HaaragStep,
+    _SlmStep,
 ]
 """What a span is about; a screen words it under `step.*`."""
 
@@ -93,8 +57,10 @@ What = Literal[
     "alignment",
     "cell",
     "whole",
+    "correction",
 ]
-"""What a verdict is about. "cell" is one judge on one sentence, "whole" on the whole response."""
+"""What a verdict is about. "cell" is one judge on one sentence, "whole" on the whole response;
+"correction" is on a sentence of the evidence that takes the place of an answer."""
 
 RevisionReason = Literal[
     "original",
@@ -102,6 +68,7 @@ RevisionReason = Literal[
     "resumed",
     "repaired",
     "refined",
+    "quoted",
     "written",
     "revise",
     "rewrite",

@@ -31,6 +31,34 @@ class MethodStarted(Frozen):
     embedder: str | None = None
 
 
+CorrectionForm = Literal["kept", "shortened", "quoted", "none"]
+"""What became of a text by the nearest sentence of the evidence: it stays, because the sentence
+supports it or says the same yes or no; what the model answered from the sentence alone takes its
+place; the quoted sentence does; or nothing was done, because no sentence is near the question."""
+
+
+class SentenceChosen(Frozen):
+    """The sentence of the evidence nearest to the question, and what was made of it.
+
+    `passage` is the id of its passage, in whose text it stands at [`start`, `end`); `title` is that
+    passage's. `asked_yes_no` says that the question is one of yes or no, and `denies` that the
+    sentence denies what the question asks ("never", "no effect"), which the judge does not read
+    reliably. `shortened` is what the model answered from the sentence; "" where it gave no answer
+    in one sentence, or was not asked.
+    """
+
+    kind: Literal["nearest"] = "nearest"
+    form: CorrectionForm
+    passage: str = ""
+    title: str = ""
+    sentence: str = ""
+    start: int = 0
+    end: int = 0
+    asked_yes_no: bool = False
+    denies: bool = False
+    shortened: str = ""
+
+
 # --- DRAD -----------------------------------------------------------------------------------------
 
 ConfidenceSource = Literal["logprobs", "samples", "proxy"]
@@ -208,12 +236,15 @@ class RepairStarted(Frozen):
 Attempt = Literal["draft", "rectified", "candidate"]
 """Which text of a sentence is checked: as first written, rectified, or another possible answer."""
 
-Listed = Literal["read", "none", "unreadable"]
-"""Whether a model's list of concepts was read, said to be empty, or could not be read."""
+Listed = Literal["read", "none", "unreadable", "entities", "beyond"]
+"""Whether a model's list of concepts was read, said to be empty, or could not be read; "entities":
+the entities of the sentence complete the list of a weak model; "beyond": there is neither, and what
+the sentence says beyond the question is its concept."""
 
-Stopped = Literal["finished", "limit", "same", "unusable"]
+Stopped = Literal["finished", "limit", "same", "unusable", "nothing_near", "corrected"]
 """Why a sentence is not rectified any further: nothing more is to be done, the limit on
-rectifications is reached, the model changed nothing, or what it wrote is no sentence to use."""
+rectifications is reached, the model changed nothing, what it wrote is no sentence to use, no
+sentence of the evidence is near the question, or one took its place and the answer ends with it."""
 
 
 class ConceptsListed(Frozen):
@@ -281,9 +312,10 @@ DraftStatus = Literal["supported", "doubtful", "insufficient", "empty", "uncheck
 """How a draft aligns; "insufficient" only says that the context does not suffice, "empty" nothing,
 and "unchecked" could be measured against no threshold."""
 
-LoopEnd = Literal["aligned", "unchecked", "iterations", "nothing_new", "nothing_found"]
+LoopEnd = Literal["aligned", "unchecked", "iterations", "nothing_new", "nothing_found", "corrected"]
 """Why no further answer is written: the last one aligns or cannot be checked, the iterations are
-used up, no chunk is left that was not given yet, or nothing was found at all."""
+used up, no chunk is left that was not given yet, nothing was found at all, or a sentence of the
+evidence took the place of a draft that the judge did not find supported by it."""
 
 
 class SearchRound(Frozen):
@@ -477,7 +509,8 @@ Finding = Annotated[
     | AlignmentRated
     | SentenceAligned
     | CellJudged
-    | SlmVerdict,
+    | SlmVerdict
+    | SentenceChosen,
     Field(discriminator="kind"),
 ]
 """What a verdict may carry."""

@@ -12,7 +12,8 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from itertools import count
-from typing import Any, Literal, NamedTuple, TypeVar
+from math import inf
+from typing import Any, NamedTuple, TypeVar
 
 from pipelines.errors import ErrorInfo
 from pipelines.run.events import (
@@ -28,23 +29,12 @@ from pipelines.run.trace import Trace
 E = TypeVar("E", bound=EventBase)
 Listener = Callable[[EventBase], None]
 
-Spent = Literal["time_limit", "token_limit"]
-"""What a run was stopped for."""
-
 
 class Limits(NamedTuple):
-    """Seconds a run may go on, and tokens it may have written; None is no limit."""
+    """Seconds a run may go on, and tokens it may have written."""
 
-    seconds: float | None = None
-    tokens: int | None = None
-
-    def spent(self, seconds: float, tokens: int) -> Spent | None:
-        """What a run of `seconds` with `tokens` written has used up, if anything."""
-        if self.seconds is not None and seconds > self.seconds:
-            return "time_limit"
-        if self.tokens is not None and tokens > self.tokens:
-            return "token_limit"
-        return None
+    seconds: float = inf
+    tokens: float = inf
 
 
 class Recorder:
@@ -197,11 +187,13 @@ class LiveRun:
             return 0.0
         return self._clock() - self._last_read
 
-    def spent(self, limits: Limits) -> Spent | None:
+    def spent(self, limits: Limits) -> CancelReason | None:
         """Which of the limits the run has passed, if any; cached replies cost nothing."""
         with self._lock:
             writing = sum(len(event.tokens) for event in self._being_written.values())
-        return limits.spent(self._clock() - self._begun, self._written + writing)
+        if self._clock() - self._begun > limits.seconds:
+            return "time_limit"
+        return "token_limit" if self._written + writing > limits.tokens else None
 
     def _note_read(self) -> None:
         self._last_read = self._clock()

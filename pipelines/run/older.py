@@ -19,10 +19,11 @@ def renewed(event: Any) -> Any:
     kind = event.get("kind")
     if kind == "span_started" and "step" in event:
         return _span(dict(event))
-    if kind == "judged" and isinstance(event.get("detail"), Mapping):
-        return _judged(dict(event))
+    if kind == "judged" and isinstance(old := event.get("detail"), Mapping) and "kind" not in old:
+        return {**event, "detail": _finding(event.get("what", ""), old)}
     if kind == "revised" and "detail" in event:
-        return _revised(dict(event))
+        kept = {name: event[name] for name in event if name != "detail"}
+        return {**kept, "at": _only(event["detail"] or {}, *_PLACE)}
     if kind == "retrieved" and "by_meaning" in event:
         return {("dense" if name == "by_meaning" else name): event[name] for name in event}
     return event
@@ -33,7 +34,7 @@ def _span(event: dict[str, Any]) -> dict[str, Any]:
     event["name"] = name
     event["detail"] = _step_detail(name, detail)
     if name != "method":
-        event["at"] = _place(detail)
+        event["at"] = _only(detail, *_PLACE)
     return event
 
 
@@ -68,13 +69,6 @@ def _step_detail(name: str, old: Mapping[str, Any]) -> dict[str, Any] | None:
             return None
 
 
-def _judged(event: dict[str, Any]) -> dict[str, Any]:
-    old = event["detail"]
-    if "kind" not in old:
-        event["detail"] = _finding(event.get("what", ""), old)
-    return event
-
-
 def _finding(what: str, old: Mapping[str, Any]) -> dict[str, Any] | None:
     match what:
         case "entity":
@@ -102,15 +96,6 @@ def _finding(what: str, old: Mapping[str, Any]) -> dict[str, Any] | None:
             return {"kind": "slm_verdict", **_only(old, "threshold_source")}
         case _:
             return None
-
-
-def _revised(event: dict[str, Any]) -> dict[str, Any]:
-    event["at"] = _place(event.pop("detail") or {})
-    return event
-
-
-def _place(old: Mapping[str, Any]) -> dict[str, Any]:
-    return _only(old, *_PLACE)
 
 
 def _only(old: Mapping[str, Any], *names: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -16,7 +16,6 @@ from pipelines.retrieval.base import Matrix
 from pipelines.run.calls import CANCELLED, RunModel, recorded
 from pipelines.run.events import (
     EntitiesFound,
-    EventBase,
     Judged,
     ModelCalled,
     Place,
@@ -51,59 +50,45 @@ class At(TypedDict, total=False):
     end: int | None
 
 
+@dataclass(eq=False)
 class Scope:
     """One span of a run. Everything done through it is recorded under that span.
 
-    `web_evidence` says that passages come from a search of the web, which knows more than one
-    question finds.
+    `id` is the span, as a score names what is behind it. `web_evidence` says that passages come
+    from a search of the web, which knows more than one question finds. `effort` is the number of
+    calls the method is expected to need: where calls wait, those of short methods go first. A
+    method works through the functions, since what it took from `materials` by itself would not be
+    recorded.
     """
 
-    def __init__(
-        self,
-        recorder: Recorder,
-        *,
-        method: str,
-        language: Language,
-        materials: Materials,
-        span: str,
-        parent: str | None,
-        seed: int = 0,
-        reproducible: bool = False,
-        retry: RetryPolicy | None = None,
-        web_evidence: bool = False,
-    ) -> None:
-        self.method = method
-        self.web_evidence = web_evidence
-        self.language: Language = language
-        self.seed = seed
-        self.reproducible = reproducible
-        self._recorder = recorder
-        self._materials = materials
-        self._span = span
-        self._parent = parent
-        self._retry = retry or RetryPolicy()
-        self._ended = False
-
-    @property
-    def id(self) -> str:
-        """The span, as a score names what is behind it."""
-        return self._span
+    recorder: Recorder
+    method: str
+    language: Language
+    materials: Materials
+    id: str
+    parent: str | None
+    seed: int = 0
+    reproducible: bool = False
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    web_evidence: bool = False
+    effort: int = 1
+    _ended: bool = field(default=False, init=False)
 
     def has_model(self, role: str) -> bool:
         """Whether a model was chosen for `role`."""
-        return role in self._materials.slots
+        return role in self.materials.slots
 
     def same_model(self, role: str, other: str = "main") -> bool:
         """Whether two roles were given to one and the same loaded model."""
-        slots = self._materials.slots
+        slots = self.materials.slots
         return role in slots and other in slots and slots[role] is slots[other]
 
     def model(self, role: str = "main") -> Model:
         """The model of `role`: recorded, retried, cached, and shown while it writes."""
-        if role not in self._materials.slots:
+        if role not in self.materials.slots:
             raise failure("asking.no_model", role=role)
-        slot = self._materials.slots[role]
-        return RunModel(role, slot, self._retry, self._emit, self._recorder.now)
+        slot = self.materials.slots[role]
+        return RunModel(role, slot, self.retry, self._emit, self.recorder.now, self.effort)
 
     def request(self, messages: Sequence[Message], **options: Any) -> GenerationRequest:
         """A generation request with the run's seed and reproducibility."""
@@ -125,12 +110,12 @@ class Scope:
         `dense` asks for the passages whose vectors are nearest; where there are none in the
         question's language, the chosen search is used.
         """
-        retriever = self._materials.retriever
+        retriever = self.materials.retriever
         if dense:
-            retriever = self._materials.dense or retriever
+            retriever = self.materials.dense or retriever
         if retriever is None:
             raise failure("search.no_evidence")
-        started = self._recorder.now()
+        started = self.recorder.now()
         passages: list[Passage] = []
         error: VeriscopeError | MissingReply | None = None
         try:
@@ -154,12 +139,12 @@ class Scope:
     @property
     def embedder(self) -> str | None:
         """Whose cosines `similarities` gives; None where nothing can compare texts."""
-        similarity = self._materials.similarity
+        similarity = self.materials.similarity
         return None if similarity is None else similarity.name
 
     async def similarities(self, left: Sequence[str], right: Sequence[str]) -> Matrix:
         """The cosine of every text of `left` with every text of `right`, in [-1, 1]."""
-        similarity = self._materials.similarity
+        similarity = self.materials.similarity
         if similarity is None:
             raise failure("asking.no_similarity")
         request = SimilarityRequest(left=tuple(left), right=tuple(right))
@@ -170,7 +155,7 @@ class Scope:
             model=similarity.name,
             request=request,
             attempt=1,
-            started=self._recorder.now(),
+            started=self.recorder.now(),
         )
         with recorded(record) as outcome:
             outcome["similarities"] = await similarity.compare(request.left, request.right)
@@ -179,15 +164,15 @@ class Scope:
     async def entities(self, text: str) -> list[Entity]:
         """The named entities of `text`, in order and without overlaps; recorded."""
         # Finding names takes time, with the first text even seconds: other runs go on meanwhile.
-        find = self._materials.recognizer.recognize
+        find = self.materials.recognizer.recognize
         return self._recognized(text, await asyncio.to_thread(find, text, self.language))
 
     def entities_now(self, text: str) -> list[Entity]:
         """`entities` at once, for a watcher that reads a text while it is written."""
-        return self._recognized(text, self._materials.recognizer.recognize(text, self.language))
+        return self._recognized(text, self.materials.recognizer.recognize(text, self.language))
 
     def _recognized(self, text: str, found: list[Entity]) -> list[Entity]:
-        recognizer = self._materials.recognizer.source_for(self.language)
+        recognizer = self.materials.recognizer.source_for(self.language)
         self._emit(EntitiesFound, recognizer=recognizer, text=text, entities=tuple(found))
         return found
 
@@ -253,8 +238,7 @@ class Scope:
 
         `at` says which draft, sentence, paraphrase ... the step is about, as `Place` has it.
         """
-        child = copy(self)
-        child._span, child._parent, child._ended = self._recorder.new_span(), self._span, False
+        child = replace(self, id=self.recorder.new_span(), parent=self.id)
         child._emit(SpanStarted, method=self.method, name=name, at=Place(**at), detail=detail)
         try:
             yield child
@@ -283,10 +267,7 @@ class Scope:
             )
 
     def _emit(self, event_type: type[Any], **fields: Any) -> Any:
-        event: EventBase = self._recorder.emit(
-            event_type, span=self._span, parent=self._parent, **fields
-        )
-        return event
+        return self.recorder.emit(event_type, span=self.id, parent=self.parent, **fields)
 
 
 def unexpected() -> VeriscopeError:

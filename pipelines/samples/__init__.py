@@ -1,1 +1,1 @@
-"""Walkthroughs and recorded runs that are shipped, and how they are made and checked."""
+"""Walkthroughs and recorded runs that are shipped, and how they are made, scored and checked."""

@@ -9,7 +9,6 @@ without models is run with the default ones.
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -17,7 +16,7 @@ from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
@@ -54,21 +53,27 @@ class Expected(Frozen):
     score: float | None = None
 
 
+class Named(BaseModel):
+    """What a scripted model is called; `ScriptedModel` reads the rest of its entry."""
+
+    name: str
+
+
 class Walkthrough(Frozen):
     """A question, what it is run with, and what is to come of it.
 
     `title` and `shows` (what there is to see) are worded in every language of the interface;
-    `names` maps a role to what its scripted model is called; None for the default models.
+    `models` maps a role to its scripted model; None for the default models.
     """
 
-    id: str
+    id: str = ""
     title: dict[Language, str]
     shows: dict[Language, str]
     language: Language
     question: str
     methods: tuple[MethodSpec, ...]
     evidence: EvidenceSpec = EvidenceSpec(mode="bm25")
-    names: dict[str, str] | None = None
+    models: dict[str, Named] | None = None
     expected: dict[str, Expected] = Field(default_factory=dict)
 
     def spec(self) -> RunSpec:
@@ -77,12 +82,12 @@ class Walkthrough(Frozen):
             question=self.question,
             methods=self.methods,
             models=default_models()
-            if self.names is None
+            if self.models is None
             else {
                 role: ModelSpec(
-                    kind="scripted", name=name, model=f"{FOLDER.name}/{self.id}.json#{role}"
+                    kind="scripted", name=one.name, model=f"{FOLDER.name}/{self.id}.json#{role}"
                 )
-                for role, name in self.names.items()
+                for role, one in self.models.items()
             },
             evidence=self.evidence,
             language=self.language,
@@ -110,25 +115,14 @@ def walkthrough(name: str, folder: Path = FOLDER) -> Walkthrough:
 
 def _read(path: Path) -> Walkthrough:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InvalidInputError(
-            f"The walkthrough {path.name} cannot be read as JSON.", remedy="Correct the file."
-        ) from error
-    content = content if isinstance(content, dict) else {}
-    if (models := content.pop("models", None)) is not None:
-        roles = models.items() if isinstance(models, dict) else ()
-        content["names"] = {
-            r: one.get("name") if isinstance(one, dict) else None for r, one in roles
-        }
-    try:
-        return Walkthrough.model_validate({**content, "id": path.stem})
+        read = Walkthrough.model_validate_json(path.read_bytes())
     except ValidationError as error:
         where, problem = first_problem(error)
+        place = f" at {where}" if where else ""
         raise InvalidInputError(
-            f"The walkthrough {path.name} is wrong at {where}: {problem}.",
-            remedy="Correct that entry.",
+            f"The walkthrough {path.name} is wrong{place}: {problem}.", remedy="Correct the file."
         ) from error
+    return read.model_copy(update={"id": path.stem})
 
 
 def build_unpaced(

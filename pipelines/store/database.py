@@ -21,9 +21,9 @@ from sqlalchemy import Connection, Engine, create_engine, event, func, select
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, sessionmaker
 
-from pipelines.errors import InvalidInputError, VeriscopeError, failure
+from pipelines.errors import VeriscopeError, failure
 
 DEFAULT_URL = "sqlite:///.veriscope/veriscope.db"
 """A file in a folder of its own, under the current folder."""
@@ -86,7 +86,8 @@ class Database:
 
     def __init__(self, url: str, upgrade: Callable[[Engine], None]) -> None:
         self._engine = open_engine(url)
-        self._writing_engine = self._engine.execution_options(**{WRITING: True})
+        self._reading = sessionmaker(self._engine)
+        self._writing = sessionmaker(self._engine.execution_options(**{WRITING: True}))
         path = sqlite_path(self._engine)
         # SQLite has one writer at a time: a queue inside the process is fairer and quicker than
         # its polling, which remains for other processes.
@@ -101,21 +102,16 @@ class Database:
             self._engine.dispose()
             raise
 
-    @property
-    def dialect(self) -> str:
-        """The kind of database: "sqlite" or "postgresql"."""
-        return self._engine.dialect.name
-
     @contextmanager
     def read(self) -> Iterator[Session]:
         """A transaction that only reads."""
-        with _transaction(self._engine) as session:
+        with _storage_errors(), self._reading.begin() as session:
             yield session
 
     @contextmanager
     def write(self) -> Iterator[Session]:
         """A transaction that commits at the end of the block, or undoes all of it on an error."""
-        with self._write_lock, _transaction(self._writing_engine) as session:
+        with self._write_lock, _storage_errors(), self._writing.begin() as session:
             yield session
 
     def renew_presence(self) -> None:
@@ -127,12 +123,6 @@ class Database:
         """Close every connection. Runs still open count as abandoned from here on."""
         self.presence.close()
         self._engine.dispose()
-
-
-@contextmanager
-def _transaction(engine: Engine) -> Iterator[Session]:
-    with _storage_errors(), Session(engine) as session, session.begin():
-        yield session
 
 
 @contextmanager
@@ -155,13 +145,13 @@ def open_engine(url: str) -> Engine:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
         # The parser's own words may repeat a part of the address.
-        raise _invalid_url("The address of the database cannot be read.") from None
+        raise failure("storage.no_address") from None
     backend = parsed.get_backend_name()
     if backend == "sqlite":
         return _open_sqlite(parsed)
     if backend in ("postgresql", "postgres"):
         return _open_postgresql(parsed)
-    raise _invalid_url(f"Runs cannot be stored in a database of the kind {backend!r}.")
+    raise failure("storage.other_kind", kind=backend)
 
 
 def sqlite_path(engine: Engine) -> Path | None:
@@ -175,7 +165,7 @@ def _open_sqlite(url: URL) -> Engine:
     name = url.database or ""
     # A database in memory belongs to one connection, and threads use several.
     if name in ("", ":memory:") or name.startswith("file:"):
-        raise _invalid_url("Runs are stored in a file, and this address names none.")
+        raise failure("storage.no_file")
     path = Path(name).expanduser().absolute()
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -214,17 +204,7 @@ def _open_postgresql(url: URL) -> Engine:
             url.set(drivername="postgresql+psycopg"), pool_pre_ping=True, hide_parameters=True
         )
     except ModuleNotFoundError as error:
-        raise InvalidInputError(
-            "PostgreSQL needs a driver that is not installed.",
-            remedy='Install it: pip install "psycopg[binary]>=3.3,<4".',
-        ) from error
-
-
-def _invalid_url(message: str) -> InvalidInputError:
-    return InvalidInputError(
-        message,
-        remedy="Write it as sqlite:///folder/file.db or postgresql+psycopg://user@host/database.",
-    )
+        raise failure("storage.no_driver") from error
 
 
 class FilePresence:
@@ -232,26 +212,22 @@ class FilePresence:
 
     def __init__(self, database: Path) -> None:
         self.writer = token_hex(16)
-        self._database = database
+        self._prefix = f"{database}-writer-"
         self._lock = self._lock_of(self.writer)
         self._lock.acquire(timeout=10)
-        self._remove_abandoned()
+        # Asking deletes the lock files that dead processes left.
+        for path in map(str, list(database.parent.iterdir())):
+            if path.startswith(self._prefix):
+                self.is_alive(path.removeprefix(self._prefix))
 
     def renew(self) -> None:
         """Nothing to do: a file lock is not lost while the process lives."""
 
-    def is_alive(self, writer: str, session: Session) -> bool:
+    def is_alive(self, writer: str, session: Session | None = None) -> bool:
         """Whether the store object of that name is open, in whatever process."""
-        return self._is_held(writer)
-
-    def close(self) -> None:
-        """Give the lock back."""
-        self._drop(self._lock)
-
-    def _is_held(self, writer: str) -> bool:
-        if not self._path_of(writer).exists():
-            return False
         lock = self._lock_of(writer)
+        if not Path(lock.lock_file).exists():
+            return False
         try:
             lock.acquire(timeout=0)
         except Timeout:
@@ -259,19 +235,13 @@ class FilePresence:
         self._drop(lock)
         return False
 
-    def _remove_abandoned(self) -> None:
-        """Delete the lock files that dead processes left."""
-        prefix = self._path_of("").name
-        for path in list(self._database.parent.iterdir()):
-            if path.name.startswith(prefix):
-                self._is_held(path.name.removeprefix(prefix))
-
-    def _path_of(self, writer: str) -> Path:
-        return self._database.with_name(f"{self._database.name}-writer-{writer}")
+    def close(self) -> None:
+        """Give the lock back."""
+        self._drop(self._lock)
 
     def _lock_of(self, writer: str) -> FileLock:
         # Opened and closed by different threads, hence not bound to one.
-        return FileLock(self._path_of(writer), mode=0o600, thread_local=False)
+        return FileLock(self._prefix + writer, mode=0o600, thread_local=False)
 
     def _drop(self, lock: FileLock) -> None:
         lock.release()

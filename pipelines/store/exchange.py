@@ -9,13 +9,13 @@ every line is checked before anything is stored.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from math import isfinite
 from typing import Literal
 
 from pydantic import ValidationError
 
-from pipelines.errors import InvalidInputError, first_problem
+from pipelines.errors import VeriscopeError, failure, first_problem
 from pipelines.run.events import (
     Event,
     RunCancelled,
@@ -75,13 +75,35 @@ def parse_lines(lines: str | Iterable[str]) -> tuple[Event, ...]:
     except ValidationError as error:
         wanted = '{"format": "veriscope-run", "version": 2}'
         raise _bad_line(number, f"the header {wanted} is missing") from error
-    reader = _Reader()
+    events: list[Event] = []
+    spans: set[str] = set()
+    view = RunView()
     for number, line in numbered:
-        reader.add(number, line)
-    return reader.finish(number)
+        try:
+            event = event_adapter.validate_json(line)
+        except ValidationError as error:
+            raise _bad_line(number, ": ".join(filter(None, first_problem(error)))) from error
+        if problem := _problem(event, events, spans):
+            raise _bad_line(number, problem)
+        try:
+            if isinstance(event, RunStarted):
+                refuse_keys_in_run(event.spec)
+            view = reduce(view, event)
+        except VeriscopeError as error:
+            raise _bad_line(number, error.message) from error
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            raise _bad_line(number, "its details cannot be shown") from error
+        if isinstance(event, RunStarted | SpanStarted):
+            spans.add(event.span)
+        events.append(event)
+    if not events:
+        raise _bad_line(number + 1, "run_started is missing, the file ends after the header")
+    if not isinstance(events[-1], TerminalEvent):
+        events.append(cancelled_after(events))
+    return tuple(events)
 
 
-def cancelled_after(events: tuple[Event, ...]) -> RunCancelled:
+def cancelled_after(events: Sequence[Event]) -> RunCancelled:
     """The event that ends a run of which only `events` exist, its process being gone.
 
     Its time is that of the last event, since nothing is known of what came after.
@@ -97,69 +119,31 @@ def cancelled_after(events: tuple[Event, ...]) -> RunCancelled:
     )
 
 
-class _Reader:
-    """Takes the events of a file one by one and compares each with those before."""
-
-    def __init__(self) -> None:
-        self._events: list[Event] = []
-        self._spans: set[str] = set()
-        self._view = RunView()
-
-    def add(self, number: int, line: str) -> None:
-        try:
-            event = event_adapter.validate_json(line)
-        except ValidationError as error:
-            raise _bad_line(number, ": ".join(filter(None, first_problem(error)))) from error
-        if len(self._events) == MOST_EVENTS:
-            raise _bad_line(number, f"a run may have at most {MOST_EVENTS} events")
-        problem = self._order_problem(event) or self._span_problem(event) or _time_problem(event)
-        if problem:
-            raise _bad_line(number, problem)
-        if isinstance(event, RunStarted):
-            try:
-                refuse_keys_in_run(event.spec)
-            except InvalidInputError as error:
-                raise _bad_line(number, error.message) from error
-        try:
-            self._view = reduce(self._view, event)
-        except (ValueError, TypeError, LookupError, AttributeError) as error:
-            raise _bad_line(number, "its details cannot be shown") from error
-        self._events.append(event)
-
-    def finish(self, number: int) -> tuple[Event, ...]:
-        if not self._events:
-            raise _bad_line(number + 1, "run_started is missing, the file ends after the header")
-        events = tuple(self._events)
-        if isinstance(events[-1], TerminalEvent):
-            return events
-        return (*events, cancelled_after(events))
-
-    def _order_problem(self, event: Event) -> str | None:
-        expected = len(self._events)
-        if isinstance(event, RunStarted) != (expected == 0):
-            return "run_started must be the first event and only there"
-        if event.seq != expected:
-            return f"seq is {event.seq}, expected {expected}"
-        if isinstance(event, TokenWritten):
-            return "token events are shown live and are no part of a stored run"
-        if self._events and event.run != self._events[0].run:
-            return "the event belongs to another run"
-        if self._events and isinstance(self._events[-1], TerminalEvent):
-            return "the run had already ended"
-        return None
-
-    def _span_problem(self, event: Event) -> str | None:
-        if isinstance(event, RunStarted):
-            self._spans.add(event.span)
-        elif isinstance(event, SpanStarted):
-            if event.span in self._spans:
-                return "the span was started before"
-            if event.parent not in self._spans:
-                return "the span's parent was never started"
-            self._spans.add(event.span)
-        elif isinstance(event, SpanEnded) and event.span not in self._spans:
-            return "the span was never started"
-        return None
+def _problem(event: Event, before: Sequence[Event], spans: Collection[str]) -> str | None:
+    """What is wrong with an event that follows on `before`, in which `spans` were started."""
+    if len(before) == MOST_EVENTS:
+        return f"a run may have at most {MOST_EVENTS} events"
+    if isinstance(event, RunStarted) != (not before):
+        return "run_started must be the first event and only there"
+    if event.seq != len(before):
+        return f"seq is {event.seq}, expected {len(before)}"
+    if isinstance(event, TokenWritten):
+        return "token events are shown live and are no part of a stored run"
+    if before and event.run != before[0].run:
+        return "the event belongs to another run"
+    if before and isinstance(before[-1], TerminalEvent):
+        return "the run had already ended"
+    if isinstance(event, SpanStarted) and event.span in spans:
+        return "the span was started before"
+    if isinstance(event, SpanStarted) and event.parent not in spans:
+        return "the span's parent was never started"
+    if isinstance(event, SpanEnded) and event.span not in spans:
+        return "the span was never started"
+    if not (isfinite(event.time) and event.time >= 0):
+        return "time must be a number of seconds, 0 or more"
+    if isinstance(event, RunStarted) and not 0 <= event.created <= LAST_SECOND:
+        return "created must be a time in seconds since 1970"
+    return None
 
 
 def _numbered(lines: str | Iterable[str]) -> Iterator[tuple[int, str]]:
@@ -176,16 +160,5 @@ def _numbered(lines: str | Iterable[str]) -> Iterator[tuple[int, str]]:
             yield number, stripped
 
 
-def _time_problem(event: Event) -> str | None:
-    if not (isfinite(event.time) and event.time >= 0):
-        return "time must be a number of seconds, 0 or more"
-    if isinstance(event, RunStarted) and not 0 <= event.created <= LAST_SECOND:
-        return "created must be a time in seconds since 1970"
-    return None
-
-
-def _bad_line(number: int, problem: str) -> InvalidInputError:
-    return InvalidInputError(
-        f"Line {number} of the run cannot be used: {problem.rstrip('.')}.",
-        remedy="Nothing was imported. Export the run again, or correct that line.",
-    )
+def _bad_line(number: int, problem: str) -> VeriscopeError:
+    return failure("storage.bad_line", number=number, problem=problem.rstrip("."))

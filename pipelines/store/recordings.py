@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
-from pipelines.errors import NotFoundError
+from pydantic import Field
+
+from pipelines.errors import failure
 from pipelines.paths import SAMPLE_DATA
 from pipelines.run.trace import Trace
 from pipelines.store.exchange import parse_lines
-from pipelines.types import Frozen
+from pipelines.types import Frozen, Language
 
 FOLDER = SAMPLE_DATA / "runs"
 """Where the recorded runs are kept."""
@@ -21,22 +24,79 @@ PREFIX = "sample-"
 """How the address of a sample begins; other runs' have no hyphen."""
 
 
+CHOSEN = "chosen.json"
+"""The file beside the runs that says why they were chosen."""
+
+Outcome = Literal[
+    "corrects",
+    "catches",
+    "mends",
+    "withholds",
+    "spoils",
+    "misses",
+    "stays_wrong",
+    "unchecked",
+    "doubts",
+    "confirms",
+    "lucky",
+]
+"""What a method made of a question whose right answer is known.
+
+A wrong original is doubted and comes out right (`corrects`), or wrong again (`stays_wrong`), or no
+answer is given (`withholds`); a method that only judges it `catches` it. It is not noticed
+(`misses`), could not be checked (`unchecked`), or comes out right all the same (`lucky`). A right
+original is left alone (`confirms`), doubted without harm (`doubts`), or lost (`spoils`). The
+original of a method that judges nothing is the answer without passages, which it `mends`.
+"""
+
+
+class Chosen(Frozen):
+    """Why a run was chosen: the methods that do in it what they are for, and those that fail.
+
+    `run` is the id of its question, `answer` the right one.
+    """
+
+    run: str
+    answer: str = ""
+    shows: dict[str, Outcome] = Field(default_factory=dict)
+    fails: dict[str, Outcome] = Field(default_factory=dict)
+
+
+class Choice(Frozen):
+    """The runs that were chosen, and what every method made of every question recorded."""
+
+    recorded: dict[str, dict[str, Outcome]] = Field(default_factory=dict)
+    runs: tuple[Chosen, ...] = ()
+
+
 class Recording(Frozen):
     """A recorded run as a list shows it. Its `id` is the address it is opened at."""
 
     id: str
     question: str
+    language: Language
     methods: tuple[str, ...]
+    chosen: Chosen
+
+
+@cache
+def choice(folder: Path = FOLDER) -> Choice:
+    """Why the runs of `folder` were chosen; where nothing says so, there are no reasons."""
+    path = folder / CHOSEN
+    return Choice.model_validate_json(path.read_bytes()) if path.exists() else Choice()
 
 
 @cache
 def recordings(folder: Path = FOLDER) -> tuple[Recording, ...]:
     """Every recorded run of `folder`, in the order of their files' names."""
+    reasons = {one.run: one for one in choice(folder).runs}
     return tuple(
         Recording(
             id=f"{PREFIX}{path.stem}",
             question=header.spec.question,
+            language=header.language,
             methods=tuple(method.name for method in header.spec.methods),
+            chosen=reasons.get(path.stem, Chosen(run=path.stem)),
         )
         for path in sorted(folder.glob("*.jsonl"))
         for header in (_trace(path).header,)
@@ -52,10 +112,7 @@ def load_recording(run_id: str, folder: Path = FOLDER) -> Trace:
     """The recorded run of that id; raises NotFoundError."""
     path = folder / f"{run_id.removeprefix(PREFIX)}.jsonl"
     if run_id not in [one.id for one in recordings(folder)]:
-        raise NotFoundError(
-            f"There is no recorded sample {run_id!r}.",
-            remedy="Choose one of those on the Ask page.",
-        )
+        raise failure("storage.no_sample", name=run_id)
     return _trace(path)
 
 

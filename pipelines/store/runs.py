@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Literal
@@ -12,21 +13,20 @@ from pydantic import Field, ValidationError
 from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 
-from pipelines.errors import InvalidInputError, NotFoundError, failure
+from pipelines.errors import failure
 from pipelines.run.events import (
     Event,
     Judged,
     ModelCalled,
     Retrieved,
-    RunCancelled,
-    RunFailed,
-    RunFinished,
     RunStarted,
     SpanEnded,
+    TerminalEvent,
     TokenWritten,
     Verdict,
     event_adapter,
 )
+from pipelines.run.spec import ModelSpec
 from pipelines.run.trace import Trace
 from pipelines.store.database import DEFAULT_URL, Database
 from pipelines.store.exchange import cancelled_after, export_lines, parse_lines
@@ -49,12 +49,6 @@ MAX_SEARCH = 1_000
 
 
 Status = Literal["running", "finished", "failed", "cancelled"]
-
-_STATUS: dict[type[Event], Status] = {
-    RunFinished: "finished",
-    RunFailed: "failed",
-    RunCancelled: "cancelled",
-}
 
 
 class Tally(Frozen):
@@ -84,14 +78,20 @@ class RunSummary(Tally):
     created: datetime
 
 
+class FinishedRun(Frozen):
+    """A run that ended well, and the model that answered. `created` as in `RunSummary`."""
+
+    id: str
+    created: datetime
+    main: ModelSpec
+
+
 class RunStore:
     """Runs and saved models in one database. Every method blocks, and may be called in any thread.
 
     A run belongs to its owner: for anyone else it does not exist. All methods raise StorageError
     when the database fails.
     """
-
-    models: ModelStore
 
     def __init__(self, url: str = DEFAULT_URL) -> None:
         """Open the database at `url`, creating or upgrading it.
@@ -134,7 +134,7 @@ class RunStore:
         with self._database.write() as session:
             run = session.get(RunRow, run_id, with_for_update=True)
             if run is None:
-                raise _not_found()
+                raise failure("storage.no_run")
             _check_continues(run, stored)
             _add(session, run, stored)
 
@@ -145,6 +145,22 @@ class RunStore:
         """
         with self._database.read() as session:
             return Trace(events=_load_events(session, run_id, owner))
+
+    def finished(self, owner: str, limit: int = 50) -> list[FinishedRun]:
+        """At most `limit` finished runs of `owner`, newest first, those that can be read."""
+        query = (
+            select(RunRow.id, RunRow.created, RunRow.spec)
+            .where(RunRow.owner == owner, RunRow.status == "finished")
+            .order_by(RunRow.created.desc(), RunRow.id.desc())
+            .limit(max(limit, 0))
+        )
+        found: list[FinishedRun] = []
+        with self._database.read() as session:
+            for run_id, created, spec in session.execute(query):
+                with suppress(KeyError, ValidationError):
+                    main = ModelSpec.model_validate(spec["models"]["main"])
+                    found.append(FinishedRun(id=run_id, created=created, main=main))
+        return found
 
     def share(self, run_id: str, owner: str) -> str:
         """Copy a run of `owner` for everybody who knows the copy's id, which is returned.
@@ -167,7 +183,7 @@ class RunStore:
         statement = delete(RunRow).where(RunRow.id == run_id, RunRow.owner == owner)
         with self._database.write() as session:
             if session.execute(statement.returning(RunRow.id)).one_or_none() is None:
-                raise _not_found()
+                raise failure("storage.no_run")
 
     def delete_older_than(self, seconds: float) -> int:
         """Delete the runs of every owner that entered the store more than `seconds` ago; how many.
@@ -228,10 +244,7 @@ class RunStore:
         query = select(RunRow).where(RunRow.owner == owner)
         if text:
             if len(text) > MAX_SEARCH:
-                raise InvalidInputError(
-                    "The text to search for is too long.",
-                    remedy=f"Search for at most {MAX_SEARCH} characters.",
-                )
+                raise failure("storage.long_search", most=MAX_SEARCH)
             query = query.where(RunRow.question.icontains(text, autoescape=True))
         query = query.order_by(RunRow.created.desc(), RunRow.id.desc()).limit(max(limit, 0))
         with self._database.read() as session:
@@ -258,7 +271,7 @@ class RunStore:
             writer=self._database.presence.writer,
             length=0,
             spec=to_json(header.spec),
-            summary=to_json(Tally()),
+            summary=to_json(Tally(methods=tuple(one.name for one in header.spec.methods))),
         )
         session.add(run)
         session.flush()
@@ -310,7 +323,7 @@ def _load_events(session: Session, run_id: str, owner: str) -> tuple[Event, ...]
     except ValidationError as error:
         raise failure("storage.unreadable") from error
     if not events:
-        raise _not_found()
+        raise failure("storage.no_run")
     return events
 
 
@@ -319,40 +332,26 @@ def _summary(run: RunRow) -> RunSummary:
     return RunSummary(**run.summary, **{name: getattr(run, name) for name in columns})
 
 
-def _not_found() -> NotFoundError:
-    return NotFoundError(
-        "There is no such run among yours.", remedy="Choose one from the list of your runs."
-    )
-
-
-def tally(events: Sequence[Event], before: Tally | None = None) -> Tally:
+def tally(events: Sequence[Event], before: Tally) -> Tally:
     """The counts of `before` with `events`, which follow on it, added."""
-    before = before or Tally()
     # An embedder compares texts; it is not asked anything.
     calls = [e for e in events if isinstance(e, ModelCalled) and e.role != "embedder"]
     cached = sum(call.cached for call in calls)
     verdicts: Counter[Verdict] = Counter(before.verdicts)
     verdicts.update(event.verdict for event in events if isinstance(event, Judged))
-    flags = set(before.flags)
-    methods = before.methods
-    for event in events:
-        if isinstance(event, RunStarted):
-            methods = tuple(method.name for method in event.spec.methods)
-        elif isinstance(event, SpanEnded) and event.answer is not None:
-            flags.update(event.answer.flags)
-        elif isinstance(event, RunFinished):
-            flags.update(flag for answer in event.answers.values() for flag in answer.flags)
+    answers = [e.answer for e in events if isinstance(e, SpanEnded) and e.answer is not None]
+    flags = {flag for answer in answers for flag in answer.flags}
     return Tally(
-        methods=methods,
+        methods=before.methods,
         duration=max([before.duration, *(event.time for event in events)]),
         model_calls=before.model_calls + len(calls) - cached,
         cached_calls=before.cached_calls + cached,
         retrievals=before.retrievals + sum(isinstance(event, Retrieved) for event in events),
-        verdicts=dict(verdicts),
-        flags=tuple(sorted(flags)),
+        verdicts=verdicts,
+        flags=tuple(sorted(flags.union(before.flags))),
     )
 
 
-def status_after(event: Event) -> Status:
-    """What a run is once `event` is its last."""
-    return _STATUS.get(type(event), "running")
+def status_after(event: Event) -> str:
+    """What a run is once `event` is its last: one of `Status`."""
+    return event.kind.removeprefix("run_") if isinstance(event, TerminalEvent) else "running"

@@ -13,13 +13,12 @@ from secrets import token_hex
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from sqlalchemy import JSON, DateTime, ForeignKey, Index, MetaData, String, delete, select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import JSON, DateTime, ForeignKey, Index, MetaData, String, select
 from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
 
-from pipelines.errors import InvalidInputError, NotFoundError
+from pipelines.errors import failure
 from pipelines.run.spec import ModelSpec, RunSpec
 from pipelines.store.database import Database
 from pipelines.types import Frozen
@@ -61,13 +60,16 @@ class UtcDateTime(TypeDecorator[datetime]):
 
 
 class CleanText(TypeDecorator[str]):
-    """Text in which characters that not every database accepts are replaced."""
+    """Text with what a PostgreSQL text column refuses replaced by U+FFFD.
+
+    That is the character NUL, and halves of surrogate pairs, which UTF-8 cannot express.
+    """
 
     impl = String
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        return None if value is None else clean_text(value)
+        return None if value is None else _without_surrogates(value).replace("\x00", "\ufffd")
 
 
 class Base(DeclarativeBase):
@@ -150,54 +152,25 @@ class ModelStore:
         configuration looks like a key.
         """
         if not spec.name.strip() or len(spec.name) > MAX_NAME:
-            raise InvalidInputError(
-                "The model needs a name to be saved under.",
-                remedy=f"Give it one of 1 to {MAX_NAME} characters.",
-            )
+            raise failure("storage.no_name", most=MAX_NAME)
         refuse_keys(spec)
-        row = {
-            "owner": owner,
-            "name": spec.name,
-            "spec": to_json(spec),
-            "saved": datetime.now(UTC),
-        }
-        # The same statement, which each dialect spells in a module of its own.
-        insert = postgresql.insert if self._database.dialect == "postgresql" else sqlite.insert
-        statement = insert(ModelRow).values(row)
-        statement = statement.on_conflict_do_update(
-            index_elements=[ModelRow.owner, ModelRow.name],
-            set_={"spec": statement.excluded.spec, "saved": statement.excluded.saved},
-        )
+        row = ModelRow(owner=owner, name=spec.name, spec=to_json(spec), saved=datetime.now(UTC))
         with self._database.write() as session:
-            session.execute(statement)
+            session.merge(row)
 
     def delete(self, owner: str, name: str) -> None:
         """Delete a configuration. Raises NotFoundError if this owner has none of that name."""
-        statement = (
-            delete(ModelRow)
-            .where(ModelRow.owner == owner, ModelRow.name == name)
-            .returning(ModelRow.name)
-        )
         with self._database.write() as session:
-            if session.execute(statement).one_or_none() is None:
-                raise NotFoundError(
-                    "There is no saved model of that name.",
-                    remedy="Choose one from the list of saved models.",
-                )
+            row = session.get(ModelRow, (owner, name))
+            if row is None:
+                raise failure("storage.no_model")
+            session.delete(row)
 
     def list(self, owner: str) -> list[ModelSpec]:
         """The configurations of `owner`, by name."""
         query = select(ModelRow.spec).where(ModelRow.owner == owner).order_by(ModelRow.name)
         with self._database.read() as session:
             return [ModelSpec.model_validate(spec) for spec in session.scalars(query)]
-
-
-def clean_text(text: str) -> str:
-    """`text` with what a PostgreSQL text column refuses replaced by U+FFFD.
-
-    That is the character NUL, and halves of surrogate pairs, which UTF-8 cannot express.
-    """
-    return _without_surrogates(text).replace("\x00", "\ufffd")
 
 
 def to_json(value: Frozen, exclude: set[str] | None = None) -> Any:
@@ -238,7 +211,7 @@ def refuse_keys(spec: ModelSpec) -> None:
         _refuse_in_address(spec.base_url)
     for field in (spec.name, spec.model, spec.base_url or ""):
         if _SECRET_VALUE.search(field):
-            raise _found_key("contains what looks like a key")
+            raise failure("storage.key_found", what="contains what looks like a key")
 
 
 def refuse_keys_in_run(spec: RunSpec) -> None:
@@ -254,27 +227,13 @@ def _refuse_in_address(address: str) -> None:
     try:
         parts = urlsplit(address.strip())
     except ValueError as error:
-        raise _not_an_address() from error
+        raise failure("storage.no_url") from error
     # Without a scheme and a host, a password cannot be distinguished from a path.
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise _not_an_address()
+        raise failure("storage.no_url")
     if "@" in parts.netloc:
-        raise _found_key("has a user name or password in its address")
+        raise failure("storage.key_found", what="has a user name or password in its address")
     for part in (parts.query, parts.fragment):
         fields = parse_qsl(part, keep_blank_values=True)
         if any(_SECRET_NAME.search(name) for name, _ in fields):
-            raise _found_key("has a key in its address")
-
-
-def _found_key(what: str) -> InvalidInputError:
-    return InvalidInputError(
-        f"The configuration {what}.",
-        remedy="Take it out and give the key in the field for keys: keys are never stored.",
-    )
-
-
-def _not_an_address() -> InvalidInputError:
-    return InvalidInputError(
-        "The address cannot be read.",
-        remedy="Write it as http://host:port/v1 or https://host/v1.",
-    )
+            raise failure("storage.key_found", what="has a key in its address")

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipelines.text.entity_rules import Label
-from pipelines.text.lexicon import Expressions, labelled, words
+from pipelines.text.lexicon import Expressions, labelled, table, words
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
@@ -22,21 +22,7 @@ _PAST_VERBS = words("en_common", "past_verbs")
 _ABSTRACT_ENDING = Expressions("en_common")["abstract_ending"]
 _SHORTEST_ABSTRACT = 7
 _VERB_ENDING = re.compile(r"(?:ed|s|ly)$")
-# Endings of inflected words, and the endings of their base forms.
-_ENDINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("ies", ("y",)),
-    ("es", ("", "e")),
-    ("s", ("",)),
-    ("ied", ("y",)),
-    ("ed", ("", "e")),
-    ("ing", ("", "e")),
-    ("ily", ("y",)),
-    ("ly", ("", "le")),
-    ("ier", ("y",)),
-    ("iest", ("y",)),
-    ("er", ("", "e")),
-    ("est", ("", "e")),
-)
+_ENDINGS: dict[str, list[str]] = table("en_common", "base_endings")
 
 
 def is_function_word(word: str) -> bool:
@@ -66,7 +52,7 @@ def may_modify(following: str) -> bool:
 
 def _base_forms(word: str) -> Iterator[str]:
     yield word
-    for ending, endings in _ENDINGS:
+    for ending, endings in _ENDINGS.items():
         if word.endswith(ending):
             stem = word[: -len(ending)]
             yield from (stem + other for other in endings)
@@ -92,7 +78,7 @@ _LAST_WORD = labelled("en_names", "last_words")
 _FIRST_WORD = labelled("en_names", "first_words")
 # Alone they only point back: "the University", "the Act", "the Company".
 CUE_WORDS = frozenset(
-    word for table, label in _LAST_WORD if label not in {"WORK_OF_ART", "EVENT"} for word in table
+    word for group, label in _LAST_WORD if label not in {"WORK_OF_ART", "EVENT"} for word in group
 )
 _PARTICLES = words("en_names", "particles")
 SUFFIXES = frozenset({"Jr.", "Jr", "Sr.", "Sr", "II", "III", "IV", "VI", "VII", "VIII"})
@@ -110,10 +96,10 @@ def cue_label(name: list[str]) -> Label | None:
     if "&" in name:
         return "ORG"
     cut = next((i for i, word in enumerate(name) if i and word in _LINKS), len(name))
-    for table, label in _FIRST_WORD:
-        if name[0] in table:
+    for entries, label in _FIRST_WORD:
+        if name[0] in entries:
             return label
-    return next((label for table, label in _LAST_WORD if name[cut - 1] in table), None)
+    return next((label for entries, label in _LAST_WORD if name[cut - 1] in entries), None)
 
 
 def looks_like_person(name: list[str]) -> bool:

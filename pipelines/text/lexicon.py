@@ -30,9 +30,14 @@ def words(file: str, *lists: str) -> frozenset[str]:
     return frozenset(entry for name in lists for entry in _entries(_load(file)[name]))
 
 
-def labelled(file: str, table: str) -> list[tuple[frozenset[str], Any]]:
-    """Lists of `lexicons/<file>.toml` with the label that `table` gives them, in its order."""
-    return [(words(file, name), label) for name, label in _load(file)[table].items()]
+def table(file: str, name: str) -> dict[str, Any]:
+    """A table of `lexicons/<file>.toml`, in its order."""
+    return _load(file)[name]
+
+
+def labelled(file: str, name: str) -> list[tuple[frozenset[str], Any]]:
+    """Lists of `lexicons/<file>.toml` with the label that the table `name` gives them."""
+    return [(words(file, entries), label) for entries, label in table(file, name).items()]
 
 
 class Expressions:

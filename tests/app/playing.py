@@ -19,6 +19,7 @@ from pipelines.methods.registry import method_pages
 from pipelines.models.base import Model, Progress
 from pipelines.models.providers import build_model, known_capabilities, provider_of
 from pipelines.models.scripted import ScriptedModel
+from pipelines.remote.retry import RetryPolicy
 from pipelines.run.spec import ModelSpec, RunSpec
 from pipelines.run.trace import Trace
 from pipelines.samples.walkthroughs import FOLDER, walkthrough
@@ -57,8 +58,8 @@ def open_engine(data: Path, *, pace: float = 0.0, sleep: Sleep = asyncio.sleep) 
     """An engine whose library is searched by words alone, and on which no model is loaded.
 
     Walkthroughs are played with `pace` seconds between two words. What stands behind an address
-    is asked there; every other model says the same to everything, and can do as much as the one
-    in whose place it stands.
+    is asked there, and asked again without a pause where it fails; every other model says the same
+    to everything, and can do as much as the one in whose place it stands.
     """
 
     def build(spec: ModelSpec, key: str | None, progress: Progress) -> Model:
@@ -74,7 +75,7 @@ def open_engine(data: Path, *, pace: float = 0.0, sleep: Sleep = asyncio.sleep) 
         )
 
     libraries = Libraries(data / "index", find_embedder=lambda: None)
-    return Engine(data, pool=ModelPool(build), libraries=libraries)
+    return Engine(data, pool=ModelPool(build), libraries=libraries, retry=RetryPolicy(pause=0.0))
 
 
 def play(engine: Engine, name: str, owner: str = ME) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import socket
@@ -32,13 +33,16 @@ from playwright.sync_api import (
 )
 
 from app.session import COOKIE
+from pipelines.engine.estimate import basis_for, first_methods
+from pipelines.run.defaults import default_models
 from pipelines.store import RunStore, new_owner
-from pipelines.store.exchange import export_lines
-from pipelines.store.recordings import load_recording, recordings
 from tests.browser import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 QUESTION = "Where was Bill Clinton born and raised?"
+RECORDED = ROOT / "tests" / "data" / "runs" / "clinton.jsonl.gz"
+"""A run of all methods that the embedded model once made of `QUESTION`."""
+
 STREAMLIT = ("-m", "streamlit")
 SCRIPTED = ("-m", "tests.app.scripted_workbench")
 """In place of Streamlit: the same, but no model has to be loaded."""
@@ -122,12 +126,11 @@ def serve_workbench(data: Path, program: Sequence[str] = STREAMLIT) -> Iterator[
 
 
 def bring_recording(workbench: Workbench) -> Finished:
-    """Gives a new browser a run of its own: the recorded one that answers `QUESTION`."""
+    """Gives a new browser a run of its own: the one in `RECORDED`."""
     owner = new_owner()
-    (recording,) = [one for one in recordings() if one.question == QUESTION]
     store = RunStore(f"sqlite:///{workbench.data / 'veriscope.db'}")
     try:
-        run = store.import_run("".join(export_lines(load_recording(recording.id))), owner)
+        run = store.import_run(gzip.decompress(RECORDED.read_bytes()).decode(), owner)
     finally:
         store.close()
     address = urlsplit(workbench.url)
@@ -188,10 +191,44 @@ def stop_button(page: Page) -> Locator:
     return page.get_by_role("button", name=re.compile("^(Stop|停止)$"))
 
 
+UNFOLDED = """() => document.querySelector('.st-key-setup details')
+    .getAnimations({subtree: true}).length === 0"""
+"""Whether the setup has unfolded to the end, for the browser to find out."""
+
+
+def open_setup(page: Page) -> None:
+    """Unfold the methods, the model and the evidence on the Ask page."""
+    wait_until_drawn(page)
+    page.locator(".st-key-setup summary").click()
+    expect(page.locator(".st-key-choice-direct")).to_be_visible()
+    # A list that is opened while the fields still move closes at once.
+    page.wait_for_function(UNFOLDED)
+    wait_until_drawn(page)
+
+
+def wait_until_drawn(page: Page) -> None:
+    """Wait until the page is whole: what is changed while it is being drawn may be lost."""
+    expect(page.locator("[data-testid='stApp']")).to_have_attribute(
+        "data-test-script-state", "notRunning"
+    )
+    # The first field of its kind is fetched by the browser, and a grey box keeps its place.
+    expect(page.locator("[data-testid='stSkeleton']:visible")).to_have_count(0)
+
+
+def ticked_at_first() -> list[str]:
+    """The methods that a new visitor finds ticked."""
+    models = default_models()
+    return first_methods(models, basis_for(models["main"]))
+
+
 def leave_out(page: Page, *methods: str) -> None:
     """Untick methods on the Ask page: what is not looked at need not be waited for."""
+    if not page.locator(".st-key-choice-direct").is_visible():
+        open_setup(page)
     for method in methods:
-        page.locator(f".st-key-choice-{method} label").click()
+        wait_until_drawn(page)
+        if page.locator(f".st-key-choice-{method} input").is_checked():
+            page.locator(f".st-key-choice-{method} label").click()
         expect(page.locator(f".st-key-choice-{method} input")).not_to_be_checked()
 
 
@@ -224,9 +261,8 @@ def choose(page: Page, label: str, option: str) -> None:
     """Choose an option of a select box, whose list a page that is drawn again closes."""
     box = page.get_by_role("combobox", name=label, exact=True)
     wanted = page.get_by_role("option", name=option).last
-    app = page.locator("[data-testid='stApp']")
     for _ in range(5):
-        expect(app).to_have_attribute("data-test-script-state", "notRunning")
+        wait_until_drawn(page)
         box.click()
         with suppress(PatienceEnded):
             wanted.click(timeout=PATIENCE / 5)

@@ -6,7 +6,6 @@ import re
 
 from playwright.sync_api import expect
 
-from pipelines.methods.registry import standard_methods
 from tests.app.conftest import Visit
 from tests.app.serving import (
     QUESTION,
@@ -20,6 +19,7 @@ from tests.app.serving import (
     question_field,
     run_of,
     stop_button,
+    ticked_at_first,
     wait_for_end,
 )
 
@@ -45,11 +45,11 @@ def test_every_method_shows_its_verdict_and_its_corrections(
 ) -> None:
     page = visit(known=finished.browser).open(f"/?run={finished.run}")
     expect(page.locator("#original .vs-entity.vs-verdict-doubtful").first).to_be_visible()
-    for method in standard_methods():
+    for method in ticked_at_first():
         expect(card(page, method)).to_contain_text("Done")
     expect(card(page, "drad")).to_contain_text(re.compile(r"Doubtful.*\d [<>] \d"))
     expect(card(page, "drad").locator("del, ins").first).to_be_visible()
-    expect(page.locator(".vs-lane-row")).to_have_count(len(standard_methods()))
+    expect(page.locator(".vs-lane-row")).to_have_count(len(ticked_at_first()))
     expect(page.locator(".vs-passage-card mark").first).to_be_visible()
     expect_to_fit_everywhere(page)
 

@@ -17,6 +17,7 @@ from tests.app.serving import (
     choose,
     fits,
     leave_out,
+    open_setup,
     question_field,
     stop_button,
     wait_for_end,
@@ -52,6 +53,7 @@ def add_model(page: Page, name: str, address: str, key: str = "") -> None:
 def use_model(page: Page, name: str) -> None:
     page.get_by_role("link", name="Ask").click()
     expect(page.get_by_role("heading", level=1, name="Ask")).to_be_visible()
+    open_setup(page)
     choose(page, "Model", name)
     choose(page, "Search", "Keywords")
 
@@ -118,6 +120,7 @@ def test_an_unreachable_server_is_named_with_a_remedy_and_shown_to_its_browser_a
 def test_chinese_is_not_scored_on_a_model_that_speaks_none(visit: Visit) -> None:
     page = visit().open("/?lang=zh")
     expect(page.get_by_role("heading", level=1, name="提问")).to_be_visible()
+    open_setup(page)
     choose(page, "检索方式", "关键词")
     leave_out(page, "rowen", "ever", "haarag", "slm")
     page.get_by_role("radio", name="李白的号是什么？").click()

@@ -13,7 +13,8 @@ from pipelines.engine.thread import Engine
 from pipelines.methods.registry import METHODS
 from pipelines.models.base import Capabilities
 from pipelines.models.probe import ProbeReport
-from pipelines.run.spec import ROLES, EvidenceSpec, ModelSpec, RunSpec
+from pipelines.run.defaults import default_models
+from pipelines.run.spec import JUDGES, ROLES, EvidenceSpec, ModelSpec, RunSpec
 from tests.app.opening import page_engine
 
 ME = "a" * 48
@@ -64,10 +65,10 @@ def test_no_probabilities_are_kept_as_none_at_all():
     assert SERVER.with_capabilities(without.capabilities).top_logprobs == 0
 
 
-def test_a_local_model_knows_by_itself_but_for_its_languages():
+def test_a_local_model_knows_all_but_its_languages_and_its_strength():
     local = ModelSpec(kind="local", name="n", model="/m")
     found = local.with_capabilities(FOUND.capabilities)
-    assert found == local.model_copy(update={"languages": ("en", "zh")})
+    assert found == local.model_copy(update={"languages": ("en", "zh"), "weak": False})
 
 
 @pytest.fixture
@@ -103,7 +104,7 @@ EVERY_ROLE = {f"model.{role}": SCORER for role in ROLES}
 
 def test_a_run_is_given_only_the_roles_that_its_methods_use(engine: Engine):
     assert set(chosen("direct", **EVERY_ROLE).models) == {"main"}
-    assert set(chosen("direct", "drad", **EVERY_ROLE).models) == {"main", "proxy"}
+    assert set(chosen("direct", "drad", **EVERY_ROLE).models) == {"main", "proxy", *JUDGES}
 
 
 def test_every_role_is_given_its_own_model(engine: Engine):
@@ -114,7 +115,7 @@ def test_every_role_is_given_its_own_model(engine: Engine):
 
 def test_a_model_that_is_gone_leaves_the_default_and_no_second_one(engine: Engine):
     spec = chosen("drad", **{"model.main": "gone", "model.proxy": "gone"})
-    assert spec.models == {"main": ModelSpec()}
+    assert spec.models == {r: m for r, m in default_models().items() if r in ("main", *JUDGES)}
 
 
 def test_the_sample_library_is_searched_unless_something_else_is_chosen(engine: Engine):

@@ -9,16 +9,19 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.screens import samples
+from components.ask import examples
 from components.messages import Catalogue
+from components.samples import recordings_note
 from pipelines.engine import service
 from pipelines.engine.thread import Engine
 from pipelines.run.trace import Trace
 from pipelines.samples.walkthroughs import walkthrough, walkthroughs
 from pipelines.store import recordings
 from pipelines.store.exchange import export_lines
+from pipelines.store.recordings import CHOSEN, Choice, Chosen
 from pipelines.types import Language
 from tests.app.playing import EVEREST, load, opened, play, seen
-from tests.app.test_screens import ME, page
+from tests.app.test_screens import FOLDS, ME, page
 from tests.components.recorded import Record, full_method
 
 KEPT = "sample-en-001"
@@ -34,7 +37,11 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
     trace = Trace(events=tuple(record.events))
     lines = "".join(export_lines(trace))
     (tmp_path / "en-001.jsonl").write_text(lines, encoding="utf-8")
+    chosen = Chosen(run="en-001", answer="A writer", shows={"drad": "corrects"})
+    why = Choice(recorded={"en-001": {"drad": "corrects", "rag": "lucky"}}, runs=(chosen,))
+    (tmp_path / CHOSEN).write_text(why.model_dump_json(), encoding="utf-8")
     monkeypatch.setattr(samples, "recordings", partial(recordings.recordings, tmp_path))
+    monkeypatch.setattr(samples, "choice", partial(recordings.choice, tmp_path))
     monkeypatch.setattr(
         service, "load_recording", partial(recordings.load_recording, folder=tmp_path)
     )
@@ -70,6 +77,9 @@ def test_a_walkthrough_is_played(played: Engine):
     assert test.session_state["setup"] is False
     # The cards have made room for the run, and wait behind a button.
     assert cards(test, "empty") == []
+    assert cards(test, "more") == []
+    test.session_state["samples"] = True
+    test.run()
     assert cards(test, "more")[: len(walkthroughs())] == [one.id for one in walkthroughs()]
 
 
@@ -85,6 +95,8 @@ def test_a_played_walkthrough_leaves_the_choices_of_the_next_question_alone(play
     test = page("ask").run()
     test.checkbox(key="method.rag").uncheck().run()
     test.button(key=f"sample-empty-{EVEREST}").click().run()
+    test.session_state["setup"] = True
+    test.run()
     assert test.checkbox(key="method.rag").value is False
     assert test.selectbox(key="model.main").value == "SmolLM2-135M-Instruct"
 
@@ -103,8 +115,12 @@ def test_a_recorded_run_is_opened_and_nothing_is_computed(played: Engine, kept: 
     runs = played.service.store.list(ME, limit=1000)
     test = page("ask").run()
     assert not test.exception
-    assert "Who was <b>Ada</b>?Direct, DRAD" in seen(test)
-    test.button(key=f"sample-empty-{KEPT}").click().run()
+    assert "DRAD catches and corrects the wrong answer" in seen(test)
+    assert "Who was <b>Ada</b>?Right answer: A writer" in seen(test)
+    told = [caption.value for caption in test.caption]
+    assert "None of the 1 recorded runs shows this for RAG." in told
+    assert "None of the 1 recorded runs shows a failure of RAG, DRAD." in told
+    test.button(key=f"sample-empty-works-{KEPT}").click().run()
     assert not test.exception
     assert test.query_params["run"] == KEPT
     assert test.text_input(key="question").value == "Who was <b>Ada</b>?"
@@ -120,6 +136,41 @@ def test_a_recorded_run_is_everybodys(played: Engine, kept: Trace, name: str):
     assert "Not found" not in seen(test)
     assert "Ada" in seen(test)
     assert Catalogue("en")("page.not_used", method="DRAD") not in seen(test)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_walkthroughs_stand_first_then_what_works_what_fails_and_questions(
+    played: Engine, language: Language
+):
+    t = Catalogue(language)
+    test = page("ask", lang=language).run()
+    assert not test.exception
+    titles = ("samples.walkthroughs", "samples.recordings", "samples.works", "samples.fails")
+    places = [seen(test).index(t(title)) for title in (*titles, "samples.examples")]
+    assert places == sorted(places)
+    shipped = recordings.recordings()
+    opened_by = [
+        f"{part}-{one.id}"
+        for part, chosen in (("works", "shows"), ("fails", "fails"))
+        for one in shipped
+        if getattr(one.chosen, chosen)
+    ]
+    assert cards(test, "empty")[len(walkthroughs()) :] == opened_by
+    assert recordings_note(recordings.choice(), t) in [one.value for one in test.caption]
+    # What a run is made of waits behind a fold.
+    folded = page("ask", **dict.fromkeys(FOLDS, False)).run()
+    assert not folded.checkbox
+    assert not folded.selectbox
+
+
+def test_an_example_goes_into_the_form_of_the_empty_page_and_of_a_run(played: Engine):
+    test = page("ask").run()
+    test.pills(key="example").select(examples("en")[1]).run()
+    assert test.text_input(key="question").value == examples("en")[1]
+    test.button(key=f"sample-empty-{EVEREST}").click().run()
+    test.pills(key="example").select(examples("en")[0]).run()
+    assert not test.exception
+    assert test.text_input(key="question").value == examples("en")[0]
 
 
 def test_without_recorded_runs_there_is_no_list_of_them(

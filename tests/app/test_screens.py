@@ -29,8 +29,12 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
         yield opened
 
 
+FOLDS = ("setup", "settings", "samples", "walkthroughs-empty", "walkthroughs-more")
+"""What the Ask page folds away, and draws only once it is unfolded."""
+
+
 def page(name: str, **state: Any) -> AppTest:
-    """The script as a visitor first sees it on `name`."""
+    """The script as a visitor first sees it on `name`, with everything unfolded."""
 
     def show() -> None:
         import importlib
@@ -47,7 +51,8 @@ def page(name: str, **state: Any) -> AppTest:
             importlib.import_module(f"app.screens.{name}").show()
 
     test = AppTest.from_function(show, default_timeout=60)
-    for key, value in {"page": name, "_owner": ME, **state}.items():
+    unfolded = dict.fromkeys(FOLDS, True) if name == "ask" else {}
+    for key, value in {"page": name, "_owner": ME, **unfolded, **state}.items():
         test.session_state[key] = value
     return test
 
@@ -201,7 +206,7 @@ def test_a_new_provider_is_a_choice_by_its_entry_in_the_table(
     monkeypatch.setitem(PROVIDERS, "brandnew", entry)
     test = page("models", **{"new.kind": "brandnew"}).run()
     assert not test.exception
-    (kinds,) = test.get("button_group")
+    kinds = test.get("button_group")[-1]
     assert "A brand new provider" in [option.content for option in kinds.proto.options]
     assert test.text_input(key="new.address").placeholder == "https://new.example/v1"
     test.text_input(key="new.model").input("m")

@@ -18,7 +18,7 @@ from pipelines.run.defaults import default_models
 from pipelines.run.spec import JUDGES, ROLES, EvidenceSpec, ModelSpec, RunSpec
 from tests.app.opening import page_engine
 from tests.app.playing import WALL, load, open_engine, play, seen
-from tests.app.test_screens import ME, QUESTION, page
+from tests.app.test_screens import FOLDS, ME, QUESTION, page
 
 SERVER = ModelSpec(kind="openai", name="Second", model="m", base_url="http://h/v1")
 MUTE = ModelSpec(kind="openai", name="Mute", model="m", base_url="http://h/v1", top_logprobs=0)
@@ -69,6 +69,13 @@ def captions(test: AppTest) -> str:
     return "\n".join(caption.value for caption in test.caption)
 
 
+def unfold(test: AppTest) -> None:
+    """Shows the controls again, which asking folds away."""
+    for name in FOLDS:
+        test.session_state[name] = True
+    test.run()
+
+
 def asked(test: AppTest, engine: Engine, question: str = QUESTION) -> RunSpec:
     """Asks the question; what the run was made of. Waits for its end."""
     test.text_input(key="question").input(question)
@@ -87,10 +94,11 @@ def asked(test: AppTest, engine: Engine, question: str = QUESTION) -> RunSpec:
 @pytest.mark.parametrize(
     ("methods", "expected"),
     [
-        (["direct", "rag"], ["main"]),
+        (["direct"], ["main"]),
+        (["direct", "rag"], ["main", *JUDGES]),
         (["rowen"], ["main", "verifier", *JUDGES]),
         (["ever"], ["main", *JUDGES]),
-        (["drad"], ["main", "proxy"]),
+        (["drad"], ["main", *JUDGES, "proxy"]),
         (["slm"], ["main", *JUDGES]),
         (["rowen", "drad", "slm"], list(ROLES)),
     ],
@@ -191,6 +199,7 @@ def test_the_key_of_a_search_stays_in_the_session_and_goes_to_that_search_alone(
     assert KEY not in spec.model_dump_json()
     assert searches == [("serper", KEY)]
 
+    unfold(test)
     test.selectbox(key="evidence.library").set_value("wikipedia").run()
     asked(test, engine, "Who was Ada Lovelace?")
     assert searches[1:] == [("wikipedia", None)]
@@ -256,6 +265,7 @@ def test_judges_are_measured_against_earlier_runs_only_when_asked_to(engine: Eng
     question = "李白的号是什么？"
     (_, slm) = asked(test, engine, question).methods
     assert "history" not in slm.settings
+    unfold(test)
     test.toggle(key="slm.use_history").set_value(True).run()
     (_, slm) = asked(test, engine, question).methods
     judges = {name: slm.settings["history"][name] for name in expected}
@@ -263,6 +273,20 @@ def test_judges_are_measured_against_earlier_runs_only_when_asked_to(engine: Eng
     # Scores of Chinese statements say nothing about English ones.
     (_, slm) = asked(test, engine, QUESTION).methods
     assert not set(slm.settings.get("history", {})) & set(expected)
+
+
+def test_what_is_folded_away_keeps_what_was_chosen(engine: Engine):
+    test = ask_page("direct", "drad")
+    test.slider(key="ask.drad.theta_1").set_value(0.8).run()
+    first = asked(test, engine)
+    assert not test.slider
+    test.run()
+    second = asked(test, engine, "Who was Ada Lovelace?")
+    assert first.methods == second.methods
+    assert dict(second.methods[1].settings) == {"theta_1": 0.8}
+    unfold(test)
+    assert test.slider(key="ask.drad.theta_1").value == 0.8
+    assert test.checkbox(key="method.rag").value is False
 
 
 def test_settings_reach_the_run_and_only_where_they_differ(engine: Engine):

@@ -21,6 +21,7 @@ from pipelines.run.events import (
     Verdict,
     What,
 )
+from pipelines.run.findings import Finding
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.run.view import RunView, fold
 from pipelines.types import Answer, Generation, Language, Message, Passage, Usage
@@ -105,10 +106,12 @@ class Record:
         draft: int = 0,
         span: str | None = None,
         scores: tuple[Score, ...] = (),
+        detail: Finding | None = None,
     ) -> Judged:
         return self._emit(
             Judged, span or method, "run", what=what, text=text, start=start,
             end=start + len(text), draft=draft, verdict=verdict, scores=scores,
+            detail=detail,
         )  # fmt: skip
 
     def call(self, span: str, **fields: Any) -> ModelCalled:

@@ -1,14 +1,18 @@
 """Values for components to show, worked out by hand."""
 
+from itertools import count
 from math import log
+from typing import Any
 
 from components.evidence import EvidenceItem
 from components.heatmap import EntityMark
 from components.method_cards import MethodRow
 from components.timeline import CallBar
 from pipelines.errors import ErrorInfo
-from pipelines.run.events import Score
-from pipelines.types import Alternative, Message, Passage, Token
+from pipelines.models.base import ChoiceRequest, GenerationRequest, ScoreRequest
+from pipelines.run.events import ModelCalled, Retrieved, Score
+from pipelines.run.view import StepView
+from pipelines.types import Alternative, Choice, Generation, Message, Passage, Token, Usage
 
 Written = tuple[str, float, float, dict[str, float]]
 
@@ -233,28 +237,43 @@ def calls() -> list[CallBar]:
         Message(role="system", content="Answer in one or two short, factual sentences."),
         Message(role="user", content=QUESTION),
     )
-    question = (Message(role="user", content=QUESTION),)
+    used = Usage(prompt_tokens=64, completion_tokens=29)
+    numbers = count()
 
-    def bar(method: str, kind: str, start: float, end: float | None, **more: object) -> CallBar:
+    def bar(method: str, start: float, end: float, step: str = "draft", **more: Any) -> CallBar:
         values = {
-            "step": "draft",
-            "role": "" if kind == "retrieve" else "main",
-            "model": "hybrid" if kind == "retrieve" else "SmolLM2-135M-Instruct",
-            "prompt": question if kind == "retrieve" else prompt,
-            "reply": TEXT if kind == "generate" else "True",
-            "prompt_tokens": 64,
-            "completion_tokens": 29,
+            "request": GenerationRequest(messages=prompt),
+            "attempt": 1,
+            "generations": (Generation(text=TEXT, usage=used),),
         }
-        return CallBar(method=method, kind=kind, start=start, end=end, **(values | more))  # type: ignore[arg-type]
+        place = {"span": method, "parent": None, "run": "r", "seq": next(numbers)}
+        model = {"role": "main", "model": "SmolLM2-135M-Instruct", "started": start, "time": end}
+        return CallBar(method, step, ModelCalled(**(place | model | values | more)))
 
+    def search(method: str, start: float, end: float) -> CallBar:
+        event = Retrieved(
+            run="r", span=method, parent=None, seq=next(numbers), time=end, started=start,
+            retriever="hybrid", query=QUESTION, k=1, passages=(PASSAGE,),
+        )  # fmt: skip
+        return CallBar(method, "retrieve", event)
+
+    said = Generation(text="", usage=used)
+    choice = Choice(probabilities={"True": 1.0}, other_mass=0.0, source="text", text="True")
+    scoring: dict[str, Any] = {
+        "request": ScoreRequest(messages=prompt, text=TEXT), "generations": (said,),
+    }  # fmt: skip
+    choosing: dict[str, Any] = {
+        "request": ChoiceRequest(messages=prompt, options=()), "choice": choice,
+        "generations": (said,),
+    }  # fmt: skip
     return [
-        bar("direct", "generate", 0.0, 0.84),
-        bar("drad", "generate", 0.0, 0.84, cached=True),
-        bar("drad", "retrieve", 0.9, 1.02, step="retrieve", reply=PASSAGE.text),
-        bar("drad", "generate", 1.05, 1.3, error="The provider answered 429.", reply=""),
-        bar("drad", "generate", 1.5, 2.1, attempt=2, step="resume"),
-        bar("drad", "score", 1.5, 1.9, step="detect"),
-        bar("drad", "choose", 2.12, 2.3, step="detect"),
-        bar("rag", "retrieve", 0.0, 0.14, step="retrieve", reply=PASSAGE.text),
-        bar("rag", "generate", 0.2, None, reply=""),
+        bar("direct", 0.0, 0.84),
+        bar("drad", 0.0, 0.84, cached=True),
+        search("drad", 0.9, 1.02),
+        bar("drad", 1.05, 1.3, error=ERROR, generations=()),
+        bar("drad", 1.5, 2.1, "resume", attempt=2),
+        bar("drad", 1.5, 1.9, "detect", **scoring),
+        bar("drad", 2.12, 2.3, "detect", **choosing),
+        search("rag", 0.0, 0.14),
+        CallBar("rag", "draft", StepView("rag.draft", "draft", 0.2)),
     ]

@@ -41,7 +41,11 @@ async def test_a_finished_run_shows_everything(t: Catalogue):
         node.text(): node.attributes["data-value"]
         for node in page.one(".vs-steps-links").all("button")
     }
-    assert links == {"DRAD step by step": "drad", "Compare the answers": "compare"}
+    assert links == {
+        "DRAD step by step": "drad",
+        "Compare the answers": "compare",
+        "Run the other methods too": "standard",
+    }
 
 
 async def test_space_is_reserved_from_the_beginning(t: Catalogue):

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from components.calls import call_bars, call_list, calls_within
+from components.calls import call_list, calls_within
 from components.elements import score_line
 from components.messages import Catalogue
-from components.timeline import timeline
+from components.timeline import call_bars, timeline
 from pipelines.errors import ErrorInfo
 from pipelines.models.base import ChoiceRequest, GenerationRequest, ScoreRequest, SimilarityRequest
 from pipelines.run.events import ModelCalled
@@ -75,7 +75,8 @@ def test_a_writing_shows_prompt_and_reply(t: Catalogue) -> None:
     assert page.one(".vs-behind").attributes["data-key"] == "behind"
     assert page.all("summary")[0].text() == "The one call behind this"
     title = page.all("summary")[1].text()
-    assert title == "Writing · tiny · main model · from the cache · attempt 2"
+    assert title == "Writing · tiny · 0.00 s · from the cache · attempt 2"
+    assert "Role: main model" in page.text()
     assert turns(page) == {"Instructions": "Be brief.", "Prompt": "Same?", "Reply": "Because."}
     assert "2 tokens written" in page.text()
     assert "open" not in page.one(".vs-behind").attributes
@@ -124,7 +125,7 @@ def compared(t: Catalogue, left: int, right: int) -> Node:
 
 def test_small_matrices_are_shown_number_by_number(t: Catalogue) -> None:
     page = compared(t, 2, 3)
-    assert page.all("summary")[1].text() == "Similarity · tiny · embedder"
+    assert page.all("summary")[1].text() == "Similarity · tiny · 0.00 s"
     # The largest cosine is (1 + 2) / 100.
     assert "2 × 3 cosines, from 0 to 0.03" in page.text()
     rows = page.one(".vs-matrix").all("tr")
@@ -146,10 +147,10 @@ def test_an_embedders_call_is_in_the_timeline(t: Catalogue) -> None:
     record.call(
         "haarag", role="embedder", request=request, similarities=((0.5, 0.25),), generations=()
     )
-    (bar,) = call_bars(record.view)
-    assert (bar.kind, bar.reply) == ("compare", "0.50  0.25")
-    assert [message.content for message in bar.prompt] == ["a", "b\nc"]
-    assert "Similarity" in timeline([bar], t)
+    entry = read(timeline(call_bars(record.view), t)).one(".vs-call")
+    assert entry.one("summary").text() == "HAARAG Similarity · tiny · 0.00 s"
+    assert [node.text() for node in entry.one(".vs-matrix").all("td")] == ["", "0.50", "0.25"]
+    assert [node.text() for node in entry.all("pre")] == ["a", "b", "c"]
     assert record.view.methods["haarag"].made == ()
 
 
@@ -157,7 +158,7 @@ def test_a_search_lists_what_it_found(t: Catalogue) -> None:
     record = Record("ever")
     found = record.search("ever", passage("a", "Ada lived."))
     page = read(call_list([found], t, id="behind"))
-    assert page.all("summary")[1].text() == "Search · shelf"
+    assert page.all("summary")[1].text() == "Search · shelf · 0.00 s"
     assert turns(page) == {"Query": "Ada", "Found": "Title aAda lived."}
     nothing = read(call_list([record.search("ever")], t, id="behind"))
     assert "Nothing was found" in nothing.text()

@@ -149,7 +149,7 @@ async def test_what_a_correction_wrote_rests_on_its_search_and_call(t: Catalogue
     assert first.all("summary")[0].text() == "The one call behind this"
     assert [node.text() for node in second.all("summary")][:2] == [
         "The 2 calls behind this",
-        "Search · shelf",
+        "Search · shelf · 0.00 s",
     ]
 
 

@@ -9,8 +9,9 @@ import pytest
 from components.ever_view import ever_view
 from components.messages import Catalogue
 from pipelines.errors import UnreachableError
+from pipelines.methods.ever import Ever
 from pipelines.run.spec import EvidenceSpec
-from pipelines.store.recordings import load_recording
+from pipelines.store.recordings import load_recording, recordings
 from pipelines.types import Language
 from tests.components.html_tree import Node, read
 from tests.components.runs import view_of
@@ -25,6 +26,7 @@ from tests.pipelines.methods.ever.bench import (
     reevaluated,
 )
 from tests.pipelines.methods.test_checkers import WEAK, ever, reads
+from tests.pipelines.methods.test_nearest import answered, judge
 
 RECTIFIED = "Ada Brandt was a botanist born in 1931."
 CORRECTED = Part(
@@ -63,6 +65,25 @@ async def test_sentences_stand_in_order_with_their_concepts_and_how_they_ended(t
     assert corrected.one("del").text("vs-sr").strip() == "chemist"
     assert corrected.one("ins").text("vs-sr").strip() == "botanist"
     assert "The model's correction changed nothing." in second.one(".vs-notice").text()
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+async def test_a_sentence_that_gave_way_to_the_evidence_says_so(language: Language):
+    t = Catalogue(language)
+    draft, short = "It was invented in Florida.", "The Carr lamp was invented in 1904."
+    outcome = await answered(Ever(), draft=draft, short=short, reader=judge(**{"1904": 0.7}))
+    page = page_of(outcome, t)
+    (card,) = cards_of(page)
+    status = card.one(".vs-ever-head").text("vs-sign", "vs-ever-title")
+    assert status == t("ever.status.corrected")
+    # What was checked, and behind it how the evidence's sentence changed it.
+    assert len(card.all(".vs-ever-look")) == 1
+    assert "Florida" in "".join(node.text() for node in card.all("del"))
+    assert "1904" in "".join(node.text() for node in card.all("ins"))
+    assert card.all(".vs-notice") == []
+    assert t("ever.end.corrected") in card.text()
+    assert page.one(".vs-section-nearest").one(".vs-strong").text() == t("nearest.taken")
+    assert page.one(".vs-ever-final").text("vs-sign") == short
 
 
 async def test_a_concept_opens_to_its_question_evidence_and_reasoning(t: Catalogue):
@@ -312,8 +333,8 @@ async def test_what_two_searches_found_is_shown_together(t: Catalogue):
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("run", ["sample-en-001", "sample-en-016", "sample-en-018"])
-def test_runs_recorded_by_version_0_1_are_still_shown(run: str, language: Language):
+@pytest.mark.parametrize("run", [one.id for one in recordings() if one.language == "en"])
+def test_shipped_runs_are_shown(run: str, language: Language):
     view = view_of(load_recording(run))
     page = read(ever_view(view, Catalogue(language)))
     assert page.all(".vs-ever-chip")

@@ -13,8 +13,9 @@ from components.messages import Catalogue
 from components.method_cards import MethodRow, method_cards
 from components.timeline import CallBar, timeline
 from pipelines.errors import ErrorInfo
-from pipelines.run.events import Score
-from pipelines.types import Alternative, Message, Passage, Token
+from pipelines.models.base import GenerationRequest
+from pipelines.run.events import ModelCalled, Score
+from pipelines.types import Alternative, Generation, Message, Passage, Token
 from tests.components.html_tree import read
 
 HOSTILE = [
@@ -41,16 +42,17 @@ def everything(text: str, t: Catalogue) -> Html:
         id=text, title=text, text=text, source=text, url=text, scores={text: 1.0}, rank=1
     )
     row = MethodRow(text, "failed", error=error, original="x", answer=text, step=text)
-    call = CallBar(
-        text, text, text, text, 0.0, 1.0, "generate", error=text, reply=text, id=text,
-        prompt=(Message(role="user", content=text),),
+    asked = GenerationRequest(messages=(Message(role="user", content=text),))
+    call = ModelCalled(
+        run="r", span=text, parent=None, seq=0, time=1.0, started=0.0, role=text, model=text,
+        request=asked, attempt=1, generations=(Generation(text=text),), error=error,
     )  # fmt: skip
     return join([
         heatmap(text, [token], [mark], t=t, id="heat"),
         entity_table(text, [token], [mark], t),
         diff_html(f"a {text} b", text, "en", t),
         evidence([EvidenceItem(passage, text, (text,), ((0, 3),))], t),
-        timeline([call], t),
+        timeline([CallBar(text, text, call)], t),
         method_cards([row], t),
         score_line(Score(name=text, value=0.5, threshold=0.6), t, follows=text),
         counters(t, status="done", seconds=1, calls=1, retrievals=0, tokens=0),

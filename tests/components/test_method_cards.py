@@ -294,8 +294,10 @@ def test_the_ask_page_has_the_strip_the_links_and_the_label(t: Catalogue) -> Non
         "grounding",
         "grounding",
         "compare",
+        # Direct and RAG were left out.
+        "standard",
     ]
-    assert {node.attributes["data-action"] for node in buttons} == {"open"}
+    assert {node.attributes["data-action"] for node in buttons} == {"open", "complete"}
     assert page.all(".vs-illustration") == []
     scripted = {"main": ModelSpec(kind="scripted", name="By hand")}
     record = Record("rowen", "ever", models=scripted)

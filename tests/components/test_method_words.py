@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 import pytest
 
 from components.detector_view import detector_view
-from components.messages import LANGUAGES, Catalogue, load_messages
+from components.messages import LANGUAGES, Catalogue, load_messages, setting_key
 from components.run_pages import PAGES
 from pipelines.methods.base import Method
 from pipelines.methods.registry import METHODS, method_pages
@@ -36,7 +36,7 @@ def setting_keys(method: Method[Any]) -> Iterator[str]:
     for name, field in method.settings_type.model_fields.items():
         if not has_control(field.annotation):
             continue
-        key = f"setting.{method.name}.{name}"
+        key = setting_key(method.name, name, Catalogue("en"))
         yield from (key, f"{key}.help")
         if get_origin(field.annotation) is Literal:
             yield from (f"{key}.{option}" for option in get_args(field.annotation))

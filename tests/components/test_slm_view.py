@@ -133,9 +133,9 @@ async def test_cells_fill_in_place(t: Catalogue):
     assert [n.text("vs-sr") for n in answer.all(".vs-verdict-unchecked")] == [WON]
     assert shown_of(view, t).all(".vs-slm-mean") == []
     assert len(won.all(".vs-slm-pending")) == 2
-    keys = [cell.attributes["data-key"] for cell in won.all("td")]
     done = after(outcome, t).one("tbody").all("tr")[1]
-    assert keys == [cell.attributes["data-key"] for cell in done.all("td")]
+    assert done.attributes["data-key"] == won.attributes["data-key"]
+    assert len(won.all("td")) == len(done.all("td"))
 
 
 async def test_before_the_judges_the_draft_is_shown_and_room_is_kept(t: Catalogue):

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 
 from components.messages import Catalogue
@@ -58,8 +56,9 @@ def test_a_call_under_way_reaches_up_to_now(t: Catalogue) -> None:
 
 
 def test_a_call_of_no_length_can_still_be_seen(t: Catalogue) -> None:
-    instant = replace(s.calls()[0], start=1, end=1)
-    (bar,) = read(timeline([instant], t)).all(".vs-bar")
+    first = s.calls()[0]
+    instant = first.call.model_copy(update={"started": 1.0, "time": 1.0})  # type: ignore[union-attr]
+    (bar,) = read(timeline([first._replace(call=instant)], t)).all(".vs-bar")
     assert style(bar)["width"] == "0.40%"
     assert style(bar)["left"] == "100.00%"
 
@@ -96,7 +95,7 @@ def test_every_call_is_also_there_in_words(t: Catalogue) -> None:
     assert entries[0].one(".vs-note").text() == (
         "Started at 0.00 s · 64 tokens read · 29 tokens written · Role: main model"
     )
-    assert entries[3].one(".vs-turn-error").one("pre").text() == "The provider answered 429."
+    assert entries[3].one(".vs-turn-error").one("pre").text() == s.ERROR.message
 
 
 def test_the_legend_explains_what_is_there_and_no_more(t: Catalogue) -> None:

@@ -7,7 +7,7 @@ import contextlib
 
 import pytest
 
-from pipelines.concurrency import together
+from pipelines.concurrency import calls_for, together, usable_cores
 from pipelines.errors import MissingReply, NotFoundError, ServerFailedError, VeriscopeError
 
 FAILED = ServerFailedError("It broke.", remedy="Wait.")
@@ -230,3 +230,9 @@ async def test_work_that_is_cancelled_from_elsewhere_is_not_taken_for_done():
     inner.cancel()
     with pytest.raises(asyncio.CancelledError):
         await together(inner, value(1))
+
+
+@pytest.mark.parametrize(("cores", "calls"), [(1, 2), (2, 4), (3, 6), (4, 8), (64, 8)])
+def test_a_small_machine_is_given_few_calls_at_once(cores: int, calls: int):
+    assert calls_for(cores) == calls
+    assert usable_cores() >= 1

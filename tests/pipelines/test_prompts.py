@@ -1,14 +1,29 @@
 """Prompts: complete in both languages, filled safely, known by their hash."""
 
+from __future__ import annotations
+
 import tomllib
 from pathlib import Path
+from string import Template
+from typing import Any, get_args
 
 import pytest
 
+import pipelines.methods
 from pipelines.paths import ASSETS
 from pipelines.prompts import Prompts, load_prompts
+from pipelines.types import Language
 
+LANGUAGES: tuple[Language, ...] = get_args(Language)
 FILES = sorted((ASSETS / "prompts").glob("*.toml"))
+
+# Which prompt each set of demonstrations fills.
+DEMONSTRATED = {
+    ("ever", "validate"): "validate_sentence",
+    ("nearest", "answer"): "answer_question",
+    ("rowen", "paraphrase"): "paraphrase",
+    ("rowen", "paraphrase_yes_no"): "paraphrase",
+}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -29,3 +44,92 @@ def test_filling_leaves_dollar_signs_of_values_alone_and_misses_nothing():
 def test_another_wording_has_another_hash():
     one, other = (Prompts("x", f'[en]\na = "{text}"\n') for text in ("a", "b"))
     assert one.hash != other.hash
+
+
+SHOTS = """
+[en]
+rules = "Reply to $name briefly."
+ask = "Q: $question"
+[[en.shots]]
+of = "short"
+question = "One?"
+reply = " 1 "
+[[en.shots]]
+of = "long"
+question = "Which one?"
+reply = "The first."
+[[en.shots]]
+of = "short"
+question = "Two, $name?"
+reply = "2"
+[zh]
+rules = "请简短。"
+ask = "问：$question"
+"""
+
+
+def test_a_set_of_demonstrations_is_found_by_its_name():
+    prompts = Prompts("x", SHOTS)
+    assert [shot["reply"].strip() for shot in prompts.shots("en", "short")] == ["1", "2"]
+    assert [shot["question"] for shot in prompts.shots("en", "long")] == ["Which one?"]
+    assert prompts.shots("en", "other") == prompts.shots("zh", "short") == []
+
+
+def test_demonstrations_stand_between_instructions_and_request():
+    prompts = Prompts("x", SHOTS)
+    turns = prompts.turns("en", "rules", "ask", shots="short", name="Ada", question="Three?")
+    assert [(turn.role, turn.content) for turn in turns] == [
+        ("system", "Reply to Ada briefly."),
+        ("user", "Q: One?"),
+        ("assistant", "1"),
+        # What stands in a demonstration is no placeholder.
+        ("user", "Q: Two, $name?"),
+        ("assistant", "2"),
+        ("user", "Q: Three?"),
+    ]
+    alone = prompts.turns("en", "ask", shots="long", question="Three?")
+    assert [turn.role for turn in alone] == ["user", "assistant", "user"]
+    assert [turn.role for turn in prompts.turns("en", "ask", question="Three?")] == ["user"]
+
+
+def shots_of(path: Path, language: Language) -> list[dict[str, Any]]:
+    return tomllib.loads(path.read_text(encoding="utf-8"))[language].get("shots", [])
+
+
+def sets() -> set[tuple[str, str]]:
+    """The sets of all shipped files, each with the name of its file."""
+    return {
+        (path.stem, shot["of"])
+        for path in FILES
+        for language in LANGUAGES
+        for shot in shots_of(path, language)
+    }
+
+
+def test_every_set_is_known_by_the_prompt_that_it_fills():
+    assert sets() == set(DEMONSTRATED)
+
+
+@pytest.mark.parametrize(("file", "name"), sorted(sets()))
+def test_every_demonstration_fills_its_prompt_in_both_languages(file: str, name: str):
+    prompts, key = load_prompts(file), DEMONSTRATED[file, name]
+    path = ASSETS / "prompts" / f"{file}.toml"
+    for language in LANGUAGES:
+        source = tomllib.loads(path.read_text(encoding="utf-8"))[language][key]
+        wanted = set(Template(source).get_identifiers())
+        found = prompts.shots(language, name)
+        for shot in found:
+            assert shot.keys() - {"of", "reply"} == wanted
+            assert all(value.strip() for value in shot.values())
+        values = dict.fromkeys(wanted, "?")
+        turns = prompts.turns(language, key, shots=name, **values)
+        assert [turn.role for turn in turns] == [*["user", "assistant"] * len(found), "user"]
+    assert len(prompts.shots("en", name)) == len(prompts.shots("zh", name)) > 0
+
+
+@pytest.mark.parametrize(("file", "name"), sorted(sets()))
+def test_every_set_is_asked_for(file: str, name: str):
+    methods = Path(pipelines.methods.__path__[0])
+    modules = [*methods.glob(f"{file}.py"), *methods.glob(f"{file}/*.py")]
+    lines = [line for one in modules for line in one.read_text(encoding="utf-8").splitlines()]
+    assert any("shots" in line and f'"{name}"' in line for line in lines)

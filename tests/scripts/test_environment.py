@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from scripts import environment
-from scripts.environment import InstallationError, fingerprint, prepare, torch_requirement
+from scripts.environment import fingerprint, prepare, torch_requirement
 
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}.7 linux-x86_64"
 
@@ -30,7 +30,7 @@ class FakePip:
         said = [Path(part).name for part in command[1:]]
         self.commands.append(said)
         if self.fail_at is not None and self.fail_at in said:
-            raise InstallationError("no connection")
+            raise SystemExit("no connection")
 
     def drain(self) -> list[str]:
         """What was run since the last call, less the words all installations share."""
@@ -137,7 +137,7 @@ def test_a_failing_uv_says_what_to_do(
     tmp_path: Path, plain_pip: None, monkeypatch: pytest.MonkeyPatch
 ):
     fake_uv(tmp_path, monkeypatch, code=2)
-    with pytest.raises(InstallationError, match="repeat the command"):
+    with pytest.raises(SystemExit, match="repeat the command"):
         environment.run_command([*environment.installer(Path(sys.executable)), "pydantic"])
 
 
@@ -195,7 +195,7 @@ def test_an_interrupted_installation_is_repeated_even_if_the_files_change_back(
     original = (root / "requirements.txt").read_text()
     (root / "requirements.txt").write_text(original + "another>=1,<2\n")
     pip.fail_at = "requirements.txt"
-    with pytest.raises(InstallationError):
+    with pytest.raises(SystemExit):
         prepare(root, dev=False, environ={}, run=pip)
     assert pip.drain() == RUNTIME[:2]
     pip.fail_at = None
@@ -217,7 +217,7 @@ def test_an_environment_that_stays_broken_is_an_error(
     root: Path, pip: FakePip, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(environment, "identity", lambda python: None)
-    with pytest.raises(InstallationError, match="no working Python"):
+    with pytest.raises(SystemExit, match="no working Python"):
         prepare(root, dev=False, environ={}, run=pip)
 
 
@@ -261,10 +261,10 @@ def test_a_fingerprint_tells_where_one_file_ends(tmp_path: Path):
 
 def test_requirements_have_to_pin_torch():
     assert torch_requirement("# torch first\ntorch==2.13.0\ntorchvision\n") == "torch==2.13.0"
-    with pytest.raises(InstallationError, match="pin torch"):
+    with pytest.raises(SystemExit, match="pin torch"):
         torch_requirement("torch>=2\n")
 
 
 def test_a_failing_command_says_what_to_do():
-    with pytest.raises(InstallationError, match="repeat the command"):
+    with pytest.raises(SystemExit, match="repeat the command"):
         environment.run_command([sys.executable, "-c", "raise SystemExit(3)"])

@@ -30,6 +30,7 @@ def result() -> Verification:
         commit="0123abc",
         steps=(Step("ruff check", "passed", 0.4), Step("pytest", "passed", 723.0)),
         tests=Counts(500, 1200, 0, 0, 3, (("tests.a::test_slow", 83.2),)),
+        answers="# The default\n\n## Questions: 12\n\n| Direct | 0 of 12 (0 %) |\n",
     )
 
 
@@ -48,8 +49,13 @@ def test_the_result_file_says_what_was_run(result: Verification, tmp_path: Path)
         "| Test functions | Cases | passed | failed | errors | skipped |",
         "| 500 | 1,203 | 1,200 | 0 | 0 | 3 |",
         "| tests.a::test_slow | 1 min 23 s |",
+        "## The default",
+        "### Questions: 12",
+        # A report, whatever its figures: this verification passed.
+        "| Direct | 0 of 12 (0 %) |",
     ):
         assert line in text.splitlines()
+    assert text.endswith("|\n")
 
 
 def test_a_later_run_of_the_day_replaces_its_file(result: Verification, tmp_path: Path):
@@ -68,7 +74,14 @@ def test_one_step_is_enough_to_fail(result: Verification, outcome: str):
 
 def test_without_a_report_nothing_passed(result: Verification):
     assert not replace(result, tests=None).passed
-    assert "The tests left no report." in verify.render(replace(result, tests=None))
+    text = verify.render(replace(result, tests=None))
+    assert "The tests left no report.\n\n## The default" in text
+
+
+def test_without_the_answers_of_the_default_nothing_passed(result: Verification):
+    silent = replace(result, answers="")
+    assert not silent.passed
+    assert verify.render(silent).endswith("\n\nThe default left no report.\n")
 
 
 def test_counts_are_read_from_the_report(tmp_path: Path):
@@ -101,6 +114,28 @@ def test_a_step_reports_how_its_command_ended(code: int, outcome: str):
 def test_a_step_past_its_time_is_stopped():
     forever = [sys.executable, "-c", "import threading; threading.Event().wait()"]
     assert verify.run_step("step", forever, 0.2).outcome == "stopped"
+
+
+def test_the_steps_share_the_time_and_the_default_is_asked(monkeypatch: pytest.MonkeyPatch):
+    asked: list[str] = []
+
+    def run(name: str, command: list[str | Path], seconds: float) -> Step:
+        asked.append(name)
+        if "--output" in command:
+            assert command[2:5] == ["pipelines.research.default_report", "--limit", "12"]
+            Path(command[-1]).write_text("# The default\n", encoding="utf-8")
+        return Step(name, "passed", 1.0)
+
+    monkeypatch.setattr(verify, "run_step", run)
+    found = verify.verify([])
+    assert asked == [
+        "ruff check",
+        "ruff format",
+        "basedpyright",
+        "answers of the default",
+        "pytest",
+    ]
+    assert found.answers == "# The default\n"
 
 
 def test_no_time_left_starts_nothing(tmp_path: Path):

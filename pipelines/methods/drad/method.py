@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from pipelines.methods import nearest
 from pipelines.methods.base import Method, Need, Question
 from pipelines.methods.direct import direct_messages
 from pipelines.methods.drad import rhd, sek
 from pipelines.methods.drad.rhd import EntityReading, EntityVerdict
 from pipelines.methods.drad.settings import DradSettings
+from pipelines.methods.replies.questions import asks_yes_or_no
 from pipelines.methods.writing import (
     Continuation,
     appended,
@@ -28,8 +30,9 @@ from pipelines.models.base import Delta, ScoreRequest
 from pipelines.prompts import load_prompts
 from pipelines.run.findings import ConfidenceSource, DetectorThresholds, DraftMeasured
 from pipelines.run.scope import Scope
+from pipelines.run.spec import JUDGES
 from pipelines.text import Entity, has_han
-from pipelines.types import Answer, Generation, Message, Token
+from pipelines.types import Answer, Generation, Message, Passage, Token
 
 PROMPTS = load_prompts("drad")
 
@@ -39,9 +42,11 @@ class Drad(Method[DradSettings]):
 
     name = "drad"
     page = "drad"
-    roles = ("proxy",)
+    roles = ("proxy", *JUDGES)
+    effort = 2
+    starts_from = "direct"
     settings_type = DradSettings
-    prompts = (PROMPTS, load_prompts("direct"))
+    prompts = (PROMPTS, load_prompts("direct"), nearest.PROMPTS)
 
     def needs(self, settings: DradSettings) -> tuple[Need, ...]:
         needs = [Need(reason="model"), Need(reason="evidence")]
@@ -60,6 +65,7 @@ class _Draft:
     """A state of the text: what its newest part was asked by, and the span that wrote each part.
 
     `messages` and `prefix` are those of the newest part; `parts` are offsets with spans, ascending.
+    It is not `measured` where its newest part comes from the evidence instead of the model.
     """
 
     number: int
@@ -67,6 +73,8 @@ class _Draft:
     messages: tuple[Message, ...]
     prefix: str
     parts: tuple[tuple[int, str], ...]
+
+    measured: bool = True
 
     @property
     def unfinished(self) -> bool:
@@ -106,6 +114,10 @@ class _Run:
                 break
             if following is not None:
                 draft = following
+                if not draft.measured:
+                    # Words of the evidence are no guess of the model.
+                    verdicts = []
+                    break
                 verdicts = await self._detect(draft)
         left = (v for v in verdicts if v.doubtful and v.counts)
         if any(v.reading.sentence_start in self.revised for v in left):
@@ -212,11 +224,34 @@ class _Run:
             if not passages:
                 self.flags.append("search_failed" if passages is None else "no_evidence")
                 return None
+            if nearest.takes_sentence(step, self.settings.wording):
+                return await self._from_sentence(step, draft, target, passages)
             self.revised.add(target.sentence_start)
             kept = sek.kept_prefix(units, target.first)
             end = sek.prefix_end(units, kept, target.start)
             messages = grounded_messages(PROMPTS, self.question, passages)
             return await self._go_on(step, draft, messages, end, kept, corrects=True)
+
+    async def _from_sentence(
+        self, step: Scope, draft: _Draft, target: EntityReading, passages: Sequence[Passage]
+    ) -> _Draft | None:
+        """The text before the doubtful sentence, and what the evidence makes of the rest.
+
+        None where that changes nothing: then no other entity is searched for either, since the
+        question and its nearest sentence would be the same.
+        """
+        before = draft.generation.text
+        correction = await nearest.correct(step, self.question, passages, before)
+        self.flags.append(correction.flag)
+        if not correction.changes:
+            self.handled = len(before)
+            return None
+        # After a wrong "No." the answer cannot go on with a right "Yes.".
+        start = 0 if asks_yes_or_no(self.question) else target.sentence_start
+        generation = Generation(text=before[:start] + correction.text)
+        number = draft.number + 1
+        step.revised(generation, draft=number, before=before, start=start, reason="quoted")
+        return _Draft(number, generation, draft.messages, "", ((0, step.id),), measured=False)
 
     async def _resume(self, draft: _Draft) -> _Draft:
         """Go on where the writing was ended, with the prompt it was written for."""

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from pipelines.calibration import calibration
-from pipelines.methods.base import AnswerTokens, Settings
+from pipelines.methods.base import AnswerTokens, Settings, Wording
 from pipelines.run.spec import ModelSpec
 
 EntityPooling = Literal["mean", "geometric", "min", "max", "first", "product", "sum"]
@@ -67,6 +67,7 @@ class DradSettings(Settings):
         5, ge=2, le=20, description="Samples compared when the model gives no probabilities (ours)."
     )
     max_tokens: AnswerTokens = 128
+    wording: Wording = "auto"
 
     def effective_default(self, name: str) -> Mapping[str, float]:
         """An unset theta_2 is the one calibrated for the model: here that of the default model."""

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipelines.concurrency import together
 from pipelines.methods.base import Question
-from pipelines.methods.ever.calls import PROMPTS, ask_line, demonstrations
-from pipelines.methods.ever.concepts import Concepts, concepts_in, main_subject, read_concepts
+from pipelines.methods.ever.calls import PROMPTS, ask_line
+from pipelines.methods.ever.concepts import (
+    Concepts,
+    concepts_in,
+    main_subject,
+    passages_about,
+    read_concepts,
+    said_beyond,
+)
 from pipelines.methods.ever.questions import Checked, Validation, validation_for
 from pipelines.methods.ever.settings import EverSettings
+from pipelines.methods.replies.questions import asks_yes_or_no
 from pipelines.methods.replies.verdicts import TRUE_FALSE_NEI, claim_of, reason_then_decide
-from pipelines.methods.writing import ask_list, distinct, found_for
+from pipelines.methods.writing import adapts, ask_list, distinct, found_for
 from pipelines.models.base import ChoiceRequest
 from pipelines.run.events import Score, Verdict
 from pipelines.run.findings import Attempt, ConceptsListed, ConceptVerified, Listed
@@ -156,6 +164,7 @@ class Checker:
         if target.concept is not None:
             return "read", Concepts(spans=(target.concept,))
         question, limit = self.question, self.settings.max_concepts
+        weak = step.model().capabilities.weak
         system, asked = PROMPTS.turns(
             question.language,
             "extract",
@@ -163,11 +172,17 @@ class Checker:
             question=question.text,
             sentence=target.text,
         )
+        # Half of what is there is listed then, instead of a tenth.
+        adapted = adapts(step, self.settings.demonstrations)
         again = PROMPTS.fill(question.language, "extract_again")
         once_more = Message(role="user", content=f"{asked.content}\n\n{again}")
         async with step.span("extract", sentence=target.sentence, round=target.round) as own:
             for last in (asked, once_more):
-                listed = read_concepts(await ask_list(own, (system, last), "concepts"))
+                listed = read_concepts(
+                    await ask_list(own, (system, last), "concepts", adapted=adapted)
+                )
+                if weak:
+                    return await self._completed(own, target, listed or ())
                 if listed == []:
                     return "none", Concepts(spans=())
                 concepts = concepts_in(target.text, listed or (), limit, question.text)
@@ -175,6 +190,26 @@ class Checker:
                     return "read", concepts
         # A list of nothing that the sentence states says as little as one that cannot be read.
         return "unreadable", Concepts(spans=())
+
+    async def _completed(
+        self, own: Scope, target: Target, listed: Sequence[str]
+    ) -> tuple[Listed, Concepts]:
+        """A weak model's list with the names, dates and numbers that are there to be seen.
+
+        Where there are none, what the sentence says beyond the question is the concept. That is no
+        fact in an answer of yes or no.
+        """
+        limit, about = self.settings.max_concepts, self.question.text
+        seen = [entity.text for entity in await own.entities(target.text)]
+        concepts = concepts_in(target.text, [*listed, *seen], limit, about)
+        if not concepts.spans and not asks_yes_or_no(self.question):
+            concepts = concepts_in(target.text, [said_beyond(target.text, about)], limit, about)
+            if concepts.spans:
+                return "beyond", concepts
+        if not concepts.spans:
+            return "unreadable", concepts
+        alone = concepts == concepts_in(target.text, listed, limit, about)
+        return "read" if alone else "entities", concepts
 
     async def _concept(
         self, step: Scope, target: Target, concepts: Concepts, span: Span
@@ -220,17 +255,17 @@ class Checker:
 
     async def _validation(self, own: Scope, about: Checked) -> Validation:
         language = self.question.language
-        system, asked = PROMPTS.turns(
+        asked = PROMPTS.turns(
             language,
             "validate",
             "validate_sentence",
+            shots="" if self.settings.demonstrations == "off" else "validate",
             subject=main_subject(about.question) or about.question,
             context=about.context or PROMPTS.fill(language, "none_before"),
             sentence=about.sentence,
             concept=about.concept.text,
         )
-        shown = demonstrations(language, "validate", "subject", "context", "sentence", "concept")
-        reply = await ask_line(own, (system, *shown, asked))
+        reply = await ask_line(own, asked)
         return validation_for(reply, about, language)
 
     async def _verified(
@@ -273,13 +308,20 @@ class Checker:
         return concept.noted({"verdict": "not_enough"}, reason="no_evidence")
 
     async def _judged(self, own: Scope, concept: Concept) -> Concept:
-        """The verdict of a judge on the concept's claim: one reading, no reasoning."""
+        """The verdict of a judge on the concept's claim: one reading, no reasoning.
+
+        A judge of this size takes "Grace Hopper was born in New York City" for support of the same
+        about somebody else. So it reads the passages that name whom or what the claim is about,
+        where any does (ours).
+        """
         model = own.model(self.role)
+        claim = concept.detail.claim
+        read = passages_about(claim, self.question.text, concept.passages)
         choice = await model.choose(
             ChoiceRequest(
                 messages=self._asked(concept),
                 options=TRUE_FALSE_NEI[self.question.language],
-                claim=claim_of(concept.detail.claim, concept.passages),
+                claim=claim_of(claim, read),
                 reproducible=own.reproducible,
             )
         )

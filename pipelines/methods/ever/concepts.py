@@ -9,9 +9,10 @@ from itertools import takewhile
 from pipelines.methods.replies.lists import parse_list
 from pipelines.methods.replies.parsing import is_nothing, parse_json, visible
 from pipelines.methods.wording import load_wording
+from pipelines.retrieval.bm25 import content_terms
 from pipelines.text import Span
 from pipelines.text.languages import has_han
-from pipelines.types import Frozen
+from pipelines.types import Frozen, Passage
 
 # One character for one, so that offsets stay what they are.
 _ALIKE = str.maketrans(
@@ -26,6 +27,9 @@ _PREPOSITIONS, _DETERMINERS = _WORDING.words("prepositions"), _WORDING.words("de
 _WITHIN_NAMES = _WORDING.words("within_names")
 SMALL_WORDS = AUXILIARIES | _ASKING | _PREPOSITIONS | _DETERMINERS | _WORDING.words("small")
 """English words that name nothing."""
+
+_MOST_WORDS = 12
+_ANNOUNCING = frozenset({"answer", "answers", "question", "questions", "sentence"})
 
 _OPENING_ZH = re.compile(r"^(?:请问|请?告诉我|请?介绍一下|请?介绍|请?简述|关于)+")
 _SUBJECT_ENDS_ZH = re.compile(
@@ -85,10 +89,39 @@ def concepts_in(sentence: str, listed: Sequence[str], limit: int, question: str 
         taken += [*free][:1]
     found = [Span.of(sentence, start, end) for start, end in sorted(taken)]
     about = main_subject(question)
-    found = [span for span in found if not _part_of(span.text, about)]
+    found = [
+        span for span in found if not _part_of(span.text, about) and not _is_announcement(span.text)
+    ]
     others = [span for span in found if not _is_subject(sentence, span)]
     found = others or found
     return Concepts(spans=tuple(found[:limit]), left_out=tuple(found[limit:]))
+
+
+def said_beyond(sentence: str, question: str) -> str:
+    """What an English sentence says beyond `question`: from its first new content word to the last.
+
+    At most twelve words; "" where it says nothing new, or nothing but that it is an answer.
+    """
+    if has_han(sentence):
+        return ""
+    known = set(content_terms(question))
+    new = [
+        found
+        for found in _WORD.finditer(sentence)
+        if any(term not in known for term in content_terms(found[0]))
+    ]
+    if not new:
+        return ""
+    stretch = sentence[new[0].start() : new[-1].end()]
+    words = list(_WORD.finditer(stretch))[:_MOST_WORDS]
+    text = stretch[: words[-1].end()]
+    return "" if _is_announcement(text) else text
+
+
+def _is_announcement(text: str) -> bool:
+    """Whether a text only announces what is said, such as "The answer to the question is"."""
+    words = {word.casefold() for word in words_of(text)} - SMALL_WORDS
+    return bool(words) and words <= _ANNOUNCING
 
 
 def find_concept(text: str, concept: str) -> tuple[int, int] | None:
@@ -111,6 +144,28 @@ def leading_name(words: Sequence[str]) -> list[str]:
         elif not length or word.casefold() not in _WITHIN_NAMES:
             break
     return list(words[:length])
+
+
+def passages_about(claim: str, question: str, passages: Sequence[Passage]) -> tuple[Passage, ...]:
+    """Those that name what a claim is about, in title or text; all where none does.
+
+    It is about what the question is about, or else about the name that it begins with. One word of
+    a name is enough: "Clinton".
+    """
+    subject = main_subject(question)
+    if not subject or find_concept(claim, subject) is None:
+        subject = " ".join(leading_name(words_of(claim)))
+    if has_han(subject):
+        # "李白的号": the pen name of Li Bai is known by his name.
+        names = {subject.partition("的")[0]}
+    else:
+        names = {word for word in words_of(subject) if word[0].isupper()}
+    found = tuple(
+        one
+        for one in passages
+        if any(find_concept(f"{one.title} {one.text}", name) is not None for name in names)
+    )
+    return found or tuple(passages)
 
 
 def main_subject(question: str) -> str:

@@ -10,6 +10,7 @@ snowball (the EVER paper's sections on generation, validation and rectification)
 
 from __future__ import annotations
 
+from pipelines.methods import nearest
 from pipelines.methods.base import Method, Need, Question
 from pipelines.methods.ever.calls import PROMPTS
 from pipelines.methods.ever.settings import EverSettings
@@ -26,8 +27,9 @@ class Ever(Method[EverSettings]):
     name = "ever"
     page = "ever"
     roles = JUDGES
+    effort = 6
     settings_type = EverSettings
-    prompts = (PROMPTS,)
+    prompts = (PROMPTS, nearest.PROMPTS)
 
     def needs(self, settings: EverSettings) -> tuple[Need, ...]:
         needs = (Need(reason="model"),)

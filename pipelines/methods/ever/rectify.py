@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pipelines.methods.base import Question
+from pipelines.methods.base import Demonstrations, Question
 from pipelines.methods.ever.calls import PROMPTS, ask_line
 from pipelines.methods.ever.check import SentenceCheck
 from pipelines.methods.replies.parsing import visible
 from pipelines.methods.wording import load_wording
+from pipelines.methods.writing import adapts
 from pipelines.run.events import RevisionReason
 from pipelines.run.scope import Scope
 from pipelines.text import split_sentences
@@ -37,7 +38,9 @@ def rectify_reason(check: SentenceCheck) -> RevisionReason:
     return "rewrite" if verdicts == {"not_enough"} else "revise_and_rewrite"
 
 
-async def rectify(scope: Scope, question: Question, check: SentenceCheck) -> str:
+async def rectify(
+    scope: Scope, question: Question, check: SentenceCheck, demonstrations: Demonstrations
+) -> str:
     """What the model makes of the sentence; "" where that is no sentence that could take its place.
 
     The prompt holds every doubtful concept with its reasoning, contradicted or not decided, and
@@ -54,6 +57,7 @@ async def rectify(scope: Scope, question: Question, check: SentenceCheck) -> str
         for concept in check.doubtful
     )
     short = target.concept is not None
+    reason = "revise_answer" if short else rectify_reason(check)
     async with scope.span(
         "rectify", sentence=target.sentence, round=target.round + 1, draft=target.draft
     ) as step:
@@ -61,7 +65,7 @@ async def rectify(scope: Scope, question: Question, check: SentenceCheck) -> str
             step,
             PROMPTS.turns(
                 language,
-                "revise_answer" if short else rectify_reason(check),
+                reason,
                 "rectify_sentence",
                 question=question.text,
                 context=target.context or PROMPTS.fill(language, "none_before"),
@@ -70,6 +74,8 @@ async def rectify(scope: Scope, question: Question, check: SentenceCheck) -> str
                 evidence=evidence_listed(language, check),
             ),
             max_tokens=160,
+            # Of the three ways of rectifying, the adapter was trained and measured on this one.
+            adapted=reason == "revise" and adapts(step, demonstrations),
         )
     return read_rectified(written, target.text, question, short=short)
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from pipelines.methods.base import Settings
+from pipelines.methods.base import Demonstrations, Settings, Wording
 from pipelines.methods.replies.verdicts import CheckedBy
 
 Variant = Literal["nrg_er", "nrg_sq", "rag_er"]
@@ -69,6 +69,8 @@ class EverSettings(Settings):
         False,
         description="Write the next sentence while this one is checked (ours, beyond the paper).",
     )
+    wording: Wording = "auto"
+    demonstrations: Demonstrations = "auto"
     max_tokens: int = Field(
         192, ge=16, le=2048, description="Maximum tokens of an answer (ours: three sentences)."
     )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from typing import Any
 
 from pipelines.concurrency import together
 from pipelines.methods.base import Question
@@ -95,6 +96,7 @@ class ShortAnswer(EverRun):
 
     async def _rectify(self) -> None:
         checked, rounds = list(self.items), 0
+        demonstrations = self.settings.demonstrations
         while checked:
             doubtful: list[_Item] = []
             for item in checked:
@@ -103,7 +105,10 @@ class ShortAnswer(EverRun):
                 elif item.checks[-1].of("contradicted"):
                     item.stopped = "limit"
             written = await together(
-                *(rectify(item.step, self.question, item.checks[-1]) for item in doubtful)
+                *(
+                    rectify(item.step, self.question, item.checks[-1], demonstrations)
+                    for item in doubtful
+                )
             )
             corrected = zip(doubtful, written, strict=True)
             checked = [item for item, text in corrected if self._takes(item, text)]
@@ -168,7 +173,7 @@ class ShortAnswer(EverRun):
     async def _statement(self, item: _Item) -> tuple[str, Span]:
         """The claim that question and answer make together, and where it holds the answer."""
         language = self.question.language
-        values = {"question": self.question.text, "answer": item.text}
+        values: dict[str, Any] = {"question": self.question.text, "answer": item.text}
         async with item.step.span("statement", sentence=item.index, round=len(item.checks)) as own:
             written = await ask_line(own, PROMPTS.turns(language, "statement", **values))
         found = find_concept(written, item.text)

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipelines.methods.base import Question
+from pipelines.methods.direct import DirectSettings, direct_messages
 from pipelines.methods.ever.calls import PROMPTS
 from pipelines.methods.ever.check import Checker, SentenceCheck, worst
 from pipelines.methods.ever.settings import EverSettings
+from pipelines.methods.nearest import takes_sentence
 from pipelines.methods.replies.verdicts import checker
 from pipelines.methods.writing import cut, distinct, found_for, write_draft
 from pipelines.models.base import Watcher
@@ -48,6 +50,12 @@ class EverRun(ABC):
         self.draft = 0
         self.current = Generation(text="")
         self.original = Generation(text="")
+        # A weak model answers better where it is told less about the form (ours).
+        self.starts_direct = (
+            settings.task == "long"
+            and settings.variant != "rag_er"
+            and takes_sentence(scope, settings.wording)
+        )
         if role == "main":
             if settings.checked_by == "judge":
                 self.flag("no_judge")
@@ -61,6 +69,8 @@ class EverRun(ABC):
     async def opening(self) -> tuple[Message, ...]:
         """The prompt that text is written for; with RAG+ER it holds passages for the question."""
         language, settings = self.question.language, self.settings
+        if self.starts_direct:
+            return direct_messages(self.question)
         user, passages = "question", ""
         if settings.variant == "rag_er":
             async with self.scope.span("retrieve") as step:
@@ -86,8 +96,12 @@ class EverRun(ABC):
         sentences: int | None = None,
     ) -> Generation:
         """Draft 0, recorded; not longer than `watch` lets it grow, nor than `sentences`."""
+        longest = self.settings.max_tokens
+        if self.starts_direct:
+            # Asked for in the same way as Direct's answer, it is written once for both.
+            longest, watch = min(longest, DirectSettings().max_tokens), None
         async with self.scope.span("draft") as step:
-            whole = await write_draft(step, messages, self.settings.max_tokens, watch)
+            whole = await write_draft(step, messages, longest, watch)
             spans = split_sentences(whole.text)
             if sentences is not None and len(spans) > sentences:
                 whole = cut(whole, spans[sentences - 1].end)
@@ -123,8 +137,23 @@ class EverRun(ABC):
         self.current = after
 
     def record(self, step: Scope, checks: Sequence[SentenceCheck], end: SentenceVerified) -> None:
-        """Record how a sentence ended; its last check is of what it came to be."""
+        """Record how a sentence ended; its last check is of what it came to be.
+
+        Unless a sentence of the evidence took its place, which ends the text and rests on itself.
+        """
         target = checks[-1].target
+        self.sentences.append(Sentence(checks, end))
+        if end.stopped == "corrected":
+            step.judged(
+                "sentence",
+                self.current.text[target.start :],
+                start=target.start,
+                draft=self.draft,
+                sentence=target.sentence,
+                verdict="supported",
+                detail=end,
+            )
+            return
         step.judged(
             "sentence",
             "" if end.dropped else (target.shown or target.text),
@@ -134,7 +163,6 @@ class EverRun(ABC):
             verdict=checks[-1].verdict,
             detail=end,
         )
-        self.sentences.append(Sentence(checks, end))
 
     def abstain(self, step: Scope) -> Answer:
         """The end of a run that gives no answer."""
@@ -160,7 +188,11 @@ class EverRun(ABC):
 
     def _remarks(self) -> list[str]:
         """Flags on the answer from how its sentences ended, always in the same order."""
-        kept = [sentence for sentence in self.sentences if not sentence.end.dropped]
+        kept = [
+            sentence
+            for sentence in self.sentences
+            if not sentence.end.dropped and sentence.end.stopped != "corrected"
+        ]
         checks = [sentence.checks[-1] for sentence in kept]
         concepts = [concept for check in checks for concept in check.concepts]
         reasons = {concept.detail.reason for concept in concepts}
@@ -174,7 +206,7 @@ class EverRun(ABC):
             "concept_no_evidence": "no_evidence" in reasons,
             "lookup_failed": "search_failed" in reasons,
             "search_incomplete": any(concept.detail.incomplete for concept in concepts),
-            "item_dropped": len(kept) < len(self.sentences),
+            "item_dropped": any(sentence.end.dropped for sentence in self.sentences),
         }
         return [flag for flag, applies in present.items() if applies]
 

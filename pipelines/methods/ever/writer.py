@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from pipelines.concurrency import ended
+from pipelines.methods import nearest
 from pipelines.methods.base import Question
 from pipelines.methods.ever.calls import PROMPTS, ask_line
 from pipelines.methods.ever.check import SentenceCheck, Target
@@ -14,10 +15,13 @@ from pipelines.methods.ever.rectify import may_go_on, rectify, rectify_reason
 from pipelines.methods.ever.settings import EverSettings
 from pipelines.methods.ever.state import EverRun
 from pipelines.methods.replies.parsing import declines, visible
+from pipelines.methods.replies.questions import asks_yes_or_no
 from pipelines.methods.writing import (
     Continuation,
     appended,
     cut,
+    distinct,
+    found_for,
     part_of,
     units_of,
     unwrapped,
@@ -190,14 +194,16 @@ class SentenceWriter(EverRun):
             try:
                 checks, stopped = await self._rectified(step, index, piece)
                 target = checks[-1].target
-                self.verified = cut(self.current, target.start + len(target.text))
+                corrected = stopped == "corrected"
+                end = len(self.current.text) if corrected else target.start + len(target.text)
+                self.verified = cut(self.current, end)
                 kept = ahead is not None and self.verified.text == base.text
                 following = await ahead if ahead is not None and kept else None
             finally:
                 if ahead is not None:
                     await ended(ahead)
             # Written ahead and kept, an end of the text is as good as one found afterwards.
-            last = last or (kept and following is None)
+            last = last or corrected or (kept and following is None)
             speculation = "" if ahead is None else "kept" if kept else "discarded"
             end = SentenceVerified(stopped=stopped, last=last, speculation=speculation)
             self.record(step, checks, end)
@@ -221,9 +227,13 @@ class SentenceWriter(EverRun):
             )
             check = await self.checker.check(step, target)
             checks.append(check)
+            if self._says_only_yes_or_no(check):
+                return checks, await self._take_sentence(step, check, piece)
             if not may_go_on(check, target.round, self.settings.max_rounds):
                 return checks, "limit" if check.of("contradicted") else "finished"
-            written = await rectify(step, self.question, check)
+            if nearest.takes_sentence(step, self.settings.wording):
+                return checks, await self._take_sentence(step, check, piece)
+            written = await rectify(step, self.question, check, self.settings.demonstrations)
             if not written:
                 return checks, "unusable"
             if written == piece.sentence:
@@ -241,6 +251,47 @@ class SentenceWriter(EverRun):
                 sentence=index,
                 round=len(checks),
             )
+
+    def _says_only_yes_or_no(self, check: SentenceCheck) -> bool:
+        """Whether a sentence has nothing to look up but its yes or no, the answer to the question.
+
+        The nearest sentence says whether that is right, where corrections are worded by it.
+        """
+        return (
+            self.starts_direct
+            and check.target.sentence == 0
+            and check.listed == "unreadable"
+            and asks_yes_or_no(self.question)
+        )
+
+    async def _take_sentence(self, scope: Scope, check: SentenceCheck, piece: Piece) -> Stopped:
+        """Put what the evidence's nearest sentence says in the place of a doubtful one.
+
+        The text ends there: what a weak model adds to a quotation is seldom worth its checks.
+        """
+        target = check.target
+        async with scope.span(
+            "rectify", sentence=target.sentence, round=target.round + 1, draft=target.draft
+        ) as step:
+            evidence = check.evidence
+            if not evidence:
+                # Nothing was looked up for it.
+                found = await found_for(step, self.question.text, self.settings.passages)
+                evidence = distinct(found or ())
+            correction = await nearest.correct(step, self.question, evidence, target.text)
+            self.flag(correction.flag)
+            if not correction.changes:
+                return "same" if correction.form == "kept" else "nothing_near"
+            before = appended(self.verified, part_of(piece.generation, 0, piece.start))
+            self.revise(
+                step,
+                appended(before, Generation(text=correction.text)),
+                target.start,
+                "quoted",
+                sentence=target.sentence,
+                round=target.round + 1,
+            )
+        return "corrected"
 
     async def _short(self, step: Scope) -> str:
         """The bare answer that follows from the verified chain; "" where none does."""

@@ -11,6 +11,7 @@ from math import fsum
 
 from pipelines.concurrency import both, together
 from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.methods import nearest
 from pipelines.methods.base import Method, Need, Question
 from pipelines.methods.haarag.alignment import (
     Alignment,
@@ -47,8 +48,10 @@ class Haarag(Method[HaaragSettings]):
     page = "grounding"
     grounded = True
     roles = JUDGES
+    effort = 5
+    starts_from = "rag"
     settings_type = HaaragSettings
-    prompts = (load_prompts("haarag"), load_prompts("slm"))
+    prompts = (load_prompts("haarag"), load_prompts("slm"), nearest.PROMPTS)
 
     def needs(self, settings: HaaragSettings) -> tuple[Need, ...]:
         return (Need(reason="model"), Need(reason="evidence"))
@@ -78,6 +81,8 @@ class _Loop:
         self.rules = AlignmentRules(tau_a, settings.entailment_decides)
         self.search = ChunkSearch(question, settings, self.tau_r)
         self.drafts: list[str] = []
+        # What the evidence's nearest sentence made of the last draft, where that words them.
+        self.correction: nearest.Correction | None = None
         self.alignments: list[Alignment] = []
         self.judges = _judges(scope, question, settings)
         self.weak = any(not scope.model(role).capabilities.judges for role in self.judges)
@@ -93,6 +98,9 @@ class _Loop:
             given |= {indexed_text(passage) for passage in retrieval.context}
             await self._draft(number, retrieval.context)
             status = await self._align(number, retrieval)
+            if self._rejected(number):
+                await self._quote(retrieval)
+                return await self._end("corrected", number + 1, retrieval)
             if status in ("supported", "unchecked"):
                 stopped = "aligned" if status == "supported" else "unchecked"
                 return await self._end(stopped, number, retrieval)
@@ -154,8 +162,7 @@ class _Loop:
             if number == 0 and self.settings.subject == "given":
                 generation = Generation(text=self.settings.answer.strip())
             else:
-                asked = grounded_messages(Haarag.prompts[0], self.question, context)
-                generation = await write_draft(step, asked, self.settings.max_tokens)
+                generation = await self._written(step, context)
             step.revised(
                 generation,
                 draft=number,
@@ -163,6 +170,35 @@ class _Loop:
                 reason="refined" if number else "original",
             )
         self.drafts.append(generation.text)
+
+    async def _written(self, step: Scope, context: Sequence[Passage]) -> Generation:
+        """What the model writes from the context, or from its nearest sentence alone."""
+        self.correction = None
+        if nearest.takes_sentence(step, self.settings.wording):
+            correction = await nearest.correct(step, self.question, context)
+            if correction.changes:
+                self.correction = correction
+                return Generation(text=correction.shortened or correction.text)
+        asked = grounded_messages(Haarag.prompts[0], self.question, context)
+        return await write_draft(step, asked, self.settings.max_tokens)
+
+    def _rejected(self, number: int) -> bool:
+        """Whether the judge did not find the draft supported by the sentence it comes from."""
+        return self.correction is not None and self.correction.text != self.drafts[number]
+
+    async def _quote(self, retrieval: Retrieval) -> None:
+        """The sentence itself takes the place of the draft that was written from it."""
+        number = len(self.drafts)
+        assert self.correction is not None
+        async with self.scope.span("draft", draft=number) as step:
+            step.revised(
+                Generation(text=self.correction.text),
+                draft=number,
+                before=self.drafts[-1],
+                reason="quoted",
+            )
+        self.drafts.append(self.correction.text)
+        await self._align(number, retrieval)
 
     async def _nothing(self) -> Answer:
         """Say that nothing was found: an answer from memory would not be grounded."""
@@ -234,6 +270,8 @@ class _Loop:
         status, low = alignment.status(rules), retrieval.is_low(self.tau_r)
         verdict: Verdict = status if status in ("supported", "doubtful") else "unchecked"
         deciding = alignment.deciding_score(rules)
+        if self._rejected(number):
+            verdict = "doubtful"
         if verdict == "supported" and low:
             verdict = "not_enough"
             confidence = retrieval.scores(self.tau_r)[0]
@@ -285,6 +323,7 @@ class _Loop:
         async with self.scope.span("conclude", draft=number, detail=LoopEnded(stopped=stopped)):
             pass
         found = stopped != "nothing_found"
+        corrected = self.correction.flag if found and self.correction is not None else ""
         status = self.alignments[number].status(self.rules)
         flags = {
             "nothing_found": not found,
@@ -299,7 +338,9 @@ class _Loop:
             text=self.drafts[number],
             original=self.drafts[0],
             abstained=not found or status == "insufficient",
-            flags=tuple(name for name, holds in flags.items() if holds),
+            flags=tuple(
+                name for name, holds in (flags | {corrected: bool(corrected)}).items() if holds
+            ),
         )
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from pipelines.calibration import calibrated
-from pipelines.methods.base import AnswerTokens, Settings
+from pipelines.methods.base import AnswerTokens, Demonstrations, Settings, Wording
 from pipelines.types import Language
 
 
@@ -75,6 +75,8 @@ class HaaragSettings(Settings):
         " whatever its alignment (ours: off, their opinion is only shown).",
     )
     max_tokens: AnswerTokens = 128
+    wording: Wording = "auto"
+    demonstrations: Demonstrations = "auto"
     subject: Literal["written", "given"] = Field(
         "written",
         description="The first draft: written from what was found (paper), or one that was given.",

@@ -15,11 +15,13 @@ from pipelines.concurrency import ended, together
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Question
 from pipelines.methods.replies.parsing import declines
+from pipelines.methods.replies.questions import asks_yes_or_no, says_yes, shares_words
 from pipelines.methods.replies.verdicts import TRUE_FALSE, claim_of_answers, decide_between, truth
 from pipelines.methods.rowen import asking, reading
 from pipelines.methods.rowen.decision import Pair, is_certain
+from pipelines.methods.rowen.forms import question_pattern
 from pipelines.methods.rowen.settings import RowenSettings
-from pipelines.methods.writing import ask, ask_list
+from pipelines.methods.writing import ask, ask_list, demonstrates
 from pipelines.retrieval.bm25 import LexicalEmbedder
 from pipelines.run.events import Score
 from pipelines.run.findings import (
@@ -36,6 +38,9 @@ _AnswerSide = Literal["source", "target", "verifier"]
 
 _STAND_IN_TEMPERATURE = 1.0
 """A stand-in is the main model once more: only a draw at random can disagree with it."""
+
+_WEAK_STAND_IN_TEMPERATURE = 0.3
+"""What a weak model draws at 1.0 is mostly noise, which agrees with nothing (ours)."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,8 @@ class RowenCheck:
         self.plan = plan
         self.paraphrases: list[str] = []
         self.pairs: list[Pair] = []
-        self._yes_no = reading.asks_yes_or_no(question)
+        self._yes_no = asks_yes_or_no(question)
+        self._weak = scope.model().capabilities.weak
 
     async def run(self) -> None:
         """Make every comparison of the plan; with early stop, as many as the decision needs.
@@ -95,20 +101,27 @@ class RowenCheck:
                 if not missing:
                     break
                 known = [one.text for one in found]
+                shots = ""
+                if demonstrates(step, settings.demonstrations):
+                    # What is demonstrated is copied: the question's own kind is shown.
+                    shots = "paraphrase_yes_no" if self._yes_no else "paraphrase"
                 asked = asking.PROMPTS.turns(
                     self.question.language,
-                    "paraphrase_more" if known else "paraphrase",
+                    "paraphrase_more" if known and not shots else "paraphrase",
+                    shots=shots,
                     question=self.question.text,
                     count=str(missing),
                     had="\n".join(f"- {text}" for text in known),
                 )
                 # Of 48 paraphrases asked of the embedded model (4 sample questions, 2 draws of 6)
                 # 12 were questions with a schema and 1 without.
+                bound = bool(shots) and self._weak and self.question.language == "en"
                 reply = await ask_list(
                     step,
                     asked,
                     "questions",
                     exactly=missing,
+                    pattern=question_pattern(self.question.text) if bound else None,
                     max_tokens=asking.SHORT_TOKENS * (missing + 1),
                     temperature=settings.temperature,
                     sample=attempt,
@@ -127,9 +140,7 @@ class RowenCheck:
             if cosine is not None:
                 near = cosine >= self.settings.min_similarity
             else:
-                near = not self.settings.min_similarity or reading.shares_words(
-                    text, self.question.text
-                )
+                near = not self.settings.min_similarity or shares_words(text, self.question.text)
             if near:
                 usable.append(ParaphraseTaken(text=text, similarity=cosine))
             else:
@@ -214,7 +225,7 @@ class RowenCheck:
         if declines(first) or declines(second):
             return "refusal", 0.0, None
         if self._yes_no:
-            said = reading.says_yes(first), reading.says_yes(second)
+            said = says_yes(first), says_yes(second)
             if None not in said:
                 return "yes_no", float(said[0] == said[1]), None
         language = self.plan.source
@@ -251,13 +262,14 @@ class RowenCheck:
         if side == "verifier" and self.plan.verifier == "model":
             options = {"role": "verifier"}
         elif side == "verifier":
-            options = {"temperature": _STAND_IN_TEMPERATURE, "sample": index}
+            warm = _WEAK_STAND_IN_TEMPERATURE if self._weak else _STAND_IN_TEMPERATURE
+            options = {"temperature": warm, "sample": index}
         async with scope.span("answer", index=index, side=side) as step:
             answer = await asking.answer_question(
                 step,
                 text,
                 self.plan.target if side == "target" else self.plan.source,
-                reasoned=self.settings.answers == "reasoned",
+                reasoned=self.settings.reasons(weak=self._weak),
                 max_tokens=self.settings.max_tokens,
                 **options,
             )

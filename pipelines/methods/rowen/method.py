@@ -13,6 +13,7 @@ from itertools import chain
 
 from pipelines.concurrency import both, together
 from pipelines.errors import VeriscopeError
+from pipelines.methods import nearest
 from pipelines.methods.base import Method, Need, Question
 from pipelines.methods.replies.parsing import is_refusal, visible
 from pipelines.methods.replies.verdicts import checker
@@ -34,8 +35,9 @@ class Rowen(Method[RowenSettings]):
     name = "rowen"
     page = "rowen"
     roles = ("verifier", *JUDGES)
+    effort = 20
     settings_type = RowenSettings
-    prompts = (asking.PROMPTS,)
+    prompts = (asking.PROMPTS, nearest.PROMPTS)
 
     def needs(self, settings: RowenSettings) -> tuple[Need, ...]:
         needs = [Need(reason="model"), Need(reason="evidence")]
@@ -70,7 +72,11 @@ class Rowen(Method[RowenSettings]):
         passages, remarks = await _retrieve(scope, question, settings, check.paraphrases)
         flags += remarks
         repaired = ""
-        if passages:
+        if passages and nearest.takes_sentence(scope, settings.wording):
+            correction = await _take_sentence(scope, question, original, passages)
+            repaired = correction.text
+            flags.append(correction.flag)
+        elif passages:
             repaired = await _repair(scope, question, reasoning, original, passages)
             flags += [] if repaired else ["repair_empty"]
         return _answer(original.text, repaired or original.text, *flags)
@@ -113,9 +119,12 @@ async def _first_answer(
 ) -> tuple[str, Generation]:
     """The reasoning t0, and the short answer r0 as draft 0."""
     messages = asking.question_messages("reason", question.text, question.language)
-    async with scope.span("reason") as step:
-        written = await step.write(step.request(messages, max_tokens=settings.max_tokens))
-        reasoning = visible(written.text)
+    weak, reasoning = scope.model().capabilities.weak, ""
+    # Without a repair of its own, a weak model's reasoning would serve for nothing.
+    if not (nearest.takes_sentence(scope, settings.wording) and not settings.reasons(weak=weak)):
+        async with scope.span("reason") as step:
+            written = await step.write(step.request(messages, max_tokens=settings.max_tokens))
+            reasoning = visible(written.text)
     async with scope.span("draft") as step:
         asked = asking.short_messages(messages, reasoning, question.language)
         original = await write_draft(step, asked, asking.SHORT_TOKENS)
@@ -156,7 +165,7 @@ async def _retrieve(
 
     async with scope.span("retrieve") as step:
         queries: Sequence[str] = paraphrases
-        if settings.queries == "rewritten":
+        if settings.rewrites_queries(weak=scope.model().capabilities.weak):
             queries = await together(
                 *(_query(step, n, text, question) for n, text in enumerate(paraphrases))
             )
@@ -186,6 +195,19 @@ async def _query(scope: Scope, index: int, text: str, question: Question) -> str
             return text
     query = " ".join(written.split())
     return text if is_refusal(query) else query or text
+
+
+async def _take_sentence(
+    scope: Scope, question: Question, original: Generation, passages: Sequence[Passage]
+) -> nearest.Correction:
+    """What the nearest sentence makes of the answer r0, recorded as draft 1 where it changes it."""
+    used = RepairStarted(passages=tuple(passage.id for passage in passages))
+    async with scope.span("repair", detail=used) as step:
+        correction = await nearest.correct(step, question, passages, original.text)
+        if correction.changes:
+            written = Generation(text=correction.text)
+            step.revised(written, draft=1, before=original.text, reason="quoted")
+    return correction
 
 
 async def _repair(

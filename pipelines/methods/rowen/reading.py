@@ -1,4 +1,4 @@
-"""How Rowen reads what a model wrote: paraphrases, translations, answers of yes or no."""
+"""How Rowen reads what a model wrote: paraphrases and translations."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from pipelines.methods.base import Question
 from pipelines.methods.replies.lists import parse_list
 from pipelines.methods.replies.parsing import is_refusal
 from pipelines.methods.wording import load_wording
-from pipelines.models.base import Option
-from pipelines.models.choice import parse_choice
-from pipelines.retrieval.bm25 import content_terms
 from pipelines.run.findings import DiscardReason, TargetLanguage
 from pipelines.text import detect_language, text_key
 from pipelines.text.languages import HAN
@@ -28,10 +25,6 @@ _KANA = re.compile(r"[\u3041-\u3096\u30a1-\u30fa]")
 _WORDING = load_wording("rowen")
 _NO_WORD = _WORDING.pattern("no_word")
 _QUESTION_FORM = {code: _WORDING.pattern(f"question_{code}") for code in ("en", "zh")}
-_YES_NO_QUESTION = {code: _WORDING.pattern(f"yes_no_question_{code}") for code in ("en", "zh")}
-_YES_NO = [
-    Option(label=label, spellings=words) for label, words in _WORDING.entries["yes_no"].items()
-]
 _FUNCTION_WORDS: dict[TargetLanguage, frozenset[str]] = {
     code: frozenset(listed.split()) for code, listed in _WORDING.entries["function_words"].items()
 }
@@ -77,12 +70,6 @@ def _why_not(text: str, language: Language, known: set[str]) -> DiscardReason | 
     return None if asks else "statement"
 
 
-def shares_words(text: str, question: str) -> bool:
-    """Whether a content word of the question stands in `text`; true where it has none."""
-    wanted = set(content_terms(question))
-    return not wanted or bool(wanted & set(content_terms(text)))
-
-
 def is_translation(text: str, original: str, code: TargetLanguage) -> bool:
     """Whether `text` can be the translation of `original` into the language `code`."""
     return (
@@ -109,14 +96,3 @@ def written_in(text: str, code: TargetLanguage) -> bool:
     words = re.findall(r"[^\W\d_]+", text.casefold())
     hits = {one: sum(word in listed for word in words) for one, listed in _FUNCTION_WORDS.items()}
     return hits[code] == max(hits.values())
-
-
-def asks_yes_or_no(question: Question) -> bool:
-    """Whether a question is answered by yes or no, as far as its wording tells."""
-    return _YES_NO_QUESTION[question.language].search(question.text) is not None
-
-
-def says_yes(answer: str) -> bool | None:
-    """Yes or no as an answer says it in any of the languages; None where it says neither."""
-    label = parse_choice(answer, _YES_NO)
-    return None if label is None else label == "yes"

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from pipelines.methods.base import Settings
+from pipelines.methods.base import Demonstrations, Settings, Wording
 from pipelines.methods.replies.verdicts import CheckedBy
 from pipelines.run.findings import TargetLanguage, Variant
 from pipelines.types import Language
@@ -49,21 +49,21 @@ class RowenSettings(Settings):
         description="The other language; auto is Chinese for English questions (paper) "
         "and English for Chinese ones (ours).",
     )
-    answers: Literal["reasoned", "single"] = Field(
-        "reasoned",
+    answers: Literal["auto", "reasoned", "single"] = Field(
+        "auto",
         description="Reasoning and then a short answer to each paraphrase (code), "
-        "or the answer alone (paper).",
+        "or the answer alone (paper; ours: where the model is weak).",
     )
     checked_by: CheckedBy = Field(
         "auto",
         description="Who compares two answers (paper: the model itself; ours: a judge where that"
         " model is known to judge no better than chance).",
     )
-    queries: Literal["rewritten", "paraphrases"] = Field(
-        "rewritten",
+    queries: Literal["auto", "rewritten", "paraphrases"] = Field(
+        "auto",
         description="Search with a query written for each paraphrase (paper; code: StrategyQA), "
-        "or with the paraphrases themselves (code: TruthfulQA); with the question in any case "
-        "(ours).",
+        "or with the paraphrases themselves (code: TruthfulQA; ours: where the model is weak);"
+        " with the question in any case (ours).",
     )
     passages: int = Field(
         5, ge=1, le=20, description="Passages per search, and given to the repair (ours: 5)."
@@ -82,6 +82,8 @@ class RowenSettings(Settings):
     max_tokens: int = Field(
         256, ge=32, le=2048, description="Longest reasoning, in tokens (ours: 256)."
     )
+    wording: Wording = "auto"
+    demonstrations: Demonstrations = "auto"
 
     def effective_default(self, name: str) -> Mapping[str, float]:
         """An unset threshold is that of the variant, which auto leaves to the available models."""
@@ -89,6 +91,14 @@ class RowenSettings(Settings):
             return {}
         variants = _AUTO if self.variant == "auto" else (self.variant,)
         return {f"variant.{variant}": _THRESHOLDS[variant] for variant in variants}
+
+    def reasons(self, *, weak: bool) -> bool:
+        """Whether answers are reasoned first, by a model that is `weak` or not."""
+        return self.answers == "reasoned" or (self.answers == "auto" and not weak)
+
+    def rewrites_queries(self, *, weak: bool) -> bool:
+        """Whether a query is written for each paraphrase, by a model that is `weak` or not."""
+        return self.queries == "rewritten" or (self.queries == "auto" and not weak)
 
     def threshold_for(self, variant: Variant) -> float:
         """The threshold on Z for `variant`: the one set, else the variant's own."""

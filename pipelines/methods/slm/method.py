@@ -52,6 +52,8 @@ class Slm(Method[SlmSettings]):
     rewrites = False
     grounded = True
     roles = JUDGES
+    effort = 5
+    starts_from = "direct"
     settings_type = SlmSettings
     prompts = (load_prompts("slm"), load_prompts("direct"))
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from pipelines.errors import CapabilityError
+from pipelines.merging import Merger
 from pipelines.models.base import (
     JUDGE,
     Capabilities,
@@ -19,6 +21,8 @@ from pipelines.models.base import (
 )
 from pipelines.types import Choice, Generation, Language
 
+_AT_ONCE = 16
+
 
 class ClaimVerdict(NamedTuple):
     """Probabilities that sum to 1: the evidence supports or contradicts it, or says too little."""
@@ -29,7 +33,10 @@ class ClaimVerdict(NamedTuple):
 
 
 class JudgeModel(Model):
-    """A model that answers closed questions about claims, and nothing else."""
+    """A model that answers closed questions about claims, and nothing else.
+
+    Questions that are asked at the same time are read in one batch.
+    """
 
     languages: frozenset[Language] = frozenset({"en"})
 
@@ -60,6 +67,10 @@ class JudgeModel(Model):
             for claim, verdict in zip(claims, verdicts, strict=False)
         ]
 
+    @cached_property
+    def _merged(self) -> Merger[Claim, ClaimVerdict]:
+        return Merger(self.verdicts, most=_AT_ONCE)
+
     async def choose(self, request: ChoiceRequest) -> Choice:
         """The probabilities of the options, by their labels.
 
@@ -69,7 +80,7 @@ class JudgeModel(Model):
         if claim is None:
             raise self._unable("is asked about something that is no claim")
         labels = {option.label for option in request.options}
-        (verdict,) = await asyncio.to_thread(self.verdicts, [claim])
+        (verdict,) = await asyncio.wrap_future(self._merged.submit([claim]))
         supported, contradicted, not_enough = verdict
         known = (
             {"true": supported, "false": contradicted, "nei": not_enough},

@@ -10,18 +10,14 @@ from __future__ import annotations
 
 import gc
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn.functional import pad
 from transformers import DynamicCache
-from transformers.cache_utils import (
-    DynamicLayer,
-    DynamicSlidingWindowLayer,
-    LinearAttentionLayer,
-)
+from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer, LinearAttentionLayer
 
 from pipelines.models.local.prompting import Vocabulary
 from pipelines.models.local.work import Outcome
@@ -168,10 +164,18 @@ class Engine:
         One pass; only replies longer than 256 tokens are read in several, over the same cache, so
         that the logits of all positions need not fit in memory at once.
         """
+        ids = [*prompt, *reply][:-1]
+        size = _SCORE_TOKENS if self._pads else len(reply)
+        cache, done = new_cache(self.model.config), 0
         outcomes: list[Outcome] = []
-        for logits in self._reply_logits(prompt, reply):
-            part = reply[len(outcomes) : len(outcomes) + len(logits)]
-            outcomes += self.measure(logits, part, top_k)
+        for first in range(0, len(reply), size):
+            part = reply[first : first + size]
+            end = len(prompt) - 1 + first + len(part)
+            logits = self._forward(
+                [ids[done:end]], cache, before=done, lengths=[end], count=len(part)
+            )
+            outcomes += self.measure(logits[0, -len(part) :], part, top_k)
+            done = end
         return outcomes
 
     def release(self) -> None:
@@ -180,17 +184,6 @@ class Engine:
         if self.device.type == "cuda":
             gc.collect()
             torch.cuda.empty_cache()
-
-    def _reply_logits(self, prompt: Sequence[int], reply: Sequence[int]) -> Iterator[torch.Tensor]:
-        ids = [*prompt, *reply][:-1]
-        size = _SCORE_TOKENS if self._pads else len(reply)
-        cache, done = new_cache(self.model.config), 0
-        for first in range(0, len(reply), size):
-            count = min(size, len(reply) - first)
-            end = len(prompt) - 1 + first + count
-            part = ids[done:end]
-            yield self._forward([part], cache, before=done, lengths=[end], count=count)[0, -count:]
-            done = end
 
     def _forward(
         self,
@@ -270,16 +263,12 @@ class Rows:
             return
         surplus = self.width - max(self.lengths[index] for index in indices)
         self.lengths = [self.lengths[index] for index in indices]
+        self.cache.reorder_cache(torch.LongTensor(indices))
         for layer in self.cache.layers:
-            if isinstance(layer, LinearAttentionLayer):
-                for table in _state_tables(layer):
-                    for name, state in table.items():
-                        if state is not None:
-                            table[name] = state[indices]
-            elif isinstance(layer, DynamicLayer) and layer.keys is not None:
+            if isinstance(layer, DynamicLayer) and layer.keys is not None:
                 assert layer.values is not None
-                layer.keys = layer.keys[indices, :, surplus:]
-                layer.values = layer.values[indices, :, surplus:]
+                layer.keys = layer.keys[:, :, surplus:]
+                layer.values = layer.values[:, :, surplus:]
 
     @torch.inference_mode()
     def join(self, second: Rows) -> Rows:
@@ -293,7 +282,10 @@ class Rows:
 
         for layer, other in zip(self.cache.layers, second.cache.layers, strict=True):
             if isinstance(layer, LinearAttentionLayer) and isinstance(other, LinearAttentionLayer):
-                for table, added in zip(_state_tables(layer), _state_tables(other), strict=True):
+                for table, added in (
+                    (layer.conv_states, other.conv_states),
+                    (layer.recurrent_states, other.recurrent_states),
+                ):
                     for name, state in table.items():
                         extra = added[name]
                         if state is not None and extra is not None:
@@ -302,7 +294,3 @@ class Rows:
                 layer.keys = together(layer.keys, other.keys)
                 layer.values = together(layer.values, other.values)
         return Rows(self.cache, self.lengths + second.lengths)
-
-
-def _state_tables(layer: LinearAttentionLayer) -> tuple[dict[int, torch.Tensor | None], ...]:
-    return layer.conv_states, layer.recurrent_states

@@ -8,16 +8,19 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tqdm.auto import tqdm
+
 from pipelines.errors import VeriscopeError, failure
 from pipelines.loading import ONE_AT_A_TIME
 from pipelines.models.base import Progress
+from pipelines.models.catalogue import downloaded
 from pipelines.models.local.prompting import read_vocabulary
 
 if TYPE_CHECKING:
@@ -26,6 +29,12 @@ if TYPE_CHECKING:
     from pipelines.models.local.engine import Engine
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
+
+BESIDE_WEIGHTS = ("*.json", "*.txt", "*.model", "*.jinja")
+"""Files of a repository that say how its weights are used."""
+
+SECOND_COPIES = ("*/*", "consolidated*")
+"""Weights in subfolders and "consolidated" files are copies for other programs."""
 
 
 @dataclass(frozen=True)
@@ -49,47 +58,55 @@ class Source:
         if self.folder is not None:
             return self.folder
         if self.gguf_file is not None:
-            return self._download([self.gguf_file], [], progress)
-        # Weights in subfolders and "consolidated" files are second copies for other programs.
-        others = ["*/*", "consolidated*"]
-        folder = self._download(["*.safetensors"], others, progress)
+            return self._download(self.gguf_file, (), progress)
+        folder = self._download("*.safetensors", SECOND_COPIES, progress)
         if not any(folder.glob("*.safetensors")):
-            folder = self._download(["*.bin"], others, progress)
+            folder = self._download("*.bin", SECOND_COPIES, progress)
         return folder
 
-    def _download(self, weights: list[str], unwanted: list[str], progress: Progress | None) -> Path:
+    def _download(self, weights: str, unwanted: Sequence[str], progress: Progress | None) -> Path:
         from huggingface_hub import snapshot_download
-        from tqdm.auto import tqdm
-
-        class Reporter(tqdm):
-            """Draws nothing; hands the share of bytes on."""
-
-            def __init__(self, *args: Any, **kwargs: Any) -> None:
-                kwargs.pop("name", None)
-                self._counts_bytes = kwargs.get("unit") == "B"
-                super().__init__(*args, **kwargs | {"disable": True})
-
-            def update(self, n: float | None = 1) -> bool | None:
-                self.n += n or 0
-                if progress is not None and self._counts_bytes and self.total:
-                    progress("downloading", min(1.0, self.n / self.total))
-                return None
 
         assert self.hub_id is not None
         folder = snapshot_download(
             self.hub_id,
-            allow_patterns=[*weights, "*.json", "*.txt", "*.model", "*.jinja"],
-            ignore_patterns=unwanted,
+            allow_patterns=[weights, *BESIDE_WEIGHTS],
+            ignore_patterns=list(unwanted),
             library_name="veriscope",
-            tqdm_class=Reporter,
+            tqdm_class=_bar("downloading", progress),
         )
         return Path(folder)
+
+
+def _bar(stage: str, progress: Progress | None) -> type[tqdm]:
+    """Bars that draw nothing and hand the share that is done on."""
+
+    class Bar(tqdm):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            kwargs.pop("name", None)
+            # Of a download bytes count; there is a bar for its files too.
+            self._counts = stage != "downloading" or kwargs.get("unit") == "B"
+            super().__init__(*args, **kwargs | {"disable": True})
+
+        def __iter__(self) -> Iterator[Any]:
+            for item in self.iterable or ():
+                yield item
+                self.update()
+
+        def update(self, n: float | None = 1) -> bool | None:
+            self.n += n or 0
+            if progress is not None and self._counts and self.total:
+                progress(stage, min(1.0, self.n / self.total))
+            return None
+
+    return Bar
 
 
 def find_source(path_or_hub_id: str | Path) -> Source:
     """Whether it is a folder, a GGUF file or a hub id; no connection is made.
 
-    "owner/repository:file.gguf" is a GGUF file of the hub.
+    "owner/repository:file.gguf" is a GGUF file of the hub. A model of the hub that was downloaded
+    from the catalogue is its folder.
 
     Raises UnknownModelError when a path leads nowhere, InvalidInputError when a folder holds no
     model.
@@ -97,7 +114,7 @@ def find_source(path_or_hub_id: str | Path) -> Source:
     given = str(path_or_hub_id).strip()
     hub_id, _, named = given.rpartition(":")
     if named.lower().endswith(".gguf") and "/" in hub_id and _HUB_ID.fullmatch(hub_id):
-        return Source(named, hub_id=hub_id, gguf_file=named)
+        return _of_the_hub(named, hub_id, named)
     path, gguf_file = Path(given).expanduser(), None
     label = path.resolve().name or given
     if path.suffix.lower() == ".gguf":
@@ -107,8 +124,14 @@ def find_source(path_or_hub_id: str | Path) -> Source:
             return Source(label, folder=path, gguf_file=gguf_file)
         raise failure("loading.no_file" if gguf_file else "loading.no_config", label, label=label)
     if isinstance(path_or_hub_id, str) and _HUB_ID.fullmatch(given) and not gguf_file:
-        return Source(given, hub_id=given)
+        return _of_the_hub(given, given)
     raise failure("loading.nothing_there", label, label=label)
+
+
+def _of_the_hub(label: str, hub_id: str, gguf_file: str | None = None) -> Source:
+    if folder := downloaded(hub_id, gguf_file or ""):
+        return Source(label, folder=folder, gguf_file=gguf_file)
+    return Source(label, hub_id=hub_id, gguf_file=gguf_file)
 
 
 def load_engine(
@@ -170,27 +193,12 @@ def _quietly(progress: Progress | None) -> Iterator[None]:
     # This module draws its bar past the hook.
     gguf: Any = import_module("transformers.modeling_gguf_pytorch_utils")
 
-    class Bar:
-        """Stands in for tqdm around an iterable."""
-
-        def __init__(self, items: Any = (), *_: Any, **__: Any) -> None:
-            self._items = items
-
-        def __iter__(self) -> Iterator[Any]:
-            total = len(self._items)
-            for number, item in enumerate(self._items, start=1):
-                yield item
-                if progress is not None:
-                    progress("loading", number / total)
-
-        def __getattr__(self, _: str) -> Any:
-            return lambda *_, **__: None
-
+    bar = _bar("loading", progress)
     gguf_bar = gguf.tqdm
-    previous = library.set_tqdm_hook(lambda _, args, kwargs: Bar(*args, **kwargs))
+    previous = library.set_tqdm_hook(lambda _, args, kwargs: bar(*args, **kwargs))
     # Left so: forward passes warn too, about kernels that are not installed.
     library.set_verbosity_error()
-    gguf.tqdm = Bar
+    gguf.tqdm = bar
     try:
         yield
     finally:
@@ -200,25 +208,37 @@ def _quietly(progress: Progress | None) -> Iterator[None]:
 
 def explain_failure(error: Exception, source: Source, folder: Path | None) -> VeriscopeError:
     """What went wrong while fetching or loading a model, as one of `pipelines.errors`."""
-    from huggingface_hub import errors as hub
-
-    label, chain = source.label, _chain(error)
-    for cause in chain:
-        status = getattr(getattr(cause, "response", None), "status_code", None)
-        if kind := _hub_failure(cause, status):
-            return failure(f"loading.{kind}", label, label=label, status=status)
-    missing = (hub.LocalEntryNotFoundError, hub.OfflineModeIsEnabled, ConnectionError, TimeoutError)
-    libraries = {type(cause).__module__.partition(".")[0] for cause in chain}
+    label = source.label
+    if found := hub_failure(error):
+        kind, status = found
+        return failure(f"loading.{kind}", label, label=label, status=status)
     said = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-    if libraries & {"httpx", "httpx2"} or any(isinstance(cause, missing) for cause in chain):
-        kind = "no_connection"
-    elif type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError):
+    if type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError):
         kind = "no_memory"
     elif isinstance(error, ImportError):
         kind = "no_package"
     else:
         kind, said = "unusable", said.replace(str(folder), label)
     return failure(f"loading.{kind}", label, label=label, said=said)
+
+
+def hub_failure(error: Exception) -> tuple[str, int | None] | None:
+    """What went wrong while fetching from the hub: a failure's name, and the status of the answer.
+
+    None where it was something else.
+    """
+    from huggingface_hub import errors as hub
+
+    chain = _chain(error)
+    for cause in chain:
+        status = getattr(getattr(cause, "response", None), "status_code", None)
+        if kind := _hub_failure(cause, status):
+            return kind, status
+    missing = (hub.LocalEntryNotFoundError, hub.OfflineModeIsEnabled, ConnectionError, TimeoutError)
+    libraries = {type(cause).__module__.partition(".")[0] for cause in chain}
+    if libraries & {"httpx", "httpx2"} or any(isinstance(cause, missing) for cause in chain):
+        return "no_connection", None
+    return None
 
 
 def _hub_failure(cause: BaseException, status: int | None) -> str | None:
@@ -228,7 +248,7 @@ def _hub_failure(cause: BaseException, status: int | None) -> str | None:
     # A repository that is gated is also one that is not found.
     if isinstance(cause, hub.GatedRepoError) or (status in (401, 403) and not unknown):
         return "gated"
-    if unknown:
+    if unknown or status == 404:
         return "not_on_the_hub"
     if status == 429:
         return "slow_down"

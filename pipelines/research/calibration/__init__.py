@@ -1,4 +1,1 @@
-"""Commands that derive the defaults which a method's paper leaves open, with their provenance.
-
-`python -m pipelines.research.calibration drad` writes what `pipelines.calibration` reads.
-"""
+"""Commands that derive the defaults which a method's paper leaves open, with their provenance."""

@@ -18,10 +18,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
-from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.errors import InvalidInputError, VeriscopeError, exit_status
 from pipelines.methods.drad.rhd import entropies_over
 from pipelines.models.base import EMBEDDED_NAME
 from pipelines.models.embedded import gguf_path, is_available
@@ -30,12 +32,6 @@ from pipelines.models.providers import BUILT_IN
 from pipelines.paths import ASSETS
 from pipelines.prompts import load_prompts
 from pipelines.research.calibration import drad, haarag, slm, wikibio
-from pipelines.research.calibration.drad import (
-    Answered,
-    Progress,
-    answer_all,
-    sample_questions,
-)
 from pipelines.research.data import (
     Article,
     Biography,
@@ -58,13 +54,11 @@ Derive = Callable[[argparse.Namespace], Coroutine[Any, Any, dict[str, Any]]]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns 0, 1 when it failed, 2 for unusable input."""
     options = _parser().parse_args(arguments)
-    try:
-        content = asyncio.run(options.derive(options))
-    except VeriscopeError as error:
-        print(f"veriscope: {error}", file=sys.stderr)
-        return 2 if isinstance(error, InvalidInputError) else 1
-    except KeyboardInterrupt:
-        return 130
+    return exit_status(lambda: _derive(options))
+
+
+def _derive(options: argparse.Namespace) -> None:
+    content = asyncio.run(options.derive(options))
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
     # Printed first, so that a file that cannot be written does not cost minutes of work.
     print(text, end="")
@@ -72,9 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(text, encoding="utf-8")
     except OSError as error:
-        print(f"veriscope: {options.out} cannot be written ({error.strerror}).", file=sys.stderr)
-        return 1
-    return 0
+        said = f"{options.out} cannot be written ({error.strerror})."
+        raise VeriscopeError(said, remedy="") from error
 
 
 async def _derive_drad(options: argparse.Namespace) -> dict[str, Any]:
@@ -110,15 +103,13 @@ async def _derive_drad(options: argparse.Namespace) -> dict[str, Any]:
 def _table(path: Path) -> dict[str, Any]:
     """What the file holds already."""
     try:
-        table = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    except ValueError:
-        table = None
-    if not isinstance(table, dict):
+        table = path.read_bytes() if path.is_file() else b"{}"
+        return TypeAdapter(dict[str, Any]).validate_json(table)
+    except ValidationError:
         raise InvalidInputError(
             f"{path.name} exists and is no table of thresholds.",
             remedy="Give another file as --out.",
-        )
-    return table
+        ) from None
 
 
 async def _derive_slm(options: argparse.Namespace) -> dict[str, Any]:
@@ -136,9 +127,7 @@ async def _derive_slm(options: argparse.Namespace) -> dict[str, Any]:
     try:
         for one in (spec, *judges):
             slot = await pool.get(one, _key(options) if one is spec else None)
-            judged = await slm.judge_answers(
-                slot.model, [*fitted_on, *reported_on], progress=_progress(f"answers by {one.name}")
-            )
+            judged = await slm.judge_answers(slot.model, [*fitted_on, *reported_on])
             fitted[one.name] = judged[: len(fitted_on)]
             reported[one.name] = judged[len(fitted_on) :]
     finally:
@@ -180,7 +169,7 @@ async def _derive_haarag(options: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
-async def _answers(options: argparse.Namespace, spec: ModelSpec) -> list[Answered]:
+async def _answers(options: argparse.Namespace, spec: ModelSpec) -> list[drad.Answered]:
     key = _key(options)
     keys = {spec.name: key} if key else {}
     with TemporaryDirectory() as folder:
@@ -188,9 +177,7 @@ async def _answers(options: argparse.Namespace, spec: ModelSpec) -> list[Answere
         libraries = Libraries(Path(folder) / "index", find_embedder=lambda: None)
         service = Service(Path(folder), libraries=libraries)
         try:
-            return await answer_all(
-                service, spec, sample_questions(), keys=keys, progress=_progress("questions")
-            )
+            return await drad.answer_all(service, spec, drad.sample_questions(), keys)
         finally:
             await service.aclose()
 
@@ -203,7 +190,7 @@ async def _wikibio(biographies: Sequence[Biography]) -> dict[str, Any]:
     weights = gguf_path()
     proxy = LocalModel(weights, name=EMBEDDED_NAME, dtype="float32")
     try:
-        found = await wikibio.measure(proxy, biographies, progress=_progress("biographies"))
+        found = await wikibio.measure(proxy, biographies)
     finally:
         await proxy.aclose()
     return {
@@ -218,7 +205,7 @@ async def _wikibio(biographies: Sequence[Biography]) -> dict[str, Any]:
     }
 
 
-def _described(spec: ModelSpec, answers: Sequence[Answered]) -> str:
+def _described(spec: ModelSpec, answers: Sequence[drad.Answered]) -> str:
     """The model, what ran it and what its entropies are, without a path or an address."""
     if spec.kind == "embedded":
         parts = ["llama.cpp" if is_available() else "transformers", _quantization(gguf_path())]
@@ -255,62 +242,52 @@ def _model(options: argparse.Namespace) -> ModelSpec:
     )
 
 
-def _progress(what: str) -> Progress:
-    def show(done: int, total: int) -> None:
-        print(f"\r{done}/{total} {what}", end="\n" * (done == total), file=sys.stderr, flush=True)
-
-    return show
+_DATA = {
+    "--qa": "HaluEval's QA",
+    "--xquad": "XQuAD in English",
+    "--xquad-zh": "XQuAD in Chinese",
+}
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m pipelines.research.calibration", description=__doc__
     )
-    commands = parser.add_subparsers(dest="command", required=True)
-    command = commands.add_parser("drad", help="DRAD's entropy threshold theta_2")
-    _add_common(command, _derive_drad, "drad.json")
-    command.add_argument(
+    commands = parser.add_subparsers(required=True)
+    model = argparse.ArgumentParser(add_help=False)
+    profiles = ["embedded", "local", "openai", "dashscope"]
+    model.add_argument("--profile", choices=profiles, default="embedded", help="the model")
+    model.add_argument("--model", default="", help="file, folder, hub id or the server's name")
+    model.add_argument("--base-url", help="address of a model server")
+    model.add_argument("--key-env", metavar="NAME", help="environment variable with the key")
+
+    def add(
+        name: str, derive: Derive, parents: list[argparse.ArgumentParser], what: str, *data: str
+    ) -> argparse.ArgumentParser:
+        """A command that needs the files `data`, and writes a shipped file."""
+        command = commands.add_parser(name, help=what, parents=parents)
+        command.set_defaults(derive=derive)
+        for one in data:
+            command.add_argument(one, type=Path, metavar="FILE", required=True, help=_DATA[one])
+        out = _OUT / f"{name}.json"
+        command.add_argument(
+            "--out", type=Path, default=out, metavar="FILE", help="default: the shipped file"
+        )
+        command.add_argument(
+            "--date", type=date.fromisoformat, default=date.today(), help="default: today"
+        )
+        return command
+
+    add("drad", _derive_drad, [model], "DRAD's entropy threshold theta_2").add_argument(
         "--wikibio", type=Path, metavar="FILE", help="SelfCheckGPT's annotations, to report on too"
     )
-    command = commands.add_parser("slm", help="judges' scales, and the SLM check's thresholds")
-    _add_common(command, _derive_slm, "slm.json")
-    command.add_argument("--qa", type=Path, metavar="FILE", required=True, help="HaluEval's QA")
-    command.add_argument(
-        "--xquad", type=Path, metavar="FILE", required=True, help="XQuAD in English"
-    )
-    command.add_argument(
+    what = "judges' scales, and the SLM check's thresholds"
+    add("slm", _derive_slm, [model], what, "--qa", "--xquad").add_argument(
         "--records", type=int, default=200, metavar="N", help="most records judged (200)"
     )
-    command = commands.add_parser("haarag", help="HAARAG's thresholds for each embedder")
-    command.set_defaults(derive=_derive_haarag)
-    _add_output(command, "haarag.json")
-    for name, text in (("--xquad", "XQuAD in English"), ("--xquad-zh", "XQuAD in Chinese")):
-        command.add_argument(name, type=Path, metavar="FILE", required=True, help=text)
-    command.add_argument("--qa", type=Path, metavar="FILE", required=True, help="HaluEval's QA")
+    what = "HAARAG's thresholds for each embedder"
+    add("haarag", _derive_haarag, [], what, "--xquad", "--xquad-zh", "--qa")
     return parser
-
-
-def _add_common(command: argparse.ArgumentParser, derive: Derive, out: str) -> None:
-    command.set_defaults(derive=derive)
-    command.add_argument(
-        "--profile",
-        choices=["embedded", "local", "openai", "dashscope"],
-        default="embedded",
-        help="the model",
-    )
-    command.add_argument("--model", default="", help="file, folder, hub id or the server's name")
-    command.add_argument("--base-url", help="address of a model server")
-    command.add_argument("--key-env", metavar="NAME", help="environment variable with the key")
-    _add_output(command, out)
-
-
-def _add_output(command: argparse.ArgumentParser, out: str) -> None:
-    command.add_argument(
-        "--out", type=Path, default=_OUT / out, metavar="FILE", help="default: the shipped file"
-    )
-    command.add_argument(
-        "--date", type=date.fromisoformat, default=date.today(), help="default: today"
-    )
 
 
 if __name__ == "__main__":

@@ -7,8 +7,10 @@ report how good it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from tqdm import tqdm
 
 from pipelines.engine.libraries import SAMPLE_LIBRARY
 from pipelines.engine.service import Service
@@ -23,9 +25,6 @@ from pipelines.run.findings import DetectorThresholds
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.text import repeats_question
 from pipelines.types import Frozen
-
-Progress = Callable[[int, int], None]
-"""Receives how many are done, and of how many."""
 
 _OWNER = "calibration"
 # With theta_1 = 0 and without theta_2 nothing is doubtful, so nothing is corrected.
@@ -74,20 +73,14 @@ async def answer_all(
     service: Service,
     model: ModelSpec,
     questions: Sequence[SampleQuestion],
-    *,
     keys: Mapping[str, str] | None = None,
-    progress: Progress = lambda done, total: None,
 ) -> list[Answered]:
     """Let `model` answer every question with DRAD's draft, and read the entities it wrote.
 
     Raises the error of the first run that fails: leaving a question out would bias the result.
     """
-    found = []
-    for done, question in enumerate(questions):
-        progress(done, len(questions))
-        found.append(await _answer(service, model, question, keys))
-    progress(len(questions), len(questions))
-    return found
+    asked = tqdm(questions, desc="questions")
+    return [await _answer(service, model, question, keys) for question in asked]
 
 
 async def _answer(

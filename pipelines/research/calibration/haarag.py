@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,20 +47,14 @@ the sentence of the article that holds them, as models write that keep to their 
 _PHRASE: dict[Language, str] = {"en": "The answer is: {}.", "zh": "答案是：{}。"}
 
 
-@dataclass(frozen=True)
-class Measured:
-    """A number for each question, with the right library and with one that lacks the article."""
+class Measured(NamedTuple):
+    """A number for each question, with the right library and with one that lacks the article.
+
+    Of C_a, `other` is that of an answer to a question on another article, with the right chunks.
+    """
 
     own: list[float]
     foreign: list[float]
-
-
-@dataclass(frozen=True)
-class Alignments:
-    """C_a of each question's right answer in one of its forms; `other` is that of an answer to a
-    question on another article, with the right chunks."""
-
-    right: Measured
     other: list[float]
 
 
@@ -95,7 +88,7 @@ def derive(
         " reference answer alone, a phrase around it, the sentence of the article that holds it),"
         " with the chunks found among all articles, and with those found among all other articles",
         **common,
-        **fit([found[form].right for _, found in measured for form in FORMS], forms=len(FORMS)),
+        **fit([found[form] for _, found in measured for form in FORMS], forms=len(FORMS)),
     }
     for name, (_, found) in zip(("xquad", "sample"), measured, strict=True):
         shares = {form: _form(found[form], tau_a["value"]) for form in FORMS}
@@ -112,7 +105,7 @@ def derive(
 
 def measure(
     embedder: Embedder, articles: Sequence[Article], language: Language
-) -> tuple[Measured, dict[str, Alignments]]:
+) -> tuple[Measured, dict[str, Measured]]:
     """C_r of every question and C_a of its answer in every form, with the default settings.
 
     The library is the file's own; the chunks are those found for the question.
@@ -136,8 +129,8 @@ def measure(
 
     answers = {form: embedded(texts) for form, texts in written.items()}
     wrong = {form: embedded([texts[at] for at in others]) for form, texts in written.items()}
-    retrieval = Measured([], [])
-    alignments = {form: Alignments(Measured([], []), []) for form in FORMS}
+    retrieval = Measured([], [], [])
+    alignments = {form: Measured([], [], []) for form in FORMS}
     for number, (article, question, *_) in enumerate(asked):
         for mine in (True, False):
             allowed = np.arange(len(passages)) if mine else np.flatnonzero(owner != article)
@@ -155,7 +148,7 @@ def measure(
             row_of = {passages[at].id: at for at in chosen}
             chunks = vectors[[row_of[passage.id] for passage in rated.context]]
             for form, measured in alignments.items():
-                half = measured.right.own if mine else measured.right.foreign
+                half = measured.own if mine else measured.foreign
                 half.append(_cosine(answers[form][number], chunks))
                 if mine:
                     measured.other.append(_cosine(wrong[form][number], chunks))
@@ -215,15 +208,17 @@ def on_halueval(embedder: Embedder, records: Sequence[QaRecord], tau_a: float) -
         return np.vecdot(embedder.embed(texts), knowledge).tolist()
 
     def compared(before: Sequence[str]) -> dict[str, float]:
-        return _compared(aligned(right, before), aligned(wrong, before), tau_a)
+        of_right, of_wrong = aligned(right, before), aligned(wrong, before)
+        nearer = np.mean(np.greater(of_right, of_wrong))
+        separated = _separated(of_right, of_wrong, tau_a)
+        return {**separated, "right_is_nearer": round(float(nearer), _DIGITS)}
 
-    lengths = [-float(len(text)) for text in (*right, *wrong)]
-    truth = [True] * len(right) + [False] * len(wrong)
+    lengths = ([-float(len(text)) for text in texts] for texts in (right, wrong))
     return {
         "records": len(reported),
         "answer_alone": compared([""] * len(reported)),
         "question_and_answer": compared([f"{record.question} " for record in reported]),
-        "length_only": {"auroc": round(auroc(lengths, truth), _DIGITS)},
+        "length_only": {"auroc": round(auroc(*_labelled(*lengths)), _DIGITS)},
     }
 
 
@@ -273,12 +268,6 @@ def _rows(cosines: NDArray[np.float32]) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(map(float, row)) for row in cosines)
 
 
-def _labelled(measured: Sequence[Measured], start: int) -> tuple[list[float], list[bool]]:
-    own = [value for each in measured for value in each.own[start::2]]
-    foreign = [value for each in measured for value in each.foreign[start::2]]
-    return [*own, *foreign], [True] * len(own) + [False] * len(foreign)
-
-
 def _share_below(values: Sequence[float], threshold: float) -> float:
     return round(sum(value < threshold for value in values) / max(1, len(values)), _DIGITS)
 
@@ -286,40 +275,43 @@ def _share_below(values: Sequence[float], threshold: float) -> float:
 def _measured(
     measured: Sequence[Measured], start: int, threshold: float, forms: int
 ) -> dict[str, Any]:
-    scores, own = _labelled(measured, start)
-    cut = best_cut(scores, own)
-    count = len(own) // 2
+    own = [value for each in measured for value in each.own[start::2]]
+    foreign = [value for each in measured for value in each.foreign[start::2]]
+    cut = best_cut(*_labelled(own, foreign))
     return {
-        "questions": count // forms,
-        "mean_own": round(float(np.mean(scores[:count])), _DIGITS),
-        "mean_foreign": round(float(np.mean(scores[count:])), _DIGITS),
-        "own_below": _share_below(scores[:count], threshold),
-        "foreign_below": _share_below(scores[count:], threshold),
-        "auroc": round(auroc(scores, own), _DIGITS),
-        "youden": round(youden([score >= threshold for score in scores], own), _DIGITS),
+        "questions": len(own) // forms,
+        "mean_own": round(float(np.mean(own)), _DIGITS),
+        "mean_foreign": round(float(np.mean(foreign)), _DIGITS),
+        "own_below": _share_below(own, threshold),
+        "foreign_below": _share_below(foreign, threshold),
+        **_separated(own, foreign, threshold),
         "best_youden": cut
         and {"threshold": round(cut.threshold, 2), "youden": round(cut.youden, _DIGITS)},
     }
 
 
-def _form(measured: Alignments, tau_a: float) -> dict[str, float]:
+def _form(measured: Measured, tau_a: float) -> dict[str, float]:
     """Which share of one form of the answers lies below tau_a, on the odd-numbered questions.
 
     `own_below` counts right answers, `foreign_below` those with chunks of other articles, and
     `other_below` answers to another question: the last two are found as they should be.
     """
     return {
-        "own_below": _share_below(measured.right.own[1::2], tau_a),
-        "foreign_below": _share_below(measured.right.foreign[1::2], tau_a),
+        "own_below": _share_below(measured.own[1::2], tau_a),
+        "foreign_below": _share_below(measured.foreign[1::2], tau_a),
         "other_below": _share_below(measured.other[1::2], tau_a),
     }
 
 
-def _compared(right: Sequence[float], wrong: Sequence[float], tau_a: float) -> dict[str, float]:
-    scores, truth = [*right, *wrong], [True] * len(right) + [False] * len(wrong)
-    pairs = list(zip(right, wrong, strict=True))
+def _labelled(own: Sequence[float], foreign: Sequence[float]) -> tuple[list[float], list[bool]]:
+    return [*own, *foreign], [True] * len(own) + [False] * len(foreign)
+
+
+def _separated(
+    own: Sequence[float], foreign: Sequence[float], threshold: float
+) -> dict[str, float]:
+    scores, truth = _labelled(own, foreign)
     return {
         "auroc": round(auroc(scores, truth), _DIGITS),
-        "youden": round(youden([score >= tau_a for score in scores], truth), _DIGITS),
-        "right_is_nearer": round(sum(one > two for one, two in pairs) / len(pairs), _DIGITS),
+        "youden": round(youden([score >= threshold for score in scores], truth), _DIGITS),
     }

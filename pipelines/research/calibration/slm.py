@@ -7,7 +7,7 @@ report how good judges and thresholds are, whatever the result.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations, groupby
 from math import ceil
 from pathlib import Path
@@ -15,20 +15,17 @@ from random import Random
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from sklearn.metrics import accuracy_score, confusion_matrix_at_thresholds
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import accuracy_score, precision_recall_curve
+from tqdm import tqdm
 
 from pipelines.concurrency import together
 from pipelines.errors import InvalidInputError
 from pipelines.methods.slm.judging import judge_request, probability_of_yes
-from pipelines.methods.slm.scores import (
-    average,
-    response_score,
-    scale_of_scores,
-    z_score,
-)
+from pipelines.methods.slm.scores import average, response_score, scale_of_scores, z_score
 from pipelines.methods.slm.settings import MEANS, Mean, Scaling
 from pipelines.models.base import Model
-from pipelines.research.calibration.drad import Progress
 from pipelines.research.data import Half, QaRecord
 from pipelines.research.metrics import auroc, precision_recall_f1
 from pipelines.research.training.generated import Names
@@ -101,22 +98,16 @@ def answers_about(path: Path, half: Half) -> list[KnownAnswer]:
     return answers
 
 
-async def judge_answers(
-    judge: Model,
-    answers: Sequence[KnownAnswer],
-    *,
-    progress: Progress = lambda done, total: None,
-) -> list[JudgedAnswer]:
+async def judge_answers(judge: Model, answers: Sequence[KnownAnswer]) -> list[JudgedAnswer]:
     """Ask `judge` about every sentence and every whole answer; English. Raises a call's error.
 
     Neighbouring answers to one question are judged one call after another, every statement once:
     what their prompts have in common is then computed once by a server that keeps it.
     """
     limit = asyncio.Semaphore(_AT_ONCE)
-    done = 0
+    bar = tqdm(total=len(answers), desc=f"answers by {judge.name}")
 
     async def judged(question: str, context: str, group: list[KnownAnswer]) -> list[JudgedAnswer]:
-        nonlocal done
         passages = (Passage(id="given", title="", text=context, source="given"),)
         said: dict[str, Choice] = {}
         found: list[JudgedAnswer] = []
@@ -135,13 +126,14 @@ async def judge_answers(
                         whole=probability_of_yes(said[whole]),
                     )
                 )
-                done += 1
-                progress(done, len(answers))
+                bar.update()
         return found
 
     groups = groupby(answers, key=lambda one: (one.question, one.context))
     work = [judged(*key, list(group)) for key, group in groups]
-    return [each for group in await together(*work) for each in group]
+    with bar:
+        judged_groups = await together(*work)
+    return [each for group in judged_groups for each in group]
 
 
 Panelled = Sequence[Sequence[JudgedAnswer]]
@@ -175,34 +167,33 @@ _SCALINGS = {
 _DIGITS = 4
 
 
-class ThresholdCut(NamedTuple):
-    """What "score > threshold" finds: shares in [0, 1], right answers being the positive kind."""
+class Cuts(NamedTuple):
+    """What "score > threshold" finds, right answers being the positive kind; each shape [cuts].
 
-    threshold: float
-    precision: float
-    recall: float
+    Thresholds ascend; precision and recall are shares in [0, 1].
+    """
+
+    thresholds: NDArray[np.float64]
+    precision: NDArray[np.float64]
+    recall: NDArray[np.float64]
 
     @property
-    def f1(self) -> float:
-        """Harmonic mean of precision and recall."""
-        total = self.precision + self.recall
-        return 2 * self.precision * self.recall / total if total else 0.0
+    def f1(self) -> NDArray[np.float64]:
+        """Harmonic mean of precision and recall, shape [cuts], 0 where both are."""
+        total = np.maximum(self.precision + self.recall, np.finfo(np.float64).tiny)
+        return 2 * self.precision * self.recall / total
 
 
-def cuts(scores: Sequence[float], right: Sequence[bool]) -> Iterator[ThresholdCut]:
-    """Every way to cut between two neighbouring scores, and below all; the highest cut first.
+def cuts(scores: Sequence[float], right: Sequence[bool]) -> Cuts:
+    """Every way to cut between two neighbouring scores, and below all.
 
     Below all means half the distance between the two lowest scores further down.
     """
-    _, false, _, true, levels = confusion_matrix_at_thresholds(right, scores)
-    step = levels[-2] - levels[-1] if len(levels) > 1 else 1.0
-    below = [*levels[1:], levels[-1] - step]
-    for high, low, misses, hits in zip(levels, below, false, true, strict=True):
-        yield ThresholdCut(
-            threshold=float(high + low) / 2,
-            precision=float(hits / (hits + misses)),
-            recall=float(hits / sum(right)),
-        )
+    precision, recall, levels = precision_recall_curve(right, scores)
+    step = levels[1] - levels[0] if len(levels) > 1 else 1.0
+    below = np.array([levels[0] - step, *levels[:-1]])
+    # The last of the curve is what nothing reaches.
+    return Cuts((levels + below) / 2, precision[:-1], recall[:-1])
 
 
 def fit(fitted: Panelled, reported: Panelled) -> dict[str, Any]:
@@ -220,14 +211,12 @@ def fit(fitted: Panelled, reported: Panelled) -> dict[str, Any]:
     thresholds: Thresholds = {"f1": {}, "precision": {}}
     for key, scaling in _SCALINGS.items():
         for mean in MEANS:
-            found = list(cuts(_scores(fits, scales, mean, scaling), _truth(fits)))
-            # Of equally good cuts the last, which is the lowest.
-            best = max(reversed(found), key=lambda cut: cut.f1)
-            enough = [cut for cut in found if cut.recall >= 0.5]
-            precise = max(reversed(enough), key=lambda cut: cut.precision)
-            for name, cut in (("f1", best), ("precision", precise)):
-                by_mean = thresholds[name].setdefault(key, {})
-                by_mean[mean] = float(f"{cut.threshold:.6g}")
+            found = cuts(_scores(fits, scales, mean, scaling), _truth(fits))
+            precise = np.where(found.recall >= 0.5, found.precision, 0.0)
+            for name, quality in (("f1", found.f1), ("precision", precise)):
+                # Of equally good cuts the first, which is the lowest.
+                threshold = found.thresholds[quality.argmax()]
+                thresholds[name].setdefault(key, {})[mean] = float(f"{threshold:.6g}")
     limits = {name: found["phi"]["harmonic"] for name, found in thresholds.items()}
     parts = {
         "one_sentence": [row for row in reports if len(row[0].sentences) == 1],
@@ -289,8 +278,7 @@ def measured(
         "right": sum(right),
         "auroc": {name: round(auroc(one, right), _DIGITS) for name, one in scores.items()},
         "best_f1": {
-            name: round(max(cut.f1 for cut in cuts(one, right)), _DIGITS)
-            for name, one in scores.items()
+            name: round(float(cuts(one, right).f1.max()), _DIGITS) for name, one in scores.items()
         },
         "verdicts": {
             name: _verdicts(scores["harmonic"], right, limit) for name, limit in limits.items()

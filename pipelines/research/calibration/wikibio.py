@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any
 
+from tqdm import tqdm
+
 from pipelines.errors import InvalidInputError
 from pipelines.methods.base import Question
 from pipelines.methods.drad import rhd
 from pipelines.methods.drad.rhd import EntityReading
 from pipelines.models.base import Model, ScoreRequest
-from pipelines.research.calibration.drad import Progress
 from pipelines.research.data import Biography
 from pipelines.research.metrics import average_precision
 from pipelines.text import EntityRecognizer, tokens_covering
@@ -36,36 +37,23 @@ PAPER: dict[str, Any] = {
 }
 """Area under precision-recall for non-factual sentences, as the paper reports it."""
 
-_MEASURES = (
-    "rhd_probability_mean",
-    "rhd_entropy_max",
-    "token_probability_mean",
-    "token_probability_min",
-)
-
 
 class ScoredSentence(Frozen):
-    """How doubtful a sentence is by each measure; higher is more doubtful, -inf is unscored."""
+    """How doubtful a sentence is by each of the paper's measures.
+
+    Higher `scores` are more doubtful, -inf is unscored.
+    """
 
     false: bool
     has_entity: bool
-    rhd_probability_mean: float = -inf
-    rhd_entropy_max: float = -inf
-    token_probability_mean: float = -inf
-    token_probability_min: float = -inf
+    scores: dict[str, float]
 
 
-async def measure(
-    proxy: Model,
-    biographies: Sequence[Biography],
-    *,
-    progress: Progress = lambda done, total: None,
-) -> dict[str, Any]:
+async def measure(proxy: Model, biographies: Sequence[Biography]) -> dict[str, Any]:
     """Read every text with `proxy`, which must be able to score, and measure RHD on them."""
     recognizer = EntityRecognizer()
     sentences: list[ScoredSentence] = []
-    for done, biography in enumerate(biographies):
-        progress(done, len(biographies))
+    for biography in tqdm(biographies, desc="biographies"):
         asked = PROMPT.format(concept=biography.concept.title())
         request = ScoreRequest(
             messages=(Message(role="user", content=asked),),
@@ -81,7 +69,6 @@ async def measure(
             recognizer.recognize(biography.gpt3_text, question.language),
         )
         sentences += score_sentences(biography, tokens, readings)
-    progress(len(biographies), len(biographies))
     return {"records": len(biographies), **measured(sentences)}
 
 
@@ -100,18 +87,14 @@ def score_sentences(
         logprobs = [token.logprob for token in covered if token.logprob is not None]
         probabilities = [rhd.pool(r.probabilities, "mean") for r in inside]
         entropies = [rhd.pool(r.entropies, "max") for r in inside]
-        scored.append(
-            ScoredSentence(
-                false=annotation != "accurate",
-                has_entity=bool(inside),
-                rhd_probability_mean=max(
-                    (-p for p in probabilities if p is not None), default=-inf
-                ),
-                rhd_entropy_max=max((h for h in entropies if h is not None), default=-inf),
-                token_probability_mean=-sum(logprobs) / len(logprobs) if logprobs else -inf,
-                token_probability_min=-min(logprobs) if logprobs else -inf,
-            )
-        )
+        scores = {
+            "rhd_probability_mean": max((-p for p in probabilities if p is not None), default=-inf),
+            "rhd_entropy_max": max((h for h in entropies if h is not None), default=-inf),
+            "token_probability_mean": -sum(logprobs) / len(logprobs) if logprobs else -inf,
+            "token_probability_min": -min(logprobs) if logprobs else -inf,
+        }
+        false, has_entity = annotation != "accurate", bool(inside)
+        scored.append(ScoredSentence(false=false, has_entity=has_entity, scores=scores))
     return scored
 
 
@@ -135,7 +118,7 @@ def _average_precisions(sentences: Sequence[ScoredSentence]) -> dict[str, Any]:
             "The odd-numbered biographies need both factual and non-factual sentences.",
             remedy="Give a file with more records.",
         )
-    scores = {name: [getattr(one, name) for one in sentences] for name in _MEASURES}
+    scores = {name: [one.scores[name] for one in sentences] for name in sentences[0].scores}
     return {
         "sentences": len(false),
         "base_rate": round(sum(false) / len(false), 4),

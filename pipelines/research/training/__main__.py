@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pipelines.calibration import calibration
-from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.errors import InvalidInputError, exit_status
 from pipelines.models.base import EMBEDDED_NAME
 from pipelines.models.embedded import EmbeddedModel
 from pipelines.models.judges.base import JudgeModel
@@ -50,14 +50,7 @@ _FILES = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns 0, 1 when it failed, 2 for unusable input."""
     options = _parser().parse_args(arguments)
-    try:
-        options.run(options)
-    except VeriscopeError as error:
-        print(f"veriscope: {error}", file=sys.stderr)
-        return 2 if isinstance(error, InvalidInputError) else 1
-    except KeyboardInterrupt:
-        return 130
-    return 0
+    return exit_status(lambda: options.run(options))
 
 
 def _pairs(options: argparse.Namespace) -> None:
@@ -70,32 +63,29 @@ def _fit(options: argparse.Namespace) -> None:
     schedule = Schedule(steps=options.steps, seed=options.seed)
     data, recipes, encoder = _files(options), _recipes(options), encoder_folder()
     card = make_judge(data, recipes, schedule, encoder, options.to, keep=options.keep)
-    _write_card(options.to, {**card, "date": options.date.isoformat()})
+    _write(options.to / "judge.json", {**card, "date": options.date.isoformat()})
 
 
 def _calibrate(options: argparse.Namespace) -> None:
     """Scale the scores of existing weights again, on the pairs that training held out."""
-    card = json.loads((options.to / "judge.json").read_text(encoding="utf-8"))
+    path = options.to / "judge.json"
+    card = json.loads(path.read_text(encoding="utf-8"))
     kept = split(_files(options), _recipes(options)[0]).kept
-    _write_card(options.to, {**card, "scaling": scalings(options.to, encoder_folder(), kept)})
-
-
-def _write_card(folder: Path, card: dict[str, Any]) -> None:
-    (folder / "judge.json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
+    _write(path, {**card, "scaling": scalings(options.to, encoder_folder(), kept)})
 
 
 def _report(options: argparse.Namespace) -> None:
     measured_on = suites(_files(options), 1, options.chinese)
     fitted_on = [suite for suite in suites(_files(options), 0) if suite.name in _FOR_CURVES]
     even = [claim for suite in fitted_on for claim in suite.claims]
-    right = [truth for suite in fitted_on for truth in suite.supported]
+    right = [example.supported for suite in fitted_on for example in suite.examples]
     curves: dict[str, dict[str, float]] = {}
     embedder = EmbeddedEmbedder()
     for judge in (SimilarityJudge(embedder), OverlapJudge()):
         offset, slope = fitted_curve(judge.numbers(even), right)
         curves[judge.name] = {"offset": offset, "slope": slope}
     content: dict[str, Any] = {"curves": curves, "date": options.date.isoformat()}
-    _write(content)
+    _write(_CALIBRATION, content)
     calibration.cache_clear()
     # Made again: a judge reads its curve when it is made.
     judges: list[JudgeModel] = [SimilarityJudge(embedder), OverlapJudge()]
@@ -103,18 +93,17 @@ def _report(options: argparse.Namespace) -> None:
         judges.insert(0, TrainedJudge(options.judge))
     quality: dict[str, Any] = {}
     for judge in judges:
-        quality[judge.name] = {suite.name: _measured(judge, suite) for suite in measured_on}
+        quality[judge.name] = {
+            suite.name: measure(suite, np.asarray(judge.verdicts(suite.claims), dtype=np.float64))
+            for suite in measured_on
+        }
     content["quality"] = quality
     content["shortcuts"] = {suite.name: shortcut_areas(suite.examples) for suite in measured_on}
-    _write(content)
+    _write(_CALIBRATION, content)
     if options.every:
         quality[EMBEDDED_NAME] = asyncio.run(_zero_shot(measured_on, options.every))
-        _write(content)
+        _write(_CALIBRATION, content)
     print(json.dumps(content, indent=2))
-
-
-def _measured(judge: JudgeModel, suite: Suite) -> dict[str, Any]:
-    return measure(suite, np.asarray(judge.verdicts(suite.claims), dtype=np.float64))
 
 
 async def _zero_shot(measured_on: Sequence[Suite], every: int) -> dict[str, Any]:
@@ -135,8 +124,8 @@ async def _zero_shot(measured_on: Sequence[Suite], every: int) -> dict[str, Any]
     return found
 
 
-def _write(content: dict[str, Any]) -> None:
-    _CALIBRATION.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+def _write(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def _files(options: argparse.Namespace) -> Files:

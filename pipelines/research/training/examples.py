@@ -60,6 +60,11 @@ class Example(Frozen):
         )
 
     @property
+    def supported(self) -> bool:
+        """Whether the evidence says what the statement says."""
+        return self.label == "supported"
+
+    @property
     def wholly_wrong(self) -> Example:
         """This pair, with the whole statement unsupported by the evidence."""
         return self.model_copy(update={"wrong": ((0, len(self.statement)),)})

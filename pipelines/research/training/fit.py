@@ -100,15 +100,14 @@ class Prepared(NamedTuple):
 def prepared(examples: Sequence[Example], folder: Path) -> list[Prepared]:
     """Pairs as the network reads them; of long evidence the window most like the statement."""
     tokenizer = load_tokenizer(folder)
-    known: dict[Example, list[Prepared]] = {}
-    found: list[Prepared] = []
-    for example in examples:
-        if example not in known:
-            pairs = pairs_for(tokenizer, example.claim, 1)
-            doubted = _doubted(tokenizer, example)
-            known[example] = [Prepared(pair, _TARGETS[example.label], doubted) for pair in pairs]
-        found += known[example]
-    return found
+    read = {
+        example: [
+            Prepared(pair, _TARGETS[example.label], _doubted(tokenizer, example))
+            for pair in pairs_for(tokenizer, example.claim, 1)
+        ]
+        for example in set(examples)
+    }
+    return [pair for example in examples for pair in read[example]]
 
 
 def _doubted(tokenizer: Tokenizer, example: Example) -> tuple[int, ...]:
@@ -245,16 +244,8 @@ def use_narrow_attention(encoder: PreTrainedModel) -> None:
 
 
 def average(networks: Sequence[JudgeNetwork]) -> JudgeNetwork:
-    """The first of `networks`, changed in place to the mean of all.
-
-    Raises ValueError when there is none, or their weights are not of the same shapes.
-    """
-    if not networks:
-        raise ValueError("There is nothing to average.")
+    """The first of `networks`, which have the same shapes, changed in place to the mean of all."""
     first, states = networks[0], [network.state_dict() for network in networks]
-    shapes = {name: tensor.shape for name, tensor in states[0].items()}
-    if any({name: one.shape for name, one in state.items()} != shapes for state in states):
-        raise ValueError("These judges are not made alike.")
     floats = [name for name, tensor in states[0].items() if tensor.is_floating_point()]
     means = {name: torch.stack([state[name] for state in states]).mean(0) for name in floats}
     first.load_state_dict({**states[0], **means})
@@ -274,7 +265,7 @@ def best_scaling(examples: Sequence[Example], scored: Sequence[Sequence[Scores]]
     scores = np.array([[*w, *[nothing] * (most - len(w))] for w in scored], dtype=np.float64)
     counts = Counter(example.make for example in examples)
     weights = np.array([1 / counts[example.make] for example in examples])
-    right = np.array([example.label == "supported" for example in examples])
+    right = np.array([example.supported for example in examples])
 
     def loss(scaling: Calibration) -> float:
         scaled = scores / scaling.temperature + np.array(scaling.offsets)
@@ -363,7 +354,7 @@ def _fitted(
             # The reader takes the network out of training.
             scored = JudgeReader(network, encoder).read([one.claim for one in seen])
             network.to(device).train()
-            right = [one.label == "supported" for one in seen]
+            right = [one.supported for one in seen]
             area = auroc([one.supported for one in scored], right)
             areas.append({"step": step, "auroc": round(area, 4)})
             print(f"step {step}: area under the ROC curve on held-out pairs {area:.4f}", flush=True)

@@ -19,10 +19,9 @@ from pipelines.research.training.examples import Example, Label, Text, differing
 from pipelines.research.training.rewriting import (
     as_question,
     claims_in,
-    exchanged,
     is_person,
     named,
-    opposite,
+    replaced,
     rewritten,
     with_subject,
 )
@@ -111,8 +110,8 @@ def swapped(sentence: str, text: Text, names: Names, random: Random) -> Swap | N
         lambda: _two_names(sentence, names, random),
         lambda: _year(sentence, random),
         lambda: _number(sentence, random),
-        lambda: _word("relation", exchanged(sentence, random)),
-        lambda: _word("opposite", opposite(sentence, random)),
+        lambda: _word("relation", "exchangeable", sentence, random),
+        lambda: _word("opposite", "opposites", sentence, random),
         lambda: _negation(sentence, random),
     ]
     random.shuffle(changes)
@@ -189,7 +188,8 @@ def _negation(sentence: str, random: Random) -> Swap | None:
     return Swap("negation", f"{sentence[: place.end()]} {word}{sentence[place.end() :]}")
 
 
-def _word(kind: str, changed: str | None) -> Swap | None:
+def _word(kind: str, table: str, sentence: str, random: Random) -> Swap | None:
+    changed = replaced(sentence, random, table)
     return None if changed is None else Swap(kind, changed)
 
 

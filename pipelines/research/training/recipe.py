@@ -10,24 +10,9 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from pipelines.research.data import read_biographies, read_qa, sample_rows
+from pipelines.research.training import public
 from pipelines.research.training.examples import Example, Text, library, text_of
 from pipelines.research.training.generated import Names, examples_of
-from pipelines.research.training.public import (
-    article_pairs,
-    article_questions,
-    article_texts,
-    biography_pairs,
-    biography_texts,
-    facts_pairs,
-    facts_texts,
-    other_answer_pairs,
-    qa_pairs,
-    qa_texts,
-    resampled_texts,
-    same_pairs,
-    stance_pairs,
-    truthful_pairs,
-)
 from pipelines.research.training.rewriting import as_statement
 from pipelines.research.training.shortcuts import balanced, shortcut_areas, statement_alone
 
@@ -104,7 +89,7 @@ def _build(files: Files, recipe: Recipe) -> list[Example]:
     generated: list[Example] = []
     biographies = read_biographies(files.biographies, 0)
     for _ in range(recipe.rounds):
-        more = list(resampled_texts(biographies, random, recipe.retold))
+        more = list(public.resampled_texts(biographies, random, recipe.retold))
         names.learn(more)
         for text in (*texts, *more):
             generated += examples_of(text, texts, names, random)
@@ -129,32 +114,32 @@ def _texts(files: Files) -> Iterator[Text]:
     for article in library("en"):
         if article.id not in measured_on:
             yield text_of(article.id, article.title, article.text)
-    public = (
-        *list(article_texts(files.articles))[::2],
-        *biography_texts(read_biographies(files.biographies, 0)),
-        *qa_texts(read_qa(files.qa)[::2]),
-        *facts_texts(files.facts, 0),
+    texts = (
+        *list(public.article_texts(files.articles))[::2],
+        *public.biography_texts(read_biographies(files.biographies, 0)),
+        *public.qa_texts(read_qa(files.qa)[::2]),
+        *public.facts_texts(files.facts, 0),
     )
-    yield from (text for text in public if len(text.sentences) > 1)
+    yield from (text for text in texts if len(text.sentences) > 1)
 
 
 def _labelled(files: Files, names: Names, random: Random) -> Iterator[Example]:
     """The even half of every public file as pairs."""
     qa = read_qa(files.qa)[::2]
     answered = [
-        *qa_pairs(qa, names, random),
-        *article_pairs(files.articles, 0, names, random),
-        *other_answer_pairs(files.articles, 0),
+        *public.qa_pairs(qa, names, random),
+        *public.article_pairs(files.articles, 0, names, random),
+        *public.other_answer_pairs(files.articles, 0),
     ]
     yield from answered
     yield from (pair for one in answered if (pair := answer_as_statement(one)))
     asked = [(one.question, one.right_answer, one.knowledge) for one in qa]
-    yield from same_pairs(asked, names, random)
-    yield from biography_pairs(read_biographies(files.biographies, 0))
-    yield from stance_pairs(files.stances, 0)
-    yield from facts_pairs(files.facts, 0, random)
-    yield from same_pairs(article_questions(files.articles, 0), names, random)
-    yield from truthful_pairs(files.truthful, 0, random)
+    yield from public.same_pairs(asked, names, random)
+    yield from public.biography_pairs(read_biographies(files.biographies, 0))
+    yield from public.stance_pairs(files.stances, 0)
+    yield from public.facts_pairs(files.facts, 0, random)
+    yield from public.same_pairs(public.article_questions(files.articles, 0), names, random)
+    yield from public.truthful_pairs(files.truthful, 0, random)
 
 
 def answer_as_statement(pair: Example) -> Example | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple, cast
@@ -22,20 +22,9 @@ from pipelines.methods.slm.judging import judge_request, probability_of_yes
 from pipelines.models.base import Claim, Model
 from pipelines.research.data import Half, read_biographies, read_qa, sample_rows
 from pipelines.research.metrics import auroc, precision_recall_f1
+from pipelines.research.training import public
 from pipelines.research.training.examples import LABELS, Example, Label, library
 from pipelines.research.training.generated import Names
-from pipelines.research.training.public import (
-    article_pairs,
-    article_questions,
-    article_texts,
-    biography_pairs,
-    facts_pairs,
-    other_answer_pairs,
-    qa_pairs,
-    qa_texts,
-    same_pairs,
-    stance_pairs,
-)
 from pipelines.research.training.recipe import Files
 from pipelines.research.training.rewriting import as_question
 from pipelines.types import Language, Passage
@@ -51,7 +40,7 @@ def binary(examples: Sequence[Example], probabilities: Probabilities) -> dict[st
 
     `right` counts the examples on the right side of P(supported) = 0.5.
     """
-    truth, supported = _supported(examples), probabilities[:, 0]
+    truth, supported = [one.supported for one in examples], probabilities[:, 0]
     return {
         "examples": len(truth),
         "supported": round(sum(truth) / len(truth), 4),
@@ -120,11 +109,6 @@ class Suite(NamedTuple):
         """What a judge is asked."""
         return [example.claim for example in self.examples]
 
-    @property
-    def supported(self) -> list[bool]:
-        """Whether each example is supported."""
-        return _supported(self.examples)
-
 
 def suites(files: Files, half: Half, chinese: Path | None = None) -> list[Suite]:
     """Every suite for which there is a file; half 1 is the one to report on.
@@ -132,21 +116,23 @@ def suites(files: Files, half: Half, chinese: Path | None = None) -> list[Suite]
     `chinese` is the Chinese version of the articles. Our own statements belong to half 1, and so
     do the yes-or-no questions, as EVER asks them, made from these statements and the biographies.
     """
-    lives = list(biography_pairs(read_biographies(files.biographies, half)))
-    facts = facts_pairs(files.facts, half, Random(11))
+    lives = list(public.biography_pairs(read_biographies(files.biographies, half)))
+    facts = public.facts_pairs(files.facts, half, Random(11))
     names = Names()
-    names.learn(article_texts(files.articles))
-    articles = article_pairs(files.articles, half, names, Random(11))
-    two_answers = same_pairs(article_questions(files.articles, half), names, Random(11))
+    names.learn(public.article_texts(files.articles))
+    articles = public.article_pairs(files.articles, half, names, Random(11))
+    two_answers = public.same_pairs(
+        public.article_questions(files.articles, half), names, Random(11)
+    )
     found = [
         Suite("biographies", lives),
         *_answers(files.qa, half),
-        Suite("stances", list(stance_pairs(files.stances, half)), three_way=True),
+        Suite("stances", list(public.stance_pairs(files.stances, half)), three_way=True),
         Suite("facts", [one for one in facts if one.label != "not_enough"]),
         Suite("articles", list(articles), three_way=True),
         Suite("two_answers", list(two_answers)),
-        Suite("other_answers", list(other_answer_pairs(files.articles, half))),
-        Suite("other_answers_zh", list(other_answer_pairs(chinese, half))),
+        Suite("other_answers", list(public.other_answer_pairs(files.articles, half))),
+        Suite("other_answers_zh", list(public.other_answer_pairs(chinese, half))),
     ]
     if half == 1:
         ours = list(library_pairs("en"))
@@ -166,12 +152,12 @@ def suites(files: Files, half: Half, chinese: Path | None = None) -> list[Suite]
 def _answers(path: Path | None, half: Half) -> Iterator[Suite]:
     records = read_qa(path)[half::2]
     names = Names()
-    names.learn(qa_texts(records))
-    pairs = list(qa_pairs(records, names, Random(11)))
+    names.learn(public.qa_texts(records))
+    pairs = list(public.qa_pairs(records, names, Random(11)))
     published = [one for one in pairs if one.make == "qa"]
     yield Suite("answers", published)
     spans = {one.group: one for one in pairs if one.make == "qa-span"}
-    right = [one for one in published if one.label == "supported" and one.group in spans]
+    right = [one for one in published if one.supported and one.group in spans]
     same_kind = [one for pair in right for one in (pair, spans[pair.group])]
     yield Suite("answers_same_kind", same_kind)
 
@@ -192,9 +178,10 @@ def library_pairs(language: Language) -> Iterator[Example]:
 def measure(suite: Suite, said: Probabilities) -> dict[str, Any]:
     """How good `said`, shape [examples, 3], is on a suite."""
     found = binary(suite.examples, said)
+    truth = [example.supported for example in suite.examples]
     found["reliability"] = [
         [round(stated, 4), round(true, 4), count]
-        for stated, true, count in reliability(said[:, 0], suite.supported)
+        for stated, true, count in reliability(said[:, 0], truth)
     ]
     if suite.name == "answers":
         found["auroc_equal_length"] = equal_length_auroc(suite.examples, said)
@@ -202,8 +189,8 @@ def measure(suite: Suite, said: Probabilities) -> dict[str, Any]:
         found |= three_way(suite.examples, said)
         decided = [e.label in ("supported", "contradicted") for e in suite.examples]
         difference = (said[decided, 0] - said[decided, 1]).tolist()
-        truth = np.asarray(suite.supported)[decided].tolist()
-        found["auroc_supported_or_contradicted"] = round(auroc(difference, truth), 4)
+        said_so = np.asarray(truth)[decided].tolist()
+        found["auroc_supported_or_contradicted"] = round(auroc(difference, said_so), 4)
     return found
 
 
@@ -215,7 +202,7 @@ def equal_length_auroc(examples: Sequence[Example], said: Probabilities) -> floa
     by_length: dict[int, list[int]] = defaultdict(list)
     for number, example in enumerate(examples):
         by_length[len(example.statement.split())].append(number)
-    truth = np.array(_supported(examples))
+    truth = np.array([example.supported for example in examples])
     above = total = 0.0
     for same_length in by_length.values():
         right = truth[same_length]
@@ -224,10 +211,6 @@ def equal_length_auroc(examples: Sequence[Example], said: Probabilities) -> floa
             above += float(roc_auc_score(right, said[same_length, 0])) * pairs
             total += pairs
     return round(above / total, 4) if total else 0.0
-
-
-def _supported(examples: Iterable[Example]) -> list[bool]:
-    return [example.label == "supported" for example in examples]
 
 
 async def yes_or_no(model: Model, claims: Sequence[Claim]) -> Probabilities:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from random import Random
 from typing import Any
 
@@ -39,22 +39,11 @@ def _alternatives(table: str) -> dict[str, tuple[str, ...]]:
     return capitals | found
 
 
-def exchanged(sentence: str, random: Random) -> str | None:
-    """`sentence` with one word replaced by another of its group; None where it has no such word."""
-    return _replaced(sentence, "exchangeable", random)
+def replaced(sentence: str, random: Random, table: str) -> str | None:
+    """`sentence` with a word of `table` replaced by another of its group; None where it has none.
 
-
-def opposite(sentence: str, random: Random) -> str | None:
-    """`sentence` with one word replaced by its opposite; None where it has no such word."""
-    return _replaced(sentence, "opposites", random)
-
-
-def paraphrased(sentence: str, random: Random) -> str | None:
-    """`sentence` with a word replaced by a synonym; None where it has no such word."""
-    return _replaced(sentence, "same", random)
-
-
-def _replaced(sentence: str, table: str, random: Random) -> str | None:
+    The tables of the file say what the words of a group are to each other.
+    """
     others = _alternatives(table)
     places = list(_pattern(table).finditer(sentence))
     if not places:
@@ -101,6 +90,10 @@ _PLAIN = re.compile(
     r" (is|was|are|were|has|had|can|could|will|would) ([^;:]{3,})[.]$"
 )
 _PAST: dict[str, str] = _words()["base_forms"]
+
+PAST_FORMS = {base: past for past, base in _PAST.items()}
+"""The past of verbs that do not form it by "-ed", by their base form."""
+
 _DID = re.compile(
     rf"^(?!.* and (?:is|was|has|had|could|\w+ed|{'|'.join(_PAST)})\b)"
     r"((?:The |His |Her )?[A-Z][\w.'’-]*(?: [A-Z\d][\w.'’-]*| of| the| von| van| de){0,5})"
@@ -236,7 +229,7 @@ _REWRITES: tuple[Callable[[str, Random], str | None], ...] = (
     _trailing_left_out,
     _active,
     _numbers,
-    paraphrased,
+    partial(replaced, table="same"),
 )
 """Each takes a sentence and gives it back changed, or None where it does not apply."""
 

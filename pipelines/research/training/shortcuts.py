@@ -47,7 +47,7 @@ SHORTCUTS: dict[str, Callable[[Example], float]] = {
 
 def shortcut_areas(examples: Sequence[Example]) -> dict[str, float]:
     """Area under the ROC curve of each number for supported against the rest; 0.5 is chance."""
-    right = [example.label == "supported" for example in examples]
+    right = [example.supported for example in examples]
     return {
         name: round(auroc([number(example) for example in examples], right), 4)
         for name, number in SHORTCUTS.items()
@@ -62,10 +62,10 @@ def statement_alone(
     model = SGDClassifier(loss="log_loss", alpha=1e-5, max_iter=12, tol=1e-3, random_state=0)
     model.fit(
         vectors.transform([getattr(example, side) for example in fitted_on]),
-        np.array([example.label == "supported" for example in fitted_on]),
+        np.array([example.supported for example in fitted_on]),
     )
     said = model.decision_function(vectors.transform([getattr(e, side) for e in examples]))
-    return round(auroc(said.tolist(), [e.label == "supported" for e in examples]), 4)
+    return round(auroc(said.tolist(), [e.supported for e in examples]), 4)
 
 
 _BINS = 20

@@ -6,7 +6,6 @@ import asyncio
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
@@ -98,15 +97,14 @@ class WebSearch(Retriever):
             example="https://example.com",
             placeholder="{language}",
         )
-        self.failures = Failures(self.title, self._address.host, self._key)
         if self.needs_key and self._key is None:
-            raise self.failures.error("no_key")
+            raise self.error("no_key")
         self._timeout = timeout
         self._retry = RetryPolicy(attempts=3, pause=1.0, sleep=sleep)
         # A connection belongs to the event loop it was opened in, and so does a semaphore.
-        self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, _Connections] = (
-            WeakKeyDictionary()
-        )
+        self._opened = WeakKeyDictionary[
+            asyncio.AbstractEventLoop, tuple[httpx2.AsyncClient, asyncio.Semaphore]
+        ]()
 
     async def search(self, query: str, k: int) -> list[Passage]:
         """At most `k` passages, best first; none, and no request, for an empty query."""
@@ -121,9 +119,8 @@ class WebSearch(Retriever):
 
     async def aclose(self) -> None:
         """Close the connections opened in the running event loop; another search opens new ones."""
-        opened = self._opened.pop(asyncio.get_running_loop(), None)
-        if opened is not None:
-            await opened.client.aclose()
+        if opened := self._opened.pop(asyncio.get_running_loop(), None):
+            await opened[0].aclose()
 
     async def ask(
         self,
@@ -138,7 +135,7 @@ class WebSearch(Retriever):
 
         `path` follows the service's address, in which `language` fills the place of "{language}".
         `content` is what httpx2 takes: `params`, `data`, `json`, `headers`. Raises the typed errors
-        of `Failures` and whatever typed error `read` raises.
+        of `error` and whatever typed error `read` raises.
         """
         url = self._address.url.replace("{language}", language) + path
 
@@ -147,7 +144,7 @@ class WebSearch(Retriever):
             try:
                 return read(reply)
             except ValueError as error:
-                raise self.failures.error("invalid", "its answer could not be read") from error
+                raise self.error("invalid", "its answer could not be read") from error
 
         return await self._retry.run(attempt)
 
@@ -161,11 +158,12 @@ class WebSearch(Retriever):
                 ):
                     body = await self._body(response)
             except TimeoutError as error:
-                raise self.failures.error("timeout") from error
+                raise self.error("timeout") from error
             except httpx2.HTTPError as error:
-                raise self.failures.unsent(error) from error
+                kind = connection_failure(error)
+                raise (self.error(kind) if kind else self.error("invalid", CUT_OFF)) from error
         if not 200 <= response.status_code < 300:
-            raise self.failures.status(response.status_code, response.headers, body)
+            raise self._refusal(response.status_code, response.headers, body)
         return Reply(response.status_code, response.headers, body)
 
     async def _body(self, response: httpx2.Response) -> bytes:
@@ -174,10 +172,49 @@ class WebSearch(Retriever):
             body += piece
             if len(body) > LONGEST_REPLY:
                 detail = f"its answer is longer than {LONGEST_REPLY // 1024} KiB"
-                raise self.failures.error("invalid", detail)
+                raise self.error("invalid", detail)
         return bytes(body)
 
-    def _connections(self) -> _Connections:
+    def error(
+        self, kind: str, detail: str = "", headers: Mapping[str, str] | None = None
+    ) -> VeriscopeError:
+        """The error of this kind ("search.KIND" in assets/failures.toml); `detail` says more.
+
+        `headers` of the answer may say how long to wait before the next search. The key never
+        appears in an error, even if it is echoed.
+        """
+        wait = retry_after(headers or {})
+        detail = showable(detail, self._key)
+        error = failure(
+            f"search.{kind}",
+            self.title,
+            service=self.title,
+            host=self._address.host,
+            detail=f" ({detail})" if detail else "",
+            when=f"in {wait:.0f} s" if wait is not None else "later",
+        )
+        error.retry_after = wait
+        return error
+
+    def _refusal(self, status: int, headers: Mapping[str, str], body: bytes) -> VeriscopeError:
+        # A service that refuses a key may quote it, in part or in another form.
+        if status in (401, 403):
+            return self.error("wrong_key" if self._key else "not_served", f"status {status}")
+        text = body.decode("utf-8", "replace")
+        try:
+            said = server_words(json.loads(text))
+        except (ValueError, RecursionError):
+            said = server_words(text)
+        if status == 429:
+            return self.error("slow_down", said, headers)
+        if status == 408:
+            return self.error("timeout")
+        if status < 400:
+            return self.error("redirected")
+        detail = f"status {status}: {said}" if said else f"status {status}"
+        return self.error("failed" if status >= 500 else "refused", detail)
+
+    def _connections(self) -> tuple[httpx2.AsyncClient, asyncio.Semaphore]:
         loop = asyncio.get_running_loop()
         opened = self._opened.get(loop)
         if opened is None:
@@ -190,7 +227,7 @@ class WebSearch(Retriever):
                 trust_env=not self._address.on_this_machine,
                 verify=self._address.encrypted,
             )
-            opened = self._opened[loop] = _Connections(client, asyncio.Semaphore(_AT_ONCE))
+            opened = self._opened[loop] = client, asyncio.Semaphore(_AT_ONCE)
         return opened
 
     def _ranked(self, finds: Iterable[Find]) -> list[Passage]:
@@ -212,11 +249,6 @@ class WebSearch(Retriever):
                 ),
             )
         return list(passages.values())
-
-
-class _Connections(NamedTuple):
-    client: httpx2.AsyncClient
-    slots: asyncio.Semaphore
 
 
 def one_line(text: str | None) -> str:
@@ -241,57 +273,3 @@ def _trimmed(query: str, longest: int) -> str:
     # Chinese has no spaces to cut at.
     head, space, _ = query[: longest + 1].rpartition(" ")
     return head if space else query[:longest]
-
-
-@dataclass(frozen=True)
-class Failures:
-    """Words failures for one service. The key never appears in an error, even if it is echoed."""
-
-    service: str
-    host: str
-    key: str | None
-
-    def error(
-        self, kind: str, detail: str = "", headers: Mapping[str, str] | None = None
-    ) -> VeriscopeError:
-        """The error of this kind ("search.KIND" in assets/failures.toml); `detail` says more.
-
-        `headers` of the answer may say how long to wait before the next search.
-        """
-        wait = retry_after(headers or {})
-        detail = showable(detail, self.key)
-        error = failure(
-            f"search.{kind}",
-            self.service,
-            service=self.service,
-            host=self.host,
-            detail=f" ({detail})" if detail else "",
-            when=f"in {wait:.0f} s" if wait is not None else "later",
-        )
-        error.retry_after = wait
-        return error
-
-    def unsent(self, error: httpx2.HTTPError) -> VeriscopeError:
-        """The typed error for a request that brought no whole answer."""
-        kind = connection_failure(error)
-        return self.error(kind) if kind else self.error("invalid", CUT_OFF)
-
-    def status(self, status: int, headers: Mapping[str, str], body: bytes) -> VeriscopeError:
-        """The typed error for an answer whose status is not a success."""
-        # A service that refuses a key may quote it, in part or in another form.
-        if status in (401, 403):
-            kind = "not_served" if self.key is None else "wrong_key"
-            return self.error(kind, f"status {status}")
-        text = body.decode("utf-8", "replace")
-        try:
-            said = server_words(json.loads(text))
-        except (ValueError, RecursionError):
-            said = server_words(text)
-        if status == 429:
-            return self.error("slow_down", said, headers)
-        if status == 408:
-            return self.error("timeout")
-        if status < 400:
-            return self.error("redirected")
-        detail = f"status {status}: {said}" if said else f"status {status}"
-        return self.error("failed" if status >= 500 else "refused", detail)

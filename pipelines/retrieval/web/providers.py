@@ -1,4 +1,4 @@
-"""The search services: Serper (Google), DuckDuckGo and Wikipedia."""
+"""The search services, by name: Serper (Google), DuckDuckGo and Wikipedia."""
 
 from __future__ import annotations
 
@@ -6,21 +6,15 @@ import asyncio
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from itertools import accumulate, takewhile
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, urljoin, urlsplit
 
 from pydantic import BaseModel, Field
 
-from pipelines.errors import VeriscopeError
+from pipelines.errors import failure
 from pipelines.retrieval.bm25 import query_terms
-from pipelines.retrieval.web.base import (
-    USER_AGENT,
-    Find,
-    Reply,
-    WebSearch,
-    one_line,
-    web_address,
-)
+from pipelines.retrieval.web.base import USER_AGENT, Find, Reply, WebSearch, one_line, web_address
 from pipelines.text.languages import detect_language
 from pipelines.types import Language
 
@@ -60,34 +54,25 @@ class SerperSearch(WebSearch):
         return [find for find in _serper_finds(reply, query, k) if find.text]
 
 
-class _AnswerBox(BaseModel):
+class _Shown(BaseModel):
+    """An answer box, a knowledge graph or an organic result: each has some of these."""
+
     title: str | None = None
     answer: str | int | float | None = None
     snippet: str | None = None
     link: str | None = None
-
-
-class _KnowledgeGraph(BaseModel):
-    title: str | None = None
     type: str | None = None
     description: str | None = None
     website: str | None = None
     descriptionLink: str | None = None  # noqa: N815
-    attributes: dict[str, Any] | None = None
-
-
-class _Organic(BaseModel):
-    title: str | None = None
-    link: str | None = None
-    snippet: str | None = None
     date: str | None = None
     attributes: dict[str, Any] | None = None
 
 
 class _SerperReply(BaseModel):
-    answerBox: _AnswerBox | None = None  # noqa: N815
-    knowledgeGraph: _KnowledgeGraph | None = None  # noqa: N815
-    organic: list[_Organic] | None = None
+    answerBox: _Shown | None = None  # noqa: N815
+    knowledgeGraph: _Shown | None = None  # noqa: N815
+    organic: list[_Shown] | None = None
 
 
 def _serper_finds(reply: _SerperReply, query: str, k: int) -> Iterator[Find]:
@@ -165,7 +150,7 @@ class DuckDuckGoSearch(WebSearch):
         )
         finds = [*page.abstract, *page.results]
         if page.puzzle and not page.results:
-            raise self.failures.error("slow_down", "it wants to see a human")
+            raise self.error("slow_down", "it wants to see a human")
         return finds[:k]
 
 
@@ -295,7 +280,9 @@ class WikipediaSearch(WebSearch):
             # The Chinese dictionary takes a moment to load.
             words = list(dict.fromkeys(await asyncio.to_thread(query_terms, query)))
             if len(words) > 1:
-                finds = await self._articles(_any_of(words, self.longest_query), k, language)
+                joined = accumulate(words, "{} OR {}".format)
+                fitting = takewhile(lambda one: len(one) <= self.longest_query, joined)
+                finds = await self._articles(max(fitting, key=len, default=words[0]), k, language)
         return finds
 
     async def _articles(self, query: str, k: int, language: Language) -> list[Find]:
@@ -334,19 +321,15 @@ class WikipediaSearch(WebSearch):
         return finds[:k]
 
     def _read(self, reply: Reply) -> _WikipediaReply:
-        read = _WikipediaReply.model_validate_json(reply.body)
-        if read.error:
-            raise self._refusal(read.error, reply)
-        return read
-
-    def _refusal(self, error: _Error, reply: Reply) -> VeriscopeError:
         """MediaWiki answers with status 200 even where it refuses."""
-        detail = error.info or error.code
-        if error.code in ("ratelimited", "maxlag"):
-            return self.failures.error("slow_down", detail, reply.headers)
-        if re.search(r"internal_api_error|busy|timeout|readonly|backend", error.code):
-            return self.failures.error("failed", detail)
-        return self.failures.error("refused", detail)
+        read = _WikipediaReply.model_validate_json(reply.body)
+        if error := read.error:
+            detail = error.info or error.code
+            if error.code in ("ratelimited", "maxlag"):
+                raise self.error("slow_down", detail, reply.headers)
+            failed = re.search(r"internal_api_error|busy|timeout|readonly|backend", error.code)
+            raise self.error("failed" if failed else "refused", detail)
+        return read
 
 
 class _Page(BaseModel):
@@ -371,12 +354,20 @@ class _WikipediaReply(BaseModel):
     error: _Error | None = None
 
 
-def _any_of(words: list[str], longest: int) -> str:
-    """As many of `words` as fit, joined so that one is enough."""
-    query = words[0]
-    for word in words[1:]:
-        longer = f"{query} OR {word}"
-        if len(longer) > longest:
-            break
-        query = longer
-    return query
+WEB_SEARCHES: dict[str, type[WebSearch]] = {
+    search.id: search for search in (SerperSearch, DuckDuckGoSearch, WikipediaSearch)
+}
+"""The services that can be searched, by name."""
+
+
+def build_web_search(
+    name: str, *, key: str | None = None, base_url: str | None = None
+) -> WebSearch:
+    """The search called `name`; a key it does not need is left unused.
+
+    Raises NotFoundError for a name that is not in `WEB_SEARCHES`, MissingKeyError where a key is
+    needed and AuthenticationError where it cannot be one, InvalidInputError for a bad address.
+    """
+    if name not in WEB_SEARCHES:
+        raise failure("search.no_service", name=name, names=", ".join(WEB_SEARCHES))
+    return WEB_SEARCHES[name](key=key, base_url=base_url)

@@ -10,35 +10,29 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from alembic import command
 from alembic.operations.ops import MigrationScript
 from alembic.script import Script, ScriptDirectory
+from sqlalchemy import NullPool, create_engine
 
-from pipelines.store.database import open_engine
-from pipelines.store.migrations import FOLDER, alembic_config, migrating
+from pipelines.store.migrations import FOLDER, alembic_config
 
 
 def revise(message: str, folder: Path = FOLDER) -> Path | None:
     """Write the next revision into `folder`; None if tables and revisions agree already."""
-    with TemporaryDirectory() as scratch:
-        engine = open_engine(f"sqlite:///{scratch}/schema.db")
-        try:
-            with migrating(engine) as connection:
-                config = alembic_config(connection, folder)
-                command.upgrade(config, "head")
-                count = len(list(ScriptDirectory.from_config(config).walk_revisions()))
-                script = command.revision(
-                    config,
-                    message,
-                    autogenerate=True,
-                    rev_id=f"{count + 1:04}",
-                    process_revision_directives=_drop_if_empty,
-                )
-        finally:
-            engine.dispose()
+    with create_engine("sqlite://", poolclass=NullPool).begin() as connection:
+        config = alembic_config(connection, folder)
+        command.upgrade(config, "head")
+        count = len(list(ScriptDirectory.from_config(config).walk_revisions()))
+        script = command.revision(
+            config,
+            message,
+            autogenerate=True,
+            rev_id=f"{count + 1:04}",
+            process_revision_directives=_drop_if_empty,
+        )
     return Path(script.path) if isinstance(script, Script) else None
 
 

@@ -14,6 +14,9 @@ from packaging.requirements import Requirement
 
 from app.public.models import hub_models, shipped_list
 from components.messages import LANGUAGES
+from pipelines.errors import NotFoundError
+from pipelines.models.catalogue import catalogue
+from pipelines.models.providers import model_spec
 
 ROOT = Path(__file__).resolve().parents[3]
 COLOURS = {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"}
@@ -72,6 +75,16 @@ def test_the_hub_is_asked_on_a_space_only():
     assert hub_models({}) == {}
     assert set(hub_models({"SPACE_ID": "somebody/veriscope"})) == {"main", "verifier"}
     assert hub_models({"SPACE_ID": "somebody/veriscope", "VERISCOPE_HUB": "off"}) == {}
+
+
+def test_an_operator_chooses_models_of_the_catalogue():
+    small = catalogue()[0]
+    chosen = hub_models({"VERISCOPE_HUB_MAIN": small.name})
+    assert chosen["main"] == model_spec(small)
+    assert chosen["verifier"] in [shipped_list(kind)["verifier"] for kind in ("cpu", "gpu")]
+    assert hub_models({"VERISCOPE_HUB_MAIN": small.name, "VERISCOPE_HUB": "off"}) == {}
+    with pytest.raises(NotFoundError, match="Choose one of"):
+        hub_models({"VERISCOPE_HUB_VERIFIER": "no-such-model"})
 
 
 def test_the_container_runs_as_nobody_special_and_tells_its_health():

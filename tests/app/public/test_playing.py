@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 from app.engine import Watched
 from app.public.models import ModelCatalog
@@ -13,7 +15,13 @@ from app.public.page import SpacePage
 from app.public.session import Runs, VisitorLimits, VisitorSession
 from pipelines.engine.admission import Admission
 from pipelines.engine.thread import Engine
-from pipelines.store.recordings import recordings
+from pipelines.methods.registry import standard_methods
+from pipelines.run.view import fold
+from pipelines.store.recordings import load_recording, recordings
+from tests.components.html_tree import read
+
+if TYPE_CHECKING:
+    import gradio as gr
 
 
 class Playing:
@@ -74,3 +82,45 @@ async def test_who_asks_before_they_are_known_is_somebody(tmp_path: Path):
         assert second.owner
         assert first.owner != second.owner
         assert first.began
+
+
+async def test_a_line_says_what_the_chosen_methods_take(tmp_path: Path):
+    async with playing(tmp_path) as (page, _):
+        visit = VisitorSession(owner="me")
+
+        async def line(methods: list[str], *own: str) -> str:
+            update = await page.expect(visit, methods, *own)
+            return read(update["value"]).one("p").text()
+
+        one, both = await line(["direct"]), await line(["direct", "ever"])
+        assert one.startswith("About 1 call · ")
+        assert one.endswith(" · free")
+        assert both != one
+        own = await line(["direct"], "openai", "gpt", "a key", "")
+        assert own.endswith("time: known after the first run of this model · price: not known")
+        # A model that is only half described is not counted yet.
+        assert await line(["direct"], "openai", "gpt", "", "") == one
+        assert await line([]) == "Choose at least one method."
+        visit.language = "zh"
+        assert (await line(["direct"])).startswith("约 1 次调用")
+
+
+async def test_the_methods_that_were_left_out_are_run_too(tmp_path: Path):
+    async with playing(tmp_path) as (page, _):
+        view = fold(load_recording(recordings()[0].id).events)
+        assert view.header is not None
+        asked = view.header.spec.model_copy(update={"methods": view.header.spec.methods[:1]})
+        view = replace(view, header=view.header.model_copy(update={"spec": asked}))
+        visit = VisitorSession(owner="me")
+        visit.watched = cast("Watched", SimpleNamespace(view=view, spec=asked, methods=["direct"]))
+        seen: list[tuple[str, list[str]]] = []
+
+        async def answer(visit: Any, question: str, methods: list[str], *own: Any):
+            seen.append((question, methods))
+            yield ["frame"]
+
+        page.answer = answer  # type: ignore[method-assign]
+        pressed = cast("gr.EventData", SimpleNamespace(action="complete", value="standard"))
+        frames = [frame async for frame in page.act(visit, pressed)]
+        assert len(frames) == 1
+        assert seen == [(asked.question, standard_methods())]

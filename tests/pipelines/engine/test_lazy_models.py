@@ -126,7 +126,7 @@ async def waves(slots: int | None) -> list[int]:
         method="rowen",
         language="en",
         materials=Materials({"main": slot}, EVIDENCE),
-        span="run",
+        id="run",
         parent=None,
     )
     rowen = Rowen()

@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.engine.libraries import Libraries
 from pipelines.errors import InvalidInputError, MissingKeyError, NotFoundError
-from pipelines.retrieval.web import WebSearch
+from pipelines.retrieval.web.base import WebSearch
 from pipelines.run.spec import EvidenceSource, EvidenceSpec
 from tests.pipelines.models.wire import Wire, says
 from tests.pipelines.retrieval.examples import WordEmbedder

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from pipelines.concurrency import calls_for, usable_cores
 from pipelines.engine.pool import ModelPool
 from pipelines.errors import UnreachableError
 from pipelines.models.base import Model
-from pipelines.models.providers import HOSTED_SLOTS, LOCAL_SLOTS, known_capabilities
+from pipelines.models.providers import HOSTED_SLOTS, LOCAL_SLOTS, Price, known_capabilities
 from pipelines.models.scripted import ScriptedModel
 from pipelines.run.spec import ModelSpec
 from tests.pipelines.run.fakes import FakeModel, request
@@ -114,8 +115,10 @@ async def test_loading_goes_on_when_the_call_that_began_it_is_cancelled():
 async def test_each_kind_of_model_has_the_slots_of_its_provider():
     pool = Loader().pool
     hosted = await pool.get(ModelSpec(kind="openai", model="m"), lazy=True)
-    here = await pool.get(ModelSpec(), lazy=True)
+    here = await pool.get(ModelSpec(kind="local", model="m.gguf"), lazy=True)
+    bundled = await pool.get(ModelSpec(), lazy=True)
     assert (hosted.limiter.slots, here.limiter.slots) == (HOSTED_SLOTS, LOCAL_SLOTS)
+    assert bundled.limiter.slots == calls_for(usable_cores())
 
 
 async def test_other_configurations_and_other_keys_are_other_models():
@@ -153,3 +156,11 @@ async def test_an_illustration_answers_from_its_script_and_plays_from_the_start_
         assert [reply.text for (reply,) in replies] == ["one", "two"]
     assert pool._slots == {}
     assert pool.loading() == []
+
+
+async def test_a_price_makes_no_other_model():
+    loader = Loader()
+    spec = ModelSpec(kind="openai", name="A", model="a")
+    priced = spec.model_copy(update={"price": Price(read=1.0, written=2.0)})
+    assert await loader.pool.get(spec) is await loader.pool.get(priced)
+    assert len(loader.built) == 1

@@ -186,6 +186,7 @@ class Setting:
             prefill=source.random() < 0.7,
             scores=True,
             judges=source.random() < 0.5,
+            weak=source.random() < 0.4,
         )
         judges = [
             RandomModel("judge", self.language, can),

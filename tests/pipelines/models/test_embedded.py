@@ -99,6 +99,47 @@ def test_a_broken_file_is_an_error_and_not_a_crash(tmp_path: Path):
         GgufServer(path, name="Mine").start()
 
 
+async def test_where_the_faster_copy_fails_the_file_itself_is_served(tmp_path: Path):
+    copy = tmp_path / "copy.gguf"
+    copy.write_bytes(b"GGUF" + bytes(200))
+    server = GgufServer(gguf_path(), name="Mine", faster=lambda _: copy)
+    server.start()
+    assert server.counters()
+    await asyncio.to_thread(server.stop)
+
+
+def test_the_embedded_model_is_served_from_its_faster_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("VERISCOPE_DATA", str(tmp_path))
+    copy = embedded._faster_copy(gguf_path())
+    assert copy is not None
+    assert copy.parent == tmp_path / "models"
+    server = GgufServer(gguf_path(), name="Mine", faster=lambda _: copy)
+    server.start()
+    assert server.counters()
+    server.stop()
+
+
+@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 2), (3, 2), (4, 3), (8, 4), (64, 4)])
+def test_of_many_cores_one_is_left_to_the_rest(
+    monkeypatch: pytest.MonkeyPatch, cores: int, threads: int
+):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert embedded.threads_for(cores) == threads
+
+
+@pytest.mark.parametrize(
+    ("allowed", "threads"),
+    [("1", 1), ("2", 2), ("16", 3), ("2,1", 2), ("", 3), ("0", 3), ("-1", 3), ("many", 3)],
+)
+def test_no_more_threads_than_are_allowed(
+    monkeypatch: pytest.MonkeyPatch, allowed: str, threads: int
+):
+    monkeypatch.setenv("OMP_NUM_THREADS", allowed)
+    assert embedded.threads_for(4) == threads
+
+
 def test_without_llama_cpp_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     embedded._llama_cpp.cache_clear()

@@ -5,21 +5,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from pipelines.models.limiter import Limiter
+from pipelines.models.limiter import PATIENCE, Limiter
 
 
 class Visits:
     """Lets calls in and out of a limiter by name."""
 
     def __init__(self, slots: int | None = None) -> None:
-        self.limiter = Limiter(slots)
+        self.now = 0.0
+        self.limiter = Limiter(slots, clock=lambda: self.now)
         self.inside: list[str] = []
         self._leave: dict[str, asyncio.Event] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    async def come(self, name: str, *, exclusive: bool = False) -> None:
+    async def come(self, name: str, *, exclusive: bool = False, effort: int = 1) -> None:
         self._leave[name] = asyncio.Event()
-        self._tasks[name] = asyncio.create_task(self._visit(name, exclusive))
+        self._tasks[name] = asyncio.create_task(self._visit(name, exclusive, effort))
         await settle()
 
     async def leave(self, name: str) -> None:
@@ -32,8 +33,17 @@ class Visits:
             await self._tasks[name]
         await settle()
 
-    async def _visit(self, name: str, exclusive: bool) -> None:
-        async with self.limiter.slot(exclusive=exclusive):
+    async def take_turns(self) -> list[str]:
+        """Let the one inside leave until nobody is left; the order in which they were inside."""
+        order: list[str] = []
+        while self.inside:
+            (name,) = self.inside
+            order.append(name)
+            await self.leave(name)
+        return order
+
+    async def _visit(self, name: str, exclusive: bool, effort: int) -> None:
+        async with self.limiter.slot(exclusive=exclusive, effort=effort):
             self.inside.append(name)
             try:
                 await self._leave[name].wait()
@@ -65,6 +75,37 @@ async def test_no_more_calls_are_let_in_than_there_are_slots_first_come_first_se
     await visits.leave("c")
     await visits.leave("d")
     assert visits.limiter.busy == 0
+
+
+async def test_calls_of_short_work_go_first_and_equal_ones_in_the_order_they_came():
+    visits = Visits(1)
+    for name, effort in (("first", 20), ("b20", 20), ("c20", 20), ("d2", 2), ("e1", 1), ("f1", 1)):
+        await visits.come(name, effort=effort)
+    assert await visits.take_turns() == ["first", "e1", "f1", "d2", "b20", "c20"]
+
+
+async def test_short_work_that_comes_later_and_later_does_not_keep_long_work_waiting():
+    visits = Visits(1)
+    await visits.come("inside")
+    await visits.come("long", effort=20)
+    for at in (18, 19, 20):
+        visits.now = at * PATIENCE
+        await visits.come(f"short {at}", effort=1)
+    # Within 19 steps of patience it is overtaken; calls that come after that wait behind it.
+    assert await visits.take_turns() == ["inside", "short 18", "long", "short 19", "short 20"]
+
+
+async def test_an_exclusive_call_that_waits_is_overtaken_by_shorter_work_only():
+    visits = Visits(2)
+    await visits.come("first", effort=20)
+    await visits.come("exclusive", exclusive=True, effort=5)
+    await visits.come("long", effort=20)
+    assert visits.inside == ["first"]
+    await visits.come("short", effort=1)
+    assert visits.inside == ["first", "short"]
+    await visits.leave("first")
+    await visits.leave("short")
+    assert visits.inside == ["exclusive"]
 
 
 async def test_an_exclusive_call_has_all_slots_and_is_not_overtaken():

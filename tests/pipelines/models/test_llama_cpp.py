@@ -13,9 +13,8 @@ from urllib.request import Request, urlopen
 import pytest
 
 from pipelines.errors import RefusedRequestError
-from pipelines.models.base import ChoiceRequest, Delta, Option
-from pipelines.models.embedded import EmbeddedModel, gguf_path
-from pipelines.models.openai_model import OpenAIModel
+from pipelines.models.base import ChoiceRequest, Delta, Option, no_progress
+from pipelines.models.embedded import EmbeddedModel, ServedModel, gguf_path
 from pipelines.types import Message
 from tests.pipelines.models.wire import asks
 
@@ -42,18 +41,9 @@ def is_idle(model: EmbeddedModel) -> bool:
     return model.server.counters()["requests_processing"] == 0
 
 
-def without_streaming(model: EmbeddedModel) -> OpenAIModel:
+def without_streaming(model: EmbeddedModel) -> ServedModel:
     """The same server, asked for replies in one piece."""
-    whole = OpenAIModel(
-        model.name,
-        model.server.name,
-        base_url=model.server.start(),
-        api_key=model.server.key,
-        limiter=model.server.limiter,
-        llama_cpp=True,
-        top_logprobs=100,
-        prefill=True,
-    )
+    whole = ServedModel(model.server, "embedded", no_progress)
     whole._always_stream = False
     return whole
 
@@ -122,11 +112,12 @@ async def test_a_begun_answer_is_continued_and_not_repeated(
     embedded_model: EmbeddedModel, streamed: bool
 ):
     model = embedded_model if streamed else without_streaming(embedded_model)
-    prefix = "Bill Clinton was born in Hope,"
+    # How it goes on is clear: no rounding of the weights decides it.
+    question, prefix = "Who was the first president?", "The first president was George"
     for logprobs in (True, False):
-        request = asks(BORN, prefix, logprobs=logprobs, max_tokens=4, reproducible=True)
+        request = asks(question, prefix, logprobs=logprobs, max_tokens=4, reproducible=True)
         (reply,) = await model.generate(request)
-        assert reply.text.startswith(" Arkansas")
+        assert reply.text.startswith(" Washington")
         if logprobs:
             assert reply.tokens
             assert reply.tokens[0].start == 0

@@ -23,6 +23,12 @@ ABLE = [
     {"contains": "old town", "text": '{"town": "York", "age": 1950}'},
     {"contains": "1, 2, 3, 4,", "text": " 5, 6"},
     {"contains": "France is Par", "text": "is."},
+    {
+        "contains": "Correct the sentence",
+        "text": "The Brandt tunnel was opened in 1931 in Utrecht.",
+    },
+    {"contains": "the lamp burn", "text": "Oil of turnips."},
+    {"contains": "in other words", "text": "In which year was the Brandt tunnel opened?"},
 ]
 
 
@@ -43,7 +49,7 @@ async def test_everything_is_found():
     assert all(finding.ok for finding in report.findings)
     assert [finding.key for finding in report.findings] == [
         *("reachable", "english", "streaming", "logprobs"),
-        *("chinese", "format", "schema", "prefill"),
+        *("chinese", "format", "schema", "prefill", "instructions"),
     ]
     found = report.capabilities
     assert found.languages == {"en", "zh"}
@@ -51,6 +57,7 @@ async def test_everything_is_found():
     assert found.structured_output
     assert found.streaming
     assert found.prefill
+    assert not found.weak
 
 
 @pytest.mark.parametrize(
@@ -68,6 +75,11 @@ async def test_everything_is_found():
         ("old_town", "7", "schema"),
         ("1,_2", "1, 2, 3, 4, 5", "prefill"),
         ("France_is", "The capital of France is Paris.", "prefill"),
+        ("Correct_the", "The Brandt tunnel was opened in 1904 in Utrecht.", "instructions"),
+        ("the_lamp", "Whale oil.", "instructions"),
+        ("in_other", "When was the Brandt tunnel opened?", "instructions"),
+        ("in_other", "It was opened in 1931.", "instructions"),
+        ("in_other", "When did it open? In 1931?", "instructions"),
     ],
 )
 async def test_what_fails_is_a_finding(question: str, reply: str, key: str):

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from pipelines.cli.models import add_model_options
+from pipelines.engine.executor import used_models
 from pipelines.errors import InvalidInputError, UnknownModelError
 from pipelines.models import providers
 from pipelines.models.base import EMBEDDED_NAME, Capabilities, GenerationRequest, Model
@@ -22,6 +24,7 @@ from pipelines.models.providers import (
     PROVIDERS,
     BuildRequest,
     ModelSpec,
+    Price,
     Provider,
     build_model,
     known_capabilities,
@@ -201,3 +204,18 @@ def test_a_new_provider_is_an_option_of_the_command_line(fake: str):
     add_model_options(parser)
     assert parser.parse_args(["--profile", fake]).profile == fake
     assert "NEW_KEY" in parser.format_help()
+
+
+def test_a_price_is_optional_and_no_part_of_a_run():
+    plain = ModelSpec(kind="openai", name="A", model="a")
+    priced = plain.model_copy(update={"price": Price(read=1.0, written=2.5, currency="EUR")})
+    assert ModelSpec.model_validate_json(priced.model_dump_json()) == priced
+    assert "price" not in plain.model_dump_json()
+    assert priced.without_price() == priced.without_capabilities() == plain
+    assert used_models(["direct"], {"main": priced}) == {"main": plain}
+
+
+@pytest.mark.parametrize("amount", [-1.0, float("inf"), float("nan")])
+def test_a_price_is_a_number_from_0_on(amount: float):
+    with pytest.raises(ValidationError):
+        Price(read=amount, written=0.0)

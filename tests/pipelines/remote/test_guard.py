@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx2
 import pytest
 
+from pipelines.remote import guard
 from pipelines.remote.guard import PublicTransport, is_public, public_address
 
 
@@ -50,25 +51,30 @@ def answering(*addresses: str):
     return resolve
 
 
-async def test_a_name_leads_to_its_address():
-    assert await public_address("example.org", 443, answering("8.8.8.8", "1.1.1.1")) == "8.8.8.8"
+async def test_a_name_leads_to_its_address(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(guard, "resolve", answering("8.8.8.8", "1.1.1.1"))
+    assert await public_address("example.org", 443) == "8.8.8.8"
 
 
 @pytest.mark.parametrize(
     "addresses", [("127.0.0.1",), ("8.8.8.8", "10.0.0.1"), ("10.0.0.1", "8.8.8.8")]
 )
-async def test_a_name_that_leads_inside_leads_nowhere(addresses: tuple[str, ...]):
+async def test_a_name_that_leads_inside_leads_nowhere(
+    addresses: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(guard, "resolve", answering(*addresses))
     with pytest.raises(httpx2.ConnectError, match="not an address on the public internet"):
-        await public_address("example.org", 443, answering(*addresses))
+        await public_address("example.org", 443)
 
 
-async def test_a_name_without_an_address():
+async def test_a_name_without_an_address(monkeypatch: pytest.MonkeyPatch):
     async def unknown(host: str, port: int) -> list[str]:
         raise OSError("no such name")
 
     for resolve in (unknown, answering()):
+        monkeypatch.setattr(guard, "resolve", resolve)
         with pytest.raises(httpx2.ConnectError, match="has no address"):
-            await public_address("example.org", 443, resolve)
+            await public_address("example.org", 443)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "[::1]"])
@@ -92,7 +98,7 @@ class Recorded(httpx2.AsyncBaseTransport):
         return httpx2.Response(200, text="hello")
 
 
-async def test_the_address_that_was_looked_at_is_connected_to():
+async def test_the_address_that_was_looked_at_is_connected_to(monkeypatch: pytest.MonkeyPatch):
     inner = Recorded()
     answers = [["8.8.8.8"], ["127.0.0.1"]]
 
@@ -100,7 +106,8 @@ async def test_the_address_that_was_looked_at_is_connected_to():
         assert (host, port) == ("example.org", 443)
         return answers.pop(0)
 
-    async with httpx2.AsyncClient(transport=PublicTransport(inner, rebinding)) as client:
+    monkeypatch.setattr(guard, "resolve", rebinding)
+    async with httpx2.AsyncClient(transport=PublicTransport(inner)) as client:
         reply = await client.get("https://example.org/v1?a=1", headers={"x-a": "b"})
         assert reply.text == "hello"
         (sent,) = inner.asked
@@ -113,13 +120,14 @@ async def test_the_address_that_was_looked_at_is_connected_to():
             await client.get("https://example.org/v1")
 
 
-async def test_a_redirect_is_looked_at_too():
+async def test_a_redirect_is_looked_at_too(monkeypatch: pytest.MonkeyPatch):
     inner = Recorded(redirect="http://169.254.169.254/latest/meta-data")
 
     async def resolve(host: str, port: int) -> list[str]:
         return ["8.8.8.8"] if host == "example.org" else [host]
 
-    client = httpx2.AsyncClient(transport=PublicTransport(inner, resolve), follow_redirects=True)
+    monkeypatch.setattr(guard, "resolve", resolve)
+    client = httpx2.AsyncClient(transport=PublicTransport(inner), follow_redirects=True)
     async with client:
         with pytest.raises(httpx2.ConnectError):
             await client.get("https://example.org/")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from pipelines import loading
 from pipelines.errors import CapabilityError, UnknownModelError
+from pipelines.retrieval import dense
 from pipelines.retrieval.dense import (
     DenseIndex,
     EmbeddedEmbedder,
@@ -132,6 +133,26 @@ def test_threads_share_the_model(embedder: EmbeddedEmbedder):
         assert vector == pytest.approx(embedder.embed([text])[0], abs=1e-5)
 
 
+def test_a_text_is_read_once(monkeypatch: pytest.MonkeyPatch):
+    read: list[str] = []
+
+    def encoded(_: object, texts: list[str]) -> list[np.ndarray]:
+        read.extend(texts)
+        return [np.full(2, len(text), np.float32) for text in texts]
+
+    monkeypatch.setattr(dense, "_REMEMBERED", 3)
+    monkeypatch.setattr(EmbeddedEmbedder, "_load", lambda self: object())
+    monkeypatch.setattr(EmbeddedEmbedder, "_encoded", staticmethod(encoded))
+    embedder = EmbeddedEmbedder()
+    assert embedder.embed(["a", "bb", "a"]).tolist() == [[1, 1], [2, 2], [1, 1]]
+    assert embedder.embed(["bb", "ccc"]).tolist() == [[2, 2], [3, 3]]
+    assert read == ["a", "bb", "ccc"]
+    # The one that was asked for longest ago is forgotten.
+    embedder.embed(["dddd"])
+    assert embedder.embed(["bb", "a"]).tolist() == [[2, 2], [1, 1]]
+    assert read == ["a", "bb", "ccc", "dddd", "a"]
+
+
 def test_it_is_loaded_quietly_and_without_a_network(
     embedder: EmbeddedEmbedder,
     monkeypatch: pytest.MonkeyPatch,
@@ -157,7 +178,6 @@ def test_a_package_that_is_not_complete(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(loading, "package_folder", lambda name: None)
-    assert not EmbeddedEmbedder.is_installed()
     with pytest.raises(CapabilityError, match="not installed"):
         EmbeddedEmbedder().embed(["text"])
     default_embedder.cache_clear()

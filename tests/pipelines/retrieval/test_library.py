@@ -19,7 +19,6 @@ from pipelines.retrieval.library import (
     LibraryIndex,
     build_index,
     current_index,
-    index_library,
 )
 from pipelines.retrieval.retriever import LibraryRetriever
 from tests.pipelines.retrieval.examples import WordEmbedder, animals, build_beside_others, document
@@ -227,21 +226,19 @@ def test_an_index_serves_the_embedder_it_was_made_with(tmp_path: Path):
     assert not index.manifest.serves(WordEmbedder("other"))
 
 
-def test_a_folder_is_indexed_with_a_report(tmp_path: Path):
+def test_a_folder_is_indexed_and_brought_up_to_date(tmp_path: Path):
     folder = tmp_path / "library"
     (folder / "en").mkdir(parents=True)
     (folder / "en" / "cat.md").write_text("Cats sleep.")
     (folder / "en" / "dog.txt").write_text("Dogs bark.")
-    report = index_library(folder, tmp_path / "index", WordEmbedder())
-    assert (report.documents, report.passages, report.reused) == (2, 2, 0)
-    assert report.seconds >= 0
+    index = build_index(folder, tmp_path / "index", WordEmbedder())
+    assert (len(index.manifest.documents), len(index.passages), index.reused) == (2, 2, 0)
     (folder / "en" / "dog.txt").write_text("Dogs bark at cats.")
     embedder = WordEmbedder()
-    report = index_library(folder, tmp_path / "index", embedder)
-    assert (report.documents, report.reused) == (2, 1)
+    index = build_index(folder, tmp_path / "index", embedder)
+    assert (len(index.manifest.documents), index.reused) == (2, 1)
     assert embedder.embedded == ["dog\nDogs bark at cats."]
-    report = index_library(folder, tmp_path / "index", embedder, rebuild=True)
-    assert report.reused == 0
+    assert build_index(folder, tmp_path / "index", embedder, rebuild=True).reused == 0
 
 
 @pytest.mark.parametrize("documents", [[], [document("a", "?!", "…")]])

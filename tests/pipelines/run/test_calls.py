@@ -163,3 +163,19 @@ async def test_a_cancelled_call_ends_at_the_model_and_is_recorded():
     assert harness.model.cancelled == 1
     assert harness.events[0]["error"].code == "cancelled"
     assert harness.limiter.busy == 0
+
+
+async def test_where_calls_wait_those_of_short_methods_go_first():
+    model, limiter = FakeModel("fine", gated=True), Limiter(1)
+    slot = Slot(model, limiter)
+
+    def ask(text: str, effort: int) -> asyncio.Task[Any]:
+        wrapped = RunModel("main", slot, RetryPolicy(), lambda *_, **__: None, lambda: 0.0, effort)
+        return asyncio.create_task(wrapped.generate(request(text)))
+
+    calls = [ask("first", 20), ask("long", 20), ask("short", 1)]
+    await model.until_asked()
+    model.gate.set()
+    await asyncio.gather(*calls)
+    asked = [one.messages[-1].content for one in model.asked]
+    assert asked == ["first", "short", "long"]

@@ -176,4 +176,8 @@ def test_what_a_run_has_taken_counts_what_is_being_written():
     ],
 )
 def test_a_limit_is_passed_when_more_was_taken(limits: Limits, spent: str | None):
-    assert limits.spent(seconds=60, tokens=500) == spent
+    now = 0.0
+    live = LiveRun("r", "owner", lambda _: None, clock=lambda: now)
+    call(live, 500)
+    now = 60.0
+    assert live.spent(limits) == spent

@@ -64,7 +64,7 @@ class Bench:
             method="m",
             language="en",
             materials=Materials(slots or {}, **materials),
-            span="run",
+            id="run",
             parent=None,
         )
 

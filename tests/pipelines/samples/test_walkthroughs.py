@@ -234,8 +234,8 @@ async def test_offsets_that_point_elsewhere_are_found(tmp_path: Path, mends: Men
         ({"methods": [{"nom": "direct"}]}, r"methods\.0"),
         ({"title": {"tlh": "x"}}, "title"),
         ({"expected": {"direct": {"verdicts": "x"}}}, r"expected\.direct\.verdicts"),
-        ({"models": {"main": {"replies": []}}}, r"names\.main"),
-        ({"models": {"main": ["x"]}}, r"names\.main"),
+        ({"models": {"main": {"replies": []}}}, r"models\.main"),
+        ({"models": {"main": ["x"]}}, r"models\.main"),
         ({"more": 1}, "more"),
     ],
 )
@@ -283,7 +283,7 @@ async def test_every_walkthrough_comes_to_what_it_says(name: str, sample_index: 
     assert await check(walkthrough(name), libraries=Libraries(sample_index)) == []
 
 
-@pytest.mark.parametrize("name", [w.id for w in walkthroughs() if w.names])
+@pytest.mark.parametrize("name", [w.id for w in walkthroughs() if w.models])
 def test_a_walkthrough_written_by_hand_takes_every_method_that_is_no_baseline(name: str):
     taken = {method.name for method in walkthrough(name).spec().methods}
     assert SHOWN - taken == set()

@@ -8,6 +8,7 @@ import pytest
 
 from pipelines.errors import InvalidInputError
 from pipelines.store import RunStore, RunSummary
+from pipelines.store.tables import RunRow
 from tests.pipelines.store import examples
 
 
@@ -100,3 +101,29 @@ def test_search_stays_with_the_owner(store: RunStore):
 def test_a_search_text_has_a_limit(store: RunStore):
     with pytest.raises(InvalidInputError, match="1000 characters"):
         store.list("me", text="x" * 1001)
+
+
+def test_finished_runs_are_listed_with_the_model_that_answered(store: RunStore):
+    for run, created in (("old", 10.0), ("new", 20.0), ("failed", 30.0), ("running", 40.0)):
+        ask(store, run, created)
+    store.append("old", [examples.finished("old", 1)])
+    store.append("new", [examples.finished("new", 1)])
+    store.append("failed", [examples.failed("failed", 1)])
+    store.create("other", "you", examples.started("other", created=50.0))
+    store.append("other", [examples.finished("other", 1)])
+    found = store.finished("me")
+    assert [one.id for one in found] == ["new", "old"]
+    assert found[0].created == datetime.fromtimestamp(20.0, UTC)
+    assert found[0].main == examples.started("new").spec.models["main"]
+    assert [one.id for one in store.finished("me", limit=1)] == ["new"]
+
+
+def test_a_finished_run_whose_model_cannot_be_read_is_left_out(store: RunStore):
+    for run in ("a", "b"):
+        ask(store, run, 1.0)
+        store.append(run, [examples.finished(run, 1)])
+    with store._database.write() as session:
+        row = session.get(RunRow, "a")
+        assert row is not None
+        row.spec = {"models": {"main": {"of a later": "version"}}}
+    assert [one.id for one in store.finished("me")] == ["b"]

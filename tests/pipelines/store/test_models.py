@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pipelines.errors import InvalidInputError, NotFoundError
+from pipelines.models.providers import Price
 from pipelines.run.spec import ModelSpec
 from pipelines.store import RunStore
-from pipelines.store.tables import refuse_keys
+from pipelines.store.tables import refuse_keys, to_json
 
 QWEN = ModelSpec(
     kind="openai",
@@ -26,6 +27,15 @@ def test_a_configuration_comes_back_as_it_was(store: RunStore):
     store.models.save("me", LOCAL)
     assert store.models.list("me") == [LOCAL, QWEN]
     assert store.models.list("you") == []
+
+
+def test_a_price_is_stored_with_the_model_and_may_be_missing(store: RunStore):
+    priced = QWEN.model_copy(update={"price": Price(read=0.8, written=2.0, currency="CNY")})
+    store.models.save("me", priced)
+    store.models.save("me", LOCAL)
+    assert store.models.list("me") == [LOCAL, priced]
+    # As it was stored before there were prices.
+    assert "price" not in to_json(LOCAL)
 
 
 def test_a_name_is_used_once_per_owner(store: RunStore):

@@ -10,7 +10,16 @@ from pipelines.errors import InvalidInputError, NotFoundError
 from pipelines.run.trace import Trace
 from pipelines.store import new_run_id
 from pipelines.store.exchange import export_lines
-from pipelines.store.recordings import PREFIX, is_recording, load_recording, recordings
+from pipelines.store.recordings import (
+    CHOSEN,
+    PREFIX,
+    Choice,
+    Chosen,
+    choice,
+    is_recording,
+    load_recording,
+    recordings,
+)
 from tests.pipelines.store import examples
 
 
@@ -28,7 +37,18 @@ def test_recordings_are_listed_by_the_names_of_their_files(tmp_path: Path):
     listed = recordings(tmp_path)
     assert [one.id for one in listed] == ["sample-en-001", "sample-en-002"]
     assert {one.question for one in listed} == {examples.QUESTION}
+    assert {one.language for one in listed} == {"zh"}
     assert listed[0].methods == ("drad", "rag")
+
+
+def test_a_recording_says_why_it_was_chosen(tmp_path: Path):
+    for name in ("en-001", "en-002"):
+        keep(tmp_path, name)
+    chosen = Chosen(run="en-002", answer="Hope", shows={"drad": "corrects"})
+    why = Choice(recorded={"en-002": {"drad": "corrects"}}, runs=(chosen,))
+    (tmp_path / CHOSEN).write_text(why.model_dump_json(), encoding="utf-8")
+    assert choice(tmp_path) == why
+    assert [one.chosen for one in recordings(tmp_path)] == [Chosen(run="en-001"), chosen]
 
 
 def test_a_recording_is_read_as_it_was_written(tmp_path: Path):
@@ -52,6 +72,7 @@ def test_nothing_else_is_read(tmp_path: Path, name: str):
 
 def test_no_folder_is_no_recording(tmp_path: Path):
     assert recordings(tmp_path / "nowhere") == ()
+    assert choice(tmp_path / "nowhere") == Choice()
     with pytest.raises(NotFoundError):
         load_recording("sample-en-001", tmp_path / "nowhere")
 
@@ -73,3 +94,12 @@ def test_the_shipped_recordings_are_whole_runs_at_their_own_addresses():
         assert {event.run for event in trace.events} == {one.id}
         assert trace.terminal is not None
         assert trace.terminal.kind == "run_finished"
+
+
+def test_the_shipped_recordings_are_those_that_were_chosen():
+    assert {one.chosen.run for one in recordings()} == {one.run for one in choice().runs}
+    for one in recordings():
+        found = choice().recorded[one.chosen.run]
+        assert one.chosen.answer
+        assert one.chosen.shows or one.chosen.fails
+        assert (one.chosen.shows | one.chosen.fails).items() <= found.items()

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.methods.ever.concepts import concepts_in, find_concept, read_concepts
+from pipelines.methods.ever import Ever
+from pipelines.methods.ever.concepts import (
+    concepts_in,
+    find_concept,
+    passages_about,
+    read_concepts,
+    said_beyond,
+)
+from pipelines.types import Passage
+from tests.pipelines.methods.bench import FULL, FixedRecognizer, Outcome, run_method
 from tests.pipelines.methods.ever.bench import (
     FIRST,
+    FOUND,
+    QUESTION,
     UNHANDED,
+    EverModel,
     Part,
     asked_of,
     detail_of,
     ever_run,
     judged_of,
+    kind_of,
     kinds,
 )
 
@@ -129,3 +142,149 @@ async def test_several_verdicts_are_drawn_and_the_majority_counts(draws, verdict
     assert {request.temperature for request in drawn} == {0.3}
     assert detail_of(concept).reason == reason
     assert ("revise" in kinds(outcome)) == (verdict == "contradicted")
+
+
+CLINTON = Passage(id="a", title="Bill Clinton", text="He was born in Hope.", source="")
+HOPPER = Passage(id="b", title="Ships", text="Grace Hopper was born here.", source="")
+
+
+@pytest.mark.parametrize(
+    ("claim", "question", "read"),
+    [
+        ("Bill Clinton was born in Ulm.", "Where was Bill Clinton born?", [CLINTON]),
+        # The claim is about somebody else than the question.
+        ("Grace Hopper was born in Ulm.", "Where was Bill Clinton born?", [HOPPER]),
+        ("Nobody named was born in Ulm.", "Where was Ada Brandt born?", [CLINTON, HOPPER]),
+        ("The tower stands in Ulm.", "What is known of the tower?", [CLINTON, HOPPER]),
+    ],
+)
+def test_a_judge_reads_what_names_whom_the_claim_is_about(
+    claim: str, question: str, read: list[Passage]
+):
+    assert passages_about(claim, question, [CLINTON, HOPPER]) == tuple(read)
+
+
+def test_chinese_names_are_looked_for_whole():
+    found = Passage(id="c", title="李白", text="号青莲居士。", source="")
+    other = found.model_copy(update={"id": "d", "title": "杜甫"})
+    assert passages_about("李白的号是青莲居士。", "李白的号是什么？", [other, found]) == (found,)
+
+
+async def listing(listed: str, *names: str, weak: bool) -> Outcome:
+    """EVER in its own way on FIRST, with a model that writes `listed` when asked for concepts."""
+    model = EverModel(
+        Part(texts={"": FIRST}, concepts={FIRST: listed}), FULL.model_copy(update={"weak": weak})
+    )
+    return await run_method(
+        Ever(),
+        QUESTION,
+        model,
+        shelf=FOUND,
+        recognizer=FixedRecognizer(*names),
+        wording="model",
+        checked_by="main",
+    )
+
+
+@pytest.mark.parametrize("listed", ["None", "{}[", "- Vienna", ""])
+async def test_a_weak_model_without_a_usable_list_gets_the_entities(listed: str):
+    outcome = await listing(listed, "1931", "Ada Brandt", weak=True)
+    (event,) = judged_of(outcome, "concepts")
+    assert detail_of(event).listed == "entities"
+    # The name that the question gives is no detail to check.
+    assert [one.text for one in judged_of(outcome, "concept")] == ["1931"]
+    # It is not asked again: another list of a weak model says as little.
+    assert len(asked_of(outcome, "extract")) == 1
+
+
+@pytest.mark.parametrize(
+    ("weak", "listed", "names", "expected"),
+    [
+        (True, "- chemist", ["1931"], "entities"),
+        (True, "- chemist\n- 1931", ["1931"], "read"),
+        (True, "None", [], "beyond"),
+        (False, "None", ["1931"], "none"),
+        (False, "{}[", ["1931"], "unreadable"),
+    ],
+)
+async def test_entities_complete_the_list_of_weak_models_alone(
+    weak: bool, listed: str, names: list[str], expected: str
+):
+    outcome = await listing(listed, *names, weak=weak)
+    (event,) = judged_of(outcome, "concepts")
+    assert detail_of(event).listed == expected
+
+
+@pytest.mark.parametrize(
+    ("sentence", "question", "expected"),
+    [
+        (
+            "The lamp is made of a large, smooth piece of marble.",
+            "Of what material is the lamp made?",
+            "large, smooth piece of marble",
+        ),
+        (
+            "The lamp first burned on the coast.",
+            "Where did the lamp first burn?",
+            "burned on the coast",
+        ),
+        # Twelve words are enough.
+        ("A b1 c1 d1 e1 f1 g1 h1 i1 j1 k1 l1 m1 n1.", "?", "b1 c1 d1 e1 f1 g1 h1 i1 j1 k1 l1 m1"),
+        ("The lamp is made of material.", "Of what material is the lamp made?", ""),
+        ("The answer to this question is this.", "Who made the lamp?", ""),
+        ("灯是卡尔发明的。", "谁发明了灯？", ""),
+    ],
+)
+def test_what_a_sentence_says_beyond_the_question(sentence: str, question: str, expected: str):
+    assert said_beyond(sentence, question) == expected
+
+
+async def test_it_is_no_fact_in_an_answer_of_yes_or_no():
+    sentence = "No, it was dug with great care."
+    model = EverModel(
+        Part(texts={"": sentence}, concepts={sentence: "None"}),
+        FULL.model_copy(update={"weak": True}),
+    )
+    outcome = await run_method(
+        Ever(),
+        "Was the tunnel dug by hand?",
+        model,
+        shelf=FOUND,
+        recognizer=FixedRecognizer(),
+        wording="model",
+        checked_by="main",
+    )
+    (event,) = judged_of(outcome, "concepts")
+    assert detail_of(event).listed == "unreadable"
+
+
+@pytest.mark.parametrize(
+    ("weak", "adapter", "demonstrations", "adapted"),
+    [
+        (True, True, "auto", True),
+        (True, False, "auto", False),
+        (False, True, "auto", False),
+        (False, True, "on", True),
+        (True, True, "off", False),
+    ],
+)
+async def test_facts_and_corrections_are_asked_for_with_the_format_adapter(
+    weak: bool, adapter: bool, demonstrations: str, adapted: bool
+):
+    model = EverModel(
+        Part(texts={"": FIRST}, concepts={FIRST: ["1931"]}, verdicts={"1931": "False"}),
+        FULL.model_copy(update={"weak": weak, "adapter": adapter}),
+    )
+    outcome = await run_method(
+        Ever(),
+        QUESTION,
+        model,
+        shelf=FOUND,
+        recognizer=FixedRecognizer(),
+        wording="model",
+        checked_by="main",
+        demonstrations=demonstrations,
+    )
+    for one in asked_of(outcome):
+        assert one.adapted == (adapted and kind_of(one) in ("extract", "revise"))
+    assert {"extract", "revise"} <= set(map(kind_of, asked_of(outcome)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.methods.ever import Ever
-from pipelines.methods.ever.calls import PROMPTS, demonstrations
+from pipelines.methods.ever.calls import PROMPTS
 from pipelines.methods.ever.concepts import concepts_in, main_subject
 from pipelines.methods.ever.questions import Checked, Validation, is_usable, validation_for
 from pipelines.models.judges.base import ClaimVerdict
@@ -288,15 +288,14 @@ async def test_every_verdict_of_a_judge_is_about_a_claim_of_its_own():
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_demonstrations_are_questions_that_could_be_used(language: Language):
-    names = ("subject", "context", "sentence", "concept")
-    turns = demonstrations(language, "validate", *names)
-    assert [turn.role for turn in turns] == ["user", "assistant"] * 3
-    for line in PROMPTS.fill(language, "validate_shown").splitlines():
-        subject, context, sentence, concept, reply = line.split(" | ")
+    shots = PROMPTS.shots(language, "validate")
+    assert len(shots) == 3
+    for shot in shots:
+        sentence, concept = shot["sentence"], span(shot["sentence"], shot["concept"])
         about = Checked(
-            question=subject, sentence=sentence, concept=span(sentence, concept), context=context
+            question=shot["subject"], sentence=sentence, concept=concept, context=shot["context"]
         )
-        assert is_usable(reply, about, language), reply
+        assert is_usable(shot["reply"], about, language), shot["reply"]
 
 
 async def test_the_model_is_told_what_the_text_is_about():

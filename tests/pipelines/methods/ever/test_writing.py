@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from pipelines.errors import CapabilityError
+from pipelines.methods.base import Question
+from pipelines.methods.direct import DirectSettings, direct_messages
 from pipelines.methods.ever import Ever
 from pipelines.models.base import GenerationRequest
 from pipelines.run.events import Judged, Revised, RunFailed, SpanEnded
-from tests.pipelines.methods.bench import run_method
+from tests.pipelines.methods.bench import FULL, run_method
 from tests.pipelines.methods.ever.bench import (
     FIRST,
     FOUND,
@@ -73,7 +76,7 @@ async def test_the_limit_on_sentences_holds_for_the_original_too():
     outcome = await ever_run(Part(texts=texts), max_sentences=2)
     assert outcome.answer.text == outcome.answer.original == WHOLE
     assert outcome.answer.flags == ()
-    # No third sentence was written, so none was thrown away.
+    # No third sentence was written, so none was discarded.
     assert kinds(outcome).count("write") == 2
 
 
@@ -254,3 +257,26 @@ async def test_a_failing_call_stops_what_runs_beside_it():
     assert sorted(errors) == ["cancelled", "capability"]
     # What there was stays; nothing is concluded from it.
     assert judged_of(outcome, "answer") == []
+
+
+@pytest.mark.parametrize(
+    ("weak", "settings", "direct"),
+    [
+        (True, {}, True),
+        (False, {}, False),
+        (False, {"wording": "sentence"}, True),
+        (True, {"wording": "model"}, False),
+        (True, {"task": "chain"}, False),
+        (True, {"variant": "rag_er"}, False),
+    ],
+)
+async def test_where_a_sentence_words_corrections_a_long_answer_begins_as_direct_does(
+    weak: bool, settings: dict[str, Any], direct: bool
+):
+    part = Part(texts={"": WHOLE, FIRST: f" {SECOND}"}, concepts={FIRST: ["1931"]})
+    capabilities = FULL.model_copy(update={"weak": weak})
+    outcome = await ever_run(part, capabilities=capabilities, **settings)
+    (draft, *_) = [one for one in asked_of(outcome) if kind_of(one) == "write"]
+    shared = direct_messages(Question(text=QUESTION, language="en"))
+    assert (draft.messages == shared) == direct
+    assert draft.max_tokens == (DirectSettings().max_tokens if direct else 192)

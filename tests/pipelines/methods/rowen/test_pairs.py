@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pipelines.errors import AuthenticationError, UnreachableError
+from pipelines.methods.rowen.forms import question_pattern
+from pipelines.models.base import GenerationRequest
 from pipelines.run.events import Judged, RunFailed, SpanEnded, SpanStarted
 from pipelines.run.findings import ParaphraseDiscarded, ParaphraseTaken, RowenVerdict
 from tests.pipelines.methods.bench import FULL, Outcome
@@ -260,13 +264,20 @@ def discarded(outcome: Outcome) -> list[tuple[str, str, float | None]]:
     ]
 
 
-async def test_structured_output_is_asked_for_where_the_model_keeps_to_it():
-    can = Speaker().capabilities.model_copy(update={"structured_output": True})
+@pytest.mark.parametrize("weak", [False, True])
+async def test_structured_output_is_asked_for_where_the_model_keeps_to_it(weak: bool):
+    can = Speaker().capabilities.model_copy(update={"structured_output": True, "weak": weak})
     listed = '{"questions": ["Which Clinton town q0?", "Which Clinton town q1?"]}'
     model = Speaker(cl=ALL, capabilities=can, replies={"paraphrase": listed})
     outcome = await rowen(model, variant="cl", k=2)
     (asked,) = model.asked["paraphrase"]
-    assert asked.json_schema["properties"]["questions"]["maxItems"] == 2  # pyright: ignore[reportAttributeAccessIssue, reportOptionalSubscript]
+    assert isinstance(asked, GenerationRequest)
+    schema: Any = asked.json_schema
+    listed_questions = schema["properties"]["questions"]
+    assert listed_questions["maxItems"] == 2
+    # Only a weak model is bound to a form.
+    form = {"pattern": question_pattern(QUESTION)} if weak else {}
+    assert listed_questions["items"] == {"type": "string", **form}
     assert sorted(pairs(outcome)) == [("cl", 0), ("cl", 1)]
 
 

@@ -8,13 +8,8 @@ import pytest
 
 from pipelines.methods.base import Question
 from pipelines.methods.replies.parsing import declines
-from pipelines.methods.rowen.reading import (
-    asks_yes_or_no,
-    is_translation,
-    paraphrases_in,
-    says_yes,
-    shares_words,
-)
+from pipelines.methods.replies.questions import asks_yes_or_no, says_yes, shares_words
+from pipelines.methods.rowen.reading import is_translation, paraphrases_in
 from pipelines.text import detect_language
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Sequence
 
 import pytest
@@ -88,3 +90,30 @@ async def test_a_judge_does_not_write():
     assert not one.capabilities.writes
     with pytest.raises(CapabilityError, match="does not write"):
         await one.generate(GenerationRequest(messages=MESSAGES))
+
+
+async def test_questions_asked_at_the_same_time_are_read_together():
+    claims = [Claim(statement=f"Number {number}.", evidence=("It is.",)) for number in range(6)]
+    begun, gate = threading.Event(), threading.Event()
+    batches: list[int] = []
+
+    class Slow(FixedJudge):
+        def read(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
+            batches.append(len(claims))
+            begun.set()
+            gate.wait()
+            return super().read(claims)
+
+    slow = Slow(
+        {c.statement: ClaimVerdict(at / 10, 0.0, 1 - at / 10) for at, c in enumerate(claims)}
+    )
+    first = asyncio.create_task(slow.choose(asks(YES_NO["en"], claims[0])))
+    await asyncio.to_thread(begun.wait)
+    rest = [asyncio.create_task(slow.choose(asks(YES_NO["en"], claim))) for claim in claims[1:]]
+    await asyncio.sleep(0)
+    gate.set()
+    choices = await asyncio.gather(first, *rest)
+    assert [choice.probabilities["yes"] for choice in choices] == pytest.approx(
+        [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
+    )
+    assert batches == [1, 5]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pipelines.research.calibration import __main__ as command
+from pipelines.research.calibration import drad
 from tests.pipelines.research.calibration.examples import answered, two_halves
 
 
@@ -19,7 +20,7 @@ def quick_answers(monkeypatch: pytest.MonkeyPatch):
     async def answer_all(*given: object, **options: object):
         return two_halves()
 
-    monkeypatch.setattr(command, "answer_all", answer_all)
+    monkeypatch.setattr(drad, "answer_all", answer_all)
 
 
 def entry(text: str, model: str = "SmolLM2-135M-Instruct", entropies: str = "10") -> Any:
@@ -77,7 +78,7 @@ def test_full_entropies_are_said_to_be_full(
     async def answer_all(*given: object, **options: object):
         return [answered(*each.readings, top_k=None) for each in two_halves()]
 
-    monkeypatch.setattr(command, "answer_all", answer_all)
+    monkeypatch.setattr(drad, "answer_all", answer_all)
     out = tmp_path / "drad.json"
     assert run("--out", str(out)) == 0
     written = out.read_text(encoding="utf-8")

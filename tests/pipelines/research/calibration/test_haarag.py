@@ -65,8 +65,8 @@ def test_question_and_answer_are_aligned_as_one_text_in_every_form():
     # "tide sea" and "tide The sea is." point to the sea, because that is looked for first: both
     # chunks are the context, mean (0 + 1) / 2 over the length of their mean, sqrt((1 + 1) / 4).
     for measured in alignments.values():
-        assert measured.right.own == pytest.approx([1.0, 0.5 / 0.5**0.5, 1.0])
-        assert measured.right.foreign == pytest.approx([0.0, 0.0, 0.0])
+        assert measured.own == pytest.approx([1.0, 0.5 / 0.5**0.5, 1.0])
+        assert measured.foreign == pytest.approx([0.0, 0.0, 0.0])
     # The answer of the next question on another article: "How big is the moon? sea" is the moon's
     # still; "tide moon" is looked up as the moon's; "What of the sea? moon" is the moon's: 0.
     assert alignments["span"].other == pytest.approx([1.0, 0.5 / 0.5**0.5, 0.0])
@@ -98,7 +98,7 @@ def test_the_forms_of_an_answer():
 def test_even_questions_fit_and_odd_ones_report():
     # Even: own 0.9 and ten times 0.7, foreign 0.3: up to 0.70 none of its own lies below, and at
     # 0.71 ten of eleven do. Odd: own 0.8 and ten times 0.4, foreign 0.75.
-    found = fit([Measured([0.9, 0.8] + [0.7, 0.4] * 10, [0.3, 0.75] * 11)])
+    found = fit([Measured([0.9, 0.8] + [0.7, 0.4] * 10, [0.3, 0.75] * 11, [])])
     assert found["value"] == 0.7
     fitted, reported = found["report"]["fitted"], found["report"]["reported"]
     assert (fitted["youden"], fitted["auroc"], fitted["questions"]) == (1.0, 1.0, 11)
@@ -112,7 +112,7 @@ def test_at_most_one_right_answer_in_ten_lies_below_in_every_form():
     def measured(own: list[float]) -> Measured:
         # Every question twice, so that the even-numbered ones are all of them.
         twice = [value for value in own for _ in range(2)]
-        return Measured(twice, [0.0] * len(twice))
+        return Measured(twice, [0.0] * len(twice), [])
 
     values = [0.35, *(0.5 + number / 100 for number in range(9))]
     # One of ten lies below 0.50, two below 0.51.
@@ -133,7 +133,7 @@ def test_the_sample_library_gives_articles_with_questions(language: Language):
 
 def test_numbers_that_say_nothing_give_no_threshold():
     with pytest.raises(InvalidInputError, match="No threshold"):
-        fit([Measured([0.5, 0.5], [0.5, 0.5])])
+        fit([Measured([0.5, 0.5], [0.5, 0.5], [])])
 
 
 def test_halueval_reports_the_odd_records_and_what_length_alone_is_worth():

@@ -19,7 +19,6 @@ from pipelines.research.calibration import __main__ as command
 from pipelines.research.calibration.slm import (
     JudgedAnswer,
     KnownAnswer,
-    ThresholdCut,
     answers_about,
     answers_of,
     cuts,
@@ -49,20 +48,23 @@ REPORTED = [judged(True, 0.9), judged(False, 0.7), judged(True, 0.55), judged(Fa
 
 
 def test_cuts_lie_between_neighbouring_scores_and_below_all():
-    found = list(cuts([0.9, 0.5, 0.5, 0.3], [True, False, True, False]))
+    found = cuts([0.9, 0.5, 0.5, 0.3], [True, False, True, False])
     # Above 0.7 one of two right ones and nothing else; above 0.4 two of three; above all (half of
     # the 0.2 between the two lowest further down) two of four.
-    assert [cut.threshold for cut in found] == pytest.approx([0.7, 0.4, 0.2])
-    assert [cut.precision for cut in found] == pytest.approx([1, 2 / 3, 1 / 2])
-    assert [cut.recall for cut in found] == pytest.approx([1 / 2, 1, 1])
-    assert [cut.f1 for cut in found] == pytest.approx([2 / 3, 4 / 5, 2 / 3])
+    assert found.thresholds.tolist() == pytest.approx([0.2, 0.4, 0.7])
+    assert found.precision.tolist() == pytest.approx([1 / 2, 2 / 3, 1])
+    assert found.recall.tolist() == pytest.approx([1, 1, 1 / 2])
+    assert found.f1.tolist() == pytest.approx([2 / 3, 4 / 5, 2 / 3])
 
 
 def test_scores_that_are_all_the_same_can_only_be_let_through():
-    (cut,) = cuts([0.4, 0.4], [True, False])
-    assert (cut.precision, cut.recall) == (0.5, 1.0)
-    assert cut.threshold < 0.4
-    assert ThresholdCut(0.5, 0.0, 0.0).f1 == 0.0
+    found = cuts([0.4, 0.4], [True, False])
+    assert (found.precision.tolist(), found.recall.tolist()) == ([0.5], [1.0])
+    assert found.thresholds[0] < 0.4
+
+
+def test_what_finds_no_right_answer_has_an_f1_of_0():
+    assert cuts([0.9, 0.1], [False, True]).f1.tolist() == pytest.approx([2 / 3, 0.0])
 
 
 def test_a_judge_that_can_tell_gets_a_threshold_between_the_kinds():
@@ -364,13 +366,12 @@ def test_an_answer_of_several_sentences_is_right_when_all_of_them_are(tmp_path: 
     assert first != CLAIMS[1][:-1]
 
 
-async def test_every_statement_is_asked_about_once_with_its_knowledge():
+async def test_every_statement_is_asked_about_once_with_its_knowledge(
+    capsys: pytest.CaptureFixture[str],
+):
     judge = JudgeModel("a", believes_lands)
-    told: list[tuple[int, int]] = []
     records = [QaRecord.model_validate(record(1))]
-    right, wrong = await judge_answers(
-        judge, answers_of(records, 1), progress=lambda *now: told.append(now)
-    )
+    right, wrong = await judge_answers(judge, answers_of(records, 1))
     assert sorted(map(statement_of, judge.asked)) == [
         # Of one sentence the whole is the sentence.
         "In land 1.",
@@ -381,7 +382,9 @@ async def test_every_statement_is_asked_about_once_with_its_knowledge():
     assert all("[1] Town 1 lies in land 1." in r.messages[1].content for r in judge.asked)
     assert (right.sentences, right.whole) == ((0.9,), 0.9)
     assert (wrong.sentences, wrong.whole) == ((0.2, 0.2), 0.2)
-    assert told == [(1, 2), (2, 2)]
+    told = capsys.readouterr().err
+    assert "answers by a" in told
+    assert "2/2" in told
 
 
 async def test_a_failed_call_ends_the_calibration():

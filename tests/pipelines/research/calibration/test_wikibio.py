@@ -84,26 +84,28 @@ def entity(text: str, start: int, token: int) -> EntityReading:
 def test_a_sentence_scores_as_its_least_confident_entity():
     first, second = score_sentences(ADA, TOKENS, [entity("Ada", 0, 0), entity("Berlin", 16, 4)])
     assert first.false
-    assert first.rhd_probability_mean == pytest.approx(-0.25)
-    assert first.rhd_entropy_max == 5
+    assert first.scores["rhd_probability_mean"] == pytest.approx(-0.25)
+    assert first.scores["rhd_entropy_max"] == 5
     # -ln of 0.5, 0.8, 0.8, 0.8, 0.25, and the mean of them.
-    assert first.token_probability_min == pytest.approx(-log(0.25))
-    assert first.token_probability_mean == pytest.approx(-log(0.5 * 0.8**3 * 0.25) / 5)
+    assert first.scores["token_probability_min"] == pytest.approx(-log(0.25))
+    assert first.scores["token_probability_mean"] == pytest.approx(-log(0.5 * 0.8**3 * 0.25) / 5)
     assert not second.false
     assert not second.has_entity
-    assert second.rhd_probability_mean == second.rhd_entropy_max == -inf
-    assert second.token_probability_min == pytest.approx(-log(0.4))
-    assert second.token_probability_mean == pytest.approx(-log(0.9 * 0.4) / 2)
+    assert second.scores["rhd_probability_mean"] == second.scores["rhd_entropy_max"] == -inf
+    assert second.scores["token_probability_min"] == pytest.approx(-log(0.4))
+    assert second.scores["token_probability_mean"] == pytest.approx(-log(0.9 * 0.4) / 2)
 
 
 def scored(false: bool, rhd: float, token: float) -> ScoredSentence:
     return ScoredSentence(
         false=false,
         has_entity=rhd > -inf,
-        rhd_probability_mean=rhd,
-        rhd_entropy_max=-rhd if rhd > -inf else -inf,
-        token_probability_mean=token,
-        token_probability_min=-token,
+        scores={
+            "rhd_probability_mean": rhd,
+            "rhd_entropy_max": -rhd if rhd > -inf else -inf,
+            "token_probability_mean": token,
+            "token_probability_min": -token,
+        },
     )
 
 
@@ -132,11 +134,12 @@ def test_factual_and_false_sentences_are_needed():
         measured([scored(True, -0.2, 3.0)])
 
 
-async def test_every_text_is_read_as_an_answer_about_its_subject():
+async def test_every_text_is_read_as_an_answer_about_its_subject(
+    capsys: pytest.CaptureFixture[str],
+):
     proxy = Proxy()
-    told: list[tuple[int, int]] = []
     other = ADA.model_copy(update={"annotation": ("accurate", "accurate")})
-    found = await measure(proxy, [ADA, other], progress=lambda *now: told.append(now))
+    found = await measure(proxy, [ADA, other])
     assert found["records"] == 2
     assert found["all_sentences"]["sentences"] == 4
     assert found["all_sentences"]["base_rate"] == 0.25
@@ -145,7 +148,7 @@ async def test_every_text_is_read_as_an_answer_about_its_subject():
     assert found["sentences_with_entities"]["rhd_probability_mean"] == 0.5
     assert proxy.asked[0].messages[0].content == "Write an encyclopedia article about Ada Example."
     assert proxy.asked[0].reproducible
-    assert told == [(0, 2), (1, 2), (2, 2)]
+    assert "2/2" in capsys.readouterr().err
 
 
 def record(number: int, **fields: object) -> str:

@@ -246,13 +246,6 @@ def test_the_mean_of_a_judge_with_itself_is_that_judge():
         assert torch.equal(mean.state_dict()[name], tensor), name
 
 
-def test_what_is_not_alike_has_no_mean():
-    with pytest.raises(ValueError, match="not made alike"):
-        average([network(1), network(1, width=32)])
-    with pytest.raises(ValueError, match="nothing to average"):
-        average([])
-
-
 MAKES = ("told", "article")
 LABELS: dict[str, Label] = {"Norway": "supported", "Sweden": "contradicted"}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pipelines.errors import AuthenticationError, InvalidInputError, MissingKeyError, NotFoundError
-from pipelines.retrieval.web import WEB_SEARCHES, WebSearch, build_web_search, needs_key
-from pipelines.retrieval.web.base import web_address
+from pipelines.retrieval.web.base import WebSearch, web_address
+from pipelines.retrieval.web.providers import WEB_SEARCHES, build_web_search
 from tests.pipelines.models.wire import Wire, says
 from tests.pipelines.retrieval.web.wire import shows
 
@@ -18,7 +18,7 @@ EMPTY = {
 
 
 def test_the_names_and_which_want_a_key():
-    assert {name: needs_key(name) for name in WEB_SEARCHES} == {
+    assert {name: search.needs_key for name, search in WEB_SEARCHES.items()} == {
         "serper": True,
         "duckduckgo": False,
         "wikipedia": False,
@@ -36,8 +36,6 @@ def test_a_search_is_built_by_its_name(name: str, shown: str):
 def test_an_unknown_name():
     with pytest.raises(NotFoundError, match="serper, duckduckgo, wikipedia"):
         build_web_search("altavista")
-    with pytest.raises(NotFoundError):
-        needs_key("altavista")
 
 
 def test_what_building_refuses():
@@ -56,7 +54,7 @@ async def test_a_search_at_another_address(name: str, wire: Wire):
     assert await search.search("Vane", 3) == []
     assert wire.seen[0].path.startswith("/mirror/")
     # A key that was not asked for stays at home.
-    assert ("the-key" in wire.seen[0].headers.values()) is needs_key(name)
+    assert ("the-key" in wire.seen[0].headers.values()) is search.needs_key
     await search.aclose()
 
 

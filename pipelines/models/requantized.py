@@ -1,0 +1,207 @@
+"""A copy of a weights file in numbers that processors read faster.
+
+llama.cpp multiplies blocks of 4-bit numbers with an offset (Q4_1) one vector at a time. For blocks
+of 8-bit numbers (Q8_0) it has kernels that read many tokens of a prompt together, on all common
+processors. Every 4-bit number with its offset is near one of the 8-bit numbers, so that the copy
+says nearly the same, which does not hold for Q4_0 (docs/measurements.md).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import struct
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_logger = logging.getLogger(__name__)
+
+_VERSION = 3
+_TYPE_KEY = b"general.file_type"
+_TYPE_Q8_0 = 7
+"""What that field says of a file in Q8_0 (llama.h, `LLAMA_FTYPE_MOSTLY_Q8_0`)."""
+
+_ALIGNMENT = 32
+_Q4_1, _Q8_0 = 3, 8
+_BLOCK = 32
+_BLOCK_BYTES = {_Q4_1: 20, _Q8_0: 34}
+
+# Of the kinds of values that a field may have, those of a fixed size, in bytes (gguf.md).
+_SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+_TEXT, _ARRAY = 8, 9
+
+
+def requantized(source: Path, folder: Path) -> Path | None:
+    """The copy of `source` in `folder`, made if it is not there; blocks for seconds then.
+
+    The copy's name holds the digests of the source and of itself, so that one which is damaged, or
+    of another source, is not used. None where the copy cannot be made: no room on the disk, no
+    right to write, a source that cannot be read.
+    """
+    try:
+        stem = f"{source.stem.removesuffix('.Q4_1')}.Q8_0.{_digest(source)}"
+        for known in sorted(folder.glob(f"{stem}.*.gguf")):
+            if known.name == f"{stem}.{_digest(known)}.gguf":
+                return known
+            known.unlink()
+        return _made(source, folder, stem)
+    except Exception as error:
+        # Whatever it is, the source serves as well, only more slowly.
+        _logger.warning("%s is used as it is shipped: %s", source.name, error)
+        return None
+
+
+def _made(source: Path, folder: Path, stem: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(suffix=".part", prefix=f"{stem}.", dir=folder)
+    part = Path(name)
+    try:
+        written = hashlib.sha256()
+        with os.fdopen(handle, "wb") as file:
+            for piece in _pieces(source):
+                file.write(piece)
+                written.update(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        digest = _digest(part)
+        if digest != _short(written):
+            raise OSError("What was written cannot be read back.")
+        whole = folder / f"{stem}.{digest}.gguf"
+        part.replace(whole)
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+    return whole
+
+
+class _Tensor(NamedTuple):
+    """One entry of the table of tensors, as the source has it; `at` is where its numbers begin."""
+
+    name: bytes
+    shape: tuple[int, ...]
+    kind: int
+    at: int
+
+
+class _Header:
+    """What stands before the numbers of a GGUF file. ValueError or struct.error where it is none.
+
+    The package gguf reads it too, but decodes every word of the vocabulary, which takes longer than
+    everything else together.
+    """
+
+    def __init__(self, file: Any) -> None:
+        self._view = memoryview(file)
+        self._at = 4
+        version, count, fields = self._take("<IQQ")
+        if bytes(self._view[:4]) != b"GGUF" or version != _VERSION:
+            raise ValueError("It is no GGUF file of the third version.")
+        self.type_at = None
+        for _ in range(fields):
+            key = self._text()
+            (kind,) = self._take("<I")
+            if key == _TYPE_KEY:
+                self.type_at = self._at
+            elif key == b"general.alignment":
+                raise ValueError("Its numbers are aligned in an unusual way.")
+            self._skip(kind)
+        self.fields_end = self._at
+        found = [self._tensor() for _ in range(count)]
+        begin = _aligned(self._at)
+        self.tensors = [tensor._replace(at=tensor.at + begin) for tensor in found]
+
+    def _take(self, form: str) -> tuple[Any, ...]:
+        values = struct.unpack_from(form, self._view, self._at)
+        self._at += struct.calcsize(form)
+        return values
+
+    def _text(self) -> bytes:
+        (length,) = self._take("<Q")
+        self._at += length
+        return bytes(self._view[self._at - length : self._at])
+
+    def _skip(self, kind: int) -> None:
+        if kind == _TEXT:
+            self._text()
+        elif kind != _ARRAY:
+            self._at += _SIZES[kind]
+        else:
+            inner, length = self._take("<IQ")
+            if inner in _SIZES:
+                self._at += length * _SIZES[inner]
+            else:
+                for _ in range(length):
+                    self._skip(inner)
+
+    def _tensor(self) -> _Tensor:
+        name = self._text()
+        (dimensions,) = self._take("<I")
+        shape = self._take(f"<{dimensions}Q")
+        kind, at = self._take("<IQ")
+        return _Tensor(name, shape, kind, at)
+
+
+def _pieces(source: Path) -> Iterator[bytes]:
+    """The bytes of the copy, from its beginning to its end."""
+    file = np.memmap(source, np.uint8, mode="r")
+    header = _Header(file)
+    fields = bytearray(file[: header.fields_end])
+    if header.type_at is not None:
+        struct.pack_into("<I", fields, header.type_at, _TYPE_Q8_0)
+    tensors = sorted(header.tensors, key=lambda tensor: tensor.at)
+    ends = [*(tensor.at for tensor in tensors[1:]), len(file)]
+    table, offset = b"", 0
+    for tensor, end in zip(tensors, ends, strict=True):
+        kind = _Q8_0 if tensor.kind == _Q4_1 else tensor.kind
+        table += struct.pack("<Q", len(tensor.name)) + tensor.name
+        table += struct.pack(f"<I{len(tensor.shape)}Q", len(tensor.shape), *tensor.shape)
+        table += struct.pack("<IQ", kind, offset)
+        blocks = _blocks(tensor) * _BLOCK_BYTES[_Q8_0]
+        offset += _aligned(blocks if tensor.kind == _Q4_1 else end - tensor.at)
+    yield bytes(fields)
+    yield table
+    yield bytes(_aligned(len(fields) + len(table)) - len(fields) - len(table))
+    for tensor, end in zip(tensors, ends, strict=True):
+        data = file[tensor.at : end]
+        numbers = _in_8_bits(tensor, data) if tensor.kind == _Q4_1 else data.tobytes()
+        yield numbers
+        yield bytes(_aligned(len(numbers)) - len(numbers))
+
+
+def _in_8_bits(tensor: _Tensor, data: NDArray[np.uint8]) -> bytes:
+    # Imported here: it is needed at the first start only.
+    from gguf import GGMLQuantizationType
+    from gguf.quants import dequantize, quantize
+
+    size = _blocks(tensor) * _BLOCK_BYTES[_Q4_1]
+    if len(data) < size:
+        raise ValueError("Numbers are missing at its end.")
+    rows = data[:size].reshape(-1, tensor.shape[0] // _BLOCK * _BLOCK_BYTES[_Q4_1])
+    numbers = dequantize(rows, GGMLQuantizationType.Q4_1)
+    return quantize(numbers, GGMLQuantizationType.Q8_0).tobytes()
+
+
+def _blocks(tensor: _Tensor) -> int:
+    return int(np.prod(tensor.shape)) // _BLOCK
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return _short(hashlib.file_digest(file, "sha256"))
+
+
+def _short(digest: Any) -> str:
+    return str(digest.hexdigest())[:16]

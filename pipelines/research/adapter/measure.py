@@ -1,0 +1,306 @@
+"""What the adapter is worth: each step asked with demonstrations, as shipped, and with the adapter.
+
+The questions are those of the sample data that the adapter was not trained on (odd rows and
+held-out ones). What a reply is worth is decided as the methods decide whether they can use it. The
+sentence is the library's nearest to the question, as the methods find it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from pipelines.methods.base import Question
+from pipelines.methods.ever.concepts import concepts_in, read_concepts
+from pipelines.methods.ever.questions import Checked, validation_for
+from pipelines.methods.ever.rectify import read_rectified
+from pipelines.methods.replies.parsing import declines, visible
+from pipelines.methods.replies.verdicts import YES_NO
+from pipelines.methods.rowen.forms import question_pattern
+from pipelines.methods.rowen.reading import paraphrases_in
+from pipelines.methods.rowen.settings import RowenSettings
+from pipelines.methods.writing import list_schema
+from pipelines.models.base import (
+    ChoiceRequest,
+    GenerationRequest,
+    Model,
+    Watcher,
+    no_progress,
+)
+from pipelines.models.embedded import EMBEDDED_NAME, GgufServer, ServedModel, gguf_path
+from pipelines.research.adapter.pairs import (
+    ABSENT,
+    PARAPHRASES,
+    TASKS,
+    Case,
+    Task,
+    answer_prompt,
+    details,
+    extract_prompt,
+    paraphrase_prompt,
+    revise_prompt,
+    validate_prompt,
+    verify_prompt,
+)
+from pipelines.research.data import sample_rows
+from pipelines.research.training.examples import library
+from pipelines.retrieval.dense import EmbeddedEmbedder
+from pipelines.samples.scoring import Reference, score
+from pipelines.text import EntityRecognizer, Span, split_sentences
+from pipelines.types import Generation, Message
+
+Arm = Literal["demonstrations", "bare", "adapter"]
+"""With demonstrations, as shipped; without; with the adapter and without demonstrations."""
+
+ARMS: tuple[Arm, ...] = get_args(Arm)
+
+_SHOWN: frozenset[Task] = frozenset({"paraphrase", "answer", "absent", "validate"})
+"""Steps with demonstrations beside the prompt; the others ask the same without them."""
+
+_NEAR: float = RowenSettings.model_fields["min_similarity"].default
+_AT_ONCE = 6
+_LONG = 300
+_SHORT = 64
+
+
+class Found(NamedTuple):
+    """Of `total` replies or parts of them, how many were `usable`; tokens read and written."""
+
+    usable: int
+    total: int
+    read: int = 0
+    written: int = 0
+
+    def __add__(self, other: Found) -> Found:  # type: ignore[override]
+        return Found(*(mine + its for mine, its in zip(self, other, strict=True)))
+
+
+class AdaptedModel(ServedModel):
+    """The bundled model, with the adapter or without it."""
+
+    def __init__(self, server: GgufServer, *, adapted: bool) -> None:
+        super().__init__(server, "embedded", no_progress, languages=("en",), weak=True)
+        self._adapted = adapted
+
+    async def generate(
+        self, request: GenerationRequest, watch: Watcher | None = None
+    ) -> tuple[Generation, ...]:
+        adapted = request.model_copy(update={"adapted": self._adapted})
+        return await super().generate(adapted, watch)
+
+
+class _Asked(NamedTuple):
+    """A question of the sample data with the sentence that holds its answer."""
+
+    reference: Reference
+    case: Case
+
+
+class _Bench:
+    """Every step over the same questions, by one model."""
+
+    def __init__(self, asked: Sequence[_Asked], all_questions: Sequence[str]) -> None:
+        self.asked = asked
+        # Each question with the sentence or the answer of another one.
+        self.others = [*asked[7:], *asked[:7]]
+        self.questions = all_questions
+        self.embedder = EmbeddedEmbedder()
+        self.recognizer = EntityRecognizer()
+
+    async def paraphrase(self, model: Model, shots: bool) -> Found:
+        async def one(question: str) -> Found:
+            schema = list_schema(
+                "questions", exactly=PARAPHRASES, pattern=question_pattern(question)
+            )
+            prompt = paraphrase_prompt(question, shots=shots)
+            reply = await _reply(
+                model, prompt, json_schema=schema, max_tokens=_LONG, temperature=1.0, sample=0
+            )
+            texts, _ = paraphrases_in(reply.text, Question(text=question, language="en"))
+            usable = sum(cosine >= _NEAR for cosine in self._cosines(question, texts))
+            return Found(usable, PARAPHRASES, *reply[1:])
+
+        return await _all(one(question) for question in self.questions)
+
+    async def answer(self, model: Model, shots: bool) -> Found:
+        async def one(asked: _Asked) -> Found:
+            reply = await _reply(model, answer_prompt(asked.case, shots=shots))
+            single = len(split_sentences(reply.text)) == 1
+            right = single and score(reply.text, asked.reference) == "right"
+            return Found(right, 1, *reply[1:])
+
+        return await _all(one(asked) for asked in self.asked)
+
+    async def absent(self, model: Model, shots: bool) -> Found:
+        async def one(asked: _Asked, other: _Asked) -> Found:
+            case = asked.case._replace(sentence=other.case.sentence, title=other.case.title)
+            reply = await _reply(model, answer_prompt(case, shots=shots))
+            declined = reply.text == ABSENT or declines(reply.text)
+            return Found(declined, 1, *reply[1:])
+
+        return await _all(map(one, self.asked, self.others))
+
+    async def extract(self, model: Model, shots: bool) -> Found:
+        async def one(asked: _Asked) -> Found:
+            question, sentence = asked.case.question, asked.case.sentence
+            prompt = extract_prompt(question, sentence)
+            schema = list_schema("concepts")
+            reply = await _reply(model, prompt, json_schema=schema, max_tokens=_LONG)
+            listed = concepts_in(sentence, read_concepts(reply.text) or (), 12, question)
+            held = " | ".join(span.text for span in listed.spans).casefold()
+            names = details(self.recognizer, sentence)
+            named = sum(one.text.casefold() in held for one in names)
+            return Found(named, len(names), *reply[1:])
+
+        return await _all(one(asked) for asked in self.asked)
+
+    async def validate(self, model: Model, shots: bool) -> Found:
+        async def one(asked: _Asked) -> Found:
+            question, sentence = asked.case.question, asked.case.sentence
+            names = details(self.recognizer, sentence)
+            if not names:
+                return Found(0, 0)
+            last = names[-1]
+            about = Checked(
+                question=question,
+                sentence=sentence,
+                concept=Span.of(sentence, last.start, last.end),
+            )
+            reply = await _reply(model, validate_prompt(about, shots=shots))
+            written = validation_for(reply.text, about, "en").kind == "written"
+            return Found(written, 1, *reply[1:])
+
+        return await _all(one(asked) for asked in self.asked)
+
+    async def verify(self, model: Model, shots: bool) -> Found:
+        async def one(asked: _Asked, answer: str, right: bool) -> Found:
+            prompt = verify_prompt(asked.case, answer)
+            choice = await model.choose(ChoiceRequest(messages=prompt, options=YES_NO["en"]))
+            return Found(choice.best == ("yes" if right else "no"), 1)
+
+        wrong = (one(a, b.case.answer, False) for a, b in zip(self.asked, self.others, strict=True))
+        return await _all([*(one(a, a.case.answer, True) for a in self.asked), *wrong])
+
+    async def revise(self, model: Model, shots: bool) -> Found:
+        async def one(asked: _Asked, other: _Asked) -> Found:
+            case, wrong = asked.case, other.case.answer
+            sentence = case.sentence.replace(case.answer, wrong, 1)
+            if sentence == case.sentence:
+                return Found(0, 0)
+            reply = await _reply(model, revise_prompt(case, sentence, wrong), max_tokens=160)
+            question = Question(text=case.question, language="en")
+            revised = read_rectified(reply.text, sentence, question)
+            right = score(revised, asked.reference) == "right" and wrong not in revised
+            return Found(right, 1, *reply[1:])
+
+        return await _all(map(one, self.asked, self.others))
+
+    def _cosines(self, question: str, texts: Sequence[str]) -> list[float]:
+        vectors = self.embedder.embed([question, *texts])
+        return [float(value) for value in vectors[1:] @ vectors[0]]
+
+
+class _Reply(NamedTuple):
+    text: str
+    read: int
+    written: int
+
+
+async def _reply(model: Model, prompt: tuple[Message, ...], **options: Any) -> _Reply:
+    request = GenerationRequest(messages=prompt, **{"max_tokens": _SHORT, **options})
+    (reply,) = await model.generate(request)
+    return _Reply(visible(reply.text), reply.usage.prompt_tokens, reply.usage.completion_tokens)
+
+
+async def _all(asked: Any) -> Found:
+    places = asyncio.Semaphore(_AT_ONCE)
+
+    async def placed(one: Any) -> Found:
+        async with places:
+            return await one
+
+    found = await asyncio.gather(*(placed(one) for one in asked))
+    return sum(found, Found(0, 0))
+
+
+def _cases() -> tuple[list[_Asked], list[str]]:
+    """Questions of fact with the sentence that answers them, and all questions."""
+    documents = {document.id: document for document in library("en")}
+    embedder = EmbeddedEmbedder()
+    found: list[_Asked] = []
+    # The first row counts as 1: the odd ones, as in the report on the default.
+    every = [*sample_rows("questions.csv", "en")[::2], *sample_rows("held_out_questions.csv", "en")]
+    for row in every:
+        reference, article = Reference.of(row), documents.get(row["article"].removeprefix("en/"))
+        if reference.kind != "fact" or article is None:
+            continue
+        sentences = [span.text for span in split_sentences(article.text)]
+        vectors = embedder.embed(
+            [reference.question, *(f"{article.title}: {s}" for s in sentences)]
+        )
+        order = np.argsort(-(vectors[1:] @ vectors[0]))
+        nearest = next((sentences[at] for at in order if reference.answer in sentences[at]), None)
+        if nearest is not None:
+            case = Case(reference.question, reference.answer, nearest, article.title)
+            found.append(_Asked(reference, case))
+    return found, [row["question"] for row in every]
+
+
+async def measure(adapter: Path) -> dict[Task, dict[Arm, Found]]:
+    """What each step made of the questions in each arm.
+
+    There is no arm "bare" where its prompt is the one with demonstrations.
+    """
+    server = GgufServer(gguf_path(), name=EMBEDDED_NAME, adapter=adapter)
+    bench = _Bench(*_cases())
+    plain, adapted = AdaptedModel(server, adapted=False), AdaptedModel(server, adapted=True)
+    arms: dict[Arm, tuple[Model, bool]] = {
+        "demonstrations": (plain, True),
+        "bare": (plain, False),
+        "adapter": (adapted, False),
+    }
+    try:
+        return {
+            task: {
+                arm: await getattr(bench, task)(model, shots)
+                for arm, (model, shots) in arms.items()
+                if arm != "bare" or task in _SHOWN
+            }
+            for task in TASKS
+        }
+    finally:
+        await asyncio.to_thread(server.stop)
+
+
+_SAID: dict[Task, str] = {
+    "paraphrase": "paraphrases that can be used, of those written",
+    "answer": "answers from the sentence that holds the answer: right",
+    "absent": "answers from another sentence: declined",
+    "extract": "names, dates and numbers of a sentence: listed",
+    "validate": "validation questions that can be used",
+    "verify": "yes or no, whether the sentence supports an answer: right",
+    "revise": "revised sentences that can be used and name the right answer",
+}
+
+
+def table(found: dict[Task, dict[Arm, Found]]) -> str:
+    """The measurement as a table in Markdown, with the tokens that the steps of an arm cost."""
+    lines = ["| step | with demonstrations | without | with the adapter |", "|---|---|---|---|"]
+    for task, arms in found.items():
+        cells = (
+            f"{one.usable} of {one.total} ({100 * one.usable / max(one.total, 1):.0f} %)"
+            if one
+            else ""
+            for one in map(arms.get, ARMS)
+        )
+        lines.append(f"| {_SAID[task]} | {' | '.join(cells)} |")
+    for what, field in (("prompt tokens read", "read"), ("tokens written", "written")):
+        sums = (
+            sum(getattr(arms[arm], field) for arms in found.values() if arm in arms) for arm in ARMS
+        )
+        lines.append(f"| {what} | {' | '.join(f'{value:,}' for value in sums)} |")
+    return "\n".join(lines)

@@ -1,0 +1,106 @@
+"""The table that estimates rest on, `assets/effort.json`: from records, and from walkthroughs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from itertools import combinations
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from pipelines.engine.estimate import (
+    Effort,
+    EffortTable,
+    Measured,
+    Pace,
+    efforts_of,
+    mean_efforts,
+)
+from pipelines.engine.pool import ModelPool
+from pipelines.engine.service import Service
+from pipelines.research.default_report.asking import Attempt, Record
+from pipelines.run.defaults import default_models
+from pipelines.run.spec import JUDGES
+from pipelines.run.view import RunView, fold
+from pipelines.samples.walkthroughs import build_unpaced, walkthroughs
+
+
+def effort_table(records: Sequence[Record], played: Sequence[RunView], cores: int) -> EffortTable:
+    """What the methods took in `records`, on `cores` cores, and in the walkthroughs `played`."""
+    taken = [
+        {name: _efforts(one) for name, one in record.methods.items() if not one.error}
+        for record in records
+    ]
+    default = Measured(
+        model=default_models()["main"].name,
+        questions=len(records),
+        methods=_rounded(mean_efforts(taken)),
+    )
+    scripted = Measured(
+        model="",
+        questions=len(played),
+        methods=_rounded(mean_efforts([efforts_of(one, by_characters=True) for one in played])),
+    )
+    return EffortTable(default=default, walkthroughs=scripted, pace=pace(records, cores))
+
+
+def pace(records: Sequence[Record], cores: int) -> Pace:
+    """Seconds of a run by the tokens it reads and writes: least squares without negative terms."""
+    attempts = [list(record.methods.values()) for record in records]
+    rows = [
+        [1.0, sum(one.prompt_tokens for one in of), sum(one.tokens for one in of)]
+        for of in attempts
+    ]
+    found = nonnegative(np.array(rows), np.array([record.seconds for record in records]))
+    start, read, written = (float(f"{value:.4g}") for value in found)
+    return Pace(start=start, read=read, written=written, cores=cores)
+
+
+def nonnegative(columns: np.ndarray, values: np.ndarray) -> list[float]:
+    """The weights of `columns` (rows by terms), none below 0, that come nearest to `values`.
+
+    Exact for a few terms: of all subsets whose own solution is nonnegative the best is taken.
+    """
+    terms = columns.shape[1]
+    best, least = [0.0] * terms, float(np.sum(values**2))
+    for count in range(1, terms + 1):
+        for chosen in combinations(range(terms), count):
+            part = columns[:, chosen]
+            weights = np.linalg.lstsq(part, values, rcond=None)[0]
+            error = float(np.sum((part @ weights - values) ** 2))
+            if weights.min() >= 0 and error < least:
+                least, best = error, [0.0] * terms
+                for place, weight in zip(chosen, weights.tolist(), strict=True):
+                    best[place] = weight
+    return best
+
+
+async def play_english() -> list[RunView]:
+    """The English walkthroughs whose models are scripted, played without a pause."""
+    chosen = [one for one in walkthroughs() if one.language == "en" and one.models is not None]
+    with TemporaryDirectory() as data:
+        service = Service(Path(data), pool=ModelPool(build_unpaced))
+        async with aclosing(service):
+            traces = [await service.record(one.spec(), owner="effort") for one in chosen]
+    return [fold(trace.events) for trace in traces]
+
+
+def _efforts(attempt: Attempt) -> dict[str, Effort]:
+    """Records do not tell judges apart, nor what these read, which costs nothing."""
+    return {
+        "main": Effort(calls=attempt.calls, read=attempt.prompt_tokens, written=attempt.tokens),
+        JUDGES[0]: Effort(calls=attempt.judge_calls),
+    }
+
+
+def _rounded(methods: dict[str, dict[str, Effort]]) -> dict[str, dict[str, Effort]]:
+    """For a file that people read."""
+    return {
+        name: {
+            role: Effort(**{key: round(value, 2) for key, value in effort.model_dump().items()})
+            for role, effort in roles.items()
+        }
+        for name, roles in methods.items()
+    }

@@ -1,0 +1,343 @@
+"""Weak models: what is corrected is worded from the nearest sentence of the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from pipelines.methods.base import Method
+from pipelines.methods.drad import Drad
+from pipelines.methods.ever import Ever
+from pipelines.methods.haarag import Haarag
+from pipelines.methods.rag import Rag
+from pipelines.methods.rowen import Rowen
+from pipelines.methods.wording import load_wording
+from pipelines.models.base import Capabilities, Claim, GenerationRequest
+from pipelines.models.judges.base import ClaimVerdict
+from pipelines.retrieval.base import Matrix, Similarity
+from pipelines.run.events import Judged
+from pipelines.run.findings import SentenceChosen, SentenceVerified
+from tests.pipelines.methods.bench import (
+    FULL,
+    ClaimReader,
+    FixedRecognizer,
+    Outcome,
+    PieceModel,
+    Shelf,
+    pieces,
+    run_method,
+)
+
+WEAK = FULL.model_copy(update={"weak": True, "judges": False})
+QUESTION = "When was the Carr lamp invented?"
+DRAFT = "It was invented in Florida."
+NEAREST = "The lamp was invented in 1904."
+OTHER = "Carr kept bees."
+SHORT = "The Carr lamp was invented in 1904."
+QUOTED = f"“{NEAREST}” (A title)"
+DENIAL = "The lamp was never sold in shops."
+
+
+class Cosines(Similarity):
+    """The cosine of the question with a text: what `near` says for its end, else `rest`."""
+
+    name = "cosines"
+
+    def __init__(self, near: dict[str, float], rest: float = 0.1) -> None:
+        self.languages = frozenset({"en"})
+        self._near = near
+        self._rest = rest
+
+    async def compare(self, left: Sequence[str], right: Sequence[str]) -> Matrix:
+        def cosine(text: str) -> float:
+            return next((v for end, v in self._near.items() if text.endswith(end)), self._rest)
+
+        return tuple(tuple(cosine(text) for text in right) for _ in left)
+
+
+def judge(**supported: float) -> ClaimReader:
+    """Supports a statement as `supported` says for a word in it, and others not at all."""
+
+    def read(claim: Claim) -> ClaimVerdict:
+        known = (v for word, v in supported.items() if word in claim.statement)
+        value = next(known, 0.0)
+        return ClaimVerdict(value, 1 - value, 0.0)
+
+    return ClaimReader(read)
+
+
+async def answered(
+    method: Method[Any],
+    *,
+    question: str = QUESTION,
+    found: Sequence[str] = (f"{OTHER} {NEAREST}",),
+    short: str = SHORT,
+    draft: str = DRAFT,
+    reader: ClaimReader | None = None,
+    near: dict[str, float] | None = None,
+    can: Capabilities = WEAK,
+    **settings: Any,
+) -> Outcome:
+    """A run on a model that writes `draft`, and `short` where it is shown one sentence."""
+
+    def reply(request: GenerationRequest) -> Any:
+        asked = request.messages[-1].content
+        if asked.startswith("A title: "):
+            return short
+        if request.messages[0].content.startswith("List the factual details"):
+            return "- Florida"
+        return pieces(draft, 0.9, Florida=0.1)
+
+    judges = {} if reader is None else {"judge_1": reader}
+    return await run_method(
+        method,
+        question,
+        PieceModel(reply, can),
+        shelf=Shelf(lambda _: list(found)),
+        models=judges,
+        similarity=Cosines({NEAREST: 0.9, DENIAL: 0.8} if near is None else near),
+        recognizer=FixedRecognizer("Florida"),
+        **settings,
+    )
+
+
+def chosen(outcome: Outcome) -> tuple[SentenceChosen, dict[str, float | None]]:
+    """What was recorded of the one sentence, with its numbers."""
+    (event,) = (e for e in outcome.events if isinstance(e, Judged) and e.what == "correction")
+    assert isinstance(event.detail, SentenceChosen)
+    return event.detail, {score.name: score.value for score in event.scores}
+
+
+async def test_a_supported_short_answer_is_taken():
+    outcome = await answered(Rag(), reader=judge(Carr=0.7))
+    assert outcome.answer.text == outcome.answer.original == SHORT
+    assert outcome.answer.flags == ("correction_shortened",)
+    detail, numbers = chosen(outcome)
+    assert (detail.form, detail.sentence, detail.title) == ("shortened", NEAREST, "A title")
+    passage = f"{OTHER} {NEAREST}"
+    assert passage[detail.start : detail.end] == NEAREST
+    assert numbers == {"nearest_similarity": 0.9, "answer_supported": 0.7}
+
+
+SAYING = "There is a saying that the Carr lamp was invented by bees."
+
+
+@pytest.mark.parametrize(
+    ("question", "found", "sentence"),
+    [
+        (QUESTION, f"{SAYING} {NEAREST}", NEAREST),
+        # Nothing else was found, or the question asks for it.
+        (QUESTION, SAYING, SAYING),
+        ("What is often said about the Carr lamp?", f"{SAYING} {NEAREST}", SAYING),
+    ],
+)
+async def test_what_people_say_is_left_out(question: str, found: str, sentence: str):
+    near = {SAYING: 0.95, NEAREST: 0.9}
+    outcome = await answered(Rag(), question=question, found=[found], near=near)
+    assert chosen(outcome)[0].sentence == sentence
+
+
+@pytest.mark.parametrize(
+    ("sentence", "reports"),
+    [
+        ("According to a popular belief a goldfish remembers three seconds.", True),
+        ("A favourite story says that he failed at school.", True),
+        ("Many people think that it is warm because the Sun is near.", True),
+        ("The rumour that he was poisoned has no support in the evidence.", False),
+        ("The story is often told, yet the word is older.", False),
+        ("He said that he had read it.", False),
+    ],
+)
+def test_reports_are_known_by_their_words(sentence: str, reports: bool):
+    assert bool(load_wording("nearest").pattern("reports_en").search(sentence)) == reports
+
+
+@pytest.mark.parametrize(
+    ("sentence", "reports"),
+    [("相传他有弟子三千人。", True), ("民间传说他捞月而死，这并没有可靠的依据。", False)],
+)
+def test_chinese_reports_begin_with_their_words(sentence: str, reports: bool):
+    assert bool(load_wording("nearest").pattern("reports_zh").search(sentence)) == reports
+
+
+async def test_what_the_judge_does_not_support_is_quoted():
+    outcome = await answered(Rag(), reader=judge(Carr=0.49))
+    assert outcome.answer.text == QUOTED
+    detail, _ = chosen(outcome)
+    assert (detail.form, detail.shortened) == ("quoted", SHORT)
+
+
+@pytest.mark.parametrize("short", ["I don't know.", "It was 1904. Or 1905, I think.", ""])
+async def test_only_one_sentence_that_answers_is_shown_to_the_judge(short: str):
+    reader = judge(It=1.0)
+    outcome = await answered(Rag(), short=short, reader=reader)
+    assert outcome.answer.text == QUOTED
+    assert reader.seen == []
+
+
+async def test_without_a_judge_the_model_is_not_asked():
+    outcome = await answered(Rag())
+    assert outcome.answer.text == QUOTED
+    assert chosen(outcome)[0].shortened == ""
+
+
+async def test_the_model_is_shown_two_examples_and_one_sentence():
+    outcome = await answered(Rag(), reader=judge(Carr=0.7))
+    request = next(c.request for c in outcome.calls if isinstance(c.request, GenerationRequest))
+    roles = [turn.role for turn in request.messages]
+    assert roles == ["system", *["user", "assistant"] * 2, "user"]
+    assert request.messages[-1].content == f"A title: {NEAREST}\n\nQuestion: {QUESTION}"
+
+
+async def test_a_model_that_is_not_weak_writes_from_all_passages():
+    outcome = await answered(Rag(), can=FULL, reader=judge(Carr=0.7))
+    assert outcome.answer.text == DRAFT
+    assert "nearest" not in outcome.steps
+
+
+@pytest.mark.parametrize(
+    ("can", "wording", "sentence"), [(FULL, "sentence", True), (WEAK, "model", False)]
+)
+async def test_the_setting_decides(can: Capabilities, wording: str, sentence: bool):
+    outcome = await answered(Rag(), can=can, wording=wording)
+    assert ("nearest" in outcome.steps) is sentence
+
+
+async def test_nothing_near_is_not_quoted():
+    outcome = await answered(Rag(), near={NEAREST: 0.49})
+    assert outcome.answer.text == DRAFT
+    assert outcome.answer.flags == ("correction_none",)
+    assert chosen(outcome)[0].form == "none"
+
+
+SOLD = "The lamp was sold in Delft."
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence", "p", "lead"),
+    [
+        ("Was the lamp sold?", SOLD, 0.5, "Yes. "),
+        ("Was the lamp sold?", SOLD, 0.2, ""),
+        ("Was the lamp sold?", SOLD, 0.4, ""),
+        # Judges do not read "never": words decide.
+        ("Was the lamp sold?", "The lamp was never sold.", 0.9, "No. "),
+        ("Was the lamp never sold?", "The lamp was not sold.", 0.1, "Yes. "),
+        ("Was the lamp never sold?", SOLD, 0.9, "No. "),
+        ("Was the lamp sold?", "It was not only sold but lent.", 0.9, "Yes. "),
+        # What is quoted denies nothing.
+        ("Was the lamp “Do Not Sell” sold?", "The lamp was never sold.", 0.9, "No. "),
+        ('Was the lamp "Do Not Sell" sold?', SOLD, 0.9, "Yes. "),
+    ],
+)
+async def test_yes_and_no(question: str, sentence: str, p: float, lead: str):
+    outcome = await answered(
+        Rag(),
+        question=question,
+        found=[sentence],
+        near={sentence: 0.9},
+        reader=judge(**{"the lamp": p}),
+    )
+    assert outcome.answer.text == f"{lead}“{sentence}” (A title)"
+    assert chosen(outcome)[0].asked_yes_no
+
+
+async def test_drad_replaces_from_the_doubtful_sentence_on():
+    draft = "Carr was a smith. It was invented in Florida. It burned oil."
+    outcome = await answered(Drad(), draft=draft, reader=judge(Carr=0.0))
+    assert outcome.drafts == [draft, f"Carr was a smith. {QUOTED}"]
+    assert outcome.answer.text == outcome.drafts[-1]
+    assert "correction_quoted" in outcome.answer.flags
+    # The words of the evidence are no guess of the model: nothing in them is measured.
+    assert outcome.steps.count("detect") == 1
+
+
+async def test_a_draft_that_the_sentence_supports_stays():
+    outcome = await answered(Drad(), reader=judge(Florida=0.5))
+    assert outcome.answer.text == DRAFT
+    assert "correction_kept" in outcome.answer.flags
+    assert chosen(outcome)[0].form == "kept"
+
+
+async def test_a_right_yes_stays_and_a_wrong_no_goes_as_a_whole():
+    asked = {"question": "Was the lamp sold in Florida?", "found": ["The lamp was sold."]}
+    near, reader = {"The lamp was sold.": 0.9}, judge(**{"the lamp": 0.9})
+    stays = await answered(
+        Drad(), draft="Yes, in Florida.", near=near, reader=reader, **asked
+    )  # fmt: skip
+    assert stays.answer.text == "Yes, in Florida."
+    goes = await answered(
+        Drad(), draft="No. Not in Florida.", near=near, reader=reader, **asked
+    )  # fmt: skip
+    assert goes.answer.text == "Yes. “The lamp was sold.” (A title)"
+
+
+async def test_rowen_writes_from_the_sentence_and_asks_for_little():
+    outcome = await answered(Rowen(), reader=judge(Carr=0.7))
+    assert outcome.answer.text == SHORT
+    assert outcome.drafts == [DRAFT, SHORT]
+    # Neither reasoning nor queries: a weak model's would serve for nothing.
+    assert not {"reason", "query"} & set(outcome.steps)
+
+
+async def test_ever_ends_with_the_sentence():
+    draft = f"{DRAFT} It burned oil."
+    outcome = await answered(Ever(), draft=draft, reader=judge(**{"1904": 0.7}))
+    assert outcome.answer.text == SHORT
+    assert outcome.steps.count("verify") == 1
+    assert "contradicted" not in outcome.answer.flags
+    assert "correction_shortened" in outcome.answer.flags
+    (ended,) = (e for e in outcome.events if isinstance(e, Judged) and e.what == "sentence")
+    assert (ended.text, ended.verdict, ended.draft) == (SHORT, "supported", 1)
+
+
+async def test_ever_keeps_the_sentence_where_nothing_is_near():
+    outcome = await answered(Ever(), reader=judge(), near={})
+    assert outcome.answer.text == DRAFT
+    assert "correction_none" in outcome.answer.flags
+    # No correction of the model was asked for, so none was unusable.
+    assert "rectification_unusable" not in outcome.answer.flags
+    (ended,) = (e for e in outcome.events if isinstance(e, Judged) and e.what == "sentence")
+    assert isinstance(ended.detail, SentenceVerified)
+    assert ended.detail.stopped == "nothing_near"
+
+
+@pytest.mark.parametrize(
+    ("draft", "answer", "stopped"),
+    [
+        ("No, that is wrong.", "Yes. “The lamp was sold.” (A title)", "corrected"),
+        ("Yes, that is right.", "Yes, that is right.", "same"),
+    ],
+)
+async def test_ever_checks_a_yes_or_no_that_has_nothing_else_to_look_up(
+    draft: str, answer: str, stopped: str
+):
+    outcome = await answered(
+        Ever(),
+        question="Was the lamp sold?",
+        draft=f"{draft} It burned oil in Florida.",
+        found=["The lamp was sold."],
+        near={"The lamp was sold.": 0.9},
+        reader=judge(**{"the lamp": 0.9}),
+        max_sentences=1,
+    )
+    assert outcome.answer.text == answer
+    (ended,) = (e for e in outcome.events if isinstance(e, Judged) and e.what == "sentence")
+    assert isinstance(ended.detail, SentenceVerified)
+    assert ended.detail.stopped == stopped
+
+
+async def test_haarag_shows_the_models_words_before_it_quotes():
+    outcome = await answered(Haarag(), reader=judge(Carr=0.2), tau_a=0.05, tau_r=0.0)
+    assert outcome.drafts == [SHORT, QUOTED]
+    assert (outcome.answer.original, outcome.answer.text) == (SHORT, QUOTED)
+    # Its alignment is above the threshold; the judge's word on its sentence counts more here.
+    verdicts = [e.verdict for e in outcome.events if isinstance(e, Judged) and e.what == "answer"]
+    assert verdicts == ["doubtful"]
+
+
+async def test_haarag_keeps_what_the_judge_supports():
+    outcome = await answered(Haarag(), reader=judge(Carr=0.6), tau_a=0.05, tau_r=0.0)
+    assert outcome.drafts == [SHORT]
+    assert "correction_shortened" in outcome.answer.flags

@@ -1,0 +1,133 @@
+"""The copy of a weights file in 8-bit numbers."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from gguf import GGMLQuantizationType, GGUFReader, GGUFWriter
+from gguf.quants import dequantize, quantize
+
+from pipelines.models.requantized import requantized
+
+Q4_1, Q8_0 = GGMLQuantizationType.Q4_1, GGMLQuantizationType.Q8_0
+WORDS = ["the", "capital", "巴黎", ""]
+
+
+def save_weights(path: Path, *, seed: int = 0, alignment: int | None = None) -> Path:
+    """A file with fields of several kinds, and with numbers in Q4_1, Q8_0 and float32."""
+    draw = np.random.default_rng(seed)
+    writer = GGUFWriter(path, "llama")
+    writer.add_name("Tiny")
+    if alignment:
+        writer.add_custom_alignment(alignment)
+    writer.add_file_type(3)
+    writer.add_token_list(WORDS)
+    writer.add_token_types([1, 1, 6, 1])
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_add_bos_token(True)
+    for name, kind in (("embedding", Q8_0), ("first", Q4_1), ("norm", None), ("second", Q4_1)):
+        numbers = draw.standard_normal((3, 64)).astype(np.float32)
+        if kind is None:
+            writer.add_tensor(name, numbers[0, :5].copy())
+        else:
+            writer.add_tensor(name, quantize(numbers, kind), raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return save_weights(tmp_path / "tiny.Q4_1.gguf")
+
+
+def fields_of(path: Path) -> dict[str, Any]:
+    fields = GGUFReader(path).fields.items()
+    return {name: field.contents() for name, field in fields if not name.startswith("GGUF.")}
+
+
+def test_the_copy_says_the_same_in_8_bits(source: Path, tmp_path: Path):
+    copy = requantized(source, tmp_path / "models")
+    assert copy is not None
+    assert copy.name.startswith("tiny.Q8_0.")
+    assert fields_of(copy) == fields_of(source) | {"general.file_type": 7}
+    assert fields_of(copy)["tokenizer.ggml.tokens"] == WORDS
+    before, after = GGUFReader(source).tensors, GGUFReader(copy).tensors
+    assert [tensor.tensor_type.name for tensor in after] == ["Q8_0", "Q8_0", "F32", "Q8_0"]
+    for one, other in zip(before, after, strict=True):
+        assert (one.name, list(one.shape)) == (other.name, list(other.shape))
+        if one.tensor_type is not Q4_1:
+            assert np.array_equal(one.data, other.data)
+            continue
+        wanted, found = dequantize(one.data, Q4_1), dequantize(other.data, Q8_0)
+        assert np.array_equal(other.data, quantize(wanted, Q8_0))
+        # The numbers of a block lie on steps of 1/127 of its largest.
+        assert np.abs(wanted - found).max() <= np.abs(wanted).max() * 0.6 / 127
+
+
+def test_it_is_made_once(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    first = requantized(source, tmp_path / "models")
+    monkeypatch.setattr(os, "fsync", fail_to_write)
+    assert requantized(source, tmp_path / "models") == first
+
+
+@pytest.mark.parametrize("damage", ["shorter", "other", "empty"])
+def test_a_copy_that_is_not_whole_is_made_anew(source: Path, tmp_path: Path, damage: str):
+    copy = requantized(source, tmp_path / "models")
+    assert copy is not None
+    whole = copy.read_bytes()
+    other = whole[:-1] + bytes([whole[-1] ^ 1])
+    copy.write_bytes({"shorter": whole[:-40], "other": other, "empty": b""}[damage])
+    assert requantized(source, tmp_path / "models") == copy
+    assert copy.read_bytes() == whole
+
+
+def test_the_copy_of_another_source_is_not_used(source: Path, tmp_path: Path):
+    copy = requantized(source, tmp_path / "models")
+    save_weights(source, seed=1)
+    other = requantized(source, tmp_path / "models")
+    assert other is not None
+    assert other != copy
+
+
+def fail_to_write(_: int) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_leaves_nothing_behind(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(os, "fsync", fail_to_write)
+    assert requantized(source, tmp_path / "models") is None
+    assert list((tmp_path / "models").iterdir()) == []
+    assert "No space left on device" in caplog.text
+
+
+def test_a_folder_that_cannot_be_made_is_no_failure(source: Path, tmp_path: Path):
+    (tmp_path / "models").write_text("a file")
+    assert requantized(source, tmp_path / "models") is None
+
+
+@pytest.mark.parametrize("content", [b"", b"GGUF", b"GGUF\x02" + bytes(60), b"PK" * 60])
+def test_a_source_that_cannot_be_read_has_no_copy(tmp_path: Path, content: bytes):
+    source = tmp_path / "tiny.Q4_1.gguf"
+    source.write_bytes(content)
+    assert requantized(source, tmp_path / "models") is None
+
+
+def test_a_source_whose_end_is_missing_has_no_copy(source: Path, tmp_path: Path):
+    source.write_bytes(source.read_bytes()[:-60])
+    assert requantized(source, tmp_path / "models") is None
+    assert list((tmp_path / "models").iterdir()) == []
+
+
+def test_an_unusual_alignment_is_left_alone(tmp_path: Path):
+    source = save_weights(tmp_path / "tiny.Q4_1.gguf", alignment=64)
+    assert requantized(source, tmp_path / "models") is None
