@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipelines.methods.base import AnswerTokens, Method, Question, Settings
+from pipelines.methods.replies.questions import echoes
 from pipelines.methods.writing import write_draft
 from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
@@ -35,4 +36,5 @@ class Direct(Method[DirectSettings]):
         async with scope.span("draft") as step:
             draft = await write_draft(step, direct_messages(question), settings.max_tokens)
             step.revised(draft)
-        return Answer(text=draft.text, original=draft.text)
+        flags = ("question_repeated",) if echoes(draft.text, question) else ()
+        return Answer(text=draft.text, original=draft.text, flags=flags)

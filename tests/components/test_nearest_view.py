@@ -92,7 +92,7 @@ def test_a_question_of_yes_or_no_says_how_it_was_read(t: Catalogue, denies: bool
 
 
 def test_the_numbers_say_what_follows_from_them(t: Catalogue):
-    near = Score(name="nearest_similarity", value=0.82, threshold=0.5)
+    near = Score(name="nearness", value=0.82, threshold=0.55)
     weak = Score(name="answer_supported", value=0.31, threshold=0.5, flagged=True)
     page = shown(t, chosen("quoted", shortened=SHORT), scores=(near, weak))
     first, second = page.all(".vs-score")

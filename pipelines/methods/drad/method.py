@@ -16,7 +16,7 @@ from pipelines.methods.direct import direct_messages
 from pipelines.methods.drad import rhd, sek
 from pipelines.methods.drad.rhd import EntityReading, EntityVerdict
 from pipelines.methods.drad.settings import DradSettings
-from pipelines.methods.replies.questions import asks_yes_or_no
+from pipelines.methods.replies.questions import asks_yes_or_no, echoes
 from pipelines.methods.writing import (
     Continuation,
     appended,
@@ -102,6 +102,10 @@ class _Run:
         draft = await self._first_draft()
         original = draft.generation.text
         verdicts = await self._detect(draft)
+        if echoes(original, self.question):
+            # Nothing in it can be doubted, and it is no answer.
+            self.flags.append("question_repeated")
+            draft, verdicts = await self._answered(draft) or draft, []
         while True:
             target = rhd.first_doubtful(verdicts, after=self.handled)
             if target is not None:
@@ -177,7 +181,7 @@ class _Run:
         if draft.number:
             return
         text, decisive = draft.generation.text, rhd.headline(verdicts)
-        if decisive is None:
+        if decisive is None or echoes(text, self.question):
             step.judged("answer", text, verdict="unchecked")
             return
         step.judged(
@@ -211,6 +215,22 @@ class _Run:
             for reading in readings
         ]
 
+    async def _answered(self, draft: _Draft) -> _Draft | None:
+        """What the evidence answers, in place of a draft that is none; None without any."""
+        if not nearest.takes_sentence(self.scope, self.settings.wording):
+            return None
+        end = len(draft.generation.text)
+        async with self.scope.span("correct", draft=draft.number, start=0, end=end) as step:
+            passages = await self._found(step, self.question.text)
+            return await self._from_sentence(step, draft, 0, passages) if passages else None
+
+    async def _found(self, step: Scope, query: str) -> list[Passage]:
+        """What a search finds; that nothing is found, or the search fails, is flagged."""
+        passages = await found_for(step, query, self.settings.passages)
+        if not passages:
+            self.flags.append("search_failed" if passages is None else "no_evidence")
+        return passages or []
+
     async def _correct(self, draft: _Draft, target: EntityReading) -> _Draft | None:
         """SEK at `target`; None when there was nothing to correct it with."""
         generation = draft.generation
@@ -220,12 +240,11 @@ class _Run:
             units, m = units_of(generation), self.settings.m
             query = sek.formulate_query(generation.text, units, target.first, target.stop, m)
             # A text that is the entity alone leaves no query: the question is searched for.
-            passages = await found_for(step, query or self.question.text, self.settings.passages)
+            passages = await self._found(step, query or self.question.text)
             if not passages:
-                self.flags.append("search_failed" if passages is None else "no_evidence")
                 return None
             if nearest.takes_sentence(step, self.settings.wording):
-                return await self._from_sentence(step, draft, target, passages)
+                return await self._from_sentence(step, draft, target.sentence_start, passages)
             self.revised.add(target.sentence_start)
             kept = sek.kept_prefix(units, target.first)
             end = sek.prefix_end(units, kept, target.start)
@@ -233,7 +252,7 @@ class _Run:
             return await self._go_on(step, draft, messages, end, kept, corrects=True)
 
     async def _from_sentence(
-        self, step: Scope, draft: _Draft, target: EntityReading, passages: Sequence[Passage]
+        self, step: Scope, draft: _Draft, sentence_start: int, passages: Sequence[Passage]
     ) -> _Draft | None:
         """The text before the doubtful sentence, and what the evidence makes of the rest.
 
@@ -247,7 +266,7 @@ class _Run:
             self.handled = len(before)
             return None
         # After a wrong "No." the answer cannot go on with a right "Yes.".
-        start = 0 if asks_yes_or_no(self.question) else target.sentence_start
+        start = 0 if asks_yes_or_no(self.question) else sentence_start
         generation = Generation(text=before[:start] + correction.text)
         number = draft.number + 1
         step.revised(generation, draft=number, before=before, start=start, reason="quoted")

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+from operator import eq
+
 from pipelines.methods.base import Question
 from pipelines.methods.wording import load_wording
 from pipelines.models.base import Option
 from pipelines.models.choice import parse_choice
 from pipelines.retrieval.bm25 import content_terms
+from pipelines.text import text_key
 
 _WORDING = load_wording("replies")
 _YES_NO_QUESTION = {code: _WORDING.pattern(f"yes_no_question_{code}") for code in ("en", "zh")}
+_ASKED_FOR = _WORDING.pattern("asked_for")
 _YES_NO = [
     Option(label=label, spellings=words) for label, words in _WORDING.entries["says"].items()
 ]
@@ -26,7 +31,41 @@ def says_yes(answer: str) -> bool | None:
     return None if label is None else label == "yes"
 
 
+def echoes(answer: str, question: Question) -> bool:
+    """Whether an answer only says the question again, so that it is none."""
+    return text_key(answer) == text_key(question.text)
+
+
 def shares_words(text: str, question: str) -> bool:
     """Whether a content word of the question stands in `text`; true where it has none."""
-    wanted = set(content_terms(question))
-    return not wanted or bool(wanted & set(content_terms(text)))
+    return words_shared(text, question) > 0
+
+
+def words_shared(text: str, question: str) -> float:
+    """How many of the question's content words stand in `text`, in [0, 1]; 1 where it has none.
+
+    "Discovered" stands in "discover". What the question asks for by its name, as the year in
+    "In which year", counts for nothing.
+    """
+    wanted = set(content_terms(_ASKED_FOR.sub(" ", question)))
+    said = set(content_terms(text))
+    found = sum(any(_is_form(word, other) for other in said) for word in wanted)
+    return found / len(wanted) if wanted else 1.0
+
+
+def _is_form(word: str, other: str) -> bool:
+    """Whether two terms are the same or look like forms of one English word."""
+    if word == other:
+        return True
+    if not (word.isascii() and other.isascii() and word.isalpha() and other.isalpha()):
+        return False
+    shorter, longer = sorted((word, other), key=len)
+    alike = sum(takewhile(bool, map(eq, word, other)))
+    if len(shorter) < _STEM:
+        return longer == f"{shorter}d"
+    return alike >= len(shorter) - 1 and len(longer) - alike <= _ENDING
+
+
+_STEM, _ENDING = 4, 3
+"""Letters: a word of fewer than the first takes only a d ("die", "died"), others an ending of at
+most the second."""

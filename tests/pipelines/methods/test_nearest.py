@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pipelines.methods.base import Method
+from pipelines.methods.direct import Direct
 from pipelines.methods.drad import Drad
 from pipelines.methods.ever import Ever
 from pipelines.methods.haarag import Haarag
@@ -78,6 +79,7 @@ async def answered(
     reader: ClaimReader | None = None,
     near: dict[str, float] | None = None,
     can: Capabilities = WEAK,
+    recognizer: FixedRecognizer | None = None,
     **settings: Any,
 ) -> Outcome:
     """A run on a model that writes `draft`, and `short` where it is shown one sentence."""
@@ -98,7 +100,7 @@ async def answered(
         shelf=Shelf(lambda _: list(found)),
         models=judges,
         similarity=Cosines({NEAREST: 0.9, DENIAL: 0.8} if near is None else near),
-        recognizer=FixedRecognizer("Florida"),
+        recognizer=recognizer or FixedRecognizer("Florida"),
         **settings,
     )
 
@@ -118,10 +120,11 @@ async def test_a_supported_short_answer_is_taken():
     assert (detail.form, detail.sentence, detail.title) == ("shortened", NEAREST, "A title")
     passage = f"{OTHER} {NEAREST}"
     assert passage[detail.start : detail.end] == NEAREST
-    assert numbers == {"nearest_similarity": 0.9, "answer_supported": 0.7}
+    # "lamp" and "invented" of the question's three content words stand in it: (0.9 + 2 / 3) / 2.
+    assert numbers == {"nearness": 0.783333, "answer_supported": 0.7}
 
 
-SAYING = "There is a saying that the Carr lamp was invented by bees."
+SAYING = "There is a saying that the Carr lamp was invented by bees in 1850."
 
 
 @pytest.mark.parametrize(
@@ -206,10 +209,72 @@ async def test_the_setting_decides(can: Capabilities, wording: str, sentence: bo
 
 
 async def test_nothing_near_is_not_quoted():
-    outcome = await answered(Rag(), near={NEAREST: 0.49})
+    outcome = await answered(Rag(), near={NEAREST: 0.43})
     assert outcome.answer.text == DRAFT
     assert outcome.answer.flags == ("correction_none",)
-    assert chosen(outcome)[0].form == "none"
+    detail, numbers = chosen(outcome)
+    assert (detail.form, numbers) == ("none", {"nearness": 0.548333})
+
+
+async def test_a_sentence_has_to_give_what_is_asked_for():
+    undated = "The Carr lamp was invented in a shed."
+    near = {undated: 0.99, NEAREST: 0.9}
+    outcome = await answered(Rag(), found=[f"{undated} {NEAREST}"], near=near)
+    assert chosen(outcome)[0].sentence == NEAREST
+    outcome = await answered(Rag(), found=[undated], near=near)
+    detail, numbers = chosen(outcome)
+    assert detail.form == "none"
+    # It is near, and yet no answer: (0.99 + 1) / 2.
+    assert numbers == {"nearness": 0.995}
+
+
+CLOSED = "The lamp factory of Carr closed in 1911."
+
+
+@pytest.mark.parametrize(
+    ("draft", "p", "sentence"),
+    [
+        # The nearest does not support it; one nearly as near gives its year.
+        ("It was invented in 1904.", {"1904": 0.7}, NEAREST),
+        # Nothing of the draft stands there, whatever the judge says.
+        ("It was invented in 1905.", {}, None),
+        # The judge has its say too.
+        ("It was invented in 1904.", {}, None),
+    ],
+)
+async def test_a_draft_stays_by_a_sentence_nearly_as_near(
+    draft: str, p: dict[str, float], sentence: str | None
+):
+    def read(claim: Claim) -> ClaimVerdict:
+        known = claim.evidence[0].endswith(NEAREST)
+        value = next((v for word, v in p.items() if known and word in claim.statement), 0.0)
+        return ClaimVerdict(value, 1 - value, 0.0)
+
+    outcome = await answered(
+        Rowen(),
+        found=[f"{CLOSED} {NEAREST}"],
+        near={CLOSED: 0.95, NEAREST: 0.9},
+        draft=draft,
+        reader=ClaimReader(read),
+        recognizer=FixedRecognizer("1904", "1905"),
+    )
+    detail, _ = chosen(outcome)
+    assert detail.sentence == (sentence or CLOSED)
+    assert (detail.form == "kept") == (sentence is not None)
+
+
+async def test_a_question_said_again_is_no_answer():
+    outcome = await answered(Drad(), draft=QUESTION, reader=judge(Carr=0.9))
+    assert outcome.answer.text == SHORT
+    assert {"question_repeated", "correction_shortened"} <= set(outcome.answer.flags)
+    verdicts = [e.verdict for e in outcome.events if isinstance(e, Judged) and e.what == "answer"]
+    assert verdicts == ["unchecked"]
+    # A model that is not weak keeps its text, with the remark.
+    strong = await answered(Drad(), draft=QUESTION, can=FULL)
+    assert strong.answer.text == QUESTION
+    assert "question_repeated" in strong.answer.flags
+    direct = await answered(Direct(), draft=QUESTION)
+    assert direct.answer.flags == ("question_repeated",)
 
 
 SOLD = "The lamp was sold in Delft."
@@ -226,6 +291,7 @@ SOLD = "The lamp was sold in Delft."
         ("Was the lamp never sold?", "The lamp was not sold.", 0.1, "Yes. "),
         ("Was the lamp never sold?", SOLD, 0.9, "No. "),
         ("Was the lamp sold?", "It was not only sold but lent.", 0.9, "Yes. "),
+        ("Was the lamp sold?", "The lamp was sold to Carr, who could not pay.", 0.9, "Yes. "),
         # What is quoted denies nothing.
         ("Was the lamp “Do Not Sell” sold?", "The lamp was never sold.", 0.9, "No. "),
         ('Was the lamp "Do Not Sell" sold?', SOLD, 0.9, "Yes. "),

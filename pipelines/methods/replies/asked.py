@@ -1,0 +1,72 @@
+"""What kind of answer a question asks for, and whether a sentence holds one of that kind (ours).
+
+"In which year ...?" asks for a date, so a sentence without a date does not answer it, however near
+it is. Read from the words of the question; most questions ask for none of these kinds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+from pipelines.methods.base import Question
+from pipelines.methods.wording import load_wording
+from pipelines.retrieval.bm25 import content_terms
+from pipelines.text import Entity
+from pipelines.types import Language
+
+Kind = Literal["date", "number", "person", "place"]
+
+_WORDING = load_wording("asked")
+_LANGUAGES: tuple[Language, ...] = ("en", "zh")
+_KINDS: tuple[Kind, ...] = get_args(Kind)
+_ASKS: dict[Language, dict[Kind, re.Pattern[str]]] = {
+    code: {
+        kind: _WORDING.pattern(f"{kind}_asked_{code}")
+        for kind in _KINDS
+        if f"{kind}_asked_{code}" in _WORDING.entries
+    }
+    for code in _LANGUAGES
+}
+_DATE = {code: _WORDING.pattern(f"date_{code}") for code in _LANGUAGES}
+_NUMBER = {code: _WORDING.pattern(f"number_{code}") for code in _LANGUAGES}
+_NAMES: dict[Kind, frozenset[str]] = {
+    "person": frozenset({"PERSON", "NORP", "ORG", "MISC"}),
+    "place": frozenset({"GPE", "LOC", "FAC", "ORG", "NORP", "MISC"}),
+}
+"""Kinds of names that can answer; "MISC" is a name whose kind the rules cannot tell."""
+
+
+def asked_kind(question: Question) -> Kind | None:
+    """What a question asks for, as far as its wording tells."""
+    asks = _ASKS[question.language].items()
+    return next((kind for kind, words in asks if words.search(question.text)), None)
+
+
+def is_named(kind: Kind) -> bool:
+    """Whether an answer of this kind is a name, so that a sentence's names have to be known."""
+    return kind in _NAMES
+
+
+def holds_kind(
+    kind: Kind, question: Question, sentence: str, names: Sequence[Entity] = (), title: str = ""
+) -> bool:
+    """Whether `sentence` holds an answer of this kind that the question does not give itself.
+
+    `names` are the sentence's. A person may be called "he" there and be named by the `title`.
+    """
+    language = question.language
+    if kind == "date":
+        return any(_is_new(found[0], question) for found in _DATE[language].finditer(sentence))
+    if kind == "number":
+        rest = _DATE[language].sub(" ", sentence)
+        asked = question.text.casefold()
+        return any(found[0].casefold() not in asked for found in _NUMBER[language].finditer(rest))
+    if kind == "person" and title and _is_new(title, question):
+        return True
+    return any(name.label in _NAMES[kind] and _is_new(name.text, question) for name in names)
+
+
+def _is_new(text: str, question: Question) -> bool:
+    return not set(content_terms(text)) <= set(content_terms(question.text))

@@ -1,0 +1,97 @@
+"""What kind of answer a question asks for, and which sentences hold one."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipelines.methods.base import Question
+from pipelines.methods.replies.asked import Kind, asked_kind, holds_kind, is_named
+from pipelines.text import detect_language
+from pipelines.text.entities import EntityRecognizer
+
+
+def question(text: str) -> Question:
+    return Question(text=text, language=detect_language(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("When was the wall built?", "date"),
+        ("Since when has it been open?", "date"),
+        ("In which year was the wall built?", "date"),
+        ("How long is the wall?", "number"),
+        ("About how many people came?", "number"),
+        ("What is the boiling point of water?", "number"),
+        ("At what temperature does water boil?", "number"),
+        ("Who built the wall?", "person"),
+        ("Who was the first person in space?", "person"),
+        ("By whom was it built?", "person"),
+        ("Where did she die?", "place"),
+        ("In which city did she die?", "place"),
+        # Whom they name is asked about, not for.
+        ("Who was Ada Brandt?", None),
+        ("Who is the Pope?", None),
+        ("What did they do when he came?", None),
+        ("Why was the wall built?", None),
+        ("Was the wall built in 1961?", None),
+        ("长城是哪一年建成的？", "date"),
+        ("他什么时候出生？", "date"),
+        ("长城有多长？", "number"),
+        ("故宫有多少个房间？", "number"),
+        ("谁发现了青蒿素？", None),
+        ("他为什么出名？", None),
+    ],
+)
+def test_what_is_asked_for(text: str, kind: Kind | None):
+    assert asked_kind(question(text)) == kind
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence", "holds"),
+    [
+        ("When was it built?", "It was closed on 13 August 1961.", True),
+        ("When was it built?", "It divided the city for 28 years.", False),
+        ("When was it built?", "It was built in the nineteenth century.", True),
+        ("When was it built?", "It was built in the year 930.", True),
+        ("When did they marry?", "They may have married in May.", True),
+        ("When did they marry?", "They may have married.", False),
+        # The year is the question's own.
+        ("When in 1961 was it built?", "It was built in 1961.", False),
+        ("How long is it?", "It was 155 kilometres long.", True),
+        ("How many came?", "Two and a half million came.", True),
+        ("How many came?", "They came in August 1961.", False),
+        ("How long is it?", "It is very long.", False),
+        ("他哪一年出生？", "他生于1881年。", True),
+        ("他哪一年出生？", "他生于浙江绍兴。", False),
+        ("长城有多长？", "全长21196千米。", True),
+        ("长城有多长？", "长城很长。", False),
+    ],
+)
+def test_dates_and_numbers(asked: str, sentence: str, holds: bool):
+    about = question(asked)
+    kind = asked_kind(about)
+    assert kind is not None
+    assert not is_named(kind)
+    assert holds_kind(kind, about, sentence) == holds
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence", "title", "holds"),
+    [
+        ("Who wrote it?", "It was written by Jane Austen.", "Emma", True),
+        ("Who wrote Emma?", "Emma was written in a hurry.", "Emma", False),
+        # "She" is whom the title names.
+        ("Who wrote Emma?", "She wrote it in a hurry.", "Jane Austen", True),
+        ("Who taught Jane Austen?", "She was taught at home.", "Jane Austen", False),
+        ("Where did she die?", "She died in Winchester.", "Jane Austen", True),
+        ("Where did she die?", "She died after a long illness.", "Jane Austen", False),
+    ],
+)
+def test_names(asked: str, sentence: str, title: str, holds: bool):
+    about = question(asked)
+    kind = asked_kind(about)
+    assert kind is not None
+    assert is_named(kind)
+    names = EntityRecognizer(trained=False).recognize(sentence, "en")
+    assert holds_kind(kind, about, sentence, names, title) == holds
