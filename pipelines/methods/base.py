@@ -54,7 +54,8 @@ Demonstrations = Annotated[
     Literal["auto", "on", "off"],
     Field(
         description="Whether the model is shown examples with their replies before its own task"
-        " (EVER's paper does so for small models; ours: where the model is weak)."
+        " (EVER's paper does so for small models; ours: where the model is weak, and EVER's"
+        " validation questions for every model)."
     ),
 ]
 """A choice of the methods that ask for more than an answer."""

@@ -28,7 +28,12 @@ from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Question, Wording
 from pipelines.methods.replies.asked import asked_kind, holds_kind, is_named
 from pipelines.methods.replies.parsing import declines
-from pipelines.methods.replies.questions import asks_yes_or_no, echoes, says_yes
+from pipelines.methods.replies.questions import (
+    asks_yes_or_no,
+    echoes,
+    says_yes,
+    shares_words,
+)
 from pipelines.methods.replies.verdicts import YES_NO, checker, claim_of
 from pipelines.methods.sentences import NearSentence, sentences_by_nearness, sentences_of
 from pipelines.methods.wording import load_wording
@@ -68,6 +73,7 @@ _DENIES = {code: _WORDS.pattern(f"denies_{code}") for code in ("en", "zh")}
 _REPORTS = {code: _WORDS.pattern(f"reports_{code}") for code in ("en", "zh")}
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|《[^》]*》")
 _GRANTS = {code: _WORDS.pattern(f"grants_{code}") for code in ("en", "zh")}
+_ASIDES = _WORDS.pattern("asides_en")
 
 
 @dataclass(frozen=True)
@@ -101,27 +107,34 @@ def takes_sentence(scope: Scope, wording: Wording) -> bool:
 
 
 async def correct(
-    scope: Scope, question: Question, passages: Sequence[Passage], draft: str = ""
+    scope: Scope,
+    question: Question,
+    passages: Sequence[Passage],
+    draft: str = "",
+    *,
+    says_yes_no: bool = True,
 ) -> Correction:
     """What takes the place of `draft` by the evidence in `passages`.
 
     Without a draft, the answer that the evidence gives. It is recorded as a verdict on the
-    correction, with the numbers that decided. It takes at most one text of the main model and two
-    readings of the judge.
+    correction, with the numbers that decided. It takes at most one text of the main model and three
+    readings of the judge. Unless `says_yes_no`, what is quoted has no yes or no before it.
     """
     async with scope.span("nearest") as step:
-        return await _Chosen(step, question).correct(passages, draft)
+        return await _Chosen(step, question, says_yes_no=says_yes_no).correct(passages, draft)
 
 
 class _Chosen:
     """One correction in the making: the question, the judge, and the numbers so far."""
 
-    def __init__(self, step: Scope, question: Question) -> None:
+    def __init__(self, step: Scope, question: Question, *, says_yes_no: bool) -> None:
         self.step = step
         self.question = question
+        self.says_yes_no = says_yes_no
         # Only a model made to judge is asked what a sentence supports, never the main model.
         role = checker(step, {question.language}, "judge")
         self.judge = None if role == "main" else role
+        self.least = NEAR_BY_WORDS if step.embedder == LexicalEmbedder.name else NEAR
         self.scores: list[Score] = []
 
     async def correct(self, passages: Sequence[Passage], draft: str) -> Correction:
@@ -131,6 +144,7 @@ class _Chosen:
         asked_yes_no = asks_yes_or_no(self.question)
         kept = None if asked_yes_no else await self._supporting(found, draft)
         chosen = kept or found[0]
+        self._score_nearness(chosen)
         passage, span = chosen.passage, chosen.span
         denies = asked_yes_no and self._denies(span.text)
         if kept is not None:
@@ -157,7 +171,7 @@ class _Chosen:
     async def _near(self, passages: Sequence[Passage]) -> list[NearSentence]:
         """The sentence nearest to the question and those nearly as near; none where none is near.
 
-        The score of the nearest is recorded also where it is not near.
+        Where none is, the score of the nearest is recorded all the same.
         """
         question = self.question.text
         sentences = sentences_of(passages)
@@ -165,12 +179,14 @@ class _Chosen:
             stated = [(one, span) for one, span in sentences if not self._reports(span.text)]
             sentences = stated or sentences
         ordered = await sentences_by_nearness(self.step, question, sentences)
-        least = NEAR_BY_WORDS if self.step.embedder == LexicalEmbedder.name else NEAR
-        answering = await self._answering([one for one in ordered if one.nearness >= least])
-        for one in answering[:1] or ordered[:1]:
-            inputs = (one.cosine, one.words)
-            self._score("nearness", one.nearness, least, formula="nearest.nearness", inputs=inputs)
+        answering = await self._answering([one for one in ordered if one.nearness >= self.least])
+        if not answering and ordered:
+            self._score_nearness(ordered[0])
         return answering
+
+    def _score_nearness(self, one: NearSentence) -> None:
+        inputs = (one.cosine, one.words)
+        self._score("nearness", one.nearness, self.least, formula="nearest.nearness", inputs=inputs)
 
     async def _answering(self, near: Sequence[NearSentence]) -> list[NearSentence]:
         """Those that hold an answer of the kind asked for, as near as the first of them."""
@@ -239,7 +255,8 @@ class _Chosen:
         except VeriscopeError:
             # Recorded with the call. The sentence itself is still there.
             return ""
-        return "" if declines(written) or len(split_sentences(written)) != 1 else written
+        none = declines(written) or echoes(written, self.question)
+        return "" if none or len(split_sentences(written)) != 1 else written
 
     async def _yes_or_no(self, chosen: NearSentence, draft: str, *, denies: bool) -> Correction:
         yes, quotation = await self._says(chosen.alone, denies=denies), self._quotation(chosen)
@@ -247,6 +264,8 @@ class _Chosen:
             return Correction("quoted", quotation)
         if draft and says_yes(draft) == yes:
             return Correction("kept", draft)
+        if not self.says_yes_no:
+            return Correction("quoted", quotation)
         lead = PROMPTS.fill(self.question.language, "yes" if yes else "no")
         return Correction("quoted", f"{lead} {quotation}")
 
@@ -269,9 +288,11 @@ class _Chosen:
         return not negative
 
     def _denies(self, text: str) -> bool:
-        """Whether `text` denies something, by its own words: what it quotes is somebody else's."""
-        language = self.question.language
+        """Whether `text` denies something, by its own words and about what the question asks."""
+        language, question = self.question.language, self.question.text
+        # What it quotes is somebody else's.
         own = _QUOTED.sub("", text)
+        own = _ASIDES.sub(lambda aside: aside[0] if shares_words(aside[0], question) else "", own)
         return _DENIES[language].search(_GRANTS[language].sub("", own)) is not None
 
     def _reports(self, text: str) -> bool:
@@ -314,7 +335,9 @@ class _Chosen:
     def _score(self, name: str, value: float | None, threshold: float, **fields: Any) -> None:
         flagged = value is not None and value < threshold
         score = Score(name=name, value=value, threshold=threshold, flagged=flagged, **fields)
-        self.scores.append(score)
+        # What was read last decides; the nearness stands first.
+        others = [other for other in self.scores if other.name != name]
+        self.scores = [score, *others] if name == "nearness" else [*others, score]
 
     def _record(self, correction: Correction, chosen: SentenceChosen) -> Correction:
         self.step.judged(

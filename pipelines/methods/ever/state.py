@@ -50,11 +50,13 @@ class EverRun(ABC):
         self.draft = 0
         self.current = Generation(text="")
         self.original = Generation(text="")
+        # What the model recalls is no evidence to quote.
+        self.takes_sentence = settings.variant != "nrg_sq" and takes_sentence(
+            scope, settings.wording
+        )
         # A weak model answers better where it is told less about the form (ours).
         self.starts_direct = (
-            settings.task == "long"
-            and settings.variant != "rag_er"
-            and takes_sentence(scope, settings.wording)
+            self.takes_sentence and settings.task == "long" and settings.variant != "rag_er"
         )
         if role == "main":
             if settings.checked_by == "judge":

@@ -231,7 +231,7 @@ class SentenceWriter(EverRun):
                 return checks, await self._take_sentence(step, check, piece)
             if not may_go_on(check, target.round, self.settings.max_rounds):
                 return checks, "limit" if check.of("contradicted") else "finished"
-            if nearest.takes_sentence(step, self.settings.wording):
+            if self.takes_sentence:
                 return checks, await self._take_sentence(step, check, piece)
             written = await rectify(step, self.question, check, self.settings.demonstrations)
             if not written:
@@ -275,10 +275,15 @@ class SentenceWriter(EverRun):
         ) as step:
             evidence = check.evidence
             if not evidence:
-                # Nothing was looked up for it.
+                # Nothing was looked up for it, or nothing found.
                 found = await found_for(step, self.question.text, self.settings.passages)
+                if found is None:
+                    self.flag("lookup_failed")
                 evidence = distinct(found or ())
-            correction = await nearest.correct(step, self.question, evidence, target.text)
+            # Only the first sentence of an answer is the place for its yes or no.
+            correction = await nearest.correct(
+                step, self.question, evidence, target.text, says_yes_no=not target.sentence
+            )
             self.flag(correction.flag)
             if not correction.changes:
                 return "same" if correction.form == "kept" else "nothing_near"

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from pipelines.calibration import calibrated
-from pipelines.methods.base import AnswerTokens, Demonstrations, Settings, Wording
+from pipelines.methods.base import AnswerTokens, Settings, Wording
 from pipelines.types import Language
 
 
@@ -76,7 +76,6 @@ class HaaragSettings(Settings):
     )
     max_tokens: AnswerTokens = 128
     wording: Wording = "auto"
-    demonstrations: Demonstrations = "auto"
     subject: Literal["written", "given"] = Field(
         "written",
         description="The first draft: written from what was found (paper), or one that was given.",

@@ -30,6 +30,7 @@ _ASKS: dict[Language, dict[Kind, re.Pattern[str]]] = {
     for code in _LANGUAGES
 }
 _DATE = {code: _WORDING.pattern(f"date_{code}") for code in _LANGUAGES}
+_DATED = {code: _WORDING.pattern(f"dated_{code}") for code in _LANGUAGES}
 _NUMBER = {code: _WORDING.pattern(f"number_{code}") for code in _LANGUAGES}
 _NAMES: dict[Kind, frozenset[str]] = {
     "person": frozenset({"PERSON", "NORP", "ORG", "MISC"}),
@@ -60,9 +61,10 @@ def holds_kind(
     if kind == "date":
         return any(_is_new(found[0], question) for found in _DATE[language].finditer(sentence))
     if kind == "number":
-        rest = _DATE[language].sub(" ", sentence)
-        asked = question.text.casefold()
-        return any(found[0].casefold() not in asked for found in _NUMBER[language].finditer(rest))
+        numbers = _NUMBER[language]
+        asked = {found[0].casefold() for found in numbers.finditer(question.text)}
+        rest = _DATED[language].sub(" ", sentence)
+        return any(found[0].casefold() not in asked for found in numbers.finditer(rest))
     if kind == "person" and title and _is_new(title, question):
         return True
     return any(name.label in _NAMES[kind] and _is_new(name.text, question) for name in names)

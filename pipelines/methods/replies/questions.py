@@ -62,8 +62,10 @@ def _is_form(word: str, other: str) -> bool:
     shorter, longer = sorted((word, other), key=len)
     alike = sum(takewhile(bool, map(eq, word, other)))
     if len(shorter) < _STEM:
-        return longer == f"{shorter}d"
-    return alike >= len(shorter) - 1 and len(longer) - alike <= _ENDING
+        return shorter.endswith("e") and longer == f"{shorter}d"
+    # "Discover" and "discovered", "study" and "studies"; not "Iran" and "Iraq".
+    stays = len(shorter) - (shorter[-1] in "ey" and len(longer) > len(shorter))
+    return alike >= stays and len(longer) - alike <= _ENDING
 
 
 _STEM, _ENDING = 4, 3

@@ -18,8 +18,9 @@ _KINDS = [
     for kind in _WORDING.entries["openings"]
 ]
 _NAME = re.compile(r"[A-Z][\w.-]*(?:(?: (?:of|the|de|van|von|da))? [A-Z][\w.-]*)*|\d[\d.,]*\d|\d")
+_NOUN_ENDS = _WORDING.pattern("noun_ends").pattern
 _NAMED = re.compile(
-    rf"(?:(\w+) )?(?:which|what) (.+?)(?: {_WORDING.pattern('noun_ends').pattern}\b|\?|$)", re.I
+    rf"(?:(\w+) )?(?:which|what) (?!{_NOUN_ENDS}\b)(.+?)(?: {_NOUN_ENDS}\b|\?|$)", re.I
 )
 _SPECIAL = re.compile(r"[.\\+*?\[\](){}|^$/]")
 _MAX_NOUN = 3

@@ -8,6 +8,7 @@ train. For paraphrases, names of the paragraphs are put into the shapes of quest
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 from typing import Literal, NamedTuple, get_args
@@ -200,7 +201,8 @@ def _read(articles: Sequence[Article]) -> tuple[list[Text], list[Case]]:
 def _paraphrases(cases: Sequence[Case], names: Names, random: Random) -> Iterator[Pair]:
     seen: set[str] = set()
     asked = [case.question for case in cases]
-    while True:
+    # Shapes without names of their kinds give nothing, however often they are drawn.
+    for _ in range(100 * len(cases) + 10_000):
         # As many from shapes as from people's questions.
         question = asked.pop() if asked and random.random() < 0.5 else _shaped(names, random)
         others = rewordings(question) if question and question not in seen else []
@@ -298,7 +300,7 @@ def _other(case: Case, names: Names, random: Random) -> str | None:
     if len(found) == 1 and found[0].text == case.answer:
         known = [one for one in names.everywhere[found[0].kind] if one not in case.sentence]
         return random.choice(known) if known else None
-    digits = "".join(filter(str.isdigit, case.answer))
+    digits = re.sub(r"[^0-9]", "", case.answer)
     if not digits:
         return None
     changed = str(int(digits) + random.choice((-7, -3, -2, 2, 4, 9)))
