@@ -147,7 +147,9 @@ def _holder(role: str) -> str | None:
 def _name_of(entry: CatalogueEntry) -> str | None:
     """What this visitor calls the model; None while it is not one of theirs."""
     saved = engine().service.store.models.list(owner())
-    return next((spec.name for spec in saved if spec.model == entry.model), None)
+    return next(
+        (spec.name for spec in saved if (spec.kind, spec.model) == ("local", entry.model)), None
+    )
 
 
 def _measurement() -> Future[float | None]:

@@ -190,7 +190,9 @@ class Service:
         """
         spec = model_spec(entry)
         saved = self.store.models.list(owner)
-        if known := next((one for one in saved if one.model == spec.model), None):
+        if known := next(
+            (one for one in saved if (one.kind, one.model) == (spec.kind, spec.model)), None
+        ):
             return known
         if any(one.name == spec.name for one in saved):
             spec = spec.model_copy(update={"name": f"{spec.name} (downloaded)"})

@@ -292,6 +292,8 @@ SOLD = "The lamp was sold in Delft."
         ("Was the lamp never sold?", SOLD, 0.9, "No. "),
         ("Was the lamp sold?", "It was not only sold but lent.", 0.9, "Yes. "),
         ("Was the lamp sold?", "The lamp was sold to Carr, who could not pay.", 0.9, "Yes. "),
+        ("Was the lamp sold?", "The lamp, which was never sold, burned oil.", 0.9, "No. "),
+        ("Isn't the lamp sold?", SOLD, 0.9, "Yes. "),
         # What is quoted denies nothing.
         ("Was the lamp “Do Not Sell” sold?", "The lamp was never sold.", 0.9, "No. "),
         ('Was the lamp "Do Not Sell" sold?', SOLD, 0.9, "Yes. "),
@@ -307,6 +309,23 @@ async def test_yes_and_no(question: str, sentence: str, p: float, lead: str):
     )
     assert outcome.answer.text == f"{lead}“{sentence}” (A title)"
     assert chosen(outcome)[0].asked_yes_no
+
+
+@pytest.mark.parametrize(
+    ("text", "denies"),
+    [
+        ("李白是不是唐代诗人？", False),
+        ("巴黎有没有地铁？", False),
+        ("伦敦是大不列颠及北爱尔兰联合王国的首都。", False),
+        ("不少人喜欢它。", False),
+        ("长城从太空看不见。", True),
+        ("这只是民间传说。", True),
+    ],
+)
+def test_chinese_denials(text: str, denies: bool):
+    wording = load_wording("nearest")
+    own = wording.pattern("grants_zh").sub("", text)
+    assert bool(wording.pattern("denies_zh").search(own)) == denies
 
 
 async def test_drad_replaces_from_the_doubtful_sentence_on():

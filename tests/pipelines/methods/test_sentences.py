@@ -49,6 +49,8 @@ def test_sentences_stand_at_their_places():
         ("She discovered it.", "Who discovers lamps?", 1 / 2),
         # These are other words.
         ("The warm house", "Was there a war?", 0.0),
+        ("Baghdad is the capital of Iraq.", "What is the capital of Iran?", 1 / 2),
+        ("He studies law.", "What did he study?", 1.0),
         ("It happened in 1904.", "What happened in 1905?", 1 / 2),
         # What is asked for need not be said.
         ("It opened in 1904.", "In which year did it open?", 1.0),

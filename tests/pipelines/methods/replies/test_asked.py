@@ -30,6 +30,9 @@ def question(text: str) -> Question:
         ("Where did she die?", "place"),
         ("In which city did she die?", "place"),
         # Whom they name is asked about, not for.
+        ("Who was Leonardo da Vinci?", None),
+        ("Who was Joan of Arc?", None),
+        ("When does water freeze?", None),
         ("Who was Ada Brandt?", None),
         ("Who is the Pope?", None),
         ("What did they do when he came?", None),
@@ -41,6 +44,8 @@ def question(text: str) -> Question:
         ("故宫有多少个房间？", "number"),
         ("谁发现了青蒿素？", None),
         ("他为什么出名？", None),
+        ("几内亚的首都叫什么？", None),
+        ("多伦多大学有名吗？", None),
     ],
 )
 def test_what_is_asked_for(text: str, kind: Kind | None):
@@ -62,6 +67,14 @@ def test_what_is_asked_for(text: str, kind: Kind | None):
         ("How many came?", "Two and a half million came.", True),
         ("How many came?", "They came in August 1961.", False),
         ("How long is it?", "It is very long.", False),
+        # Not every number of four digits is a year, and 19 is no part of 1961.
+        ("How deep is the lake?", "It is 1637 metres deep.", True),
+        ("How many died in 1961?", "19 people died.", True),
+        ("How often was it written?", "It was written ten times.", True),
+        ("On what day of the week was it?", "It was on Saturday.", True),
+        ("In which century was it built?", "It was built in the first century.", True),
+        ("他活了多少年？", "他活了80年。", True),
+        ("长城建于哪个世纪？", "长城建于十五世纪。", True),
         ("他哪一年出生？", "他生于1881年。", True),
         ("他哪一年出生？", "他生于浙江绍兴。", False),
         ("长城有多长？", "全长21196千米。", True),

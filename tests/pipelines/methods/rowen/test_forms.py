@@ -65,3 +65,11 @@ def test_questions_have_their_own_form():
     fit = [question for question in asked if re.fullmatch(question_pattern(question), question)]
     # Quotation marks and brackets are left out.
     assert len(fit) > 0.9 * len(asked)
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["What is Paris known for?", "What did Edison invent in 1879?", "What does DNA stand for?"],
+)
+def test_what_is_asked_about_stays_a_name(question: str):
+    assert re.fullmatch(question_pattern(question), question)
