@@ -118,7 +118,7 @@ def test_a_recorded_run_is_opened_and_nothing_is_computed(played: Engine, kept: 
     assert "DRAD catches and corrects the wrong answer" in seen(test)
     assert "Who was <b>Ada</b>?Right answer: A writer" in seen(test)
     told = [caption.value for caption in test.caption]
-    assert "None of the 1 recorded runs shows this for RAG." in told
+    assert "In none of the 1 recorded runs does this method do what it is for: RAG." in told
     assert "None of the 1 recorded runs shows a failure of RAG, DRAD." in told
     test.button(key=f"sample-empty-works-{KEPT}").click().run()
     assert not test.exception

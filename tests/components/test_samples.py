@@ -96,7 +96,7 @@ def test_the_note_says_how_many_were_recorded(t: Catalogue):
 
 def test_what_no_run_shows_is_said(t: Catalogue):
     said = nowhere_note(WHY, "works", t)
-    assert said == "None of the 2 recorded runs shows this for Rowen, EVER."
+    assert said == "In none of the 2 recorded runs does this method do what it is for: Rowen, EVER."
     said = nowhere_note(WHY, "fails", t)
     assert said == "None of the 2 recorded runs shows a failure of Rowen, DRAD, SLM check."
     assert nowhere_note(Choice(), "works", t) == ""

@@ -225,6 +225,7 @@ def test_the_sample_questions_come_with_what_proves_an_entity_right():
         "Hope, Arkansas",
         "Hope and Hot Springs, Arkansas",
         "Hope and then Hot Springs",
+        "Hope and then in Hot Springs",
         "Hope in Arkansas",
     ]
 
