@@ -426,3 +426,8 @@ async def test_haarag_keeps_what_the_judge_supports():
     outcome = await answered(Haarag(), reader=judge(Carr=0.6), tau_a=0.05, tau_r=0.0)
     assert outcome.drafts == [SHORT]
     assert "correction_shortened" in outcome.answer.flags
+
+
+async def test_what_the_model_recalls_is_not_quoted():
+    outcome = await answered(Ever(), variant="nrg_sq", reader=judge())
+    assert "nearest" not in outcome.steps
