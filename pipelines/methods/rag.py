@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydantic import Field
 
 from pipelines.methods import nearest
@@ -11,7 +13,7 @@ from pipelines.methods.writing import grounded_messages, write_draft
 from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
-from pipelines.types import Answer, Generation
+from pipelines.types import Answer, Generation, Passage
 
 
 class RagSettings(Settings):
@@ -41,15 +43,8 @@ class Rag(Method[RagSettings]):
     async def run(self, question: Question, scope: Scope, settings: RagSettings) -> Answer:
         async with scope.span("retrieve") as step:
             passages = await step.search(question.text, settings.passages)
-        remarks: tuple[str, ...] = () if passages else ("no_evidence",)
         if passages and nearest.takes_sentence(scope, settings.wording):
-            async with scope.span("draft") as step:
-                correction = await nearest.correct(step, question, passages)
-                if correction.changes:
-                    step.revised(Generation(text=correction.text))
-                    text, flags = correction.text, (correction.flag,)
-                    return Answer(text=text, original=text, flags=flags)
-            remarks = (correction.flag,)
+            return await self._from_sentence(question, scope, passages)
         async with scope.span("draft") as step:
             # Nothing found: the model answers from memory, and the answer says so.
             messages = (
@@ -59,4 +54,23 @@ class Rag(Method[RagSettings]):
             )
             draft = await write_draft(step, messages, settings.max_tokens)
             step.revised(draft)
-        return Answer(text=draft.text, original=draft.text, flags=remarks)
+        flags = () if passages else ("no_evidence",)
+        return Answer(text=draft.text, original=draft.text, flags=flags)
+
+    async def _from_sentence(
+        self, question: Question, scope: Scope, passages: Sequence[Passage]
+    ) -> Answer:
+        """The answer of the nearest sentence; where none is near, only that there is none.
+
+        What a weak model writes from passages that do not answer reads like an answer.
+        """
+        async with scope.span("draft") as step:
+            correction = await nearest.correct(step, question, passages)
+            text = correction.text or self.prompts[0].fill(question.language, "insufficient")
+            step.revised(Generation(text=text))
+        return Answer(
+            text=text,
+            original=text,
+            abstained=not correction.changes,
+            flags=(correction.flag,),
+        )

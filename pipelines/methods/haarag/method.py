@@ -81,8 +81,8 @@ class _Loop:
         self.rules = AlignmentRules(tau_a, settings.entailment_decides)
         self.search = ChunkSearch(question, settings, self.tau_r)
         self.drafts: list[str] = []
-        # What the evidence's nearest sentence made of the last draft, where that words them.
-        self.correction: nearest.Correction | None = None
+        # What the nearest sentence made of each draft; None where the model wrote from the context.
+        self.corrections: list[nearest.Correction | None] = []
         self.alignments: list[Alignment] = []
         self.judges = _judges(scope, question, settings)
         self.weak = any(not scope.model(role).capabilities.judges for role in self.judges)
@@ -98,8 +98,8 @@ class _Loop:
             given |= {indexed_text(passage) for passage in retrieval.context}
             await self._draft(number, retrieval.context)
             status = await self._align(number, retrieval)
-            if self._rejected(number):
-                await self._quote(retrieval)
+            if self._quotation(number):
+                await self._quote(number, retrieval)
                 return await self._end("corrected", number + 1, retrieval)
             if status in ("supported", "unchecked"):
                 stopped = "aligned" if status == "supported" else "unchecked"
@@ -158,11 +158,18 @@ class _Loop:
             )
 
     async def _draft(self, number: int, context: Sequence[Passage]) -> None:
+        correction = None
         async with self.scope.span("draft", draft=number) as step:
             if number == 0 and self.settings.subject == "given":
                 generation = Generation(text=self.settings.answer.strip())
+            elif nearest.takes_sentence(step, self.settings.wording):
+                correction = await nearest.correct(step, self.question, context)
+                # Where no sentence is near, a weak model would write an answer all the same.
+                text = correction.shortened or correction.text or self._says("insufficient")
+                generation = Generation(text=text)
             else:
-                generation = await self._written(step, context)
+                asked = grounded_messages(Haarag.prompts[0], self.question, context)
+                generation = await write_draft(step, asked, self.settings.max_tokens)
             step.revised(
                 generation,
                 draft=number,
@@ -170,40 +177,36 @@ class _Loop:
                 reason="refined" if number else "original",
             )
         self.drafts.append(generation.text)
+        self.corrections.append(correction)
 
-    async def _written(self, step: Scope, context: Sequence[Passage]) -> Generation:
-        """What the model writes from the context, or from its nearest sentence alone."""
-        self.correction = None
-        if nearest.takes_sentence(step, self.settings.wording):
-            correction = await nearest.correct(step, self.question, context)
-            if correction.changes:
-                self.correction = correction
-                return Generation(text=correction.shortened or correction.text)
-        asked = grounded_messages(Haarag.prompts[0], self.question, context)
-        return await write_draft(step, asked, self.settings.max_tokens)
+    def _quotation(self, number: int) -> str:
+        """What takes the place of a draft that the judge did not find supported by its sentence.
 
-    def _rejected(self, number: int) -> bool:
-        """Whether the judge did not find the draft supported by the sentence it comes from."""
-        return self.correction is not None and self.correction.text != self.drafts[number]
+        "" where the draft stays.
+        """
+        correction = self.corrections[number]
+        text = "" if correction is None else correction.text
+        return "" if text == self.drafts[number] else text
 
-    async def _quote(self, retrieval: Retrieval) -> None:
-        """The sentence itself takes the place of the draft that was written from it."""
-        number = len(self.drafts)
-        assert self.correction is not None
-        async with self.scope.span("draft", draft=number) as step:
+    async def _quote(self, number: int, retrieval: Retrieval) -> None:
+        """The sentence itself takes the place of draft `number`, which was written from it."""
+        text = self._quotation(number)
+        async with self.scope.span("draft", draft=number + 1) as step:
             step.revised(
-                Generation(text=self.correction.text),
-                draft=number,
-                before=self.drafts[-1],
-                reason="quoted",
+                Generation(text=text), draft=number + 1, before=self.drafts[number], reason="quoted"
             )
-        self.drafts.append(self.correction.text)
-        await self._align(number, retrieval)
+        self.drafts.append(text)
+        self.corrections.append(self.corrections[number])
+        await self._align(number + 1, retrieval)
+
+    def _says(self, key: str) -> str:
+        return Haarag.prompts[0].fill(self.question.language, key)
 
     async def _nothing(self) -> Answer:
         """Say that nothing was found: an answer from memory would not be grounded."""
-        text = Haarag.prompts[0].fill(self.question.language, "nothing")
+        text = self._says("nothing")
         self.drafts.append(text)
+        self.corrections.append(None)
         self.alignments.append(Alignment(text))
         async with self.scope.span("draft", draft=0) as step:
             step.revised(Generation(text=text))
@@ -270,7 +273,7 @@ class _Loop:
         status, low = alignment.status(rules), retrieval.is_low(self.tau_r)
         verdict: Verdict = status if status in ("supported", "doubtful") else "unchecked"
         deciding = alignment.deciding_score(rules)
-        if self._rejected(number):
+        if self._quotation(number):
             verdict = "doubtful"
         if verdict == "supported" and low:
             verdict = "not_enough"
@@ -323,7 +326,7 @@ class _Loop:
         async with self.scope.span("conclude", draft=number, detail=LoopEnded(stopped=stopped)):
             pass
         found = stopped != "nothing_found"
-        corrected = self.correction.flag if found and self.correction is not None else ""
+        correction = self.corrections[number]
         status = self.alignments[number].status(self.rules)
         flags = {
             "nothing_found": not found,
@@ -334,13 +337,12 @@ class _Loop:
             "weak_judge": found and self.rules.judges_decide and self.weak,
             "not_checked": found and status == "unchecked",
         }
+        told = [name for name, holds in flags.items() if holds]
         return Answer(
             text=self.drafts[number],
             original=self.drafts[0],
             abstained=not found or status == "insufficient",
-            flags=tuple(
-                name for name, holds in (flags | {corrected: bool(corrected)}).items() if holds
-            ),
+            flags=(*told, *(() if correction is None else (correction.flag,))),
         )
 
 

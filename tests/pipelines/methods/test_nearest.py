@@ -74,6 +74,7 @@ async def answered(
     *,
     question: str = QUESTION,
     found: Sequence[str] = (f"{OTHER} {NEAREST}",),
+    found_later: Sequence[str] = (),
     short: str = SHORT,
     draft: str = DRAFT,
     reader: ClaimReader | None = None,
@@ -82,7 +83,11 @@ async def answered(
     recognizer: FixedRecognizer | None = None,
     **settings: Any,
 ) -> Outcome:
-    """A run on a model that writes `draft`, and `short` where it is shown one sentence."""
+    """A run on a model that writes `draft`, and `short` where it is shown one sentence.
+
+    Where it is asked for another form of the question, that form finds `found_later`.
+    """
+    reworded = "When did the Carr lamp come into being?"
 
     def reply(request: GenerationRequest) -> Any:
         asked = request.messages[-1].content
@@ -90,6 +95,8 @@ async def answered(
             return short
         if request.messages[0].content.startswith("List the factual details"):
             return "- Florida"
+        if asked.startswith("Somebody searches"):
+            return reworded
         return pieces(draft, 0.9, Florida=0.1)
 
     judges = {} if reader is None else {"judge_1": reader}
@@ -97,12 +104,18 @@ async def answered(
         method,
         question,
         PieceModel(reply, can),
-        shelf=Shelf(lambda _: list(found)),
+        shelf=Shelf(lambda query: list(found_later if query == reworded else found)),
         models=judges,
         similarity=Cosines({NEAREST: 0.9, DENIAL: 0.8} if near is None else near),
         recognizer=recognizer or FixedRecognizer("Florida"),
         **settings,
     )
+
+
+def written(outcome: Outcome) -> list[GenerationRequest]:
+    """What models were asked to write."""
+    requests = (call.request for call in outcome.calls)
+    return [one for one in requests if isinstance(one, GenerationRequest)]
 
 
 def chosen(outcome: Outcome) -> tuple[SentenceChosen, dict[str, float | None]]:
@@ -208,10 +221,12 @@ async def test_the_setting_decides(can: Capabilities, wording: str, sentence: bo
     assert ("nearest" in outcome.steps) is sentence
 
 
-async def test_nothing_near_is_not_quoted():
+async def test_nothing_near_is_not_quoted_and_nothing_written_from_it():
     outcome = await answered(Rag(), near={NEAREST: 0.43})
-    assert outcome.answer.text == DRAFT
-    assert outcome.answer.flags == ("correction_none",)
+    assert outcome.answer.text == "The passages do not answer this question."
+    assert (outcome.answer.abstained, outcome.answer.flags) == (True, ("correction_none",))
+    assert outcome.drafts == [outcome.answer.text]
+    assert not written(outcome)
     detail, numbers = chosen(outcome)
     assert (detail.form, numbers) == ("none", {"nearness": 0.548333})
 
@@ -426,6 +441,32 @@ async def test_haarag_keeps_what_the_judge_supports():
     outcome = await answered(Haarag(), reader=judge(Carr=0.6), tau_a=0.05, tau_r=0.0)
     assert outcome.drafts == [SHORT]
     assert "correction_shortened" in outcome.answer.flags
+
+
+async def test_haarag_gives_no_answer_where_nothing_is_near():
+    near = {NEAREST: 0.43}
+    outcome = await answered(Haarag(), near=near, tau_a=0.05, tau_r=0.0, rephrase="off")
+    says_nothing = "The context does not answer this question."
+    assert outcome.drafts == [says_nothing]
+    assert (outcome.answer.text, outcome.answer.abstained) == (says_nothing, True)
+    assert outcome.answer.flags == ("insufficient_context", "correction_none")
+    assert not written(outcome)
+
+
+async def test_haarag_answers_once_a_later_search_brings_the_sentence():
+    outcome = await answered(
+        Haarag(),
+        found=[OTHER],
+        found_later=[NEAREST],
+        reader=judge(Carr=0.6),
+        tau_a=0.05,
+        tau_r=0.0,
+    )
+    assert outcome.drafts == ["The context does not answer this question.", SHORT]
+    assert (outcome.answer.text, outcome.answer.abstained) == (SHORT, False)
+    # The flags are those of the draft that is the answer.
+    assert "correction_shortened" in outcome.answer.flags
+    assert "correction_none" not in outcome.answer.flags
 
 
 async def test_what_the_model_recalls_is_not_quoted():
