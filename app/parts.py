@@ -155,10 +155,10 @@ def draw_error(page: str, other: VeriscopeError | None = None) -> bool:
     return problem is not None
 
 
-def begin_run(page: str, spec: RunSpec) -> None:
+def begin_run(page: str, spec: RunSpec | Callable[[], RunSpec]) -> None:
     """From a callback: start a run and look at it; `page` shows why it could not be."""
     with remembered(page):
-        live.start(spec)
+        live.start(spec() if callable(spec) else spec)
     redraw_whole()
 
 

@@ -214,9 +214,15 @@ class NotFoundError(VeriscopeError):
 
 
 class DiskFullError(VeriscopeError):
-    """A download does not fit on the disk, or could not be written to it."""
+    """A download does not fit on the disk."""
 
     code = "disk_full"
+
+
+class UnwritableError(VeriscopeError):
+    """A download could not be written to its folder."""
+
+    code = "unwritable"
 
 
 class DamagedDownloadError(VeriscopeError):

@@ -145,6 +145,6 @@ def _act(action: Action) -> None:
     act("ask", action)
     watched = live.current()
     if action["action"] == "complete" and watched is not None:
-        begin_run("ask", completed_spec(watched.view))
+        begin_run("ask", partial(completed_spec, watched.view))
     if action["action"] in ("retry", "complete"):
         fold_away()

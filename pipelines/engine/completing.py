@@ -17,7 +17,7 @@ from pipelines.run.view import RunView
 def left_out(view: RunView) -> list[str]:
     """The standard methods that were not asked, and can run on the models of the run.
 
-    None where the replies, or the answer to check, were written for the methods that were asked,
+    Empty where the replies, or the answer to check, were written for the methods that were asked,
     and where the run has a method that is not known here.
     """
     if view.header is None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+
 from pipelines.engine.estimate import Past, past_of, same_model
-from pipelines.errors import VeriscopeError
+from pipelines.errors import StorageError, VeriscopeError
 from pipelines.run.spec import ModelSpec
 from pipelines.run.view import fold
 from pipelines.store import RunStore
@@ -23,6 +25,7 @@ class EarlierRuns:
     def __init__(self, store: RunStore) -> None:
         self._store = store
         self._known: dict[str, Past | None] = {}
+        self._lock = threading.Lock()
 
     def of(self, owner: str, main: ModelSpec) -> tuple[Past, ...]:
         """The owner's latest finished runs with `main` as their main model, newest first.
@@ -39,15 +42,25 @@ class EarlierRuns:
         return tuple(found)
 
     def _past(self, run: FinishedRun, owner: str) -> Past | None:
-        if run.id not in self._known:
+        with self._lock:
+            if run.id in self._known:
+                return self._known[run.id]
+        try:
+            past = self._read(run, owner)
+        except StorageError:
+            # It may be read the next time.
+            return None
+        with self._lock:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
-            self._known[run.id] = self._read(run, owner)
-        return self._known[run.id]
+            self._known[run.id] = past
+        return past
 
     def _read(self, run: FinishedRun, owner: str) -> Past | None:
         try:
             view = fold(self._store.load(run.id, owner).events)
+        except StorageError:
+            raise
         except VeriscopeError:
             # It was deleted meanwhile, or is of a version that cannot be read.
             return None

@@ -101,7 +101,7 @@ class Past(Frozen):
     """What a run took that is over.
 
     `methods` is what each method would have taken with nothing cached, `made` what was really
-    asked, and `seconds` how long that took, without the loading of models.
+    asked, and `seconds` how long that took, from the first call to the end.
     """
 
     main: ModelSpec

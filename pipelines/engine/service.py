@@ -22,7 +22,7 @@ from pipelines.models import speed
 from pipelines.models.base import Model
 from pipelines.models.catalogue import CatalogueEntry
 from pipelines.models.download import Downloads
-from pipelines.models.embedded import gguf_path
+from pipelines.models.embedded import EmbeddedModel
 from pipelines.models.providers import model_spec
 from pipelines.remote.retry import RetryPolicy
 from pipelines.run.events import CancelReason, Event, TerminalEvent
@@ -42,8 +42,9 @@ class Service:
 
     `data` is the folder of the database and the indexes. A run that nobody watches for
     `unwatched_after` seconds is stopped, and so is one that passes `limits`; both are checked every
-    `look_every` seconds. All methods are to be called on the service's event loop, except `loading`
-    and what a `Subscription` offers; `earlier` may be asked in any thread.
+    `look_every` seconds. All methods are to be called on the service's event loop, except
+    `loading`, `download`, `add_downloaded` and what a `Subscription` offers; `store`, `earlier` and
+    `downloads` may be used in any thread.
 
     Example:
         service = Service(Path(".veriscope"))
@@ -186,6 +187,7 @@ class Service:
     def add_downloaded(self, entry: CatalogueEntry, *, owner: str) -> ModelSpec:
         """Make a model of the catalogue one of the owner's, if it is not, and return it.
 
+        It may be called from any thread.
         Another model that the owner has under this name keeps it.
         """
         spec = model_spec(entry)
@@ -208,8 +210,11 @@ class Service:
         if known is not None:
             return known
         try:
-            size = (await asyncio.to_thread(gguf_path)).stat().st_size
-            found = await speed.measure(await self.model(ModelSpec()), size)
+            model = await self.model(ModelSpec())
+            if not isinstance(model, EmbeddedModel):
+                return None
+            size = (await asyncio.to_thread(model.server.loaded.stat)).st_size
+            found = await speed.measure(model, size)
         except (VeriscopeError, MissingReply):
             return None
         if found is not None:

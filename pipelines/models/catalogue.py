@@ -81,7 +81,7 @@ def catalogue() -> tuple[CatalogueEntry, ...]:
 
 
 def catalogue_entry(name: str) -> CatalogueEntry:
-    """The model of that name; raises UnknownModelError naming those there are."""
+    """The model of that name; raises NotFoundError naming those there are."""
     for entry in catalogue():
         if entry.name.lower() == name.lower():
             return entry
@@ -110,6 +110,15 @@ def read_manifest(folder: Path) -> Manifest | None:
         return Manifest.model_validate_json((folder / _MANIFEST).read_bytes())
     except (OSError, ValidationError):
         return None
+
+
+def manifest_of(entry: CatalogueEntry, folder: Path) -> Manifest | None:
+    """The manifest in `folder` if it is of this entry, at its revision and with its file."""
+    manifest = read_manifest(folder)
+    if manifest is None or manifest.revision != entry.revision:
+        return None
+    names = {file.name for file in manifest.files}
+    return manifest if not entry.file or entry.file in names else None
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:

@@ -29,8 +29,8 @@ from pipelines.models.catalogue import (
     folder_of,
     forget_manifest,
     is_complete,
+    manifest_of,
     part_of,
-    read_manifest,
     write_manifest,
 )
 from pipelines.models.local.loading import BESIDE_WEIGHTS, SECOND_COPIES, hub_failure
@@ -96,7 +96,7 @@ class _Job:
             raise _StopError
 
     def count(self, size: int) -> None:
-        """That many bytes more have arrived, or fewer."""
+        """That many bytes more have arrived."""
         self.done += size
         now = time.monotonic()
         if self.marks and now - self.marks[-1][0] < _MARK_EVERY:
@@ -104,6 +104,11 @@ class _Job:
         self.marks.append((now, self.done))
         while now - self.marks[0][0] > _SPEED_WINDOW:
             self.marks.popleft()
+
+    def lose(self, size: int) -> None:
+        """That many bytes are of no use; the speed is measured anew."""
+        self.done -= size
+        self.marks.clear()
 
     @property
     def state(self) -> DownloadState:
@@ -129,6 +134,7 @@ class Downloads:
         self._lock = threading.RLock()
         self._jobs: dict[str, _Job] = {}
         self._queue: deque[_Job] = deque()
+        self._at_work: _Job | None = None
         self._worker: threading.Thread | None = None
 
     def state(self, entry: CatalogueEntry) -> DownloadState:
@@ -138,7 +144,7 @@ class Downloads:
         if job is not None:
             return job.state
         folder = folder_of(entry.repository, self._models)
-        manifest = read_manifest(folder)
+        manifest = manifest_of(entry, folder)
         if manifest is None:
             return DownloadState("absent", 0, entry.size)
         stage: Stage = "done" if is_complete(folder, manifest) else "paused"
@@ -189,16 +195,19 @@ class Downloads:
     def _stop(self, entry: CatalogueEntry, *, forget: bool) -> None:
         with self._lock:
             job = self._jobs.pop(entry.name, None)
-            at_work = job is not None and job.stage not in ("waiting", "failed")
             if job is not None:
-                job.forget = forget
                 job.stop.set()
                 if job in self._queue:
                     self._queue.remove(job)
             if forget:
-                folder = folder_of(entry.repository, self._models)
-                # The thread that is at work deletes the rest as soon as it has stopped.
-                (forget_manifest if at_work else _delete)(folder)
+                # One that was paused may still be at work.
+                working, folder = self._at_work, folder_of(entry.repository, self._models)
+                if working is not None and working.folder == folder:
+                    # It deletes the rest as soon as it has stopped.
+                    working.forget = True
+                    forget_manifest(folder)
+                else:
+                    _delete(folder)
 
     def _work(self) -> None:
         while True:
@@ -206,7 +215,7 @@ class Downloads:
                 if not self._queue:
                     self._worker = None
                     return
-                job = self._queue.popleft()
+                job = self._at_work = self._queue.popleft()
                 job.stage = "asking"
             self._carry_out(job)
 
@@ -223,8 +232,13 @@ class Downloads:
             # Before the state says "done": by then the model is saved and can be used.
             self._tell(job)
         with self._lock:
+            self._at_work = None
             if job.forget:
-                _delete(job.folder)
+                try:
+                    _delete(job.folder)
+                except OSError as error:
+                    # Without a manifest it belongs to no download any more.
+                    _logger.warning("%s is not deleted: %s", job.folder.name, error)
             elif job.error is not None:
                 job.stage = "failed"
             elif self._jobs.get(job.entry.name) is job:
@@ -241,7 +255,8 @@ class Downloads:
             told += 1
             try:
                 then()
-            except VeriscopeError as error:
+            except Exception as error:
+                # The model is there all the same, and the next download waits for this thread.
                 _logger.warning("%s is not saved: %s", job.entry.name, error)
 
     def _fetch(self, job: _Job) -> None:
@@ -254,8 +269,8 @@ class Downloads:
         except Timeout as error:
             raise failure("downloads.elsewhere", None, label=job.entry.name) from error
         try:
-            manifest = read_manifest(job.folder)
-            if manifest is None or manifest.revision != job.entry.revision:
+            manifest = manifest_of(job.entry, job.folder)
+            if manifest is None:
                 manifest = _ask(job.entry)
                 _delete(job.folder)
                 write_manifest(job.folder, manifest)
@@ -272,8 +287,10 @@ class Downloads:
         if path.is_file() and path.stat().st_size == file.size:
             return
         job.check()
-        # A file of another size is none of this download.
-        path.unlink(missing_ok=True)
+        if path.is_file():
+            # A file of another size is none of this download.
+            job.lose(path.stat().st_size)
+            path.unlink()
         part = _Part(job, part_of(path), file)
         part.read()
         failures = 0
@@ -295,7 +312,7 @@ class Downloads:
                 raise _StopError
         if part.size != file.size or not part.is_right():
             part.path.unlink()
-            job.count(-part.size)
+            job.lose(part.size)
             raise failure("downloads.checksum", _host(), file=file.name)
         part.path.replace(path)
 
@@ -349,7 +366,7 @@ class _Part:
         """Take in what an earlier attempt has left; raises _StopError when asked to stop."""
         self.path.touch()
         if self.path.stat().st_size > self.file.size:
-            self._job.done -= self.path.stat().st_size
+            self._job.lose(self.path.stat().st_size)
             self.path.write_bytes(b"")
         self._job.stage = "checking"
         with self.path.open("rb") as file:
@@ -366,7 +383,7 @@ class _Part:
 
     def clear(self) -> None:
         self.path.write_bytes(b"")
-        self._job.count(-self.size)
+        self._job.lose(self.size)
         self.size, self._checksum = 0, self._new()
 
     def is_right(self) -> bool:
@@ -399,7 +416,7 @@ def _ask(entry: CatalogueEntry) -> Manifest:
         for name, one in ((name, listed[name]) for name in names)
     )
     if entry.sha256 and files[0].sha256 != entry.sha256:
-        raise failure("downloads.checksum", _host(), file=entry.file)
+        raise failure("downloads.changed", _host(), label=entry.name)
     return Manifest(revision=entry.revision, commit=found.sha, files=files)
 
 
@@ -433,7 +450,9 @@ def _may_pass(error: Exception) -> bool:
 
 def _explained(error: Exception, entry: CatalogueEntry) -> VeriscopeError:
     found = hub_failure(error)
-    if found is not None and found[0] != "disk_full":
+    if found is not None and found[0] == "disk_full":
+        return failure("downloads.filled", None, label=entry.name)
+    if found is not None:
         return _failed(found[0], entry, status=found[1])
     if isinstance(error, OSError):
         said = error.strerror or type(error).__name__

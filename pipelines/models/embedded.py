@@ -104,6 +104,8 @@ class GgufServer:
         self.path = path
         self.adapter = adapter
         self.name = name
+        self.loaded = path
+        """The file whose weights are in memory: `path` or its faster copy."""
         self._faster = faster
         self._threads = threads or threads_for(usable_cores())
         self.limiter = Limiter()
@@ -189,7 +191,9 @@ class GgufServer:
         self._check_file()
         if copy := self._faster(self.path):
             try:
-                return engine.Server(self._params(copy))
+                server = engine.Server(self._params(copy))
+                self.loaded = copy
+                return server
             except Exception as error:
                 _logger.warning("%s is used, because its copy fails: %s", self.path.name, error)
         try:

@@ -13,6 +13,7 @@ import logging
 import os
 import struct
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 _VERSION = 3
+_LEFT = 3600.0
+"""Seconds. A part that nobody wrote to for so long is of a process that was killed."""
+
 _TYPE_KEY = b"general.file_type"
 _TYPE_Q8_0 = 7
 """What that field says of a file in Q8_0 (llama.h, `LLAMA_FTYPE_MOSTLY_Q8_0`)."""
@@ -62,6 +66,7 @@ def requantized(source: Path, folder: Path) -> Path | None:
 
 def _made(source: Path, folder: Path, stem: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
+    _delete_left(folder, stem)
     handle, name = tempfile.mkstemp(suffix=".part", prefix=f"{stem}.", dir=folder)
     part = Path(name)
     try:
@@ -81,6 +86,14 @@ def _made(source: Path, folder: Path, stem: str) -> Path:
         with suppress(OSError):
             part.unlink(missing_ok=True)
     return whole
+
+
+def _delete_left(folder: Path, stem: str) -> None:
+    """Delete what processes left that were killed while they wrote; others may be writing now."""
+    for part in folder.glob(f"{stem}.*.part"):
+        with suppress(OSError):
+            if time.time() - part.stat().st_mtime > _LEFT:
+                part.unlink()
 
 
 class _Tensor(NamedTuple):

@@ -8,10 +8,10 @@ measured to read in a second tells about another.
 from __future__ import annotations
 
 import json
-import os
 import time
 from pathlib import Path
 
+from pipelines.concurrency import usable_cores
 from pipelines.models.base import Delta, GenerationRequest, Model
 from pipelines.models.catalogue import CatalogueEntry
 from pipelines.types import Message
@@ -29,7 +29,7 @@ _SHORTEST = 0.05
 async def measure(model: Model, size: int) -> float | None:
     """Bytes of weights read per second while `model`, whose weights have `size` bytes, writes.
 
-    Takes seconds. None where it wrote too little to tell.
+    Takes seconds, in which the model does nothing else. None where it wrote too little to tell.
     """
     times: list[float] = []
 
@@ -37,7 +37,10 @@ async def measure(model: Model, size: int) -> float | None:
         times.append(time.perf_counter())
 
     request = GenerationRequest(
-        messages=(Message(role="user", content=_QUESTION),), max_tokens=_TOKENS
+        messages=(Message(role="user", content=_QUESTION),),
+        max_tokens=_TOKENS,
+        # Alone: what shares its batches makes it slower.
+        reproducible=True,
     )
     await model.generate(request, watch)
     if len(times) < _FEWEST or times[-1] - times[0] < _SHORTEST:
@@ -55,13 +58,13 @@ def kept_speed(models: Path) -> float | None:
     """What was measured on this machine before; None where nothing was."""
     try:
         kept = json.loads((models / _FILE).read_text(encoding="utf-8"))
-        return float(kept["bytes_per_second"]) if kept["cores"] == os.cpu_count() else None
+        return float(kept["bytes_per_second"]) if kept["cores"] == usable_cores() else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def keep_speed(models: Path, bytes_per_second: float) -> None:
-    """Remember what was measured, with the number of processor cores it was measured on."""
+    """Remember what was measured, with the number of usable processor cores it was measured on."""
     models.mkdir(parents=True, exist_ok=True)
-    kept = {"bytes_per_second": bytes_per_second, "cores": os.cpu_count()}
+    kept = {"bytes_per_second": bytes_per_second, "cores": usable_cores()}
     (models / _FILE).write_text(json.dumps(kept), encoding="utf-8")

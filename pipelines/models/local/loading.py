@@ -254,6 +254,8 @@ def _hub_failure(cause: BaseException, status: int | None) -> str | None:
         return "slow_down"
     if status is not None and status >= 500:
         return "hub_failed"
+    if status is not None and status >= 400:
+        return "hub_refused"
     full = isinstance(cause, OSError) and cause.errno == errno.ENOSPC
     return "disk_full" if full else None
 

@@ -11,6 +11,7 @@ from pipelines.engine.earlier import LATEST
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
+from pipelines.errors import StorageBusyError
 from pipelines.models.providers import Price
 from pipelines.run.spec import MethodSpec, ModelSpec, RunSpec
 from tests.pipelines.run.fakes import FakeModel
@@ -90,3 +91,17 @@ async def test_a_run_that_was_deleted_meanwhile_is_passed_over(
     await service.delete(listed[0].id, owner="me")
     monkeypatch.setattr(service.store, "finished", lambda owner: listed)
     assert service.earlier.of("me", MAIN) == ()
+
+
+async def test_a_store_that_is_busy_is_asked_again(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+):
+    await ask(service, "Where?")
+
+    def busy(*_: object) -> None:
+        raise StorageBusyError("Another process is writing.", remedy="Try again.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(service.store, "load", busy)
+        assert service.earlier.of("me", MAIN) == ()
+    assert len(service.earlier.of("me", MAIN)) == 1

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from filelock import FileLock
@@ -181,6 +182,64 @@ def test_it_is_cancelled_and_nothing_is_left(place: Place):
     assert not place.file.parent.exists()
 
 
+def test_it_is_paused_and_cancelled_before_it_stands_still(place: Place):
+    place.hub.held_at = 500_000
+    place.downloads.start(ENTRY)
+    assert place.hub.standing.wait(PATIENCE)
+    place.downloads.pause(ENTRY)
+    place.downloads.delete(ENTRY)
+    place.hub.release.set()
+    place.downloads.close()
+    assert place.downloads.state(ENTRY).stage == "absent"
+    assert not place.file.parent.exists()
+
+
+@pytest.mark.parametrize("broken", ["then", "delete"])
+def test_an_accident_ends_no_other_download(
+    place: Place, monkeypatch: pytest.MonkeyPatch, broken: str
+):
+    def fails(*_: object) -> None:
+        raise PermissionError
+
+    delete = download._delete
+    other = entry_of(b"other", name="Other", repository="someone/Other-GGUF")
+    place.hub.add("someone/Other-GGUF", small__gguf=b"other")
+    place.hub.held_at = 500_000
+    place.downloads.start(ENTRY, fails if broken == "then" else None)
+    assert place.hub.standing.wait(PATIENCE)
+    place.downloads.start(other)
+    if broken == "delete":
+        mine = place.file.parent
+        monkeypatch.setattr(download, "_delete", lambda at: fails() if at == mine else delete(at))
+        place.downloads.delete(ENTRY)
+    place.hub.release.set()
+    assert place.over(other).stage == "done"
+    assert place.downloads.state(ENTRY).stage == ("done" if broken == "then" else "absent")
+
+
+@pytest.mark.parametrize("changes", [{"revision": "newer"}, {"file": "other.gguf"}])
+def test_another_revision_or_file_is_downloaded_anew(place: Place, changes: dict[str, str]):
+    place.hub.add(REPOSITORY, other__gguf=b"other")
+    place.downloads.start(ENTRY)
+    place.over()
+    other = ENTRY.model_copy(update=changes)
+    assert place.downloads.state(other).stage == "absent"
+    place.downloads.start(other)
+    assert place.over(other).stage == "done"
+    assert place.downloads.path(other).is_file()
+
+
+def test_a_file_of_another_size_is_not_counted(place: Place):
+    place.downloads.start(ENTRY)
+    place.over()
+    place.downloads.close()
+    place.file.write_bytes(CONTENT + b"more")
+    place.downloads.start(ENTRY)
+    state = place.over()
+    assert (state.stage, state.done) == ("done", len(CONTENT))
+    assert place.file.read_bytes() == CONTENT
+
+
 @pytest.mark.parametrize("first", ["pause", "delete"])
 def test_it_is_begun_again_before_it_stands_still(place: Place, first: str):
     place.hub.held_at = 500_000
@@ -257,7 +316,8 @@ def test_a_file_that_is_not_the_one_of_the_catalogue_is_not_fetched(place: Place
     place.downloads.start(entry_of(sha256=sha256(b"another")))
     state = place.over()
     assert state.error is not None
-    assert state.error.code == "damaged_download"
+    assert state.error.code == "unknown_model"
+    assert "Nothing was downloaded" in state.error.message
     assert place.hub.requests_of("small.gguf") == []
     place.downloads.start(right)
     assert place.over().stage == "done"
@@ -291,6 +351,8 @@ def test_without_a_connection_it_says_what_to_do(
         ((403, "GatedRepo"), "gated"),
         ((429, ""), "rate_limit"),
         ((500, ""), "server_failed"),
+        ((400, ""), "refused_request"),
+        ((451, ""), "refused_request"),
     ],
 )
 def test_refusals_of_the_hub_are_told_apart(place: Place, refusal: tuple[int, str], code: str):
@@ -326,8 +388,27 @@ def test_a_folder_that_cannot_be_written_to_is_told(place: Place):
     place.downloads.start(ENTRY)
     state = place.over()
     assert state.error is not None
-    assert state.error.code == "disk_full"
+    assert state.error.code == "unwritable"
     place.models.unlink()
+
+
+def test_a_disk_that_becomes_full_keeps_what_arrived(place: Place, monkeypatch: pytest.MonkeyPatch):
+    add = download._Part.add
+
+    def full(part: Any, chunk: bytes, out: Any) -> None:
+        if part.size:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        add(part, chunk, out)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(download._Part, "add", full)
+        place.downloads.start(ENTRY)
+        state = place.over()
+    assert state.error is not None
+    assert state.error.code == "disk_full"
+    assert part_of(place.file).stat().st_size > 0
+    place.downloads.start(ENTRY)
+    assert place.over().stage == "done"
 
 
 def test_names_that_lead_elsewhere_are_left_out(place: Place):

@@ -131,3 +131,19 @@ def test_a_source_whose_end_is_missing_has_no_copy(source: Path, tmp_path: Path)
 def test_an_unusual_alignment_is_left_alone(tmp_path: Path):
     source = save_weights(tmp_path / "tiny.Q4_1.gguf", alignment=64)
     assert requantized(source, tmp_path / "models") is None
+
+
+def test_what_a_killed_process_left_is_deleted(source: Path, tmp_path: Path):
+    models = tmp_path / "models"
+    copy = requantized(source, models)
+    assert copy is not None
+    stem = copy.name.rsplit(".", 2)[0]
+    old, new = models / f"{stem}.old.part", models / f"{stem}.new.part"
+    for part in (old, new):
+        part.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    copy.unlink()
+    assert requantized(source, models) == copy
+    assert not old.exists()
+    # Another process may be writing it.
+    assert new.exists()
