@@ -178,6 +178,21 @@ def in_rows(items: Sequence[T], width: int) -> Iterator[tuple[DeltaGenerator, T]
         yield from zip(columns, items[start : start + width], strict=False)
 
 
+def choose_one(
+    label: str, options: Sequence[T], key: str, text: Callable[[T], str], **look: Any
+) -> T:
+    """One of `options`, side by side, the first at first; `text` is what a visitor reads of one."""
+    return st.segmented_control(
+        label,
+        options,
+        default=options[0],
+        required=True,
+        format_func=text,
+        key=key,
+        **look,
+    )
+
+
 def key_field(label: str, key: str, **look: Any) -> None:
     """A field for a secret; `look` is what `st.text_input` takes besides."""
     st.text_input(label, key=key, type="password", autocomplete="off", **look)

@@ -11,6 +11,7 @@ import streamlit as st
 
 from app.engine import engine
 from app.parts import (
+    choose_one,
     delete_button,
     draw_error,
     redraw_if_asked,
@@ -62,13 +63,8 @@ def draw_catalogue(t: Catalogue, seen: frozenset[str]) -> None:
 
 
 def _entries(t: Catalogue) -> None:
-    hardware = st.segmented_control(
-        t("catalogue.for"),
-        _HARDWARE,
-        default=_HARDWARE[0],
-        required=True,
-        format_func=lambda name: t(f"catalogue.for.{name}"),
-        key="catalogue.for",
+    hardware = choose_one(
+        t("catalogue.for"), _HARDWARE, "catalogue.for", lambda name: t(f"catalogue.for.{name}")
     )
     st.caption(t(f"catalogue.for.{hardware}.note"))
     draw_error("catalogue")

@@ -15,7 +15,15 @@ import streamlit as st
 
 from app import live
 from app.engine import PERIOD, engine
-from app.parts import disambiguate, go_to, page_title, redraw_if_asked, show_error, show_html
+from app.parts import (
+    choose_one,
+    disambiguate,
+    go_to,
+    page_title,
+    redraw_if_asked,
+    show_error,
+    show_html,
+)
 from app.screens.runs import TO_COMPARE, local_time
 from app.session import messages, owner
 from components.compare import MOST_COMPARED, Against, CompareColumn, compare_view
@@ -138,13 +146,11 @@ def _choose_columns(
             args=(list(opened),),
         )
     with right:
-        st.segmented_control(
+        choose_one(
             t("compare.against"),
             _AGAINST,
-            default=_AGAINST[0],
-            required=True,
-            format_func=lambda name: t(f"compare.against.{name}"),
-            key="compare.against",
+            "compare.against",
+            lambda name: t(f"compare.against.{name}"),
             persist_state="session",
         )
     if len(picked) < _FEWEST:

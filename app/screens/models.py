@@ -11,6 +11,7 @@ import streamlit as st
 
 from app.engine import engine
 from app.parts import (
+    choose_one,
     delete_button,
     draw_error,
     draw_unfolded,
@@ -158,13 +159,8 @@ def _wait() -> None:
 
 def _add(check: Check | None, t: Catalogue) -> None:
     with st.container(border=True, key="card-new-model"):
-        kind = st.segmented_control(
-            t("models.kind"),
-            _offered(),
-            default=_offered()[0],
-            required=True,
-            format_func=lambda kind: kind_label(kind, t),
-            key="new.kind",
+        kind = choose_one(
+            t("models.kind"), _offered(), "new.kind", lambda kind: kind_label(kind, t)
         )
         address = provider_of(kind).placeholder
         if t.has(f"models.kind.{kind}.note"):
