@@ -25,6 +25,7 @@ from pipelines.models.download import Downloads
 from pipelines.models.embedded import EmbeddedModel
 from pipelines.models.providers import model_spec
 from pipelines.remote.retry import RetryPolicy
+from pipelines.run.defaults import default_models
 from pipelines.run.events import CancelReason, Event, TerminalEvent
 from pipelines.run.live import Limits, LiveRun, Subscription
 from pipelines.run.materials import Materials
@@ -33,7 +34,9 @@ from pipelines.run.spec import EvidenceSpec, ModelSpec, RunSpec
 from pipelines.run.trace import Trace
 from pipelines.store import RunStore, new_run_id
 from pipelines.store.recordings import is_recording, load_recording
+from pipelines.text import EntityRecognizer
 
+_ANY_TEXT = "London is a city."
 _logger = logging.getLogger(__name__)
 
 
@@ -164,10 +167,18 @@ class Service:
         await asyncio.to_thread(self.store.delete, run_id, owner)
 
     async def warm_up(self) -> None:
-        """Load the default model and library early; errors are raised to the first who asks."""
+        """Load early what a first question needs: library, default models, encoder, recogniser.
+
+        One after the other, so that who asks meanwhile is answered. Errors are raised to the first
+        who asks.
+        """
         await self.libraries.open_soon(EvidenceSpec())
+        for spec in default_models().values():
+            with suppress(VeriscopeError):
+                await self.pool.get(spec)
         with suppress(VeriscopeError):
-            await self.pool.get(ModelSpec())
+            await self.libraries.similarity("en").compare([_ANY_TEXT], [_ANY_TEXT])
+        await asyncio.to_thread(EntityRecognizer().recognize, _ANY_TEXT, "en")
 
     def loading(self) -> list[Loading]:
         """Models and libraries being prepared right now; safe from any thread."""

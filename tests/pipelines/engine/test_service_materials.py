@@ -19,12 +19,14 @@ from pipelines.methods.base import Method, Need, Question, Settings
 from pipelines.models.base import Model
 from pipelines.models.scripted import ScriptedModel
 from pipelines.remote.retry import RetryPolicy
+from pipelines.run.defaults import default_models
 from pipelines.run.events import ModelCalled, Retrieved, RunFailed, RunFinished
 from pipelines.run.scope import Scope
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.run.trace import Trace
 from pipelines.store.exchange import export_lines
 from pipelines.store.recordings import PREFIX, load_recording
+from pipelines.text import EntityRecognizer
 from pipelines.types import Answer
 from tests.pipelines.models.wire import Wire, says
 from tests.pipelines.retrieval.examples import WordEmbedder
@@ -66,16 +68,18 @@ class Bench:
 
     def __init__(self, data: Path) -> None:
         self.keys: list[str | None] = []
+        self.built: list[str] = []
         folder = data / "library"
         folder.mkdir(parents=True)
         (folder / "cat.md").write_text("Cats hunt mice at night.")
-        embedder = WordEmbedder("vectors")
-        libraries = Libraries(data / "index", {"animals": folder}, lambda: embedder)
+        self.embedder = WordEmbedder("vectors")
+        libraries = Libraries(data / "index", {"animals": folder}, lambda: self.embedder)
         pool = ModelPool(self._build)
         self.service = Service(data, pool=pool, libraries=libraries, retry=RetryPolicy(pause=0.0))
 
     def _build(self, spec: ModelSpec, key: str | None, progress: object) -> Model:
         self.keys.append(key)
+        self.built.append(spec.name)
         return ScriptedModel.from_replies(["one", "two"], name=spec.name)
 
     async def events(self, run: RunSpec, **options: Any) -> list[Any]:
@@ -109,6 +113,19 @@ def spec(question: str = "Do cats hunt mice?", **fields: Any) -> RunSpec:
 
 def searches(events: list[Any]) -> list[Retrieved]:
     return [event for event in events if isinstance(event, Retrieved)]
+
+
+async def test_what_a_first_question_needs_is_loaded_before_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+):
+    read: list[str] = []
+    monkeypatch.setattr(
+        EntityRecognizer, "recognize", lambda self, text, language: read.append(text) or []
+    )
+    await bench.service.warm_up()
+    assert bench.built == [spec.name for spec in default_models().values()]
+    assert bench.embedder.embedded
+    assert read
 
 
 async def test_a_method_is_handed_the_library_vectors_and_an_embedder(bench: Bench):
