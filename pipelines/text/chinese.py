@@ -75,6 +75,7 @@ _MOST_WORDS = 5
 
 _TITLE = re.compile(r"《\s*([^《》\n]{0,58}[^《》\s])\s*》")
 _DOTS = frozenset("·•・‧")
+_WINDOW = 40
 _PLACE_BEFORE = re.compile(
     r"(?:位于|来自|前往|到达|抵达|首都是|省会是|出生于|出生在|访问|移居|迁往|[国州省市]的|在)$"
 )
@@ -172,7 +173,8 @@ def _by_tag(text: str, tagged: Sequence[TaggedWord], index: int) -> Iterator[Can
     word = tagged[index]
     if word.tag in _PERSON_TAGS and _is_person(word):
         label: Label = "PERSON"
-        if _foreign(word.text) and _PLACE_BEFORE.search(text[: word.start]):
+        before = text[max(0, word.start - _WINDOW) : word.start]
+        if _foreign(word.text) and _PLACE_BEFORE.search(before):
             label = "GPE"
         end = word.end + 2 if label == "PERSON" and text.startswith("夫人", word.end) else word.end
         yield Candidate(word.start, end, label)

@@ -66,7 +66,7 @@ def english_candidates(text: str, *, numbers: bool = True) -> list[Candidate]:
     spelled = [c for c in figures if any(ch.isupper() for ch in masked[c.start : c.end])]
     busy = {i for c in [*spelled, *titles] for i in range(c.start, c.end)}
     doc = _tokenizer()(masked)
-    found = [_candidate(doc, name) for name in names(doc, busy)]
+    found = [_candidate(masked, doc, name) for name in names(doc, busy)]
     found = [c for c in found if c.label != "MISC" or not is_common(masked[c.start : c.end])]
     return [*titles, *_resolved(masked, found), *figures]
 
@@ -89,8 +89,8 @@ def _quoted_titles(text: str) -> Iterator[Candidate]:
         yield Candidate(start, end, label)
 
 
-def _candidate(doc: Doc, name: Name) -> Candidate:
-    label = _label(doc, name)
+def _candidate(text: str, doc: Doc, name: Name) -> Candidate:
+    label = _label(text, doc, name)
     first = name.start - 1 if _takes_article(doc, name, label) else name.start
     return Candidate(doc[first].idx, doc[name.end - 1].idx + len(doc[name.end - 1]), label)
 
@@ -113,10 +113,10 @@ def _resolved(text: str, found: list[Candidate]) -> Iterator[Candidate]:
         previous = candidate
 
 
-def _label(doc: Doc, name: Name) -> Label:
+def _label(text: str, doc: Doc, name: Name) -> Label:
     phrase = doc[name.start : name.end].text
     run = [token.text for token in doc[name.start : name.end]]
-    before, after = _context(doc, name)
+    before, after = _context(text, doc, name)
     if name.titled:
         return "PERSON"
     known = GAZETTEER.get(phrase)
@@ -148,9 +148,10 @@ def _label(doc: Doc, name: Name) -> Label:
     return "MISC"
 
 
-def _context(doc: Doc, name: Name) -> tuple[str, str]:
+def _context(text: str, doc: Doc, name: Name) -> tuple[str, str]:
+    # `text` is that of the document, which would be put together from its tokens every time.
     start, end = doc[name.start].idx, doc[name.end - 1].idx + len(doc[name.end - 1])
-    return doc.text[max(0, start - 80) : start], doc.text[end : end + 40]
+    return text[max(0, start - 80) : start], text[end : end + 40]
 
 
 def _last(before: str) -> str:

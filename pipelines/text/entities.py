@@ -25,8 +25,11 @@ _PACKAGES: dict[Language, tuple[str, ...]] = {
 }
 _LABELS: dict[str, Label] = {label: label for label in get_args(Label)}
 _RULES = "rules"
+# A part of an address has at most 64 characters; without that limit a long text with many hyphens
+# would be read once for each of them.
 _ADDRESS = re.compile(
-    r"(?:https?://|www\.)[!-~]+|\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\b[\w-]+\.(?:com|org|net|edu|gov)\b",
+    r"(?:https?://|www\.)[!-~]+|\b[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+|"
+    r"\b[\w-]{1,64}\.(?:com|org|net|edu|gov)\b",
     re.ASCII,
 )
 _LOCK = threading.RLock()
@@ -131,5 +134,5 @@ def _by_rules(text: str, language: Language) -> list[Candidate]:
             from pipelines.text.chinese import chinese_candidates
 
             found = [*chinese_candidates(text), *found]
-    addresses = [match.span() for match in _ADDRESS.finditer(text)]
-    return [c for c in found if not any(a < c.end and c.start < b for a, b in addresses)]
+    within = {at for match in _ADDRESS.finditer(text) for at in range(*match.span())}
+    return [c for c in found if within.isdisjoint(range(c.start, c.end))]

@@ -17,6 +17,7 @@ from spacy.pipeline import EntityRuler
 
 from pipelines.text import Entity, EntityRecognizer, entities
 from pipelines.text.entity_rules import Candidate, longest_first
+from pipelines.types import Language
 from tests.worlds import worlds
 
 SENTENCE = "Bill Clinton was born on August 19, 1946, in Hope, Arkansas."
@@ -182,3 +183,19 @@ def test_long_repetitive_text_is_no_trap() -> None:
     assert recognizer.recognize("one hundred and " * 300)
     assert recognizer.recognize("Paris " * 500)
     assert recognizer.recognize("三百" * 500)
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Bill Clinton was born in Hope on 19 August 1946. ", "en"),
+        ("A-B-C-D-", "en"),
+        ("van der van der ", "en"),
+        ("a.b.c@d.e.", "en"),
+        ("克林顿1946年8月19日出生在霍普。", "zh"),
+    ],
+)
+def test_a_very_long_text_is_read_once(text: str, language: Language):
+    # Read anew for each of its words, it would take minutes.
+    long = text * (50_000 // len(text))
+    EntityRecognizer(trained=False).recognize(long, language)
