@@ -95,7 +95,7 @@ def _may_become(word: str, spelling: str, options: Sequence[Option]) -> bool:
     return not (following.isascii() and following.isalnum())
 
 
-_MARKUP = re.compile(r"[*_`#>\"'“”‘’「」『』《》\[\](){}]|\\boxed")
+_MARKUP = re.compile(r"[*_`#<>\"'“”‘’「」『』《》\[\](){}]|\\boxed")
 # "NEI (not enough information)", "True [passage 2]": a remark ends the words before it.
 _REMARK = re.compile(r"(?<=[\w*`\"'”’])[ \t]*[(（\[【](?=\w)")
 # What may follow an option for it to be a complete answer; 的 ends a Chinese one.
@@ -126,6 +126,9 @@ _TAKEN_BACK = re.compile(
     rf"|.*?,\s*{_BUT}[^.;!。\n]*?(?:{_WRONG})",
     re.DOTALL,
 )
+# Behind an option in a list ("True, False or NEI") more words may stand, but not more of the word.
+_LISTED_END = r"(?![a-z0-9])"
+_CLAUSE = re.compile(r"[.,;:!?。、\n]+")
 _BETWEEN = re.compile(r"[\s.,;/。、]*(?:(?:or|and|nor)\b|或者?|还是|和)?\s*")
 
 
@@ -147,7 +150,8 @@ def parse_choice(text: str, options: Sequence[Option]) -> str | None:
     such as "the answer is"; case, markdown, full-width forms and <think> blocks do not matter. An
     option counts only as a complete word or phrase that ends there, if need be before a remark in
     brackets: "untrue", "not true", "不是真的", "no idea" and "true or false" name nothing. Neither
-    does a yes or true that is taken back: "Yes, but the year is wrong".
+    does a yes or true that is taken back ("Yes, but the year is wrong"), nor one beside which
+    another option stands alone between two marks ("True. Actually, false.").
     """
     named = _named(text, options) or _named(_REMARK.sub(". ", text), options)
     return named.pop() if len(named) == 1 else None
@@ -158,6 +162,10 @@ def _named(text: str, options: Sequence[Option]) -> set[str]:
     named = _at_start(reply, options) | _alone(reply.rsplit("\n", 1)[-1], options)
     for lead in _LEAD.finditer(reply):
         named |= _at_start(reply[lead.end() :], options)
+    if named:
+        # What begins the reply was read above, with what takes it back.
+        for clause in _CLAUSE.split(reply)[1:]:
+            named |= _alone(clause, options)
     return named
 
 
@@ -186,6 +194,8 @@ def _at_start(text: str, options: Sequence[Option]) -> set[str]:
             # A list of options, as in "true, false", names them all and so decides nothing.
             following = _BETWEEN.sub("", text[len(word) :], count=1)
             return {label} | {
-                other for rival, other in spelled if re.match(re.escape(rival) + _END, following)
+                other
+                for rival, other in spelled
+                if re.match(re.escape(rival) + _LISTED_END, following)
             }
     return set()

@@ -149,7 +149,7 @@ async def reason_then_decide(
     (reply,) = await model.generate(step.request(messages, json_schema=schema, **drawn))
     # What reasoning says on its way is no verdict when it never came to its end.
     cut_off = reply.finish_reason == "length"
-    reasoning, label = _read(reply.text, options, labels, cut_off=cut_off)
+    reasoning, label = read_verdict(reply.text, options, labels, cut_off=cut_off)
     if label is not None:
         return Reasoned(reasoning=reasoning, label=label, choice=None, text=reply.text)
     again = _reminded(messages, reply.text, reminder)
@@ -170,13 +170,18 @@ def _schema(options: Sequence[Option]) -> dict[str, Any]:
     }
 
 
-def _read(
+def read_verdict(
     text: str,
     options: Sequence[Option],
     labels: Mapping[str, Sequence[str]],
     *,
     cut_off: bool,
 ) -> tuple[str, str | None]:
+    """The reasoning of a reply and the label of its verdict, None where it has none.
+
+    With a field for the verdict only that field counts. Where the reply was cut off (`cut_off`),
+    nothing else does.
+    """
     said = visible(text)
     fields = parse_fields(said, labels)
     label = parse_choice(fields.get("verdict", "" if cut_off else said), options)
