@@ -198,6 +198,8 @@ class _Page(MethodPanel):
         if answer.short and answer.short != answer.text:
             label = tag("span.vs-label", t("ever.short"))
             parts.append(tag("p.vs-answer", label, " ", tag("bdi", answer.short)))
+        if self.method.outcome == "failed":
+            parts.append(tag("p.vs-note", t("ever.final.none"), key="ended"))
         parts.append(self.flags("flags"))
         if not answer.abstained and answer.text != answer.original:
             changed = self.sides(answer.original, answer.text)

@@ -54,14 +54,19 @@ def probe_table(report: ProbeReport, t: Catalogue) -> str:
     """Every finding as a row: what was tried, whether it works, and what that means."""
     rows = []
     for finding in report.findings:
-        worked = t("probe.yes" if finding.ok else "probe.no")
-        badge = status_badge("done" if finding.ok else "failed", t, worked)
+        worked = t(
+            "probe.unknown" if finding.ok is None else "probe.yes" if finding.ok else "probe.no"
+        )
+        status = "waiting" if finding.ok is None else "done" if finding.ok else "failed"
+        badge = status_badge(status, t, worked)
         rows.append(Row(finding.key, (t(f"probe.{finding.key}"), badge, _meaning(finding, t))))
     names = [t(f"probe.column.{name}") for name in ("check", "result", "meaning")]
     return table(t("probe.caption"), names, rows, key="probe")
 
 
 def _meaning(finding: Finding, t: Catalogue) -> Html:
+    if finding.ok is None:
+        return tag("div", tag("p", t("probe.not_found_out")), tag("p.vs-note", finding.note))
     outcome = "ok" if finding.ok else "fail"
     if finding.key == "logprobs" and finding.ok:
         outcome = "full" if finding.value is None else "top"

@@ -1,7 +1,8 @@
 """The command line: ask a question, look at recorded runs, prepare a library.
 
 `python -m pipelines COMMAND --help` explains each. Results go to standard output, remarks to
-standard error; the exit status is 0 when it worked, 1 when a run failed, 2 for unusable input.
+standard error. The exit status is 0 when it worked, 1 when a run failed, 2 for unusable input, and
+3 when a run was finished with errors: a method failed, or ended early.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from pipelines.methods.registry import METHODS
 from pipelines.paths import data_folder
 from pipelines.retrieval.base import RetrievalMode
 from pipelines.retrieval.web.providers import WEB_SEARCHES
-from pipelines.run.events import Event, RunFinished, event_adapter
+from pipelines.run.events import Event, event_adapter
 from pipelines.run.spec import EvidenceSpec, MethodSpec, RunSpec
 from pipelines.run.view import fold
 
@@ -85,9 +86,12 @@ async def _follow(service: Service, run_id: str, *, as_json: bool) -> int:
             print(event_adapter.dump_json(event).decode(), flush=True)
         else:
             terminal.show(event)
+    view = fold(events)
     if not as_json:
-        print(describe(fold(events), colour=sys.stdout.isatty()))
-    return 0 if any(isinstance(event, RunFinished) for event in events) else 1
+        print(describe(view, colour=sys.stdout.isatty()))
+    if view.status != "finished":
+        return 1
+    return 3 if any(method.error for method in view.methods.values()) else 0
 
 
 async def _list(service: Service, options: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -25,7 +25,7 @@ from pipelines.run.materials import Materials
 from pipelines.run.scope import Scope, unexpected
 from pipelines.run.spec import ModelSpec, RunSpec
 from pipelines.text import detect_language
-from pipelines.types import Answer
+from pipelines.types import Answer, Generation
 
 Keys = Mapping[str, str]
 """Keys by model name, or by "search:" and the name of a search of the web.
@@ -38,6 +38,9 @@ MAX_QUESTION = 4000
 
 ROOT = "run"
 """The span of the run itself."""
+
+_CUT = {"length": "truncated", "filter": "filtered"}
+"""Why an answer ended, and the flag that says so."""
 
 _PACKAGES = "transformers torch openai dashscope xllamacpp spacy bm25s faiss-cpu"
 _logger = logging.getLogger(__name__)
@@ -198,7 +201,11 @@ async def run_method(
     settings: Settings,
     retry: RetryPolicy,
 ) -> Answer:
-    """Run one method in a span of its own; raises what it raises, after recording it."""
+    """Run one method in a span of its own; raises what it raises, after recording it.
+
+    Where a method fails that has a draft already, its answer is what it had by then, and the error
+    is recorded beside it.
+    """
     spec, question = plan.spec, plan.question
     capabilities = {role: slot.model.capabilities for role, slot in materials.slots.items()}
     root = Scope(
@@ -223,12 +230,33 @@ async def run_method(
                 spoken = ", ".join(sorted(need.languages))
                 facts = {"method": method.name, "role": need.role, "languages": spoken}
                 raise failure(f"need.{need.reason}", **facts)
-        answer = await method.run(question, scope, settings)
+        broken: VeriscopeError | None = None
+        try:
+            answer = await method.run(question, scope, settings)
+        except VeriscopeError as error:
+            answer, broken = _what_there_is(scope.drafts), error
+            if answer is None:
+                raise
         flags = list(answer.flags)
+        flags += [flag for flag in _endings(answer, scope.drafts) if flag not in flags]
         if question.language not in capabilities["main"].languages:
             flags.append("language_unsupported")
-        if not answer.text.strip() and not answer.abstained:
-            flags.append("empty")
         answer = answer.model_copy(update={"flags": tuple(flags)})
-        scope.end(answer=answer)
+        scope.end(answer=answer, error=broken)
         return answer
+
+
+def _what_there_is(drafts: Sequence[Generation]) -> Answer | None:
+    """The answer of a method that failed after it had written these drafts; None without any."""
+    texts = [draft.text for draft in drafts]
+    if not any(text.strip() for text in texts):
+        return None
+    last = next(text for text in reversed(texts) if text.strip())
+    return Answer(text=last, original=texts[0], flags=("broken_off",))
+
+
+def _endings(answer: Answer, drafts: Sequence[Generation]) -> list[str]:
+    """Flags of an answer that its model did not end by itself."""
+    text = answer.text.strip()
+    ends = [draft.finish_reason for draft in drafts if draft.text.strip() == text]
+    return [_CUT[end] for end in ends[-1:] if text and end in _CUT]

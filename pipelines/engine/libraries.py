@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -27,6 +28,10 @@ from pipelines.types import Language, Passage
 
 SAMPLE_LIBRARY = SAMPLE_DATA / "library"
 """The articles this project ships, known as the library "sample"."""
+
+
+class _ClosedError(Exception):
+    """Nobody waits for the index any more."""
 
 
 class _OpenedBySearching(Retriever):
@@ -62,6 +67,7 @@ class Libraries:
         self._lock = asyncio.Lock()
         self._loading: dict[str, Loading] = {}
         self._opening: set[asyncio.Task[None]] = set()
+        self._closing = threading.Event()
         self._web: dict[tuple[str, str | None, str | None], WebSearch] = {}
 
     @property
@@ -98,7 +104,7 @@ class Libraries:
         async def open_it() -> None:
             # Errors are ignored here; the first search raises them again.
             if evidence.source == "library":
-                with suppress(VeriscopeError):
+                with suppress(VeriscopeError, _ClosedError):
                     await self.retriever(evidence)
 
         task = asyncio.create_task(open_it())
@@ -107,7 +113,8 @@ class Libraries:
         return task
 
     async def aclose(self) -> None:
-        """Wait for what is being opened, and close the connections of every search of the web."""
+        """End what is being indexed, and close the connections of every search of the web."""
+        self._closing.set()
         await asyncio.gather(*self._opening, return_exceptions=True)
         while self._web:
             await self._web.popitem()[1].aclose()
@@ -143,9 +150,20 @@ class Libraries:
         async with self._lock:
             self._open.pop(name, None)
             target, embedder = self._indexes / name, self._find_embedder()
+            tell = self._until_closed(progress or (lambda done, total: None))
             return await asyncio.to_thread(
-                build_index, folder, target, embedder, progress, rebuild=rebuild
+                build_index, folder, target, embedder, tell, rebuild=rebuild
             )
+
+    def _until_closed(self, progress: Progress) -> Progress:
+        """`progress`, which ends the building of an index where nobody waits for it any more."""
+
+        def tell(done: int, total: int) -> None:
+            if self._closing.is_set():
+                raise _ClosedError
+            progress(done, total)
+
+        return tell
 
     def _folder(self, name: str) -> Path:
         if name not in self._folders:
@@ -159,6 +177,7 @@ class Libraries:
         progress(0, 0)
         try:
             embedder = self._find_embedder()
-            return build_index(folder, self._indexes / name, embedder, progress=progress)
+            tell = self._until_closed(progress)
+            return build_index(folder, self._indexes / name, embedder, progress=tell)
         finally:
             self._loading.pop(name, None)

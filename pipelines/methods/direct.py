@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipelines.methods.base import AnswerTokens, Method, Question, Settings
 from pipelines.methods.replies.questions import echoes
-from pipelines.methods.writing import write_draft
+from pipelines.methods.writing import first_draft
 from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
 from pipelines.types import Answer, Message
@@ -34,7 +34,7 @@ class Direct(Method[DirectSettings]):
 
     async def run(self, question: Question, scope: Scope, settings: DirectSettings) -> Answer:
         async with scope.span("draft") as step:
-            draft = await write_draft(step, direct_messages(question), settings.max_tokens)
+            draft = await first_draft(step, direct_messages(question), settings.max_tokens)
             step.revised(draft)
         flags = ("question_repeated",) if echoes(draft.text, question) else ()
         return Answer(text=draft.text, original=draft.text, flags=flags)

@@ -9,7 +9,7 @@ from pydantic import Field
 from pipelines.methods import nearest
 from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings, Wording
 from pipelines.methods.direct import direct_messages
-from pipelines.methods.writing import grounded_messages, write_draft
+from pipelines.methods.writing import first_draft, grounded_messages
 from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
@@ -52,7 +52,7 @@ class Rag(Method[RagSettings]):
                 if passages
                 else direct_messages(question)
             )
-            draft = await write_draft(step, messages, settings.max_tokens)
+            draft = await first_draft(step, messages, settings.max_tokens)
             step.revised(draft)
         flags = () if passages else ("no_evidence",)
         return Answer(text=draft.text, original=draft.text, flags=flags)

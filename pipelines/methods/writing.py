@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.errors import VeriscopeError
+from pipelines.errors import VeriscopeError, failure
 from pipelines.methods.base import Demonstrations, Question
 from pipelines.methods.replies.parsing import visible
 from pipelines.models.base import Watcher
@@ -48,19 +48,54 @@ def adapts(scope: Scope, setting: Demonstrations) -> bool:
 
 
 async def write(
-    step: Scope, messages: Sequence[Message], max_tokens: int, watch: Watcher | None = None
+    step: Scope,
+    messages: Sequence[Message],
+    max_tokens: int,
+    watch: Watcher | None = None,
+    sample: int | None = None,
 ) -> Generation:
     """A text of the main model as it was written, with token probabilities where it gives them."""
     logprobs = step.model().capabilities.logprobs
-    request = step.request(messages, max_tokens=max_tokens, logprobs=logprobs)
+    request = step.request(messages, max_tokens=max_tokens, logprobs=logprobs, sample=sample)
     return await step.write(request, watch=watch)
 
 
 async def write_draft(
-    step: Scope, messages: Sequence[Message], max_tokens: int, watch: Watcher | None = None
+    step: Scope,
+    messages: Sequence[Message],
+    max_tokens: int,
+    watch: Watcher | None = None,
+    sample: int | None = None,
 ) -> Generation:
     """`write`, without what only surrounds the text."""
-    return visible_generation(await write(step, messages, max_tokens, watch))
+    return visible_generation(await write(step, messages, max_tokens, watch, sample))
+
+
+async def first_draft(
+    step: Scope, messages: Sequence[Message], max_tokens: int, watch: Watcher | None = None
+) -> Generation:
+    """`write_draft` for a method's first text, without which it has nothing; see `not_empty`."""
+    return await not_empty(
+        step, lambda sample: write_draft(step, messages, max_tokens, watch, sample)
+    )
+
+
+async def not_empty(
+    step: Scope, write: Callable[[int | None], Awaitable[Generation]]
+) -> Generation:
+    """What `write` gives for a sample; where that is empty, it is asked once more.
+
+    Raises InvalidReplyError where it is empty again, RefusedRequestError where it was filtered.
+    """
+    generation = await write(None)
+    if not generation.text.strip():
+        # As another sample it is asked for again instead of found in the cache.
+        generation = await write(1)
+    if not generation.text.strip():
+        filtered = generation.finish_reason == "filter"
+        kind = "filtered_answer" if filtered else "empty_answer"
+        raise failure(f"asking.{kind}", name=step.model().name)
+    return generation
 
 
 async def ask(

@@ -13,9 +13,16 @@ import httpx
 from dashscope.v2.errors import APIStatusError, DashScopeError
 
 from pipelines.models.base import DASHSCOPE, DASHSCOPE_URL, GenerationRequest, Overrides
-from pipelines.models.hosted import CONNECT_SECONDS, HostedModel, Part, prefix_of
+from pipelines.models.hosted import (
+    CONNECT_SECONDS,
+    LONGEST_SECONDS,
+    HostedModel,
+    Part,
+    prefix_of,
+)
 from pipelines.models.hosted_errors import RefusalError
 from pipelines.remote.address import Address, read_address
+from pipelines.remote.bounded import bounded
 from pipelines.types import Usage
 
 _ENDPOINT = "/services/aigc/text-generation/generation"
@@ -71,10 +78,13 @@ class DashScopeModel(HostedModel[dashscope.AsyncClient]):
         base_url: str | None = None,
         api_key: str | None = None,
         timeout: float = 120.0,
+        longest: float = LONGEST_SECONDS,
         **known: Unpack[Overrides],
     ) -> None:
         address = _address(base_url or DASHSCOPE_URL)
-        super().__init__(name, model, address, api_key, known=known, timeout=timeout)
+        super().__init__(
+            name, model, address, api_key, known=known, timeout=timeout, longest=longest
+        )
         self._multimodal = _MULTIMODAL.search(model) is not None
 
     def _fields(self, request: GenerationRequest, n: int, index: int) -> dict[str, Any]:
@@ -128,6 +138,7 @@ class DashScopeModel(HostedModel[dashscope.AsyncClient]):
         connections = httpx.AsyncClient(
             timeout=httpx.Timeout(self._timeout, connect=CONNECT_SECONDS),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
+            event_hooks={"response": [bounded]},
             trust_env=not self._address.on_this_machine,
             verify=self._address.encrypted,
         )

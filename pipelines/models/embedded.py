@@ -304,6 +304,7 @@ class ServedModel(OpenAIModel):
             api_key=server.key,
             provider=provider,
             timeout=_TIMEOUT,
+            longest=_TIMEOUT,
             limiter=server.limiter,
             llama_cpp=True,
             **known,

@@ -13,14 +13,23 @@ from weakref import WeakKeyDictionary
 
 from pipelines.concurrency import together
 from pipelines.models.base import Capabilities, Delta, GenerationRequest, Model, Overrides, Watcher
-from pipelines.models.hosted_errors import ErrorReader, RefusalError
+from pipelines.models.hosted_errors import ErrorReader, RefusalError, not_again
 from pipelines.models.limiter import Limiter
 from pipelines.models.replies import ReplyBuilder
 from pipelines.remote.address import Address, usable_key
+from pipelines.remote.bounded import TooLargeError
 from pipelines.types import Generation, Usage
 
 CONNECT_SECONDS = 10.0
 """How long a connection may take to be made."""
+
+LONGEST_SECONDS = 300.0
+"""How long a call may take, from when it is sent to its last character."""
+
+CHARACTERS_PER_TOKEN = 20
+CHARACTERS_AROUND = 2000
+"""A reply has at most 20 characters for every token that it may have, and 2000 more. A token of an
+English text has 4 or 5 on average; words of a vocabulary are seldom longer than 20."""
 
 _MAX_ALTERNATIVES = 20
 _DISPENSABLE = (
@@ -53,10 +62,11 @@ class HostedModel(Model, Generic[Client]):
     """A model whose texts come from a service, through a `Client` for each event loop.
 
     A begun answer is sent unless the model is `known` not to continue it. `timeout` is in seconds
-    and bounds the wait for the next bytes. The key comes from the argument alone. Reproducible
-    requests have the service to themselves among the calls that share `limiter`, and ask for one
-    text at a time. Optional fields that the service refuses are left out from then on, and the
-    answer is asked for again.
+    and bounds the wait for the next bytes; `longest` bounds the whole call, all texts of its
+    request together. A text that becomes longer than its `max_tokens` can be is cut. The key comes
+    from the argument alone. Reproducible requests have the service to themselves among the calls
+    that share `limiter`, and ask for one text at a time. Optional fields that the service refuses
+    are left out from then on, and the answer is asked for again.
     """
 
     _max_texts: int | None = None
@@ -90,6 +100,7 @@ class HostedModel(Model, Generic[Client]):
         *,
         known: Overrides,
         timeout: float,
+        longest: float = LONGEST_SECONDS,
         provider: str | None = None,
         limiter: Limiter | None = None,
     ) -> None:
@@ -101,6 +112,7 @@ class HostedModel(Model, Generic[Client]):
         self._capabilities = self._usual.overridden(**known)
         self._continues = known.get("prefill") is not False
         self._timeout = timeout
+        self._longest = longest
         self._errors = ErrorReader(
             provider=self.provider,
             key=self._key,
@@ -111,7 +123,7 @@ class HostedModel(Model, Generic[Client]):
                 "protocol": self._protocol,
                 "ending": self._ending,
             },
-            client_errors=self._client_errors,
+            client_errors=(*self._client_errors, TooLargeError),
             refusal=self._refusal,
         )
         self._limiter = limiter or Limiter()
@@ -129,16 +141,24 @@ class HostedModel(Model, Generic[Client]):
         if prefix_of(request) and not self._continues:
             raise self._errors.failure("no_continuing")
         async with self._limiter.slot(exclusive=request.reproducible):
-            first = 1 if request.reproducible else request.n
-            texts = await self._ask(request, first, 0, watch)
-            missing = range(len(texts), request.n)
-            if request.reproducible:
-                for index in missing:
-                    texts += await self._ask(request, 1, index, None)
-            elif missing:
-                more = await together(*(self._ask(request, 1, index, None) for index in missing))
-                texts += [text for texts in more for text in texts]
-            return tuple(texts)
+            try:
+                async with asyncio.timeout(self._longest):
+                    return tuple(await self._texts(request, watch))
+            except TimeoutError as error:
+                raise not_again(self._errors.failure("timeout")) from error
+
+    async def _texts(self, request: GenerationRequest, watch: Watcher | None) -> list[Generation]:
+        """All texts of a request, in one request of the service or in several."""
+        first = 1 if request.reproducible else request.n
+        texts = await self._ask(request, first, 0, watch)
+        missing = range(len(texts), request.n)
+        if request.reproducible:
+            for index in missing:
+                texts += await self._ask(request, 1, index, None)
+        elif missing:
+            more = await together(*(self._ask(request, 1, index, None) for index in missing))
+            texts += [text for texts in more for text in texts]
+        return texts
 
     async def aclose(self) -> None:
         """Close the connections opened in the running event loop."""
@@ -220,7 +240,11 @@ class HostedModel(Model, Generic[Client]):
             count = 1 if "n" in refused else min(n, limit)
             fields = _without(self._fields(request, count, index), refused)
             prefix = prefix_of(request)
-            replies = [ReplyBuilder(logprobs=request.logprobs, prefix=prefix) for _ in range(count)]
+            most = longest_text(request)
+            replies = [
+                ReplyBuilder(logprobs=request.logprobs, prefix=prefix, most=most)
+                for _ in range(count)
+            ]
             try:
                 if streamed:
                     texts = await self._read_stream(fields, replies, watch)
@@ -274,6 +298,9 @@ class HostedModel(Model, Generic[Client]):
         async with aclosing(self._stream(fields)) as pieces:
             while True:
                 shown: Delta | None = None
+                if first.is_full:
+                    # It goes on past the limit that it was given.
+                    break
                 try:
                     with self._errors.reading():
                         piece = await anext(pieces, None)
@@ -331,6 +358,11 @@ def prefix_of(request: GenerationRequest) -> str:
     """The begun text that the model is to continue, empty when there is none."""
     last = request.messages[-1] if request.messages else None
     return last.content if last is not None and last.role == "assistant" else ""
+
+
+def longest_text(request: GenerationRequest) -> int:
+    """How many characters a reply to `request` may have at the most, its thinking included."""
+    return len(prefix_of(request)) + CHARACTERS_AROUND + CHARACTERS_PER_TOKEN * request.max_tokens
 
 
 def sampling_seed(request: GenerationRequest, index: int) -> int:

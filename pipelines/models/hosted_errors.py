@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipelines.errors import RateLimitError, VeriscopeError, failure
+from pipelines.remote.bounded import TooLargeError
 from pipelines.remote.failures import (
     CUT_OFF,
     connection_failure,
@@ -66,6 +67,12 @@ class RefusalError(Exception):
     def is_about_fields(self) -> bool:
         """Whether it may be a field of the request that the service objects to."""
         return self.status in (400, 422) and not self.is_inspection
+
+
+def not_again(error: VeriscopeError) -> VeriscopeError:
+    """`error`, after which the call is not tried again, although others of its class are."""
+    error.retryable = False
+    return error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +151,10 @@ class ErrorReader:
         return "no_completions" if status == 404 or status < 400 else "refused"
 
     def _connection(self, error: Exception) -> VeriscopeError:
+        if isinstance(error.__cause__ or error, TooLargeError):
+            return not_again(self.failure("too_large"))
         kind = connection_failure(error)
         if kind is None:
             return self.failure("invalid", what=CUT_OFF)
-        return self.failure(kind, words=showable(str(error.__cause__ or error), self.key))
+        found = self.failure(kind, words=showable(str(error.__cause__ or error), self.key))
+        return not_again(found) if kind == "timeout" else found

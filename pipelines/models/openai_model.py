@@ -10,10 +10,17 @@ import openai
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from pipelines.models.base import OPENAI, OPENAI_URL, GenerationRequest, Overrides
-from pipelines.models.hosted import CONNECT_SECONDS, HostedModel, Part, prefix_of
+from pipelines.models.hosted import (
+    CONNECT_SECONDS,
+    LONGEST_SECONDS,
+    HostedModel,
+    Part,
+    prefix_of,
+)
 from pipelines.models.hosted_errors import RefusalError
 from pipelines.models.limiter import Limiter
 from pipelines.remote.address import read_address
+from pipelines.remote.bounded import bounded
 from pipelines.remote.guard import PublicTransport
 from pipelines.types import Usage
 
@@ -58,6 +65,7 @@ class OpenAIModel(HostedModel[openai.AsyncOpenAI]):
         api_key: str | None = None,
         provider: str | None = None,
         timeout: float = 120.0,
+        longest: float = LONGEST_SECONDS,
         limiter: Limiter | None = None,
         llama_cpp: bool = False,
         public_only: bool = False,
@@ -75,6 +83,7 @@ class OpenAIModel(HostedModel[openai.AsyncOpenAI]):
             api_key,
             known=known,
             timeout=timeout,
+            longest=longest,
             provider=provider,
             limiter=limiter,
         )
@@ -150,6 +159,7 @@ class OpenAIModel(HostedModel[openai.AsyncOpenAI]):
         await client.close()
 
     def _connections(self, timeout: httpx2.Timeout) -> httpx2.AsyncClient:
+        hooks = {"response": [bounded]}
         # A local server may keep a worker per open connection, and opening one costs nothing there.
         kept = 0 if self._address.on_this_machine else 20
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=kept)
@@ -158,10 +168,13 @@ class OpenAIModel(HostedModel[openai.AsyncOpenAI]):
             inner = httpx2.AsyncHTTPTransport(
                 verify=self._address.encrypted, limits=limits, trust_env=False
             )
-            return httpx2.AsyncClient(timeout=timeout, transport=PublicTransport(inner))
+            return httpx2.AsyncClient(
+                timeout=timeout, transport=PublicTransport(inner), event_hooks=hooks
+            )
         return httpx2.AsyncClient(
             timeout=timeout,
             limits=limits,
+            event_hooks=hooks,
             trust_env=not self._address.on_this_machine,
             verify=self._address.encrypted,
         )

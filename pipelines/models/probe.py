@@ -7,43 +7,63 @@ from collections.abc import Awaitable, Callable
 
 from pipelines.concurrency import together
 from pipelines.errors import VeriscopeError
-from pipelines.models.base import Capabilities, Delta, GenerationRequest, Model, Option
+from pipelines.models.base import (
+    Capabilities,
+    ChoiceRequest,
+    Delta,
+    GenerationRequest,
+    Model,
+    Option,
+    Watcher,
+)
 from pipelines.models.choice import parse_choice
-from pipelines.types import Frozen, Generation, Language, Message
+from pipelines.remote.retry import RetryPolicy
+from pipelines.types import Choice, Frozen, Generation, Language, Message
 
 Value = str | float | int | bool | None
-Found = tuple[bool, Value, str]
+Found = tuple[bool | None, Value, str]
 """Whether the model is able, with the value and the note of the `Finding`."""
 
 
 class Finding(Frozen):
     """What one check found. `key` is a catalogue key; `value` is shown, `note` explains it.
 
-    Values by key: "reachable" seconds until a short reply was complete; "streaming" seconds until
-    its first piece; "logprobs" the number of alternatives per token (None: the whole vocabulary);
-    "english" and "chinese" the first reply; "format", "schema", "prefill" and
-    "instructions" the reply.
+    `ok` is None where the check could not be carried out: the service was busy, slow or away, so
+    that nothing is known. Values by key: "reachable" seconds until a short reply was complete;
+    "streaming" seconds until its first piece; "logprobs" the number of alternatives per token
+    (None: the whole vocabulary); "english" and "chinese" the first reply; "format", "schema",
+    "prefill" and "instructions" the reply; "judging" how many claims were judged right.
     """
 
     key: str
-    ok: bool
+    ok: bool | None
     value: Value = None
     note: str = ""
 
 
 class ProbeReport(Frozen):
-    """What a model was found able to do; `capabilities` replaces what was assumed of it."""
+    """What a model was found able to do; `capabilities` replaces what was assumed of it.
+
+    What is not known stays as it was assumed.
+    """
 
     capabilities: Capabilities
     findings: tuple[Finding, ...]
 
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The keys of the checks that could not be carried out."""
+        return tuple(finding.key for finding in self.findings if finding.ok is None)
 
-async def probe(model: Model) -> ProbeReport:
+
+async def probe(model: Model, retry: RetryPolicy | None = None) -> ProbeReport:
     """Try each ability on `model`. Build the model without overrides, so that nothing is ruled out.
 
-    Raises what the very first call raises: a model that cannot be reached, does not exist or
-    refuses the key has nothing to report. A later check that fails is a finding.
+    Every call is tried again as `retry` has it. Raises what the very first call raises: a model
+    that cannot be reached, does not exist or refuses the key has nothing to report. A later check
+    that fails is a finding, and so is one that could not be carried out.
     """
+    model = _Patient(model, retry or RetryPolicy())
     started = time.perf_counter()
     reply = (await _ask(model, _FRANCE)).text
     waited = round(time.perf_counter() - started, 3)
@@ -64,31 +84,67 @@ async def probe(model: Model) -> ProbeReport:
         "schema": _schema,
         "prefill": _prefill,
         "instructions": _instructions,
+        "judging": _judging,
     }
     for key, check in checks.items():
         try:
             ok, value, note = await check(model)
         except VeriscopeError as error:
-            ok, value, note = False, None, error.message
+            ok, value, note = None if error.retryable else False, None, error.message
         findings.append(Finding(key=key, ok=ok, value=value, note=note))
     return ProbeReport(capabilities=_found(model, findings), findings=tuple(findings))
 
 
 def _found(model: Model, findings: list[Finding]) -> Capabilities:
-    found = {finding.key: finding for finding in findings}
+    found, can = {finding.key: finding for finding in findings}, model.capabilities
     spoken: dict[str, Language] = {"english": "en", "chinese": "zh"}
-    alternatives = found["logprobs"].value
-    return model.capabilities.model_copy(
+
+    def able(key: str, assumed: bool) -> bool:
+        ok = found[key].ok
+        return assumed if ok is None else ok
+
+    alternatives = can.top_logprobs
+    if found["logprobs"].ok is not None:
+        alternatives = found["logprobs"].value if found["logprobs"].ok else 0
+    languages = {code for key, code in spoken.items() if able(key, code in can.languages)}
+    return can.model_copy(
         update={
-            "languages": frozenset(code for key, code in spoken.items() if found[key].ok),
-            "logprobs": found["logprobs"].ok,
-            "top_logprobs": alternatives if found["logprobs"].ok else 0,
-            "structured_output": found["schema"].ok,
-            "streaming": found["streaming"].ok,
-            "prefill": found["prefill"].ok,
-            "weak": not found["instructions"].ok,
+            "languages": frozenset(languages),
+            "logprobs": able("logprobs", can.logprobs),
+            "top_logprobs": alternatives,
+            "structured_output": able("schema", can.structured_output),
+            "streaming": able("streaming", can.streaming),
+            "prefill": able("prefill", can.prefill),
+            "weak": not able("instructions", not can.weak),
+            "judges": able("judging", can.judges),
         }
     )
+
+
+class _Patient(Model):
+    """`model`, each call of which is tried again where it may pass."""
+
+    def __init__(self, model: Model, retry: RetryPolicy) -> None:
+        self.name = model.name
+        self._model = model
+        self._retry = retry
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._model.capabilities
+
+    async def generate(
+        self, request: GenerationRequest, watch: Watcher | None = None
+    ) -> tuple[Generation, ...]:
+        def ask(number: int) -> Awaitable[tuple[Generation, ...]]:
+            if watch is not None and number > 1:
+                watch(Delta(text="", restart=True))
+            return self._model.generate(request, watch)
+
+        return await self._retry.run(ask)
+
+    async def choose(self, request: ChoiceRequest) -> Choice:
+        return await self._retry.run(lambda _: self._model.choose(request))
 
 
 _FRANCE = "What is the capital of France? Answer in one short sentence."
@@ -127,6 +183,9 @@ async def _streaming(model: Model) -> Found:
 
     def watch(delta: Delta) -> None:
         nonlocal waited
+        if delta.restart:
+            pieces.clear()
+            return
         waited = waited if pieces else time.perf_counter() - started
         pieces.append(delta.text)
 
@@ -143,6 +202,8 @@ async def _logprobs(model: Model) -> Found:
         try:
             reply = await _ask(model, _FRANCE, max_tokens=4, logprobs=True, top_k=wanted)
         except VeriscopeError as error:
+            if error.retryable:
+                raise
             failure = error.message
             continue
         tokens = [token for token in reply.tokens or () if token.logprob is not None]
@@ -234,3 +295,34 @@ async def _instructions(model: Model) -> Found:
     )
     replies = " | ".join(one.text.strip() for one in (corrected, answered, reworded))
     return all(done), replies, f"{sum(done)} of {len(done)} small tasks were done."
+
+
+_LAMP = "The Carr lamp was invented in Delft by Emil Carr. It burned oil of turnips."
+_TUNNEL = "The tunnel at Utrecht was opened in May 1931. It was dug by 900 workers in six years."
+_CLAIMS = (
+    (_LAMP, "The Carr lamp comes from Delft.", "yes"),
+    (_LAMP, "Emil Carr invented a lamp.", "yes"),
+    (_LAMP, "The Carr lamp burned the oil of whales.", "no"),
+    (_LAMP, "The Carr lamp was invented in Paris.", "no"),
+    (_TUNNEL, "It took six years to dig the tunnel.", "yes"),
+    (_TUNNEL, "The tunnel was opened in the spring of 1931.", "yes"),
+    (_TUNNEL, "The tunnel was opened in 1904.", "no"),
+    (_TUNNEL, "Fifty workers dug the tunnel.", "no"),
+)
+_RIGHT = 7
+"""Of the eight claims. Who guesses reaches that once in 28 times, who always says yes never."""
+
+
+async def _judging(model: Model) -> Found:
+    """Claims with known answers: whether its verdicts can be used."""
+
+    async def judged(text: str, claim: str) -> str | None:
+        asked = (
+            f"Text: {text}\nClaim: {claim}\nDoes the text support the claim? Reply YES or NO only."
+        )
+        request = ChoiceRequest(messages=(Message(role="user", content=asked),), options=_YES_NO)
+        return (await model.choose(request)).best
+
+    said = await together(*(judged(text, claim) for text, claim, _ in _CLAIMS))
+    right = sum(one == known for one, (_, _, known) in zip(said, _CLAIMS, strict=True))
+    return right >= _RIGHT, right, f"{right} of {len(_CLAIMS)} claims were judged right."

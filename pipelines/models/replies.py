@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import codecs
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from math import exp, log
 from typing import Any, NamedTuple
@@ -154,11 +155,13 @@ class ReplyBuilder:
     A token is shown together with its last character, and a character once all its bytes are
     there, so the parts shown always add up to the beginning of the final text. `prefix` is the
     assistant message being continued: a server that repeats it before the new text has it cut off.
+    What comes after `most` characters is not taken any more, and the reply ends by its length.
     """
 
-    def __init__(self, *, logprobs: bool, prefix: str = "") -> None:
+    def __init__(self, *, logprobs: bool, prefix: str = "", most: int = sys.maxsize) -> None:
         self._logprobs = logprobs
         self._prefix = prefix
+        self._most = most
         self._content = ""
         self._pieces: list[TokenEntry] = []
         self._open: list[TokenEntry] = []
@@ -177,12 +180,23 @@ class ReplyBuilder:
         """Whether any text has arrived."""
         return bool(self._content)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the text was cut because it became too long."""
+        return len(self._content) >= self._most
+
     def close(self, reason: str) -> None:
         """Take the server's reason for ending: "stop", "length", "content_filter", ..."""
-        self.finish_reason = _FINISH.get(reason, "stop")
+        self.finish_reason = "length" if self.is_full else _FINISH.get(reason, "stop")
 
     def add(self, content: str, entries: Sequence[Mapping[str, Any]] = ()) -> Delta | None:
         """Take the next part; returns what can be shown now, None when that is nothing."""
+        if self.is_full:
+            return None
+        if len(self._content) + len(content) >= self._most:
+            # Its tokens no longer fit it.
+            content, entries = content[: self._most - len(self._content)], ()
+            self.finish_reason = "length"
         self._content += content
         pieces = [read_entry(entry) for entry in entries]
         self._pieces += pieces

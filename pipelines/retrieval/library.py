@@ -139,7 +139,7 @@ def _open_build(build: Path) -> LibraryIndex:
 Progress = Callable[[int, int], None]
 """Receives (embedded, total) new passages, in the thread that builds."""
 
-_BATCH = 32
+_BATCH = 16
 
 
 def build_index(

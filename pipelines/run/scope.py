@@ -56,9 +56,9 @@ class Scope:
 
     `id` is the span, as a score names what is behind it. `web_evidence` says that passages come
     from a search of the web, which knows more than one question finds. `effort` is the number of
-    calls the method is expected to need: where calls wait, those of short methods go first. A
-    method works through the functions, since what it took from `materials` by itself would not be
-    recorded.
+    calls the method is expected to need: where calls wait, those of short methods go first.
+    `drafts` are the drafts of the method so far, whole, which all its spans share. A method works
+    through the functions, since what it took from `materials` by itself would not be recorded.
     """
 
     recorder: Recorder
@@ -72,6 +72,7 @@ class Scope:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     web_evidence: bool = False
     effort: int = 1
+    drafts: list[Generation] = field(default_factory=list)
     _ended: bool = field(default=False, init=False)
 
     def has_model(self, role: str) -> bool:
@@ -219,6 +220,7 @@ class Scope:
         at: Place | None = None,
     ) -> Revised:
         """Record a new draft, whole; draft 0 is the original."""
+        self.drafts.append(generation)
         return self._emit(
             Revised,
             draft=draft,

@@ -156,7 +156,6 @@ async def test_the_final_text_keeps_its_flags(t: Catalogue):
             None,
             "Correcting changed nothing",
         ),
-        (Part(texts={"": ""}), None, "There is no sentence to check."),
     ],
 )
 async def test_every_outcome_has_its_words(part: Part, shelf: Shelf | None, words: str):

@@ -16,12 +16,14 @@ from pipelines.methods.direct import direct_messages
 from pipelines.methods.drad import rhd, sek
 from pipelines.methods.drad.rhd import EntityReading, EntityVerdict
 from pipelines.methods.drad.settings import DradSettings
+from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.questions import asks_yes_or_no, echoes
 from pipelines.methods.writing import (
     Continuation,
     appended,
     found_for,
     grounded_messages,
+    not_empty,
     part_of,
     units_of,
     write,
@@ -31,7 +33,7 @@ from pipelines.prompts import load_prompts
 from pipelines.run.findings import ConfidenceSource, DetectorThresholds, DraftMeasured
 from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
-from pipelines.text import Entity, has_han
+from pipelines.text import Entity, has_han, split_sentences
 from pipelines.types import Answer, Generation, Message, Passage, Token
 
 PROMPTS = load_prompts("drad")
@@ -114,6 +116,8 @@ class _Run:
             elif draft.unfinished:
                 # Nothing in it is left to correct: the rest is written.
                 following = await self._resume(draft)
+                if following is None:
+                    break
             else:
                 break
             if following is not None:
@@ -134,7 +138,9 @@ class _Run:
         async with self.scope.span("draft", detail=DraftMeasured(confidence=self.source)) as step:
             asked = Continuation(messages, "", prefilled=False)
             nothing = Generation(text="", tokens=())
-            generation = await self._write(step, nothing, asked, ends_early=True)
+            generation = await not_empty(
+                step, lambda sample: self._write(step, nothing, asked, sample, ends_early=True)
+            )
             step.revised(generation)
         if generation.finish_reason == "watcher":
             self.flags.append("early_stop")
@@ -245,11 +251,13 @@ class _Run:
                 return None
             if nearest.takes_sentence(step, self.settings.wording):
                 return await self._from_sentence(step, draft, target.sentence_start, passages)
-            self.revised.add(target.sentence_start)
             kept = sek.kept_prefix(units, target.first)
             end = sek.prefix_end(units, kept, target.start)
             messages = grounded_messages(PROMPTS, self.question, passages)
-            return await self._go_on(step, draft, messages, end, kept, corrects=True)
+            revised = await self._go_on(step, draft, messages, end, kept, corrects=True)
+            if revised is not None:
+                self.revised.add(target.sentence_start)
+            return revised
 
     async def _from_sentence(
         self, step: Scope, draft: _Draft, sentence_start: int, passages: Sequence[Passage]
@@ -272,7 +280,7 @@ class _Run:
         step.revised(generation, draft=number, before=before, start=start, reason="quoted")
         return _Draft(number, generation, draft.messages, "", ((0, step.id),), measured=False)
 
-    async def _resume(self, draft: _Draft) -> _Draft:
+    async def _resume(self, draft: _Draft) -> _Draft | None:
         """Go on where the writing was ended, with the prompt it was written for."""
         kept, end = len(units_of(draft.generation)), len(draft.generation.text)
         async with self.scope.span("resume", draft=draft.number) as step:
@@ -287,14 +295,20 @@ class _Run:
         kept: int,
         *,
         corrects: bool,
-    ) -> _Draft:
-        """The draft up to offset `end`, its first `kept` tokens, and what the model adds to it."""
+    ) -> _Draft | None:
+        """The draft up to offset `end`, its first `kept` tokens, and what the model adds to it.
+
+        None, with a flag, where that is nothing that a text could go on with.
+        """
         before = draft.generation
         head = before.model_copy(
             update={"text": before.text[:end], "tokens": before.tokens and before.tokens[:kept]}
         )
         asked = Continuation.of(step, self.question, messages, head.text, PROMPTS)
         generation = await self._write(step, head, asked, ends_early=corrects)
+        if not _goes_on(generation, len(head.text)):
+            self.flags.append("continuation_unusable")
+            return None
         step.revised(
             generation,
             draft=draft.number + 1,
@@ -306,7 +320,13 @@ class _Run:
         return _Draft(draft.number + 1, generation, messages, head.text, (*parts, (end, step.id)))
 
     async def _write(
-        self, step: Scope, head: Generation, asked: Continuation, *, ends_early: bool
+        self,
+        step: Scope,
+        head: Generation,
+        asked: Continuation,
+        sample: int | None = None,
+        *,
+        ends_early: bool,
     ) -> Generation:
         """`head` and what the model adds to it, with the tokens that confidence is computed from.
 
@@ -319,7 +339,7 @@ class _Run:
                 self.settings.m + 1,
             )
         left = max(1, self.settings.max_tokens - len(units_of(head)))
-        reply = await write(step, asked.messages, left, stop)
+        reply = await write(step, asked.messages, left, stop, sample)
         added = asked.added(reply if stop is None else stop.cut(reply))
         if self.source == "samples":
             added = added.model_copy(update={"tokens": None})
@@ -360,6 +380,20 @@ class _Run:
 
     def _readings(self, generation: Generation, entities: Sequence[Entity]) -> list[EntityReading]:
         return rhd.read_entities(generation.text, units_of(generation), self.question, entities)
+
+
+def _goes_on(whole: Generation, start: int) -> bool:
+    """Whether what the model added from offset `start` on is a text that goes on.
+
+    It is none where the reply is empty or declines, where the service filtered it, and where the
+    token limit cut it within the sentence that was begun.
+    """
+    added = whole.text[start:].strip()
+    if not added or declines(added) or whole.finish_reason == "filter":
+        return False
+    return whole.finish_reason != "length" or any(
+        span.end > start for span in split_sentences(whole.text)[:-1]
+    )
 
 
 def _joined(head: Generation, added: Generation) -> Generation:

@@ -13,7 +13,7 @@ from pipelines.methods.ever.check import Checker, SentenceCheck, worst
 from pipelines.methods.ever.settings import EverSettings
 from pipelines.methods.nearest import takes_sentence
 from pipelines.methods.replies.verdicts import checker
-from pipelines.methods.writing import cut, distinct, found_for, write_draft
+from pipelines.methods.writing import cut, distinct, first_draft, found_for
 from pipelines.models.base import Watcher
 from pipelines.run.events import Place, RevisionReason, Score
 from pipelines.run.findings import SentenceVerified
@@ -103,7 +103,7 @@ class EverRun(ABC):
             # Asked for in the same way as Direct's answer, it is written once for both.
             longest, watch = min(longest, DirectSettings().max_tokens), None
         async with self.scope.span("draft") as step:
-            whole = await write_draft(step, messages, longest, watch)
+            whole = await first_draft(step, messages, longest, watch)
             spans = split_sentences(whole.text)
             if sentences is not None and len(spans) > sentences:
                 whole = cut(whole, spans[sentences - 1].end)

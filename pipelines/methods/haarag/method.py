@@ -23,7 +23,7 @@ from pipelines.methods.haarag.retrieval import ChunkSearch, Retrieval
 from pipelines.methods.haarag.settings import HaaragSettings
 from pipelines.methods.replies.verdicts import checker
 from pipelines.methods.slm.judging import judge_sentence, probability_of_yes
-from pipelines.methods.writing import grounded_messages, write_draft
+from pipelines.methods.writing import first_draft, grounded_messages, write_draft
 from pipelines.prompts import load_prompts
 from pipelines.retrieval.passages import indexed_text
 from pipelines.run.events import Verdict
@@ -169,7 +169,9 @@ class _Loop:
                 generation = Generation(text=text)
             else:
                 asked = grounded_messages(Haarag.prompts[0], self.question, context)
-                generation = await write_draft(step, asked, self.settings.max_tokens)
+                # Where an earlier draft is there, an empty one is only no better.
+                write = write_draft if number else first_draft
+                generation = await write(step, asked, self.settings.max_tokens)
             step.revised(
                 generation,
                 draft=number,

@@ -15,18 +15,20 @@ from pipelines.concurrency import both, together
 from pipelines.errors import VeriscopeError
 from pipelines.methods import nearest
 from pipelines.methods.base import Method, Need, Question
-from pipelines.methods.replies.parsing import is_refusal, visible
+from pipelines.methods.replies.parsing import declines, is_refusal, visible
 from pipelines.methods.replies.verdicts import checker
 from pipelines.methods.rowen import asking
 from pipelines.methods.rowen.check import RowenCheck
 from pipelines.methods.rowen.decision import Conclusion, conclude
 from pipelines.methods.rowen.settings import RowenSettings
-from pipelines.methods.writing import ask, found_for, write_draft
+from pipelines.methods.writing import ask, first_draft, found_for, write_draft
 from pipelines.retrieval.base import reciprocal_rank_fusion
 from pipelines.run.findings import RepairStarted, RowenPlan, RowenVerdict, Variant, VerifierKind
 from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
 from pipelines.types import Answer, Generation, Language, Passage
+
+_BROKEN = ("length", "filter")
 
 
 class Rowen(Method[RowenSettings]):
@@ -78,7 +80,7 @@ class Rowen(Method[RowenSettings]):
             flags.append(correction.flag)
         elif passages:
             repaired = await _repair(scope, question, reasoning, original, passages)
-            flags += [] if repaired else ["repair_empty"]
+            flags += [] if repaired else ["repair_unusable"]
         return _answer(original.text, repaired or original.text, *flags)
 
 
@@ -127,7 +129,7 @@ async def _first_answer(
             reasoning = visible(written.text)
     async with scope.span("draft") as step:
         asked = asking.short_messages(messages, reasoning, question.language)
-        original = await write_draft(step, asked, asking.SHORT_TOKENS)
+        original = await first_draft(step, asked, asking.SHORT_TOKENS)
         step.revised(original)
     return reasoning, original
 
@@ -217,7 +219,7 @@ async def _repair(
     original: Generation,
     passages: Sequence[Passage],
 ) -> str:
-    """The answer M(x0, t0, r0, E), recorded as draft 1; "" where nothing was written."""
+    """The answer M(x0, t0, r0, E), recorded as draft 1; "" where what was written is none."""
     used = RepairStarted(passages=tuple(passage.id for passage in passages))
     async with scope.span("repair", detail=used) as step:
         asked = asking.PROMPTS.turns(
@@ -230,6 +232,7 @@ async def _repair(
             answer=original.text,
         )
         written = await write_draft(step, asked, asking.SHORT_TOKENS)
-        if written.text:
-            step.revised(written, draft=1, before=original.text, reason="repaired")
+        if not written.text or declines(written.text) or written.finish_reason in _BROKEN:
+            return ""
+        step.revised(written, draft=1, before=original.text, reason="repaired")
     return written.text

@@ -23,7 +23,7 @@ from pipelines.methods.slm.scores import (
     z_score,
 )
 from pipelines.methods.slm.settings import SlmSettings
-from pipelines.methods.writing import write_draft
+from pipelines.methods.writing import first_draft
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Score
 from pipelines.run.findings import (
@@ -94,7 +94,7 @@ async def _subject(question: Question, scope: Scope, settings: SlmSettings) -> s
             step.revised(draft)
         return draft.text
     async with scope.span("draft") as step:
-        draft = await write_draft(step, direct_messages(question), settings.max_tokens)
+        draft = await first_draft(step, direct_messages(question), settings.max_tokens)
         step.revised(draft)
     return draft.text
 

@@ -100,6 +100,15 @@ def test_a_failed_run_exits_with_one_and_says_why(run, tmp_path):
     assert (last["kind"], last["error"]["code"]) == ("run_failed", "missing_reply")
 
 
+def test_a_run_that_ended_with_errors_exits_with_three(run, scripted):
+    # There is no proxy.
+    options = ("--set", "drad.confidence=proxy", "--method", "direct")
+    status, out, _ = ask(run, scripted, *options)
+    assert status == 3
+    assert "answer: Clinton was born in Paris." in out
+    assert "failed: " in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

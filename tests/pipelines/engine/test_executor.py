@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipelines.engine.executor import Plan, execute, make_plan, start_event
-from pipelines.errors import MissingReply, VeriscopeError
+from pipelines.errors import MissingReply, RefusedRequestError, VeriscopeError
 from pipelines.methods.base import Method, Need, Question, Settings
 from pipelines.models.base import Capabilities
 from pipelines.models.scripted import ScriptedModel
@@ -19,7 +19,7 @@ from pipelines.run.materials import Materials, Slot
 from pipelines.run.scope import Scope
 from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.run.trace import Trace
-from pipelines.types import Answer
+from pipelines.types import Answer, Generation
 from tests.pipelines.methods.bench import Shelf
 
 ABLE = Capabilities(languages=frozenset({"en"}), logprobs=True, scores=True)
@@ -51,6 +51,23 @@ class Forgiving(Needy):
                 return await super().run(question, step, settings)
         except VeriscopeError:
             return Answer(text="", original="")
+
+
+class Late(Needy):
+    """Records `drafts`, and then fails; or answers the last of them, with `error` None."""
+
+    def __init__(self, *drafts: Generation, error: VeriscopeError | None) -> None:
+        super().__init__(Need(reason="model"))
+        self.drafts = drafts
+        self.error = error
+
+    async def run(self, question: Question, scope: Scope, settings: Settings) -> Answer:
+        async with scope.span("draft") as step:
+            for number, draft in enumerate(self.drafts):
+                step.revised(draft, draft=number)
+            if self.error is not None:
+                raise self.error
+        return Answer(text=self.drafts[-1].text, original=self.drafts[0].text)
 
 
 async def run(need: Need, models: Mapping[str, Capabilities], *, evidence: bool = False) -> Trace:
@@ -158,3 +175,43 @@ async def test_a_missing_reply_while_preparing_fails_the_run():
     terminal = live.trace().terminal
     assert isinstance(terminal, RunFailed)
     assert terminal.error.code == "missing_reply"
+
+
+FULL_ACCOUNT = RefusedRequestError("The account is empty.", remedy="Pay.")
+
+
+async def late(
+    *drafts: str, error: VeriscopeError | None = FULL_ACCOUNT, end: Any = "stop"
+) -> Trace:
+    written = (Generation(text=text, finish_reason=end) for text in drafts)
+    slots = {"main": Slot(ScriptedModel.from_replies([], capabilities=ABLE))}
+    return await run_on(Late(*written, error=error), Materials(slots))
+
+
+async def test_a_method_that_fails_late_answers_what_it_had():
+    trace = await late("In York.", "In Hope.")
+    assert isinstance(trace.terminal, RunFinished)
+    answer = trace.terminal.answers["needy"]
+    assert (answer.text, answer.original) == ("In Hope.", "In York.")
+    assert answer.flags == ("broken_off",)
+    ended = next(e for e in reversed(trace.events) if isinstance(e, SpanEnded))
+    assert (ended.outcome, ended.answer) == ("failed", answer)
+    assert ended.error is not None
+    assert ended.error.message == "The account is empty."
+
+
+@pytest.mark.parametrize("drafts", [(), ("",), (" ", "")])
+async def test_a_method_that_fails_without_a_draft_fails(drafts: tuple[str, ...]):
+    trace = await late(*drafts)
+    assert isinstance(trace.terminal, RunFailed)
+    assert trace.terminal.error.message == "The account is empty."
+
+
+@pytest.mark.parametrize(
+    ("end", "flags"),
+    [("stop", ()), ("watcher", ()), ("length", ("truncated",)), ("filter", ("filtered",))],
+)
+async def test_an_answer_that_was_ended_for_the_model_says_so(end: str, flags: tuple[str, ...]):
+    trace = await late("In Hope, in the", error=None, end=end)
+    assert isinstance(trace.terminal, RunFinished)
+    assert trace.terminal.answers["needy"].flags == flags

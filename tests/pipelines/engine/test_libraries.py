@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from pipelines.engine.libraries import Libraries
 from pipelines.errors import InvalidInputError, MissingKeyError, NotFoundError
@@ -116,6 +120,33 @@ async def test_closing_closes_every_search_of_the_web(
     await libraries.aclose()
     assert {id(one) for one in closed} == {id(one) for one in searches}
     assert libraries.search_in(at(wire), "key-a") is not searches[0]
+
+
+async def test_closing_ends_what_is_being_indexed(tmp_path: Path):
+    begun, closing = threading.Event(), threading.Event()
+    folder = tmp_path / "many"
+    folder.mkdir()
+    for number in range(100):
+        (folder / f"{number}.md").write_text(f"Cat number {number} hunts mice.")
+
+    class Slow(WordEmbedder):
+        def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            begun.set()
+            assert closing.wait(60)
+            return super().embed(texts)
+
+    embedder = Slow()
+    opened = Libraries(tmp_path / "index", {"many": folder}, lambda: embedder)
+    opening = opened.open_soon(EvidenceSpec(library="many"))
+    assert await asyncio.to_thread(begun.wait, 60)
+    ended = asyncio.create_task(opened.aclose())
+    await asyncio.sleep(0)
+    closing.set()
+    await ended
+    assert opening.done()
+    # The part that was being read, and no other.
+    assert 0 < len(embedder.embedded) < 100
+    assert not list((tmp_path / "index" / "many").glob("build-*"))
 
 
 async def test_an_unknown_library_is_said_at_once(libraries: Libraries):

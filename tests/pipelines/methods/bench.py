@@ -31,7 +31,7 @@ from pipelines.text import Entity, EntityRecognizer, detect_language
 from pipelines.types import Answer, FinishReason, Generation, Language, Passage, Token
 
 Piece = tuple[str, float] | tuple[str, float, float]
-Reply = Sequence[Piece] | str
+Reply = Sequence[Piece] | str | Generation
 Answerer = Callable[[GenerationRequest], Reply]
 
 FULL = Capabilities(
@@ -65,7 +65,10 @@ def tokens_of(reply: Sequence[Piece]) -> tuple[Token, ...]:
 
 
 class PieceModel(Model):
-    """Answers with what `answer` says for a request, piece by piece when watched."""
+    """Answers with what `answer` says for a request, piece by piece when watched.
+
+    A `Generation` is answered as it is, and not shown while it is written.
+    """
 
     def __init__(self, answer: Answerer, capabilities: Capabilities = FULL) -> None:
         self.name = "pieces"
@@ -82,6 +85,8 @@ class PieceModel(Model):
         if request.n > 1:
             return tuple(Generation(text=text) for text in self.draws)
         reply = self._answer(request)
+        if isinstance(reply, Generation):
+            return (reply,)
         tokens = tokens_of(pieces(reply) if isinstance(reply, str) else reply)
         written: list[Token] = []
         reason: FinishReason = "stop"
@@ -170,6 +175,11 @@ class Outcome:
     def answer(self) -> Answer:
         answers = getattr(self.trace.terminal, "answers", {})
         return answers[self.method.name]
+
+    @property
+    def final(self) -> Answer | None:
+        """The answer; None where the method failed without one."""
+        return getattr(self.trace.terminal, "answers", {}).get(self.method.name)
 
     @property
     def queries(self) -> list[str]:

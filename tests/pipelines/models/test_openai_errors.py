@@ -23,7 +23,9 @@ from pipelines.errors import (
     VeriscopeError,
 )
 from pipelines.models.base import Delta
+from pipelines.models.hosted import longest_text
 from pipelines.models.openai_model import OpenAIModel
+from pipelines.remote.bounded import MOST_BYTES
 from tests.pipelines.models.wire import (
     Respond,
     Wire,
@@ -31,7 +33,9 @@ from tests.pipelines.models.wire import (
     breaks_off,
     chunk,
     completion,
+    drips,
     entry,
+    event,
     refusal,
     says,
     streams,
@@ -201,6 +205,55 @@ async def test_a_server_that_never_answers(wire: Wire, watched: bool):
     model = OpenAIModel("Model", "m", base_url=wire.url, timeout=0.1)
     with pytest.raises(ModelTimeoutError):
         await model.generate(asks(), (lambda delta: None) if watched else None)
+
+
+@pytest.mark.parametrize(
+    ("drip", "kind", "watched"),
+    [
+        (b": keep-alive\n\n", "text/event-stream", True),
+        (event(chunk("")), "text/event-stream", True),
+        (b" ", "application/json", False),
+    ],
+)
+async def test_a_server_that_sends_next_to_nothing_for_ever(
+    wire: Wire, drip: bytes, kind: str, watched: bool
+):
+    wire.answers(drips(drip, kind))
+    model = OpenAIModel("Model", "m", base_url=wire.url, longest=0.3)
+    with pytest.raises(ModelTimeoutError) as caught:
+        await model.generate(asks(), (lambda delta: None) if watched else None)
+    # It had all the time that a call may take.
+    assert not caught.value.retryable
+    assert await asyncio.to_thread(wire.gone.wait, 60)
+
+
+async def test_a_text_that_goes_on_for_ever_is_cut(wire: Wire):
+    wire.answers(drips(event(chunk("word " * 500))))
+    request = asks(max_tokens=10)
+    model = OpenAIModel("Model", "m", base_url=wire.url)
+    shown: list[str] = []
+    (text,) = await model.generate(request, lambda delta: shown.append(delta.text))
+    assert (len(text.text), text.finish_reason) == (longest_text(request), "length")
+    assert "".join(shown) == text.text
+    assert await asyncio.to_thread(wire.gone.wait, 60)
+
+
+async def test_a_whole_text_that_is_too_long_is_cut(wire: Wire):
+    wire.answers(says(completion("word " * 5000)))
+    request = asks(max_tokens=10)
+    (text,) = await OpenAIModel("Model", "m", base_url=wire.url).generate(request)
+    assert (len(text.text), text.finish_reason) == (longest_text(request), "length")
+
+
+@pytest.mark.parametrize("watched", [False, True])
+async def test_an_answer_of_many_megabytes_is_not_read(wire: Wire, watched: bool):
+    huge = "x" * (MOST_BYTES + 1)
+    wire.answers(streams(huge) if watched else says(completion(huge)))
+    model = OpenAIModel("Model", "m", base_url=wire.url)
+    with pytest.raises(InvalidReplyError) as caught:
+        await model.generate(asks(), (lambda delta: None) if watched else None)
+    assert "too large" in caught.value.message
+    assert not caught.value.retryable
 
 
 async def test_nobody_at_the_address():

@@ -4,17 +4,38 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.errors import AuthenticationError, ServerFailedError, UnreachableError
+from pipelines.errors import (
+    AuthenticationError,
+    RateLimitError,
+    ServerFailedError,
+    UnreachableError,
+)
 from pipelines.models.base import Capabilities, GenerationRequest, Watcher
 from pipelines.models.embedded import EmbeddedModel
 from pipelines.models.openai_model import OpenAIModel
 from pipelines.models.probe import Finding, ProbeReport, probe
 from pipelines.models.scripted import ScriptedModel
+from pipelines.remote.retry import RetryPolicy
 from pipelines.types import Generation
 from tests.pipelines.models.wire import Wire, refusal, says
 
+AT_ONCE = RetryPolicy(pause=0.0)
 PARIS = [["Paris", 0.9], [".", 0.8]]
+CLAIMS = [
+    {"contains": f"Claim: {claim}", "text": said}
+    for claim, said in (
+        ("The Carr lamp comes from Delft.", "YES"),
+        ("Emil Carr invented a lamp.", "YES"),
+        ("The Carr lamp burned the oil of whales.", "NO"),
+        ("The Carr lamp was invented in Paris.", "NO"),
+        ("It took six years", "YES"),
+        ("The tunnel was opened in the spring", "YES"),
+        ("The tunnel was opened in 1904.", "NO"),
+        ("Fifty workers", "NO"),
+    )
+]
 ABLE = [
+    *CLAIMS,
     {"contains": "capital of France? Answer", "tokens": PARIS},
     {"contains": "one to ten", "text": "one two three"},
     {"contains": "中国的首都", "text": "北京"},
@@ -49,8 +70,9 @@ async def test_everything_is_found():
     assert all(finding.ok for finding in report.findings)
     assert [finding.key for finding in report.findings] == [
         *("reachable", "english", "streaming", "logprobs"),
-        *("chinese", "format", "schema", "prefill", "instructions"),
+        *("chinese", "format", "schema", "prefill", "instructions", "judging"),
     ]
+    assert report.unknown == ()
     found = report.capabilities
     assert found.languages == {"en", "zh"}
     assert found.logprobs
@@ -58,6 +80,7 @@ async def test_everything_is_found():
     assert found.streaming
     assert found.prefill
     assert not found.weak
+    assert found.judges
 
 
 @pytest.mark.parametrize(
@@ -86,6 +109,17 @@ async def test_what_fails_is_a_finding(question: str, reply: str, key: str):
     report = await probe(able(**{question: reply}))
     wrong = {finding.key for finding in report.findings if not finding.ok}
     assert wrong - {"logprobs"} == {key}
+    assert report.unknown == ()
+
+
+@pytest.mark.parametrize(("wrong", "judges"), [(0, True), (1, True), (2, False), (4, False)])
+async def test_a_judge_that_is_hardly_better_than_chance_is_known(wrong: int, judges: bool):
+    # It says yes to so many of the claims that are wrong.
+    denied = [one["contains"] for one in CLAIMS if one["text"] == "NO"][:wrong]
+    replies = [one | {"text": "YES"} if one["contains"] in denied else one for one in ABLE]
+    report = await probe(ScriptedModel.from_replies(replies))
+    assert report.capabilities.judges is judges
+    assert found(report, "judging").value == len(CLAIMS) - wrong
 
 
 def found(report: ProbeReport, key: str) -> Finding:
@@ -108,12 +142,35 @@ class Grumbling(ScriptedModel):
         return await super().generate(request, watch)
 
 
-async def test_a_check_that_raises_is_a_finding():
-    report = await probe(Grumbling.from_replies(ABLE))
-    assert found(report, "logprobs").note == "It broke."
-    assert not report.capabilities.logprobs
-    assert report.capabilities.top_logprobs == 0
+async def test_what_could_not_be_found_out_is_unknown_and_stays_as_assumed():
+    assumed = Capabilities(logprobs=True, top_logprobs=7)
+    report = await probe(Grumbling.from_replies(ABLE, capabilities=assumed), AT_ONCE)
+    assert (found(report, "logprobs").ok, found(report, "logprobs").note) == (None, "It broke.")
+    assert report.unknown == ("logprobs",)
+    assert report.capabilities.logprobs
+    assert report.capabilities.top_logprobs == 7
     assert found(report, "prefill").ok
+
+
+class Busy(ScriptedModel):
+    """Asks to slow down at first, whatever it is asked."""
+
+    refused: dict[str, int]
+
+    async def generate(
+        self, request: GenerationRequest, watch: Watcher | None = None
+    ) -> tuple[Generation, ...]:
+        self.refused = getattr(self, "refused", {})
+        asked = request.model_dump_json()
+        self.refused[asked] = self.refused.get(asked, 0) + 1
+        if self.refused[asked] <= 2:
+            raise RateLimitError("Slow down.", remedy="")
+        return await super().generate(request, watch)
+
+
+async def test_every_call_is_tried_again():
+    report = await probe(Busy.from_replies(ABLE), AT_ONCE)
+    assert all(finding.ok for finding in report.findings)
 
 
 class Truncating(ScriptedModel):
@@ -137,7 +194,7 @@ class Truncating(ScriptedModel):
 async def test_the_alternatives_really_reported_are_counted():
     two = [["Paris", 0.6, None, {"Lyon": 0.3}], [".", 0.5, None, {"!": 0.5}]]
     model = Truncating.from_replies(
-        [ABLE[0] | {"tokens": two}, *ABLE[1:]],
+        [one | {"tokens": two} if one.get("tokens") else one for one in ABLE],
         capabilities=Capabilities(logprobs=True, top_logprobs=20),
     )
     report = await probe(model)

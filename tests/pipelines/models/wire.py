@@ -155,6 +155,27 @@ def waits(handler: Handler) -> None:
     handler.until_gone()
 
 
+def drips(data: bytes, kind: str = "text/event-stream") -> Respond:
+    """The same bytes again and again, until the caller hangs up or the test is over."""
+
+    def respond(handler: Handler) -> None:
+        handler.begin(200, {"content-type": kind, "connection": "close"})
+        while not handler.wire.over.wait(0.005):
+            try:
+                handler.wfile.write(data)
+                handler.wfile.flush()
+            except OSError:
+                handler.wire.gone.set()
+                return
+
+    return respond
+
+
+def event(body: object) -> bytes:
+    """One server-sent event."""
+    return f"data: {json.dumps(body)}\n\n".encode()
+
+
 def refusal(message: str, **fields: object) -> dict[str, object]:
     """An error as OpenAI words it."""
     return {"error": {"message": message, "type": "invalid_request_error", **fields}}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pipelines.engine.reevaluate import Reevaluation, reevaluate
-from pipelines.errors import UnreachableError
+from pipelines.errors import RefusedRequestError, UnreachableError
 from pipelines.methods.drad import Drad, settings
 from pipelines.models.base import Capabilities, Delta, GenerationRequest, Watcher
 from pipelines.run.events import EntitiesFound, Judged, RunFailed, Score, SpanStarted
@@ -48,6 +48,21 @@ def by_prefix(draft: Reply, **continuations: Reply) -> PieceModel:
         return continuations[last.content.split()[-1].strip(".").lower()]
 
     return PieceModel(answer)
+
+
+class Failing(PieceModel):
+    """Answers as `model` does; the call `fails_at`, counted from 1, and later ones fail."""
+
+    def __init__(self, model: PieceModel, fails_at: int) -> None:
+        super().__init__(model._answer)
+        self._fails_at = fails_at
+
+    async def generate(
+        self, request: GenerationRequest, watch: Watcher | None = None
+    ) -> tuple[Generation, ...]:
+        if len(self.asked) + 1 >= self._fails_at:
+            raise RefusedRequestError("The account is empty.", remedy="Pay.")
+        return await super().generate(request, watch)
 
 
 def again(outcome: Outcome, **settings: Any) -> Reevaluation:
@@ -109,6 +124,47 @@ async def test_the_first_doubtful_entity_is_rewritten_and_what_follows_is_checke
     assert "[1] A title: He was born in Hope." in user.content
     assert QUESTION in user.content
     assert correction.max_tokens == 128 - 4
+
+
+@pytest.mark.parametrize(
+    "unusable",
+    [
+        "",
+        " ",
+        " I'm sorry, but I cannot continue this text.",
+        Generation(text=" Hope, in the state of", finish_reason="length"),
+        Generation(text=" Hope.", finish_reason="filter"),
+    ],
+)
+async def test_what_is_no_continuation_leaves_the_sentence(unusable: Reply):
+    outcome = await run(by_prefix(pieces(DRAFT, York=0.3), **{"in": unusable}))
+    assert outcome.drafts == [DRAFT]
+    assert outcome.answer.text == DRAFT
+    assert outcome.answer.flags == ("continuation_unusable",)
+    assert again(outcome).diverges_at is None
+
+
+async def test_a_continuation_that_is_cut_in_a_later_sentence_is_taken():
+    cut = Generation(text=" Hope. He won in", finish_reason="length")
+    outcome = await run(by_prefix(pieces(DRAFT, York=0.3), **{"in": cut}))
+    assert outcome.answer.text == "Clinton was born in Hope. He won in"
+    assert outcome.answer.flags == ("truncated",)
+
+
+async def test_a_late_failure_keeps_the_draft():
+    model = by_prefix(pieces(DRAFT, York=0.3))
+    # Asked to go on, it fails.
+    outcome = await run(Failing(model, fails_at=2))
+    assert outcome.answer.text == outcome.answer.original == DRAFT
+    assert outcome.answer.flags == ("broken_off",)
+    assert entities(outcome, 0)[0] == ("York", "doubtful")
+
+
+async def test_an_empty_draft_is_asked_for_once_more():
+    replies = iter(["", DRAFT])
+    outcome = await run(PieceModel(lambda _: next(replies)))
+    assert outcome.answer.text == DRAFT
+    assert outcome.drafts == [DRAFT]
 
 
 async def test_each_sentence_is_revised_once_and_later_ones_in_turn():
@@ -320,10 +376,12 @@ async def test_asking_for_probabilities_a_model_does_not_give_says_what_to_do():
     assert "stand-in" in outcome.trace.terminal.error.remedy
 
 
-async def test_an_empty_draft_is_an_answer_that_says_so():
-    outcome = await run(by_prefix([]))
-    assert outcome.answer.text == ""
-    assert outcome.answer.flags == ("empty",)
+async def test_a_draft_that_stays_empty_is_an_error():
+    model = by_prefix([])
+    outcome = await run(model)
+    assert isinstance(outcome.trace.terminal, RunFailed)
+    assert outcome.trace.terminal.error.code == "invalid_reply"
+    assert len(model.asked) == 2
 
 
 async def two_corrections(**settings: Any) -> Outcome:

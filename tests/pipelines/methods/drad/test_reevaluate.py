@@ -162,7 +162,8 @@ def told(outcome: Outcome | Reevaluation) -> Any:
         for e in events
         if isinstance(e, Judged)
     ]
-    return outcome.answer, drafts, verdicts
+    answer = outcome.final if isinstance(outcome, Outcome) else outcome.answer
+    return answer, drafts, verdicts
 
 
 @pytest.mark.parametrize("world", worlds(80))

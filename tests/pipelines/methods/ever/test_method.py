@@ -6,15 +6,19 @@ import pytest
 
 from pipelines.errors import UnreachableError
 from pipelines.methods.ever import Ever
-from pipelines.run.events import Retrieved
+from pipelines.run.events import Retrieved, RunFailed
 from pipelines.run.spec import EvidenceSpec
 from pipelines.types import Passage
+from tests.pipelines.methods.bench import run_method
 from tests.pipelines.methods.ever.bench import (
     FIRST,
+    FOUND,
+    QUESTION,
     SECOND,
     UNHANDED,
     WHOLE,
     Archive,
+    EverModel,
     Part,
     asked_of,
     detail_of,
@@ -341,12 +345,12 @@ async def test_with_nothing_retrieved_it_is_written_from_memory_and_said(shelf, 
 
 
 @pytest.mark.parametrize("task", ["long", "chain", "short"])
-async def test_an_empty_answer_is_an_answer_of_nothing(task):
-    outcome = await ever_run(Part(texts={"": ""}), task=task)
-    assert outcome.answer.text == ""
-    assert outcome.answer.flags == ("empty",)
-    assert kinds(outcome) == ["write"]
-    assert judged_of(outcome, "sentence") == []
+async def test_an_answer_that_stays_empty_is_an_error(task):
+    model = EverModel(Part(texts={"": ""}))
+    outcome = await run_method(Ever(), QUESTION, model, shelf=FOUND, task=task)
+    assert isinstance(outcome.trace.terminal, RunFailed)
+    assert outcome.trace.terminal.error.code == "invalid_reply"
+    assert kinds(outcome) == ["write"] * 2
 
 
 async def test_a_model_whose_verdicts_are_chance_is_marked():

@@ -110,7 +110,8 @@ def random_part(seed: int) -> Part:
 
     class Texts(dict[str, str]):
         def get(self, key: str, default: Any = None) -> str:
-            count = chance("count", key).randint(0, 3)
+            # An answer that stays empty is an error.
+            count = chance("count", key).randint(0 if key else 1, 3)
             said = [sentence(f"{key}{number}") for number in range(count)]
             if not key:
                 return chance("kind").choice([" ".join(said), "; ".join(WORDS[:count])])

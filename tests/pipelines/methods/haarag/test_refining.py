@@ -302,15 +302,19 @@ async def test_where_the_context_does_not_suffice_the_question_is_put_in_other_w
     replays(outcome, **settings)
 
 
-async def test_an_empty_answer_is_unchecked_and_tried_once_more():
-    settings: dict[str, Any] = SETTINGS | {"rephrase": "widen"}
-    found = {QUESTION: [LAW], "His birthplace?": [HOPE]}
-    replies = ["<think>Hm.</think>", "His birthplace?", " "]
-    outcome = await haarag(replies, found, TABLE, **settings)
-    assert outcome.drafts == ["", ""]
-    assert judged(outcome, "answer")[0].verdict == "unchecked"
-    assert "empty" in outcome.answer.flags
-    replays(outcome, **settings)
+async def test_an_empty_answer_is_asked_for_once_more():
+    outcome = await haarag(["<think>Hm.</think>", "He studied law."], FOUND, TABLE, **SETTINGS)
+    assert outcome.drafts[0] == "He studied law."
+    failed = await haarag(["<think>Hm.</think>", " "], FOUND, TABLE, **SETTINGS)
+    assert failed.final is None
+
+
+async def test_an_empty_refinement_leaves_the_answer():
+    found = {QUESTION: [LAW], "He was born in Rome.": [HOPE]}
+    outcome = await haarag(["He was born in Rome.", " "], found, TABLE, **SETTINGS)
+    assert outcome.drafts[:2] == ["He was born in Rome.", ""]
+    assert outcome.answer.text == "He was born in Rome."
+    replays(outcome, **SETTINGS)
 
 
 async def test_thinking_is_no_part_of_the_answer():

@@ -44,7 +44,7 @@ _KINDS: tuple[tuple[str, str], ...] = (
 )
 _COUNT = re.compile(r"in (\d+) other|用另外(\d+)种")
 
-Reply = str | VeriscopeError
+Reply = str | Generation | VeriscopeError
 Replier = Callable[[str], Reply]
 
 
@@ -112,6 +112,8 @@ class Speaker(Model):
             text = text(about)
         if isinstance(text, VeriscopeError):
             raise text
+        if isinstance(text, Generation):
+            return (text,)
         if watch:
             watch(Delta(text=text))
         return (Generation(text=text),)

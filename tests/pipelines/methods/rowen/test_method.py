@@ -8,6 +8,7 @@ from pipelines.errors import AuthenticationError, UnreachableError
 from pipelines.models.base import GenerationRequest
 from pipelines.run.events import Retrieved, Revised, RunFailed, SpanStarted
 from pipelines.run.findings import RowenPlan
+from pipelines.types import Generation
 from tests.pipelines.methods.bench import Shelf
 from tests.pipelines.methods.rowen.bench import (
     CHINESE,
@@ -262,10 +263,20 @@ async def test_a_search_that_failed_beside_others_is_mentioned():
     assert outcome.answer.flags == ("search_incomplete",)
 
 
-async def test_an_empty_repair_keeps_the_answer():
-    outcome = await rowen(Speaker(replies={"repair": " "}), verifier=verifier())
+@pytest.mark.parametrize(
+    "unusable",
+    [
+        " ",
+        "I'm sorry, I cannot help with that.",
+        "I don't know.",
+        Generation(text="The town in which Bill", finish_reason="length"),
+        Generation(text="In Hope.", finish_reason="filter"),
+    ],
+)
+async def test_a_repair_that_is_none_keeps_the_answer(unusable: str | Generation):
+    outcome = await rowen(Speaker(replies={"repair": unusable}), verifier=verifier())
     assert outcome.answer.text == "In York."
-    assert outcome.answer.flags == ("repair_empty",)
+    assert outcome.answer.flags == ("repair_unusable",)
     assert outcome.drafts == ["In York."]
 
 

@@ -11,7 +11,7 @@ from pipelines.methods.registry import METHODS
 from pipelines.methods.slm import Slm
 from pipelines.methods.slm.scores import normal_cdf
 from pipelines.models.base import Capabilities, ChoiceRequest, GenerationRequest
-from pipelines.run.events import Judged, ModelCalled, RunFailed, SpanStarted
+from pipelines.run.events import Judged, ModelCalled, RunFailed, SpanEnded, SpanStarted
 from pipelines.run.findings import CellJudged
 from tests.pipelines.methods.bench import FULL, Outcome, PieceModel, Shelf, run_method
 from tests.pipelines.methods.slm.judges import (
@@ -289,12 +289,12 @@ async def test_what_was_to_be_given_and_is_not_is_asked_for(settings: dict, prob
     assert judge.asked == []
 
 
-async def test_an_empty_answer_is_not_judged():
+async def test_an_answer_that_stays_empty_is_an_error():
     judge = JudgeModel("a", says(0.5, 0.5))
     outcome = await check(judge, main=PieceModel(lambda _: []))
     assert judge.asked == []
-    assert answer_of(outcome).verdict == "unchecked"
-    assert outcome.answer.flags == ("empty",)
+    assert isinstance(outcome.trace.terminal, RunFailed)
+    assert outcome.trace.terminal.error.code == "invalid_reply"
 
 
 async def test_a_thought_is_no_part_of_the_answer():
@@ -318,12 +318,14 @@ async def test_a_failed_call_leaves_its_cell_empty_and_says_why():
     assert decided(outcome).matrix == ((0.8, 0.6), (None, 0.7))
 
 
-async def test_when_every_call_fails_the_method_does():
+async def test_when_every_call_fails_the_answer_stays_unchecked():
     gone = UnreachableError("The judge is gone.", remedy="Start it.")
     outcome = await check(JudgeModel("a", lambda _: gone))
-    assert isinstance(outcome.trace.terminal, RunFailed)
-    assert outcome.trace.terminal.error.code == "unreachable"
-    assert again(outcome).answer is None
+    assert outcome.answer.flags == ("broken_off",)
+    ended = next(event for event in reversed(outcome.events) if isinstance(event, SpanEnded))
+    assert ended.error is not None
+    assert ended.error.code == "unreachable"
+    assert again(outcome).answer == outcome.answer
 
 
 async def test_the_whole_response_is_asked_about_only_when_wanted():

@@ -23,7 +23,6 @@ from pipelines.run.events import ModelCalled
 from pipelines.run.findings import JudgeScale
 from pipelines.run.spec import JUDGES
 from pipelines.run.trace import Trace
-from tests.pipelines.methods.bench import FULL, PieceModel
 from tests.pipelines.methods.slm.judges import JudgeModel, Scored, again, check, decided, says
 
 HISTORY = {"a": {"mu": 0.8, "sigma": 0.1, "n": 30}}
@@ -160,14 +159,6 @@ async def test_cells_that_the_settings_do_not_ask_for_leave_no_remark():
     answer = again(outcome, whole_response=False).answer
     assert answer is not None
     assert answer.flags == ()
-
-
-async def test_judges_that_nobody_asks_leave_no_remark():
-    weak = FULL.model_copy(update={"judges": False})
-    outcome = await check(JudgeModel("a", says(0.5, 0.5), weak), main=PieceModel(lambda _: []))
-    answer = again(outcome).answer
-    assert answer is not None
-    assert outcome.answer.flags == answer.flags == ("empty",)
 
 
 async def test_a_run_that_was_stopped_has_what_it_had():
