@@ -7,6 +7,7 @@ failures of models, of searches and of the storage are in assets/failures.toml.
 
 from __future__ import annotations
 
+import os
 import sys
 import tomllib
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pipelines.paths import ASSETS
+from pipelines.printable import printable
 from pipelines.types import Frozen
 
 
@@ -261,12 +263,16 @@ class StorageBusyError(StorageError):
 def exit_status(command: Callable[[], int | None]) -> int:
     """What `command` returns; 2 when it refuses its input, 1 when it fails, 130 when interrupted.
 
-    What went wrong goes to standard error.
+    141 when nobody reads the output any more. What went wrong goes to standard error.
     """
     try:
         return command() or 0
     except VeriscopeError as error:
-        print(f"veriscope: {error}", file=sys.stderr)
+        print(f"veriscope: {printable(str(error))}", file=sys.stderr)
         return 2 if isinstance(error, InvalidInputError) else 1
+    except BrokenPipeError:
+        # Who read the output wants no more of it. What is left must not fail again at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except KeyboardInterrupt:
         return 130

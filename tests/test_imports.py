@@ -28,6 +28,7 @@ LAYERS = (
         "pipelines.concurrency",
         "pipelines.merging",
         "pipelines.loading",
+        "pipelines.printable",
     ),
     ("pipelines.text", "pipelines.remote"),
     ("pipelines.models", "pipelines.retrieval"),

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,13 +18,14 @@ from pathlib import Path
 from typing import Any, get_args
 
 from pipelines.cli.catalogue import download, show_catalogue
-from pipelines.cli.models import add_model_options, models_by_role
+from pipelines.cli.models import add_model_options, models_by_role, named_key
 from pipelines.cli.terminal import Terminal, describe
 from pipelines.engine.executor import used_models
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, exit_status
 from pipelines.methods.registry import METHODS
 from pipelines.paths import data_folder
+from pipelines.printable import printable
 from pipelines.retrieval.base import RetrievalMode
 from pipelines.retrieval.web.providers import WEB_SEARCHES
 from pipelines.run.events import Event, event_adapter
@@ -44,14 +44,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 async def _with_service(options: argparse.Namespace) -> int:
-    async with aclosing(Service(options.data)) as service:
+    try:
+        service = Service(options.data)
+    except OSError as error:
+        raise InvalidInputError(
+            f"{options.data} cannot be used as the data folder ({error.strerror}).",
+            remedy="Give the path of a folder that can be written to.",
+        ) from None
+    async with aclosing(service):
         return await options.command(service, options)
 
 
 async def _ask(service: Service, options: argparse.Namespace) -> int:
     methods = _methods(options.method or ["drad"], options.set)
     models, keys = await models_by_role(service, options)
-    search_key = os.environ.get(options.search_key_env or "")
+    search_key = named_key(options.search_key_env)
     if search_key:
         keys[f"search:{options.web}"] = search_key
     spec = RunSpec(
@@ -101,7 +108,8 @@ async def _list(service: Service, options: argparse.Namespace) -> int:
         else:
             methods = ",".join(run.methods)
             when = f"{run.created:%Y-%m-%d %H:%M}"
-            print(f"{run.id}  {when}  {run.status:9}  {methods:16}  {run.question}")
+            question = printable(run.question)
+            print(f"{run.id}  {when}  {run.status:9}  {methods:16}  {question}")
     return 0
 
 
@@ -114,7 +122,13 @@ async def _show(service: Service, options: argparse.Namespace) -> int:
 async def _export(service: Service, options: argparse.Namespace) -> int:
     text = await asyncio.to_thread(lambda: "".join(service.store.export(options.run, _OWNER)))
     if options.to:
-        options.to.write_text(text, encoding="utf-8")
+        try:
+            options.to.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise InvalidInputError(
+                f"{options.to} cannot be written ({error.strerror}).",
+                remedy="Give the path of a file in a folder that can be written to.",
+            ) from None
     else:
         sys.stdout.write(text)
     return 0

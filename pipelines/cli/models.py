@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Sequence
 
 from pipelines.engine.service import Service
@@ -76,18 +77,36 @@ async def models_by_role(
         specs[role] = _spec(profile, model, urls.get(role))
     keys: dict[str, str] = {}
     for role, spec in specs.items():
-        provider, variable = provider_of(spec.kind), variables.get(role)
-        if variable is None and spec.base_url is None:
+        provider, key = provider_of(spec.kind), named_key(variables.get(role))
+        if variables.get(role) is None and spec.base_url is None:
             # The provider's own variable is read for its own address only.
-            variable = provider.key_variable
-        if key := os.environ.get(variable or ""):
+            key = os.environ.get(provider.key_variable or "")
+        if key:
             keys[spec.name] = key
         if provider.hosted:
             report = await probe(await service.model(spec, keys.get(spec.name)))
             specs[role] = spec.with_capabilities(report.capabilities)
+            if report.unknown:
+                left = ", ".join(report.unknown)
+                print(f"{spec.name}: not known, taken as usual: {left}", file=sys.stderr)
     if not given.keys() & set(JUDGES):
         specs |= {role: spec for role, spec in default_models().items() if role in JUDGES}
     return specs, keys
+
+
+def named_key(variable: str | None) -> str | None:
+    """The key in an environment variable that an option names; None where none was named.
+
+    Raises InvalidInputError where the variable holds nothing.
+    """
+    if variable is None:
+        return None
+    if not (key := os.environ.get(variable)):
+        raise InvalidInputError(
+            f"The environment variable {variable!r} holds no key.",
+            remedy="Set it, or leave the option out.",
+        )
+    return key
 
 
 def _spec(profile: str, model: str, base_url: str | None) -> ModelSpec:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TextIO
 
+from pipelines.printable import printable
 from pipelines.run.events import (
     Event,
     Judged,
@@ -39,7 +40,8 @@ class Terminal:
         line = self._line(event)
         if line:
             name = self._view.spans.get(event.span, "run")
-            print(f"{event.time:7.2f} s  {name:8} {line}", file=self._out, flush=True)
+            told = printable(f"{event.time:7.2f} s  {name:8} {line}")
+            print(told, file=self._out, flush=True)
 
     @staticmethod
     def _line(event: Event) -> str | None:
@@ -71,11 +73,11 @@ def describe(view: RunView, *, colour: bool = False) -> str:
     """The whole run as text; with `colour`, tokens are shaded by improbability."""
     if view.header is None:
         return "An empty run."
-    lines = [view.header.spec.question, f"{view.status}, {view.time:.1f} s", ""]
+    lines = [printable(view.header.spec.question), f"{view.status}, {view.time:.1f} s", ""]
     for method in view.methods.values():
         lines += [*_describe_method(method, colour=colour), ""]
     if view.error is not None:
-        lines.append(f"{view.error.message} {view.error.remedy}")
+        lines.append(printable(f"{view.error.message} {view.error.remedy}"))
     return "\n".join(lines).rstrip()
 
 
@@ -87,18 +89,18 @@ def _describe_method(method: MethodView, *, colour: bool) -> list[str]:
     for draft in method.drafts:
         label = "original" if draft.draft == 0 else f"draft {draft.draft}"
         tokens = draft.generation.tokens
-        text = _shaded(draft.after, tokens) if colour and tokens else draft.after
+        text = _shaded(draft.after, tokens) if colour and tokens else printable(draft.after)
         lines.append(f"  {label}: {text}")
     # The last verdict on the answer, with the score that decided it.
     for event in [event for event in method.judged if event.what == "answer"][-1:]:
         decided = "".join(f", {_scored(score)}" for score in event.scores[:1])
         lines.append(f"  verdict: {event.verdict}{decided}")
     if method.answer is not None:
-        lines.append(f"  answer: {method.answer.text}")
+        lines.append(f"  answer: {printable(method.answer.text)}")
         if method.answer.flags:
             lines.append(f"  remarks: {', '.join(method.answer.flags)}")
     if method.error is not None:
-        lines.append(f"  failed: {method.error.message} {method.error.remedy}")
+        lines.append(printable(f"  failed: {method.error.message} {method.error.remedy}"))
     return lines
 
 
@@ -114,8 +116,8 @@ def _shaded(text: str, tokens: tuple[Token, ...]) -> str:
         if token.start < at or token.probability is None:
             continue
         shade = _SHADES[min(len(_SHADES) - 1, int((1 - token.probability) * len(_SHADES)))]
-        pieces.append(text[at : token.start])
-        piece = text[token.start : token.end]
+        pieces.append(printable(text[at : token.start]))
+        piece = printable(text[token.start : token.end])
         pieces.append(piece if shade is None else f"\x1b[48;5;{shade};38;5;16m{piece}\x1b[0m")
         at = token.end
-    return "".join([*pieces, text[at:]])
+    return "".join([*pieces, printable(text[at:])])

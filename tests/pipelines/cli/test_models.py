@@ -117,6 +117,6 @@ async def test_a_providers_own_variable_is_read_for_its_own_address_only(
     assert keys == {}
 
 
-async def test_a_key_variable_that_is_not_set_is_no_key(tmp_path: Path):
-    (_, keys), _ = await read(tmp_path, "--key-env", "SURELY_NOT_SET_ANYWHERE")
-    assert keys == {}
+async def test_a_key_variable_that_is_not_set_is_an_error(tmp_path: Path):
+    with pytest.raises(InvalidInputError, match="SURELY_NOT_SET_ANYWHERE"):
+        await read(tmp_path, "--key-env", "SURELY_NOT_SET_ANYWHERE")

@@ -36,3 +36,13 @@ def test_improbable_tokens_are_shaded_and_the_text_stays_whole():
 
 def test_a_run_that_has_not_begun_is_described_too():
     assert describe(RunView()) == "An empty run."
+
+
+def test_nothing_that_a_model_writes_steers_the_terminal():
+    clear, hidden = "\x1b[2J", "\u202egnihton\x07"
+    shown = describe(view_of(f"In{clear} Hope.{hidden}\n\tYes."))
+    assert "In\\x1b[2J Hope.\\u202egnihton\\x07\n\tYes." in shown
+    coloured = describe(
+        view_of(f"In{clear}", Token(text=f"In{clear}", start=0, end=6, logprob=-3.0)), colour=True
+    )
+    assert "In\\x1b[2J" in ANSI.sub("", coloured)
