@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.methods.replies.verdicts import TRUE_FALSE, TRUE_FALSE_NEI, YES_NO, read_verdict
 from pipelines.models.base import Option
 from pipelines.types import Language
 
+# The same examples every time, however slow the machine is.
+SETTINGS = settings(derandomize=True, deadline=None, database=None, max_examples=200)
 TABLES = (TRUE_FALSE, TRUE_FALSE_NEI, YES_NO)
 LABELS = {
     "reasoning": ("Reasoning", "Analysis", "推理", "分析"),
@@ -60,6 +62,7 @@ def two_options(draw: st.DrawFn) -> tuple[Sequence[Option], list[str]]:
     return options, [draw(st.sampled_from(option.spellings)) for option in chosen]
 
 
+@SETTINGS
 @given(
     two_options(),
     st.sampled_from(BETWEEN),
@@ -74,12 +77,14 @@ def test_a_list_of_options_decides_nothing(
     assert label_of(lead + wrapped.format(between.join(words)) + tail, options) is None
 
 
+@SETTINGS
 @given(two_options(), st.sampled_from(LEADS[1:]))
 def test_two_verdicts_decide_nothing(listed: tuple[Sequence[Option], list[str]], lead: str):
     options, (first, second, *_) = listed
     assert label_of(f"{lead}{first}\n{lead}{second}", options) is None
 
 
+@SETTINGS
 @given(st.sampled_from(TABLES), st.sampled_from(("en", "zh")), st.data())
 def test_an_agreement_that_is_taken_back_is_none(
     table: dict[Language, tuple[Option, ...]], language: Language, data: st.DataObject
@@ -92,6 +97,7 @@ def test_an_agreement_that_is_taken_back_is_none(
     assert label_of(lead + hedge.format(word), options) is None
 
 
+@SETTINGS
 @given(st.sampled_from(TABLES), st.sampled_from(("en", "zh")), st.data())
 def test_what_is_not_said_for_sure_is_no_verdict(
     table: dict[Language, tuple[Option, ...]], language: Language, data: st.DataObject
@@ -105,6 +111,7 @@ def test_what_is_not_said_for_sure_is_no_verdict(
     )
 
 
+@SETTINGS
 @given(st.sampled_from(TABLES), st.sampled_from(("en", "zh")), st.data())
 def test_reasoning_alone_is_no_verdict(
     table: dict[Language, tuple[Option, ...]], language: Language, data: st.DataObject
@@ -120,6 +127,7 @@ def test_reasoning_alone_is_no_verdict(
 
 
 @pytest.mark.parametrize("table", TABLES)
+@SETTINGS
 @given(st.data())
 def test_a_verdict_alone_is_read(table: dict[Language, tuple[Option, ...]], data: st.DataObject):
     options = table[data.draw(st.sampled_from(("en", "zh")))]
