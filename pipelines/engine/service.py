@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +27,7 @@ from pipelines.models.download import Downloads
 from pipelines.models.embedded import EmbeddedModel
 from pipelines.models.providers import model_spec
 from pipelines.remote.retry import RetryPolicy
+from pipelines.run.calls import RunModel
 from pipelines.run.defaults import default_models
 from pipelines.run.events import CancelReason, Event, TerminalEvent
 from pipelines.run.live import Limits, LiveRun, Subscription
@@ -185,8 +188,9 @@ class Service:
         return [*self.pool.loading(), *self.libraries.loading()]
 
     async def model(self, spec: ModelSpec, key: str | None = None) -> Model:
-        """A configured model, loaded, for the capability probe."""
-        return (await self.pool.get(spec, key)).model
+        """A configured model, loaded, for the capability probe: tried again, never from a cache."""
+        slot = replace(await self.pool.get(spec, key), cache=None)
+        return RunModel("main", slot, self._retry, lambda *_, **__: None, time.monotonic)
 
     def download(self, entry: CatalogueEntry, *, owner: str) -> None:
         """Download a model of the catalogue, or go on with it; then it is one of the owner's.
@@ -221,7 +225,7 @@ class Service:
         if known is not None:
             return known
         try:
-            model = await self.model(ModelSpec())
+            model = (await self.pool.get(ModelSpec())).model
             if not isinstance(model, EmbeddedModel):
                 return None
             size = (await asyncio.to_thread(model.server.loaded.stat)).st_size

@@ -14,11 +14,9 @@ from pipelines.models.base import (
     GenerationRequest,
     Model,
     Option,
-    Watcher,
 )
 from pipelines.models.choice import parse_choice
-from pipelines.remote.retry import RetryPolicy
-from pipelines.types import Choice, Frozen, Generation, Language, Message
+from pipelines.types import Frozen, Generation, Language, Message
 
 Value = str | float | int | bool | None
 Found = tuple[bool | None, Value, str]
@@ -56,14 +54,13 @@ class ProbeReport(Frozen):
         return tuple(finding.key for finding in self.findings if finding.ok is None)
 
 
-async def probe(model: Model, retry: RetryPolicy | None = None) -> ProbeReport:
+async def probe(model: Model) -> ProbeReport:
     """Try each ability on `model`. Build the model without overrides, so that nothing is ruled out.
 
-    Every call is tried again as `retry` has it. Raises what the very first call raises: a model
-    that cannot be reached, does not exist or refuses the key has nothing to report. A later check
-    that fails is a finding, and so is one that could not be carried out.
+    Raises what the very first call raises: a model that cannot be reached, does not exist or
+    refuses the key has nothing to report. A later check that fails is a finding, and so is one that
+    could not be carried out.
     """
-    model = _Patient(model, retry or RetryPolicy())
     started = time.perf_counter()
     reply = (await _ask(model, _FRANCE)).text
     waited = round(time.perf_counter() - started, 3)
@@ -119,32 +116,6 @@ def _found(model: Model, findings: list[Finding]) -> Capabilities:
             "judges": able("judging", can.judges),
         }
     )
-
-
-class _Patient(Model):
-    """`model`, each call of which is tried again where it may pass."""
-
-    def __init__(self, model: Model, retry: RetryPolicy) -> None:
-        self.name = model.name
-        self._model = model
-        self._retry = retry
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self._model.capabilities
-
-    async def generate(
-        self, request: GenerationRequest, watch: Watcher | None = None
-    ) -> tuple[Generation, ...]:
-        def ask(number: int) -> Awaitable[tuple[Generation, ...]]:
-            if watch is not None and number > 1:
-                watch(Delta(text="", restart=True))
-            return self._model.generate(request, watch)
-
-        return await self._retry.run(ask)
-
-    async def choose(self, request: ChoiceRequest) -> Choice:
-        return await self._retry.run(lambda _: self._model.choose(request))
 
 
 _FRANCE = "What is the capital of France? Answer in one short sentence."

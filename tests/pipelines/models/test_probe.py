@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from pipelines.errors import (
@@ -16,10 +18,11 @@ from pipelines.models.openai_model import OpenAIModel
 from pipelines.models.probe import Finding, ProbeReport, probe
 from pipelines.models.scripted import ScriptedModel
 from pipelines.remote.retry import RetryPolicy
+from pipelines.run.calls import RunModel
+from pipelines.run.materials import Slot
 from pipelines.types import Generation
 from tests.pipelines.models.wire import Wire, refusal, says
 
-AT_ONCE = RetryPolicy(pause=0.0)
 PARIS = [["Paris", 0.9], [".", 0.8]]
 CLAIMS = [
     {"contains": f"Claim: {claim}", "text": said}
@@ -144,7 +147,7 @@ class Grumbling(ScriptedModel):
 
 async def test_what_could_not_be_found_out_is_unknown_and_stays_as_assumed():
     assumed = Capabilities(logprobs=True, top_logprobs=7)
-    report = await probe(Grumbling.from_replies(ABLE, capabilities=assumed), AT_ONCE)
+    report = await probe(Grumbling.from_replies(ABLE, capabilities=assumed))
     assert (found(report, "logprobs").ok, found(report, "logprobs").note) == (None, "It broke.")
     assert report.unknown == ("logprobs",)
     assert report.capabilities.logprobs
@@ -169,7 +172,10 @@ class Busy(ScriptedModel):
 
 
 async def test_every_call_is_tried_again():
-    report = await probe(Busy.from_replies(ABLE), AT_ONCE)
+    # As the service hands a model out for this check.
+    slot = Slot(Busy.from_replies(ABLE), cache=None)
+    model = RunModel("main", slot, RetryPolicy(pause=0.0), lambda *_, **__: None, time.monotonic)
+    report = await probe(model)
     assert all(finding.ok for finding in report.findings)
 
 
