@@ -12,6 +12,7 @@ from pipelines.run.live import Subscription
 from pipelines.run.spec import RunSpec
 from pipelines.run.trace import Trace
 from pipelines.run.view import RunView, fold
+from pipelines.store import database_url
 
 PERIOD = 0.3
 """Seconds between two looks at a run that goes on."""
@@ -25,7 +26,7 @@ def engine() -> Engine:
     folder = data_folder().resolve()
     with _lock:
         if folder not in _engines:
-            _engines[folder] = Engine(folder)
+            _engines[folder] = Engine(folder, database=database_url(folder))
         return _engines[folder]
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from app.public.serving import serve  # noqa: E402
+from pipelines.errors import exit_status  # noqa: E402
 
 if __name__ == "__main__":
-    serve()
+    sys.exit(exit_status(serve))

@@ -11,6 +11,7 @@ import os
 import sys
 import tomllib
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, partial
 from typing import Any
 
@@ -260,19 +261,57 @@ class StorageBusyError(StorageError):
     code = "storage_busy"
 
 
+class StorageDamagedError(StorageError):
+    """The file of the database is damaged, or is no database of runs."""
+
+    code = "storage_damaged"
+    retryable = False
+
+
+class StorageDiskError(StorageError):
+    """The disk that holds the database reports an error, or a limit that was reached."""
+
+    code = "storage_disk"
+    retryable = False
+
+
+class StorageLostError(StorageError):
+    """Another process ended a run because the one that wrote it could not be seen any more."""
+
+    code = "storage_lost"
+    retryable = False
+
+
 def exit_status(command: Callable[[], int | None]) -> int:
     """What `command` returns; 2 when it refuses its input, 1 when it fails, 130 when interrupted.
 
     141 when nobody reads the output any more. What went wrong goes to standard error.
     """
     try:
-        return command() or 0
+        status = command() or 0
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return status
     except VeriscopeError as error:
-        print(f"veriscope: {printable(str(error))}", file=sys.stderr)
+        _say(printable(str(error)))
         return 2 if isinstance(error, InvalidInputError) else 1
     except BrokenPipeError:
-        # Who read the output wants no more of it. What is left must not fail again at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Who read the output wants no more of it.
+        _discard_output()
         return 141
+    except OSError as error:
+        _discard_output()
+        _say(f"Something could not be written or read ({error.strerror}). Check disks and rights.")
+        return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _say(text: str) -> None:
+    with suppress(OSError):
+        print(f"veriscope: {text}", file=sys.stderr, flush=True)
+
+
+def _discard_output() -> None:
+    """What is left to be printed must not fail again at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -29,6 +29,7 @@ LAYERS = (
         "pipelines.merging",
         "pipelines.loading",
         "pipelines.printable",
+        "pipelines.files",
     ),
     ("pipelines.text", "pipelines.remote"),
     ("pipelines.models", "pipelines.retrieval"),

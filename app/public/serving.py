@@ -25,9 +25,11 @@ from components.theme import ASSETS, gradio_theme, tokens
 from pipelines.engine.admission import Admission
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.thread import Engine
+from pipelines.files import write_whole
 from pipelines.models.local.zerogpu import is_zerogpu
 from pipelines.paths import data_folder
 from pipelines.run.live import Limits
+from pipelines.store import StorageError, database_url
 
 _HOUR = 3600.0
 _SHEETS = ("tokens", "recorded", "space")
@@ -86,7 +88,10 @@ class Space:
         """Runs are kept for a while only, shared ones too."""
         while True:
             store = self.engine.service.store
-            await asyncio.to_thread(store.delete_older_than, self.limits.keep_hours * _HOUR)
+            # A database that cannot be reached or written now may be the next time.
+            with suppress(StorageError):
+                await asyncio.to_thread(store.recover)
+                await asyncio.to_thread(store.delete_older_than, self.limits.keep_hours * _HOUR)
             await asyncio.sleep(_HOUR / 4)
 
 
@@ -97,7 +102,8 @@ def serve() -> None:
     if is_zerogpu():
         # Before anything looks for a GPU: the platform's package simulates one until it is lent.
         import_module("spaces")
-    space = Space(data_folder().resolve(), VisitorLimits.of(os.environ))
+    folder = data_folder().resolve()
+    space = Space(folder, VisitorLimits.of(os.environ), database=database_url(folder))
     if is_zerogpu():
         # The models that use the lent GPU have to be loaded before the page is served.
         space.engine.call(space.catalog.fetch(space.engine))
@@ -116,9 +122,17 @@ async def _health(request: Request) -> Response:
 
 
 def _secret(folder: Path) -> str:
-    """What visitors' ids are encrypted with in their browsers; the same after the next start."""
+    """What visitors' ids are encrypted with in their browsers; the same after the next start.
+
+    Where it cannot be kept, visitors are new ones after the next start.
+    """
     path = folder / "space-secret"
-    if not path.is_file():
-        path.touch(mode=0o600)
-        path.write_text(secrets.token_urlsafe(32), encoding="utf-8")
-    return path.read_text(encoding="utf-8")
+    with suppress(OSError):
+        if kept := path.read_text(encoding="utf-8"):
+            return kept
+    secret = secrets.token_urlsafe(32)
+    with suppress(OSError):
+        write_whole(path, secret, mode=0o600)
+        # Of several that start at the same time, all take the one that was written last.
+        return path.read_text(encoding="utf-8")
+    return secret

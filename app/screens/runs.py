@@ -107,6 +107,7 @@ def _summary(run: RunSummary, t: Catalogue) -> str:
         local_time(run),
         duration(run.duration, t),
         t("counter.calls", count=run.model_calls),
+        *([t("runs.interrupted")] if run.reason == "interrupted" else []),
     )
     return tag(
         "div",

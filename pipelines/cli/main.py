@@ -2,7 +2,8 @@
 
 `python -m pipelines COMMAND --help` explains each. Results go to standard output, remarks to
 standard error. The exit status is 0 when it worked, 1 when a run failed, 2 for unusable input, and
-3 when a run was finished with errors: a method failed, or ended early.
+3 when a run was finished with errors: a method failed, or ended early. What was printed of a run is
+stored when its last event, or its result, is printed; an id that was printed is stored.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pipelines.cli.terminal import Terminal, describe
 from pipelines.engine.executor import used_models
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, exit_status
+from pipelines.files import write_whole
 from pipelines.methods.registry import METHODS
 from pipelines.paths import data_folder
 from pipelines.printable import printable
@@ -31,6 +33,7 @@ from pipelines.retrieval.web.providers import WEB_SEARCHES
 from pipelines.run.events import Event, event_adapter
 from pipelines.run.spec import EvidenceSpec, MethodSpec, RunSpec
 from pipelines.run.view import fold
+from pipelines.store import database_url
 
 _OWNER = "command-line"
 
@@ -44,13 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 async def _with_service(options: argparse.Namespace) -> int:
-    try:
-        service = Service(options.data)
-    except OSError as error:
-        raise InvalidInputError(
-            f"{options.data} cannot be used as the data folder ({error.strerror}).",
-            remedy="Give the path of a folder that can be written to.",
-        ) from None
+    service = Service(options.data, database=database_url(options.data, options.database))
     async with aclosing(service):
         return await options.command(service, options)
 
@@ -81,6 +78,8 @@ async def _ask(service: Service, options: argparse.Namespace) -> int:
 
 async def _replay(service: Service, options: argparse.Namespace) -> int:
     run_id = await service.replay(options.run, owner=_OWNER)
+    if service.store.refusal is not None:
+        print(f"The replay is not stored. {printable(str(service.store.refusal))}", file=sys.stderr)
     return await _follow(service, run_id, as_json=options.json)
 
 
@@ -109,7 +108,8 @@ async def _list(service: Service, options: argparse.Namespace) -> int:
             methods = ",".join(run.methods)
             when = f"{run.created:%Y-%m-%d %H:%M}"
             question = printable(run.question)
-            print(f"{run.id}  {when}  {run.status:9}  {methods:16}  {question}")
+            status = "interrupted" if run.reason == "interrupted" else run.status
+            print(f"{run.id}  {when}  {status:11}  {methods:16}  {question}")
     return 0
 
 
@@ -123,7 +123,7 @@ async def _export(service: Service, options: argparse.Namespace) -> int:
     text = await asyncio.to_thread(lambda: "".join(service.store.export(options.run, _OWNER)))
     if options.to:
         try:
-            options.to.write_text(text, encoding="utf-8")
+            write_whole(options.to, text)
         except OSError as error:
             raise InvalidInputError(
                 f"{options.to} cannot be written ({error.strerror}).",
@@ -190,6 +190,13 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         default=data_folder(),
         help="where runs and indexes are kept (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--database",
+        metavar="URL",
+        help="where runs and saved models are kept instead: postgresql://user@host/name, or"
+        " sqlite:///file (default: VERISCOPE_DATABASE_URL, else a file in the data folder);"
+        " a password belongs in the variable, for others see the command line",
     )
     commands = parser.add_subparsers(required=True)
 

@@ -10,6 +10,7 @@ from typing import TextIO
 
 from pipelines.printable import printable
 from pipelines.run.events import (
+    CancelReason,
     Event,
     Judged,
     ModelCalled,
@@ -25,6 +26,15 @@ from pipelines.types import Token
 
 # Background shades of a 256-colour terminal, from probable (none) to improbable.
 _SHADES = (None, 189, 147, 105, 63)
+
+_REASONS: dict[CancelReason, str] = {
+    "stopped": "stopped",
+    "unwatched": "nobody was watching",
+    "shutdown": "the program was closed",
+    "time_limit": "the time limit was reached",
+    "token_limit": "the token limit was reached",
+    "interrupted": "interrupted: the program ended before the run did",
+}
 
 
 class Terminal:
@@ -73,7 +83,8 @@ def describe(view: RunView, *, colour: bool = False) -> str:
     """The whole run as text; with `colour`, tokens are shaded by improbability."""
     if view.header is None:
         return "An empty run."
-    lines = [printable(view.header.spec.question), f"{view.status}, {view.time:.1f} s", ""]
+    why = f" ({_REASONS[view.reason]})" if view.reason is not None else ""
+    lines = [printable(view.header.spec.question), f"{view.status}{why}, {view.time:.1f} s", ""]
     for method in view.methods.values():
         lines += [*_describe_method(method, colour=colour), ""]
     if view.error is not None:

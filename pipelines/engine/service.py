@@ -7,7 +7,6 @@ Every screen, the command line and the tests go through `Service`. It lives on o
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
@@ -15,11 +14,14 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from sqlalchemy.engine import URL
+
 from pipelines.engine.earlier import EarlierRuns
 from pipelines.engine.executor import Keys, Plan, execute, gather_materials, make_plan, start_event
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import Loading, ModelPool
-from pipelines.errors import MissingReply, VeriscopeError, failure
+from pipelines.engine.saving import Saver, cancel
+from pipelines.errors import MissingReply, VeriscopeError, failure, revived
 from pipelines.models import speed
 from pipelines.models.base import Model
 from pipelines.models.catalogue import CatalogueEntry
@@ -29,28 +31,29 @@ from pipelines.models.providers import model_spec
 from pipelines.remote.retry import RetryPolicy
 from pipelines.run.calls import RunModel
 from pipelines.run.defaults import default_models
-from pipelines.run.events import CancelReason, Event, TerminalEvent
+from pipelines.run.events import CancelReason, Event
 from pipelines.run.live import Limits, LiveRun, Subscription
 from pipelines.run.materials import Materials
 from pipelines.run.replay import replay_materials
 from pipelines.run.spec import EvidenceSpec, ModelSpec, RunSpec
 from pipelines.run.trace import Trace
-from pipelines.store import RunStore, new_run_id
+from pipelines.store import RunStore, StorageError, file_url, new_run_id
 from pipelines.store.recordings import is_recording, load_recording
 from pipelines.text import EntityRecognizer
 
 _ANY_TEXT = "London is a city."
-_logger = logging.getLogger(__name__)
 
 
 class Service:
     """Runs, models and libraries of one installation.
 
-    `data` is the folder of the database and the indexes. A run that nobody watches for
+    `data` is the folder of the indexes and, unless `database` names another, of the database. Runs
+    that dead processes left are ended when it is opened. A run that nobody watches for
     `unwatched_after` seconds is stopped, and so is one that passes `limits`; both are checked every
-    `look_every` seconds. All methods are to be called on the service's event loop, except
-    `loading`, `download`, `add_downloaded` and what a `Subscription` offers; `store`, `earlier` and
-    `downloads` may be used in any thread.
+    `look_every` seconds. A database that cannot be reached is tried for `storage_patience` seconds
+    before the run that it should keep ends with that error. All methods are to be called on the
+    service's event loop, except `loading`, `download`, `add_downloaded` and what a `Subscription`
+    offers; `store`, `earlier` and `downloads` may be used in any thread.
 
     Example:
         service = Service(Path(".veriscope"))
@@ -64,15 +67,23 @@ class Service:
         self,
         data: Path,
         *,
+        database: str | URL | None = None,
         pool: ModelPool | None = None,
         libraries: Libraries | None = None,
         unwatched_after: float = 30.0,
         look_every: float = 1.0,
         retry: RetryPolicy | None = None,
         limits: Limits | None = None,
+        storage_patience: float = 20.0,
     ) -> None:
-        data.mkdir(parents=True, exist_ok=True)
-        self.store = RunStore(f"sqlite:///{data / 'veriscope.db'}")
+        try:
+            data.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise failure("storage.no_folder", reason=error.strerror) from error
+        self.store = RunStore(database or file_url(data))
+        with suppress(StorageError):
+            # What cannot be ended now, because nothing can be written, is ended another time.
+            self.store.recover()
         self.earlier = EarlierRuns(self.store)
         self.pool = pool or ModelPool()
         self.libraries = libraries or Libraries(data / "index")
@@ -82,6 +93,8 @@ class Service:
         self._look_every = look_every
         self._retry = retry or RetryPolicy()
         self._limits = limits or Limits()
+        self._patience = storage_patience
+        self._closing = asyncio.Event()
         self._live: dict[str, LiveRun] = {}
         self._background: set[asyncio.Task[None]] = set()
 
@@ -92,10 +105,16 @@ class Service:
         return await self._begin(plan, owner, gather)
 
     async def replay(self, run_id: str, *, owner: str) -> str:
-        """Run the methods again on the recorded replies, without a single call; a new run."""
+        """Run the methods again on the recorded replies, without a single call; a new run.
+
+        Where nothing can be written it is not stored, and can be read until the process ends.
+        """
         trace = await self.load(run_id, owner=owner)
         plan = make_plan(trace.header.spec)
-        return await self._begin(plan, owner, lambda: asyncio.to_thread(replay_materials, trace))
+        stored = self.store.refusal is None
+        return await self._begin(
+            plan, owner, lambda: asyncio.to_thread(replay_materials, trace), stored=stored
+        )
 
     async def stream(
         self, spec: RunSpec, *, owner: str, keys: Keys | None = None
@@ -129,15 +148,11 @@ class Service:
         return Subscription(trace.events, lambda: None)
 
     async def stop(self, run_id: str, *, owner: str, reason: CancelReason = "stopped") -> bool:
-        """End a run's calls and wait until it has ended; False when it had ended already."""
+        """End a run's calls and wait until it has ended and is stored; False when it had ended."""
         live = self._live_of(run_id, owner)
-        if live is None or live.task is None or live.task.done():
+        if live is None or not await cancel(live, reason):
             return False
-        if not live.task.cancelling():
-            # A second cancellation would interrupt the recording of the run's end.
-            live.cancel_reason = reason
-            live.task.cancel()
-        await asyncio.wait({live.task})
+        await live.kept.wait()
         return True
 
     async def load(self, run_id: str, *, owner: str) -> Trace:
@@ -156,7 +171,8 @@ class Service:
         if live := self._live_of(run_id, owner):
             if not live.over:
                 raise failure("asking.still_running")
-            await live.kept.wait()
+            if live.unsaved is not None:
+                raise revived(live.unsaved)
         if is_recording(run_id):
             return run_id
         return await asyncio.to_thread(self.store.share, run_id, owner)
@@ -167,6 +183,8 @@ class Service:
         if live := self._live_of(run_id, owner):
             await live.kept.wait()
             self._live.pop(run_id, None)
+            if not live.holds_end:
+                return
         await asyncio.to_thread(self.store.delete, run_id, owner)
 
     async def warm_up(self) -> None:
@@ -238,6 +256,7 @@ class Service:
 
     async def aclose(self) -> None:
         """Stop every run and release everything."""
+        self._closing.set()
         for run_id, live in list(self._live.items()):
             await self.stop(run_id, owner=live.owner, reason="shutdown")
         await asyncio.gather(*self._background, return_exceptions=True)
@@ -247,17 +266,24 @@ class Service:
         await asyncio.to_thread(self.store.close)
 
     async def _begin(
-        self, plan: Plan, owner: str, gather: Callable[[], Awaitable[Materials]]
+        self,
+        plan: Plan,
+        owner: str,
+        gather: Callable[[], Awaitable[Materials]],
+        *,
+        stored: bool = True,
     ) -> str:
         run_id = new_run_id()
         unsaved: asyncio.Queue[Event] = asyncio.Queue()
-        live = LiveRun(run_id, owner, unsaved.put_nowait)
+        live = LiveRun(run_id, owner, unsaved.put_nowait, holds_end=stored)
         started = start_event(live, plan)
-        await asyncio.to_thread(self.store.create, run_id, owner, started)
+        if stored:
+            await asyncio.to_thread(self.store.create, run_id, owner, started)
         unsaved.get_nowait()
         live.task = asyncio.create_task(execute(live, plan, gather, self._retry))
         self._live[run_id] = live
-        for work in (self._save(live, unsaved), self._supervise(live)):
+        saver = Saver(self.store, live, unsaved, self._patience, self._closing)
+        for work in (self._keep(saver) if stored else _unkept(live), self._supervise(live)):
             task = asyncio.create_task(work)
             self._background.add(task)
             task.add_done_callback(self._background.discard)
@@ -269,34 +295,19 @@ class Service:
         live = self._live.get(run_id)
         return live if live is not None and live.owner == owner else None
 
-    async def _save(self, live: LiveRun, unsaved: asyncio.Queue[Event]) -> None:
-        """Store events as they come, several at a time, and let the run go after the last.
-
-        A run whose events cannot be stored ends with that error. They are tried once more, because
-        the cause may be over by then; otherwise the run can be read until the process ends.
-        """
-        batch: list[Event] = []
-        try:
-            while not (batch and isinstance(batch[-1], TerminalEvent)):
-                batch = [await unsaved.get(), *_waiting(unsaved)]
-                try:
-                    await asyncio.to_thread(self.store.append, live.run_id, batch)
-                except VeriscopeError as error:
-                    live.unsaved = error.info()
-                    await self.stop(live.run_id, owner=live.owner)
-                    batch += _waiting(unsaved)
-                    await asyncio.to_thread(self.store.append, live.run_id, batch)
-            del self._live[live.run_id]
-        except VeriscopeError as error:
-            _logger.warning("Run %s is not stored in full: %s", live.run_id, error)
-        finally:
-            live.kept.set()
+    async def _keep(self, saver: Saver) -> None:
+        """Have a run stored, and let it go when it is; without that it can be read from here."""
+        if await saver.save():
+            self._live.pop(saver.live.run_id, None)
 
     async def _supervise(self, live: LiveRun) -> None:
         """End a run that nobody watches any more, or that passed one of the limits."""
         assert live.task is not None
         while not live.task.done():
             await asyncio.wait({live.task}, timeout=self._look_every)
+            with suppress(StorageError):
+                # A server that was started again has forgotten who is writing.
+                await asyncio.to_thread(self.store.renew_presence)
             reason = live.spent(self._limits)
             if live.unwatched_for() > self._unwatched_after:
                 reason = "unwatched"
@@ -304,6 +315,8 @@ class Service:
                 await self.stop(live.run_id, owner=live.owner, reason=reason)
 
 
-def _waiting(queue: asyncio.Queue[Event]) -> list[Event]:
-    """What is in the queue now."""
-    return [queue.get_nowait() for _ in range(queue.qsize())]
+async def _unkept(live: LiveRun) -> None:
+    """A run that is not stored has nothing to wait for once it is over."""
+    assert live.task is not None
+    await asyncio.wait({live.task})
+    live.kept.set()

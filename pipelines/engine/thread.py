@@ -26,9 +26,7 @@ class Engine:
         self.service = self.call(self._open(data, options))
 
     async def _open(self, data: Path, options: dict[str, Any]) -> Service:
-        service = Service(data, **options)
-        await asyncio.to_thread(service.store.recover)
-        return service
+        return Service(data, **options)
 
     async def _finish(self) -> None:
         await self.service.aclose()

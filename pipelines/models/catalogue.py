@@ -14,6 +14,7 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from pipelines.errors import failure
+from pipelines.files import write_whole
 from pipelines.paths import ASSETS, data_folder
 from pipelines.types import Frozen, Language
 
@@ -124,7 +125,7 @@ def manifest_of(entry: CatalogueEntry, folder: Path) -> Manifest | None:
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Say what the download in `folder` consists of."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / _MANIFEST).write_text(manifest.model_dump_json(indent=1), encoding="utf-8")
+    write_whole(folder / _MANIFEST, manifest.model_dump_json(indent=1))
 
 
 def bytes_arrived(folder: Path, manifest: Manifest) -> int:

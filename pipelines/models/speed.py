@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from pipelines.concurrency import usable_cores
+from pipelines.files import write_whole
 from pipelines.models.base import Delta, GenerationRequest, Model
 from pipelines.models.catalogue import CatalogueEntry
 from pipelines.types import Message
@@ -67,4 +68,4 @@ def keep_speed(models: Path, bytes_per_second: float) -> None:
     """Remember what was measured, with the number of usable processor cores it was measured on."""
     models.mkdir(parents=True, exist_ok=True)
     kept = {"bytes_per_second": bytes_per_second, "cores": usable_cores()}
-    (models / _FILE).write_text(json.dumps(kept), encoding="utf-8")
+    write_whole(models / _FILE, json.dumps(kept))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import accumulate
@@ -23,11 +23,12 @@ from pathlib import Path
 from uuid import uuid4
 
 import numpy as np
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 from pydantic import Field
 
 from pipelines.errors import failure
+from pipelines.files import write_whole
 from pipelines.retrieval.base import Embedder, PassageStore
 from pipelines.retrieval.bm25 import TERM_RULES, BM25Index, terms
 from pipelines.retrieval.dense import DenseIndex
@@ -162,6 +163,7 @@ def build_index(
     """
     documents = load_library(source) if isinstance(source, Path) else list(source)
     if not rebuild and (ready := _up_to_date(documents, target, embedder)):
+        _tidy(target)
         return ready
     try:
         target.mkdir(parents=True, exist_ok=True)
@@ -312,14 +314,27 @@ def _publish(partial: Path, manifest: Manifest) -> None:
     sized = manifest.model_copy(update={"files": _sizes(partial)})
     (partial / _MANIFEST).write_text(sized.model_dump_json(indent=1), encoding="utf-8")
     build = partial.rename(partial.with_suffix(""))
-    pointer = target / f"{_CURRENT}.partial"
-    pointer.write_text(build.name, encoding="utf-8")
-    pointer.replace(target / _CURRENT)
+    write_whole(target / _CURRENT, build.name)
+    _remove_others(target, build)
+
+
+def _remove_others(target: Path, build: Path) -> None:
+    """Delete all builds but that one; to be called by the process that builds."""
     for other in target.glob(f"{_PREFIX}*"):
         if other != build:
             # A reader may still hold one open, which some systems do not allow to be removed:
             # then the next build removes it.
             shutil.rmtree(other, ignore_errors=True)
+
+
+def _tidy(target: Path) -> None:
+    """Delete what a builder that was killed has left, unless somebody builds right now."""
+    build = _current_build(target)
+    if build is None or all(one == build for one in target.glob(f"{_PREFIX}*")):
+        return
+    with suppress(OSError, Timeout), FileLock(target / "build.lock", timeout=0):
+        if _current_build(target) == build:
+            _remove_others(target, build)
 
 
 def _sizes(folder: Path) -> dict[str, int]:

@@ -283,8 +283,10 @@ class RunFailed(EventBase):
     error: ErrorInfo
 
 
-CancelReason = Literal["stopped", "unwatched", "shutdown", "time_limit", "token_limit"]
-"""Why a run was ended before its end."""
+CancelReason = Literal[
+    "stopped", "unwatched", "shutdown", "time_limit", "token_limit", "interrupted"
+]
+"""Why a run was ended before its end; "interrupted": its process ended without ending it."""
 
 
 class RunCancelled(EventBase):

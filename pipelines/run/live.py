@@ -136,7 +136,11 @@ def _merged(earlier: TokenWritten, later: TokenWritten) -> TokenWritten | None:
 
 
 class LiveRun:
-    """A run under way. `store` receives every event that is to be kept."""
+    """A run under way. `store` receives every event that is to be kept.
+
+    With `holds_end` the event that ends the run is given to `store` alone, and seen by readers when
+    it comes back to `show_end`: so that who sees the end of a run knows that it is stored.
+    """
 
     def __init__(
         self,
@@ -144,6 +148,8 @@ class LiveRun:
         owner: str,
         store: Callable[[Any], None],
         clock: Callable[[], float] = time.monotonic,
+        *,
+        holds_end: bool = False,
     ) -> None:
         self.run_id = run_id
         self.owner = owner
@@ -152,9 +158,10 @@ class LiveRun:
         self.cancel_reason: CancelReason = "stopped"
         # Why it could not be recorded any more, if so.
         self.unsaved: ErrorInfo | None = None
-        # Set once the last event is in the store.
+        # Set once nothing more is going to be stored, or it is known that it cannot be.
         self.kept = asyncio.Event()
         self._store = store
+        self.holds_end = holds_end
         self._clock = clock
         self._lock = threading.Lock()
         self._events: list[Any] = []
@@ -165,7 +172,7 @@ class LiveRun:
 
     @property
     def over(self) -> bool:
-        """Whether its last event was emitted; `kept` is set once that is in the store."""
+        """Whether readers have seen its end."""
         return bool(self._events) and isinstance(self._events[-1], TerminalEvent)
 
     def subscribe(self) -> Subscription:
@@ -198,6 +205,12 @@ class LiveRun:
     def _note_read(self) -> None:
         self._last_read = self._clock()
 
+    def show_end(self, event: TerminalEvent) -> None:
+        """Give the event that ends the run to readers; see `holds_end`."""
+        with self._lock:
+            self._events.append(event)
+            self._forward(event)
+
     def _publish(self, event: Any) -> None:
         with self._lock:
             if isinstance(event, TokenWritten):
@@ -207,10 +220,15 @@ class LiveRun:
             else:
                 # The text written in this span is now part of a recorded call, or discarded.
                 self._being_written.pop(event.span, None)
-                self._events.append(event)
                 if isinstance(event, ModelCalled) and not event.cached:
                     self._written += sum(g.usage.completion_tokens for g in event.generations)
                 self._store(event)
-            self._readers = [reader for reader in self._readers if not reader.closed]
-            for reader in self._readers:
-                reader.push(event)
+                if self.holds_end and isinstance(event, TerminalEvent):
+                    return
+                self._events.append(event)
+            self._forward(event)
+
+    def _forward(self, event: Any) -> None:
+        self._readers = [reader for reader in self._readers if not reader.closed]
+        for reader in self._readers:
+            reader.push(event)

@@ -1,7 +1,7 @@
 """Keeps runs and saved model configurations: SQLite in a file by default, PostgreSQL by URL."""
 
 from pipelines.errors import StorageError
-from pipelines.store.database import DEFAULT_URL
+from pipelines.store.opening import DEFAULT_URL, database_url, file_url
 from pipelines.store.runs import RunStore, RunSummary, Status
 from pipelines.store.tables import ModelStore, new_owner, new_run_id
 
@@ -12,6 +12,8 @@ __all__ = [
     "RunSummary",
     "Status",
     "StorageError",
+    "database_url",
+    "file_url",
     "new_owner",
     "new_run_id",
 ]

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from pipelines.errors import VeriscopeError, failure, first_problem
 from pipelines.run.events import (
+    CancelReason,
     Event,
     RunCancelled,
     RunStarted,
@@ -103,7 +104,7 @@ def parse_lines(lines: str | Iterable[str]) -> tuple[Event, ...]:
     return tuple(events)
 
 
-def cancelled_after(events: Sequence[Event]) -> RunCancelled:
+def cancelled_after(events: Sequence[Event], reason: CancelReason = "shutdown") -> RunCancelled:
     """The event that ends a run of which only `events` exist, its process being gone.
 
     Its time is that of the last event, since nothing is known of what came after.
@@ -115,7 +116,7 @@ def cancelled_after(events: Sequence[Event]) -> RunCancelled:
         parent=first.parent,
         seq=last.seq + 1,
         time=last.time,
-        reason="shutdown",
+        reason=reason,
     )
 
 

@@ -11,14 +11,18 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 from sqlalchemy import delete, insert, select
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from pipelines.errors import failure
+from pipelines.errors import VeriscopeError, failure
 from pipelines.run.events import (
+    CancelReason,
     Event,
     Judged,
     ModelCalled,
     Retrieved,
+    RunCancelled,
     RunStarted,
     SpanEnded,
     TerminalEvent,
@@ -28,9 +32,10 @@ from pipelines.run.events import (
 )
 from pipelines.run.spec import ModelSpec
 from pipelines.run.trace import Trace
-from pipelines.store.database import DEFAULT_URL, Database
+from pipelines.store.database import Database
 from pipelines.store.exchange import cancelled_after, export_lines, parse_lines
-from pipelines.store.migrations import upgrade
+from pipelines.store.migrations import check, upgrade
+from pipelines.store.opening import DEFAULT_URL
 from pipelines.store.tables import (
     EventRow,
     ModelStore,
@@ -56,7 +61,8 @@ class Tally(Frozen):
 
     `duration` is the time of the last event in seconds since the start. `model_calls` counts the
     attempts that reached a model, `cached_calls` those that the cache answered. `verdicts` counts
-    judgements by verdict; `flags` are the remarks on the answers, each once, sorted.
+    judgements by verdict; `flags` are the remarks on the answers, each once, sorted. `reason` is
+    why the run was cancelled, if it was.
     """
 
     methods: tuple[str, ...] = ()
@@ -66,6 +72,7 @@ class Tally(Frozen):
     retrievals: int = 0
     verdicts: dict[Verdict, int] = Field(default_factory=dict)
     flags: tuple[str, ...] = ()
+    reason: CancelReason | None = None
 
 
 class RunSummary(Tally):
@@ -89,17 +96,27 @@ class FinishedRun(Frozen):
 class RunStore:
     """Runs and saved models in one database. Every method blocks, and may be called in any thread.
 
-    A run belongs to its owner: for anyone else it does not exist. All methods raise StorageError
-    when the database fails.
+    A run belongs to its owner: for anyone else it does not exist. One whose process died before it
+    ended is shown as ended, with the reason "interrupted". All methods raise StorageError when the
+    database fails.
     """
 
-    def __init__(self, url: str = DEFAULT_URL) -> None:
-        """Open the database at `url`, creating or upgrading it.
+    def __init__(self, url: str | URL = DEFAULT_URL) -> None:
+        """Open the database at `url`, creating or upgrading it; to read alone where it must be.
 
         Raises InvalidInputError if the URL names no SQLite file and no PostgreSQL database.
         """
-        self._database = Database(url, upgrade)
+        self._database = Database(url, upgrade, check)
         self.models = ModelStore(self._database)
+
+    @property
+    def refusal(self) -> VeriscopeError | None:
+        """Why nothing can be stored, where that is known; every attempt to store tries again."""
+        return self._database.refusal
+
+    def renew_presence(self) -> None:
+        """Make sure that other processes see this one as alive, and its runs as not abandoned."""
+        self._database.renew_presence()
 
     def close(self) -> None:
         """Close every connection. Runs that have not ended count as abandoned from here on."""
@@ -114,6 +131,7 @@ class RunStore:
         refuse_keys_in_run(started.spec)
         if started.run != run_id or started.seq != 0:
             raise ValueError("The event is not the first of this run.")
+        self._database.require_writing()
         self._database.renew_presence()
         with self._database.write() as session:
             if session.get(RunRow, run_id) is not None:
@@ -121,12 +139,13 @@ class RunStore:
             created = datetime.fromtimestamp(started.created, UTC)
             self._insert(session, run_id, owner, created, (started,))
 
-    def append(self, run_id: str, events: Sequence[Event]) -> None:
+    def append(self, run_id: str, events: Sequence[Event], *, again: bool = False) -> None:
         """Record the events that follow; all of them or, on an error, none.
 
-        `token` events are left out. The event that ends the run sets its status.
-        Raises NotFoundError if the run was deleted meanwhile, ValueError if the events do not
-        continue it.
+        `token` events are left out. The event that ends the run sets its status. With `again` they
+        may be stored already, because a connection was lost before it could tell.
+        Raises NotFoundError if the run was deleted meanwhile, StorageLostError if another process
+        took it for abandoned, ValueError if the events do not continue it.
         """
         stored = [event for event in events if not isinstance(event, TokenWritten)]
         if not stored:
@@ -135,8 +154,13 @@ class RunStore:
             run = session.get(RunRow, run_id, with_for_update=True)
             if run is None:
                 raise failure("storage.no_run")
-            _check_continues(run, stored)
-            _add(session, run, stored)
+            if run.summary.get("reason") == "interrupted":
+                raise failure("storage.lost")
+            if again:
+                stored = [event for event in stored if event.seq >= run.length]
+            if stored:
+                _check_continues(run, stored)
+                _add(session, run, stored)
 
     def load(self, run_id: str, owner: str) -> Trace:
         """What is stored of a run of `owner`, or of one that was shared.
@@ -144,7 +168,12 @@ class RunStore:
         Raises NotFoundError if there is none of that id.
         """
         with self._database.read() as session:
-            return Trace(events=_load_events(session, run_id, owner))
+            events = _load_events(session, run_id, owner)
+            if not isinstance(events[-1], TerminalEvent):
+                run = session.get(RunRow, run_id)
+                if run is None or not self._database.presence.is_alive(run.writer, session):
+                    events = (*events, cancelled_after(events, "interrupted"))
+            return Trace(events=events)
 
     def finished(self, owner: str, limit: int = 50) -> list[FinishedRun]:
         """At most `limit` finished runs of `owner`, newest first, those that can be read."""
@@ -170,7 +199,8 @@ class RunStore:
         """
         events = self.load(run_id, owner).events
         copy = sha256(f"{SHARED}:{run_id}".encode()).hexdigest()[: len(run_id)]
-        with self._database.write() as session:
+        # Twice at the same time, it is copied by the one and found by the other.
+        with suppress(IntegrityError), self._database.write() as session:
             for known in (run_id, copy):
                 row = session.get(RunRow, known)
                 if row is not None and row.owner == SHARED:
@@ -217,7 +247,7 @@ class RunStore:
         return run_id
 
     def recover(self) -> int:
-        """End the runs whose process died, with `run_cancelled` ("shutdown"); how many.
+        """End the runs whose process died, with `run_cancelled` ("interrupted"); how many.
 
         Runs that another living process is writing are left alone, so this may be called at any
         time.
@@ -231,8 +261,13 @@ class RunStore:
             }
             abandoned = [run for run in runs if not alive[run.writer]]
             for run in abandoned:
-                end = cancelled_after(_load_events(session, run.id, run.owner))
-                _add(session, run, [end])
+                try:
+                    events = _load_events(session, run.id, run.owner)
+                except VeriscopeError:
+                    # One that nobody can read must not keep the others from being ended.
+                    run.status, run.finished = "failed", datetime.now(UTC)
+                else:
+                    _add(session, run, [cancelled_after(events, "interrupted")])
             return len(abandoned)
 
     def list(self, owner: str, limit: int = 50, text: str | None = None) -> list[RunSummary]:
@@ -248,7 +283,11 @@ class RunStore:
             query = query.where(RunRow.question.icontains(text, autoescape=True))
         query = query.order_by(RunRow.created.desc(), RunRow.id.desc()).limit(max(limit, 0))
         with self._database.read() as session:
-            return [_summary(run) for run in session.scalars(query)]
+            runs = session.scalars(query).all()
+            # Asked of each writer once: there are few, and many runs.
+            writers = {run.writer for run in runs if run.status == "running"}
+            alive = {one for one in writers if self._database.presence.is_alive(one, session)}
+            return [_summary(run, alive=run.writer in alive) for run in runs]
 
     def _insert(
         self,
@@ -327,9 +366,12 @@ def _load_events(session: Session, run_id: str, owner: str) -> tuple[Event, ...]
     return events
 
 
-def _summary(run: RunRow) -> RunSummary:
+def _summary(run: RunRow, *, alive: bool) -> RunSummary:
     columns = ("id", "question", "language", "status", "created")
-    return RunSummary(**run.summary, **{name: getattr(run, name) for name in columns})
+    told = run.summary | {name: getattr(run, name) for name in columns}
+    if run.status == "running" and not alive:
+        told |= {"status": "cancelled", "reason": "interrupted"}
+    return RunSummary.model_validate(told)
 
 
 def tally(events: Sequence[Event], before: Tally) -> Tally:
@@ -349,6 +391,7 @@ def tally(events: Sequence[Event], before: Tally) -> Tally:
         retrievals=before.retrievals + sum(isinstance(event, Retrieved) for event in events),
         verdicts=verdicts,
         flags=tuple(sorted(flags.union(before.flags))),
+        reason=events[-1].reason if isinstance(events[-1], RunCancelled) else before.reason,
     )
 
 

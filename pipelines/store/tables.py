@@ -13,7 +13,8 @@ from secrets import token_hex
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from sqlalchemy import JSON, DateTime, ForeignKey, Index, MetaData, String, select
+from sqlalchemy import JSON, DateTime, ForeignKey, Index, MetaData, String, inspect, select
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
@@ -88,7 +89,7 @@ class RunRow(Base):
     """A run. `created` is when it entered this store, which for an imported run is the import.
 
     `length` counts its events, hence is the next sequence number; `writer` names the store object
-    that writes them (see `pipelines.store.database`); `summary` is a `pipelines.store.runs`
+    that writes them (see `pipelines.store.presence`); `summary` is a `pipelines.store.runs`
     Tally.
     """
 
@@ -139,6 +140,10 @@ class ModelRow(Base):
     __table_args__ = (Index(None, "saved"),)
 
 
+_INSERT = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
+"""By dialect, the insertion that can replace a row instead."""
+
+
 class ModelStore:
     """The model configurations of every owner, in the database of a RunStore."""
 
@@ -154,9 +159,13 @@ class ModelStore:
         if not spec.name.strip() or len(spec.name) > MAX_NAME:
             raise failure("storage.no_name", most=MAX_NAME)
         refuse_keys(spec)
-        row = ModelRow(owner=owner, name=spec.name, spec=to_json(spec), saved=datetime.now(UTC))
+        found = {"spec": to_json(spec), "saved": datetime.now(UTC)}
         with self._database.write() as session:
-            session.merge(row)
+            # In one statement: two that save at the same time do not collide.
+            kind = _INSERT[session.get_bind().dialect.name]
+            statement = kind(ModelRow).values(owner=owner, name=spec.name, **found)
+            names = [column.name for column in inspect(ModelRow).primary_key]
+            session.execute(statement.on_conflict_do_update(index_elements=names, set_=found))
 
     def delete(self, owner: str, name: str) -> None:
         """Delete a configuration. Raises NotFoundError if this owner has none of that name."""

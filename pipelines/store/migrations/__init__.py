@@ -13,11 +13,13 @@ from threading import Lock
 
 from alembic import command
 from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import Connection, Engine, text
 
 from pipelines.errors import failure
-from pipelines.store.database import WRITING
+from pipelines.store.opening import WRITING
 
 FOLDER = Path(__file__).parent
 
@@ -27,16 +29,25 @@ _UPGRADE_LOCK_KEY = 0x76657269_73636F70  # any number, as long as it never chang
 _alembic_turn = Lock()
 
 
-def upgrade(engine: Engine) -> None:
+def upgrade(engine: Engine, folder: Path = FOLDER) -> None:
     """Create the schema or bring it up to date. All of it happens, or none; processes take turns.
 
     Raises StorageError if the database was written by a newer release.
     """
     with _alembic_turn, migrating(engine) as connection:
         try:
-            command.upgrade(alembic_config(connection), "head")
+            command.upgrade(alembic_config(connection, folder), "head")
         except CommandError as error:
             raise failure("storage.newer_release") from error
+
+
+def check(engine: Engine) -> None:
+    """Raise StorageError unless the schema is the newest; for a database that is only read."""
+    with engine.connect() as connection:
+        found = MigrationContext.configure(connection).get_current_revision()
+        scripts = ScriptDirectory.from_config(alembic_config(connection))
+    if found != scripts.get_current_head():
+        raise failure("storage.other_release")
 
 
 def alembic_config(connection: Connection, folder: Path = FOLDER) -> Config:

@@ -61,7 +61,7 @@ def test_what_a_crash_left_unfinished_is_ended_at_the_next_start(tmp_path):
     try:
         ended = last.call(last.service.load(crashed, owner="ann")).terminal
         assert isinstance(ended, RunCancelled)
-        assert ended.reason == "shutdown"
+        assert ended.reason == "interrupted"
     finally:
         last.close()
 

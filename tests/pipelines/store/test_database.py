@@ -17,9 +17,11 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from pipelines.errors import InvalidInputError
 from pipelines.run.spec import ModelSpec
 from pipelines.store import DEFAULT_URL, RunStore, StorageError
-from pipelines.store import database as storage
-from pipelines.store.database import Database, open_engine, sqlite_path, storage_error
-from pipelines.store.migrations import upgrade
+from pipelines.store import opening as storage
+from pipelines.store.causes import storage_error
+from pipelines.store.database import Database
+from pipelines.store.migrations import check, upgrade
+from pipelines.store.opening import open_engine, sqlite_path
 from tests.pipelines.store import examples
 
 
@@ -86,7 +88,7 @@ def test_a_server_that_is_not_there_says_so_without_its_address(tmp_path: Path):
 def test_every_spelling_of_postgresql_gets_the_same_driver(scheme: str):
     engine = open_engine(f"{scheme}://me@host/runs")
     assert engine.url.drivername == "postgresql+psycopg"
-    assert sqlite_path(engine) is None
+    assert sqlite_path(engine.url) is None
 
 
 def test_a_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
@@ -97,12 +99,12 @@ def test_a_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
 
 def test_the_default_is_below_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    assert sqlite_path(open_engine(DEFAULT_URL)) == tmp_path / ".veriscope" / "veriscope.db"
+    assert sqlite_path(open_engine(DEFAULT_URL).url) == tmp_path / ".veriscope" / "veriscope.db"
     assert (tmp_path / ".veriscope").stat().st_mode & 0o777 == 0o700
 
 
 def test_sqlite_is_set_up_for_several_writers(tmp_path: Path):
-    database = Database(f"sqlite:///{tmp_path}/runs.db", upgrade)
+    database = Database(f"sqlite:///{tmp_path}/runs.db", upgrade, check)
     with closing(database), database.read() as session:
         settings = {
             name: session.execute(text(f"PRAGMA {name}")).scalar_one()
@@ -112,7 +114,7 @@ def test_sqlite_is_set_up_for_several_writers(tmp_path: Path):
 
 
 def test_an_error_inside_a_transaction_undoes_it(tmp_path: Path):
-    database = Database(f"sqlite:///{tmp_path}/runs.db", upgrade)
+    database = Database(f"sqlite:///{tmp_path}/runs.db", upgrade, check)
     statement = text("INSERT INTO models VALUES ('me', 'm', '{}', '2024-01-01 00:00:00')")
     with closing(database):
 
@@ -155,7 +157,7 @@ def test_no_key_ever_reaches_the_file(tmp_path: Path):
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Database]:
-    with closing(Database(f"sqlite:///{tmp_path}/runs.db", upgrade)) as database:
+    with closing(Database(f"sqlite:///{tmp_path}/runs.db", upgrade, check)) as database:
         yield database
 
 
@@ -189,7 +191,7 @@ def test_a_database_that_another_process_locks_says_so(
 ):
     path = tmp_path / "runs.db"
     monkeypatch.setattr(storage, "BUSY_SECONDS", 0.0)
-    database = Database(f"sqlite:///{path}", upgrade)
+    database = Database(f"sqlite:///{path}", upgrade, check)
 
     def write() -> None:
         with database.write() as session:

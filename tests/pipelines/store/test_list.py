@@ -36,6 +36,7 @@ def test_a_line_says_what_happened(store: RunStore):
         "retrievals": 1,
         "verdicts": {"doubtful": 1},
         "flags": ("unverified",),
+        "reason": None,
     }
     assert store.list("me")[0].model_dump() == expected
     store.append("r1", [examples.finished("r1", 10)])

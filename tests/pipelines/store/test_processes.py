@@ -147,7 +147,7 @@ def test_a_recovered_run_keeps_what_it_had(url: str):
             "parent": None,
             "seq": 10,
             "time": 9.0,
-            "reason": "shutdown",
+            "reason": "interrupted",
         }
         assert store.list("me")[0].status == "cancelled"
         assert store.list("me")[0].duration == 9.0

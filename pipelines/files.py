@@ -1,0 +1,56 @@
+"""Files that are there whole or not at all, also when the process is killed while it writes."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TextIO
+
+_PARTIAL = ".partial"
+
+
+def write_whole(path: Path, text: str, mode: int | None = None) -> None:
+    """Write `text` into the file `path`, which until then stays as it was.
+
+    It is written beside it and moved into its place; the next call uses up what a killed one left.
+    A device or a pipe is written to as it is. `mode` are the permissions of a file that holds a
+    secret. Raises OSError.
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8")
+        return
+    with _partial(path.with_name(f".{path.name}{_PARTIAL}"), mode) as (partial, file):
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+        if mode is None and path.exists():
+            os.fchmod(file.fileno(), path.stat().st_mode & 0o7777)
+        partial.replace(path)
+
+
+@contextmanager
+def _partial(path: Path, mode: int | None) -> Iterator[tuple[Path, TextIO]]:
+    """The empty file `path`, ours alone until the end of the block, and removed if it is left."""
+    with _locked(path, 0o666 if mode is None else mode) as file:
+        file.truncate()
+        try:
+            yield path, file
+        except BaseException:
+            with suppress(OSError):
+                path.unlink()
+            raise
+
+
+def _locked(path: Path, mode: int) -> TextIO:
+    while True:
+        file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, mode), "w", encoding="utf-8")
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with suppress(OSError):
+            # Whoever had it before may have moved it away meanwhile.
+            if path.stat().st_ino == os.fstat(file.fileno()).st_ino:
+                return file
+        file.close()
