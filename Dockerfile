@@ -2,14 +2,15 @@
 #   docker build -t veriscope .
 #   docker run -p 7860:7860 veriscope              the workbench
 #   docker run -p 7860:7860 veriscope space        the page for everybody, its API and MCP server
-# Runs are kept in /data: give it a volume to keep them.
+# Runs are kept in /data: give it a volume to keep them, or name a PostgreSQL database with
+# -e VERISCOPE_DATABASE_URL=postgresql://user:password@host/name
 FROM python:3.12-slim
 
 RUN useradd --create-home --uid 1000 veriscope && mkdir /data && chown veriscope /data
 WORKDIR /home/veriscope/app
 
-COPY requirements.txt requirements-embedded.txt ./
-RUN pip install --no-cache-dir -r requirements.txt \
+COPY requirements.txt requirements-embedded.txt requirements-postgres.txt ./
+RUN pip install --no-cache-dir -r requirements.txt -r requirements-postgres.txt \
     && pip install --no-cache-dir --no-deps -r requirements-embedded.txt
 COPY --chown=veriscope . .
 

@@ -115,8 +115,9 @@ def prepare(
     python = venv / "bin" / "python"
     present = ensure_venv(python, environ.get("PYTHON"), run)
     install = installer(python)
-    runtime, embedded, for_research, for_dev = (
-        root / f"requirements{kind}.txt" for kind in ("", "-embedded", "-research", "-dev")
+    kinds = ("", "-embedded", "-research", "-postgres", "-dev")
+    runtime, embedded, for_research, postgres, for_dev = (
+        root / f"requirements{kind}.txt" for kind in kinds
     )
     files = [runtime, embedded]
 
@@ -143,8 +144,8 @@ def prepare(
         files.append(for_research)
         update("research", ["-r", str(for_research)])
     if dev:
-        files.append(for_dev)
-        update("development", ["-r", str(for_dev)])
+        files += [postgres, for_dev]
+        update("development", ["-r", str(postgres)], ["-r", str(for_dev)])
 
 
 def main() -> None:

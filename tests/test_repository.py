@@ -17,7 +17,12 @@ ROOT = Path(__file__).resolve().parents[1]
 PRODUCT = ("app", "components", "pipelines")
 PYTHON_FOLDERS = (*PRODUCT, "scripts", "tests")
 RUNTIME_FILES = ("requirements.txt", "requirements-embedded.txt")
-REQUIREMENT_FILES = (*RUNTIME_FILES, "requirements-research.txt", "requirements-dev.txt")
+REQUIREMENT_FILES = (
+    *RUNTIME_FILES,
+    "requirements-research.txt",
+    "requirements-postgres.txt",
+    "requirements-dev.txt",
+)
 MAXIMUM_LINES = 600
 NOT_OURS = {".git", ".venv", ".veriscope", "__pycache__", ".pytest_cache", ".ruff_cache"}
 

@@ -10,7 +10,6 @@ from typing import TextIO
 
 from pipelines.printable import printable
 from pipelines.run.events import (
-    CancelReason,
     Event,
     Judged,
     ModelCalled,
@@ -27,7 +26,7 @@ from pipelines.types import Token
 # Background shades of a 256-colour terminal, from probable (none) to improbable.
 _SHADES = (None, 189, 147, 105, 63)
 
-_REASONS: dict[CancelReason, str] = {
+_REASONS: dict[str, str] = {
     "stopped": "stopped",
     "unwatched": "nobody was watching",
     "shutdown": "the program was closed",

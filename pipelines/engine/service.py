@@ -251,7 +251,9 @@ class Service:
         except (VeriscopeError, MissingReply):
             return None
         if found is not None:
-            await asyncio.to_thread(speed.keep_speed, self._models, found)
+            # Where it cannot be kept it is measured again.
+            with suppress(OSError):
+                await asyncio.to_thread(speed.keep_speed, self._models, found)
         return found
 
     async def aclose(self) -> None:

@@ -53,6 +53,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "requirements.txt").write_text("# first\ntorch==2.13.0\npydantic>=2,<3\n")
     (tmp_path / "requirements-embedded.txt").write_text("weights==1.0\n")
     (tmp_path / "requirements-research.txt").write_text("scikit-learn>=1,<2\n")
+    (tmp_path / "requirements-postgres.txt").write_text("psycopg>=3,<4\n")
     (tmp_path / "requirements-dev.txt").write_text("pytest>=9,<10\n")
     monkeypatch.setattr(environment, "identity", lambda python: PYTHON)
     monkeypatch.setattr(shutil, "which", lambda name: None)
@@ -61,7 +62,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 RUNTIME = ["torch==2.13.0", "requirements.txt", "--no-deps requirements-embedded.txt"]
 RESEARCH = ["requirements-research.txt"]
-DEVELOPMENT = ["requirements-dev.txt"]
+DEVELOPMENT = ["requirements-postgres.txt", "requirements-dev.txt"]
 
 
 @pytest.mark.parametrize("uv", ["/somewhere/uv", None])
@@ -163,6 +164,7 @@ def test_development_tools_come_on_top(root: Path, pip: FakePip):
         ("requirements.txt", RUNTIME + RESEARCH + DEVELOPMENT),
         ("requirements-embedded.txt", RUNTIME + RESEARCH + DEVELOPMENT),
         ("requirements-research.txt", RESEARCH + DEVELOPMENT),
+        ("requirements-postgres.txt", DEVELOPMENT),
         ("requirements-dev.txt", DEVELOPMENT),
     ],
 )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import pwd
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from shutil import chown
+from shutil import chown, copytree
 from tempfile import TemporaryDirectory
 from uuid import uuid4
 
@@ -32,6 +33,10 @@ def postgresql_server() -> Iterator[str]:
     with TemporaryDirectory(prefix="pg-", dir="/tmp") as folder:
         if account is not None:
             chown(folder, account)
+            if programs.is_relative_to(sys.prefix):
+                # The other account may be unable to read where packages are installed.
+                copytree(programs.parent, Path(folder) / "programs", symlinks=True)
+                programs = Path(folder) / "programs" / programs.name
         data = str(Path(folder) / "data")
 
         def run(program: str, *arguments: str) -> None:

@@ -1,0 +1,83 @@
+"""Processes that are killed (-9) while they store something: nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.kills.killing import Killer
+from tests.kills.scenarios import Asking, Downloading, Importing, Indexing, Migrating, Serving
+from tests.pipelines.models.hub import serve_hub
+
+SEED = 17
+
+
+@pytest.fixture
+def killer(tmp_path: Path) -> Iterator[Killer]:
+    folder = tmp_path / "printed"
+    folder.mkdir()
+    yield Killer(folder, Random(SEED))
+
+
+def test_a_few_kills_lose_nothing(killer: Killer, tmp_path: Path):
+    asking = Asking(killer, tmp_path / "asked")
+    indexing = Indexing(killer, tmp_path / "index")
+    for _ in range(3):
+        asking.kill()
+        indexing.kill()
+    assert killer.kills == 6
+
+
+@pytest.mark.verify
+def test_kills_of_questions_lose_nothing(killer: Killer, tmp_path: Path):
+    asking = Asking(killer, tmp_path / "asked")
+    for _ in range(30):
+        asking.kill()
+    # The moments were spread over all of a run: before it, in it, after it.
+    assert asking.interrupted
+    assert "run_finished" in asking.ends
+    assert None in asking.ends
+
+
+@pytest.mark.verify
+def test_kills_of_imports_lose_nothing(killer: Killer, tmp_path: Path):
+    importing = Importing(killer, tmp_path / "imported")
+    for _ in range(15):
+        importing.kill()
+    assert 0 < len(importing.acknowledged) < 15
+
+
+@pytest.mark.verify
+def test_kills_of_indexing_leave_an_index_or_another(killer: Killer, tmp_path: Path):
+    indexing = Indexing(killer, tmp_path / "index")
+    for _ in range(18):
+        indexing.kill()
+
+
+@pytest.mark.verify
+def test_kills_of_migrations_leave_the_old_schema_or_the_new(killer: Killer, tmp_path: Path):
+    migrating = Migrating(killer, tmp_path / "migrated")
+    for _ in range(15):
+        migrating.kill()
+    assert set(migrating.outcomes) == {True, False}
+
+
+@pytest.mark.verify
+def test_kills_of_downloads_leave_whole_files(killer: Killer, tmp_path: Path):
+    with serve_hub() as hub:
+        downloading = Downloading(killer, tmp_path / "data", hub, os.urandom(30_000_000))
+        for _ in range(10):
+            downloading.kill()
+
+
+@pytest.mark.verify
+def test_kills_of_the_space_lose_nothing(killer: Killer, tmp_path: Path):
+    serving = Serving(killer, tmp_path / "data")
+    for _ in range(12):
+        serving.kill()
+    assert serving.finished
+    assert serving.interrupted

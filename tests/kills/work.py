@@ -1,0 +1,194 @@
+"""What is killed, and what looks at the result afterwards; each runs in a process of its own.
+
+The processes are forked from one that has imported everything, so that a kill falls on the work and
+not on the imports, and a hundred of them take minutes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy  # noqa: F401 - imported before processes are forked, not in each of them
+from sqlalchemy import inspect, text
+
+from pipelines.cli import catalogue as catalogue_commands
+from pipelines.cli import main as cli
+from pipelines.engine.libraries import Libraries
+from pipelines.engine.service import Service
+from pipelines.models.catalogue import CatalogueEntry
+from pipelines.retrieval.documents import Document
+from pipelines.retrieval.library import build_index, current_index
+from pipelines.run.events import RunStarted, TerminalEvent
+from pipelines.run.trace import Trace
+from pipelines.store.exchange import export_lines, parse_lines
+from pipelines.store.migrations import upgrade
+from pipelines.store.opening import open_engine
+from tests.pipelines.retrieval.examples import WordEmbedder
+
+OWNER = "command-line"
+NEW = "note"
+"""The column that the test's revision adds to the runs."""
+
+QUESTION = "Where was Bill Clinton born?"
+
+
+def _print_to(output: Path) -> None:
+    """From now on standard output and error go to the file, line by line."""
+    file = os.open(output, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+    for stream in (1, 2):
+        os.dup2(file, stream)
+    sys.stdout = os.fdopen(1, "w", buffering=1, encoding="utf-8")
+    sys.stderr = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
+
+
+def command(output: Path, *arguments: str) -> None:
+    """The command line, as `python -m pipelines` runs it, with a library that needs no model."""
+    _print_to(output)
+    vars(cli)["Service"] = _service
+    os._exit(cli.main(arguments))
+
+
+def _service(data: Path, **options: Any) -> Service:
+    return Service(data, libraries=Libraries(data / "index", None, lambda: None), **options)
+
+
+def download(output: Path, data: Path, described: str, hub: str) -> None:
+    """The command that downloads a model, for one that no catalogue has."""
+    _print_to(output)
+    os.environ["HF_ENDPOINT"] = hub
+    entry = CatalogueEntry.model_validate_json(described)
+    vars(catalogue_commands)["catalogue_entry"] = lambda name: entry
+    os._exit(cli.main(["--data", str(data), "models", "download", entry.name]))
+
+
+def documents(version: int) -> list[Document]:
+    """A library of 40 documents, of which every version changes some."""
+    return [
+        Document(
+            id=f"d{number}",
+            title=f"Document {number}",
+            language="en",
+            source=f"d{number}.md",
+            text=" ".join(
+                f"Sentence {line} of document {number}, version {version if number % 3 else 0}."
+                for line in range(60)
+            ),
+        )
+        for number in range(40)
+    ]
+
+
+def index(output: Path, target: Path, version: int) -> None:
+    """Bring an index up to date."""
+    _print_to(output)
+    build_index(documents(version), target, WordEmbedder())
+    print("indexed")
+    os._exit(0)
+
+
+def migrate(output: Path, database: Path, revisions: Path) -> None:
+    """Bring a database to the newest schema of the folder `revisions`."""
+    _print_to(output)
+    upgrade(open_engine(f"sqlite:///{database}"), revisions)
+    print("upgraded")
+    os._exit(0)
+
+
+def serve(output: Path, data: Path, port: int) -> None:
+    """The Space, over a model that writes slowly and always the same."""
+    _print_to(output)
+    os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+    from app.public.serving import Space
+    from app.public.session import VisitorLimits
+    from pipelines.engine.pool import ModelPool
+    from pipelines.models.scripted import ScriptedModel
+
+    said = {"contains": "", "tokens": [[word, 0.9] for word in ("In", " Hope", ".")]}
+    pool = ModelPool(lambda *_: ScriptedModel.from_replies([said], pace=0.05))
+    space = Space(
+        data,
+        VisitorLimits(max_runs=4, max_runs_per_visitor=4),
+        pool=pool,
+        libraries=Libraries(data / "index", None, lambda: None),
+    )
+    space.launch(server_name="127.0.0.1", server_port=port, quiet=True)
+
+
+def look_at_runs(output: Path, data: Path) -> None:
+    """Every run of a data folder, opened as every start opens it, in JSON: a line per run."""
+    _print_to(output)
+
+    async def look() -> None:
+        service = _service(data)
+        store = service.store
+        with store._database.read() as session:
+            rows = session.execute(text("SELECT id, owner, status, length FROM runs")).all()
+        for run, owner, status, length in rows:
+            events = store.load(run, owner).events
+            print(json.dumps({"run": run, "status": status} | _whole(events, status, length)))
+        await service.aclose()
+
+    asyncio.run(look())
+    os._exit(0)
+
+
+def _whole(events: tuple[Any, ...], status: str, length: int) -> dict[str, Any]:
+    """What is wrong with the events of a run, if anything, and the events themselves."""
+    ends = [event for event in events if isinstance(event, TerminalEvent)]
+    wrong = [
+        name
+        for name, holds in {
+            "length": len(events) == length,
+            "numbers": [event.seq for event in events] == list(range(length)),
+            "begin": isinstance(events[0], RunStarted),
+            "end": ends == [events[-1]],
+            "status": status == events[-1].kind.removeprefix("run_"),
+        }.items()
+        if not holds
+    ]
+    lines = list(export_lines(Trace(events=events)))
+    assert parse_lines(lines) == events
+    return {"wrong": wrong, "events": [json.loads(line) for line in lines[1:]]}
+
+
+def look_at_index(output: Path, target: Path) -> None:
+    """Which version of the library an index holds, as JSON; null without an index."""
+    _print_to(output)
+    found = current_index(target)
+    versions = {version for version in range(50) if found and _holds(found, version)}
+    print(json.dumps(sorted(versions)))
+    os._exit(0)
+
+
+def _holds(found: Any, version: int) -> bool:
+    wanted = documents(version)
+    whole = found.manifest.describes(wanted)
+    return whole and len(found.passages) > len(wanted) and found.dense is not None
+
+
+def look_at_schema(output: Path, database: Path, revisions: Path) -> None:
+    """Whether a database is of the newest schema of `revisions`, and how many runs and events.
+
+    In JSON: first as it is found, then after it was upgraded.
+    """
+    _print_to(output)
+    engine = open_engine(f"sqlite:///{database}")
+    for _ in range(2):
+        tables = set(inspect(engine).get_table_names())
+        with engine.connect() as connection:
+            names = ("runs", "events") if tables else ()
+            counts = [
+                connection.execute(text(f"SELECT count(*) FROM {name}")).scalar_one()
+                for name in names
+            ]
+        newest = bool(tables) and NEW in {
+            one["name"] for one in inspect(engine).get_columns("runs")
+        }
+        print(json.dumps([newest, *counts]))
+        upgrade(engine, revisions)
+    os._exit(0)
