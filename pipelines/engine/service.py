@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from pipelines.engine.checks import UnknownAbilities
 from pipelines.engine.earlier import EarlierRuns
 from pipelines.engine.executor import Keys, Plan, execute, gather_materials, make_plan, start_event
 from pipelines.engine.libraries import Libraries
@@ -74,6 +75,7 @@ class Service:
         data.mkdir(parents=True, exist_ok=True)
         self.store = RunStore(f"sqlite:///{data / 'veriscope.db'}")
         self.earlier = EarlierRuns(self.store)
+        self.unknown = UnknownAbilities(self.store, self.model)
         self.pool = pool or ModelPool()
         self.libraries = libraries or Libraries(data / "index")
         self.downloads = Downloads(data / "models")
@@ -89,7 +91,10 @@ class Service:
         """Start a run and return its id; raises InvalidInputError when it cannot be."""
         plan = make_plan(spec)
         gather = partial(gather_materials, plan, keys or {}, self.pool, self.libraries)
-        return await self._begin(plan, owner, gather)
+        run_id = await self._begin(plan, owner, gather)
+        for model in plan.spec.models.values():
+            self.unknown.ask_soon(model, (keys or {}).get(model.name), owner=owner)
+        return run_id
 
     async def replay(self, run_id: str, *, owner: str) -> str:
         """Run the methods again on the recorded replies, without a single call; a new run."""
@@ -241,6 +246,7 @@ class Service:
         for run_id, live in list(self._live.items()):
             await self.stop(run_id, owner=live.owner, reason="shutdown")
         await asyncio.gather(*self._background, return_exceptions=True)
+        await self.unknown.aclose()
         await self.pool.aclose()
         await self.libraries.aclose()
         await asyncio.to_thread(self.downloads.close)
