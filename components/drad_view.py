@@ -96,7 +96,9 @@ class _Page(MethodPanel):
         """Whose probabilities these are, what they leave out, and which thresholds apply."""
         t, method = self.t, self.method
         measured = self.detail(DraftMeasured) or DraftMeasured()
-        notes = [t(f"drad.source.{measured.confidence}")]
+        found = (step.detail for step in method.steps)
+        later = [d.confidence for d in found if isinstance(d, DetectorThresholds) and d.confidence]
+        notes = [t(f"drad.source.{(later or [measured.confidence])[0]}")]
         tokens = (method.drafts[0].generation.tokens or ()) if method.drafts else ()
         cut = [token for token in tokens if token.top_k is not None]
         if cut:

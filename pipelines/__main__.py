@@ -2,6 +2,12 @@
 
 import sys
 
-from pipelines.cli.main import main
+try:
+    from pipelines.cli.leaving import leave
+    from pipelines.cli.main import main
 
-sys.exit(main())
+    status = main()
+except KeyboardInterrupt:
+    # While modules were still being imported: nothing has begun.
+    sys.exit(130)
+leave(status)

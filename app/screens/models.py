@@ -272,7 +272,8 @@ def _save() -> None:
         check = _current_check()
         if check is not None and check.spec == spec.without_capabilities() and check.future.done():
             with suppress(VeriscopeError):
-                spec = spec.with_capabilities(check.future.result().capabilities)
+                report = check.future.result()
+                spec = spec.with_capabilities(report.capabilities, report.unknown)
         engine().service.store.models.save(owner(), spec)
         keep_key(spec, st.session_state.get("new.key") or "")
         _forget_check()

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from pipelines.cli.catalogue import download, show_catalogue
+from pipelines.cli.leaving import Unawaited
 from pipelines.cli.models import add_model_options, models_by_role, named_key
 from pipelines.cli.terminal import Terminal, describe
 from pipelines.engine.executor import used_models
@@ -47,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 async def _with_service(options: argparse.Namespace) -> int:
+    asyncio.get_running_loop().set_default_executor(Unawaited())
     service = Service(options.data, database=database_url(options.data, options.database))
     async with aclosing(service):
         return await options.command(service, options)

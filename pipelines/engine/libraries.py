@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from pipelines.concurrency import ended
 from pipelines.engine.pool import Loading
 from pipelines.errors import VeriscopeError, failure
 from pipelines.paths import SAMPLE_DATA
@@ -28,6 +29,9 @@ from pipelines.types import Language, Passage
 
 SAMPLE_LIBRARY = SAMPLE_DATA / "library"
 """The articles this project ships, known as the library "sample"."""
+
+_SOON = 0.5
+"""Seconds that closing waits for an index that is being built."""
 
 
 class _ClosedError(Exception):
@@ -113,9 +117,15 @@ class Libraries:
         return task
 
     async def aclose(self) -> None:
-        """End what is being indexed, and close the connections of every search of the web."""
+        """End what is being indexed, and close the connections of every search of the web.
+
+        What cannot be ended soon, such as the import of PyTorch, goes on by itself: it ends before
+        anything is written.
+        """
         self._closing.set()
-        await asyncio.gather(*self._opening, return_exceptions=True)
+        if self._opening:
+            await asyncio.wait(self._opening, timeout=_SOON)
+        await ended(*self._opening)
         while self._web:
             await self._web.popitem()[1].aclose()
 

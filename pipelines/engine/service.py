@@ -16,6 +16,7 @@ from pathlib import Path
 
 from sqlalchemy.engine import URL
 
+from pipelines.engine.checks import UnknownAbilities
 from pipelines.engine.earlier import EarlierRuns
 from pipelines.engine.executor import Keys, Plan, execute, gather_materials, make_plan, start_event
 from pipelines.engine.libraries import Libraries
@@ -85,6 +86,7 @@ class Service:
             # What cannot be ended now, because nothing can be written, is ended another time.
             self.store.recover()
         self.earlier = EarlierRuns(self.store)
+        self.unknown = UnknownAbilities(self.store, self.model)
         self.pool = pool or ModelPool()
         self.libraries = libraries or Libraries(data / "index")
         self.downloads = Downloads(data / "models")
@@ -102,7 +104,10 @@ class Service:
         """Start a run and return its id; raises InvalidInputError when it cannot be."""
         plan = make_plan(spec)
         gather = partial(gather_materials, plan, keys or {}, self.pool, self.libraries)
-        return await self._begin(plan, owner, gather)
+        run_id = await self._begin(plan, owner, gather)
+        for model in plan.spec.models.values():
+            self.unknown.ask_soon(model, (keys or {}).get(model.name), owner=owner)
+        return run_id
 
     async def replay(self, run_id: str, *, owner: str) -> str:
         """Run the methods again on the recorded replies, without a single call; a new run.
@@ -262,6 +267,7 @@ class Service:
         for run_id, live in list(self._live.items()):
             await self.stop(run_id, owner=live.owner, reason="shutdown")
         await asyncio.gather(*self._background, return_exceptions=True)
+        await self.unknown.aclose()
         await self.pool.aclose()
         await self.libraries.aclose()
         await asyncio.to_thread(self.downloads.close)

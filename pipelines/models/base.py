@@ -19,7 +19,7 @@ class Overrides(TypedDict, total=False):
     prefill: bool | None
     structured_output: bool | None
     languages: Collection[Language] | None
-    judges: bool
+    judges: bool | None
     weak: bool | None
     adapter: bool
 

@@ -20,7 +20,7 @@ async def choose_by_generating(model: Model, request: ChoiceRequest) -> Choice:
 
     All reported spellings of an option count together; what fell on no option, on ambiguous tokens
     and on tokens not reported is `other_mass`. Elsewhere a short reply is parsed: the option it
-    names gets 1.0, and if it names none, `other_mass` is 1.0.
+    names gets 1.0, and if it names none, or was filtered, `other_mass` is 1.0.
     """
     asked = GenerationRequest(
         messages=request.messages, max_tokens=_SHORT, reproducible=request.reproducible
@@ -33,14 +33,16 @@ async def choose_by_generating(model: Model, request: ChoiceRequest) -> Choice:
         except CapabilityError:
             # The backend was taken to offer probabilities and does not: its text still counts.
             reply = None
-        if reply is not None and reply.tokens:
+        if reply is not None and reply.tokens and reply.finish_reason != "filter":
             return _by_probability(reply.tokens[0], request.options)
     (reply,) = await model.generate(asked)
     unsaid = not reply.text.strip() or is_thinking(reply.text)
     if unsaid and reply.finish_reason == "length":
         longer = asked.model_copy(update={"max_tokens": _WITH_REASONING})
         (reply,) = await model.generate(longer)
-    return choice_of_text(reply.text, request.options)
+    # What a filter left of a reply is none.
+    said = "" if reply.finish_reason == "filter" else reply.text
+    return choice_of_text(said, request.options)
 
 
 def _by_probability(token: Token, options: Sequence[Option]) -> Choice:

@@ -21,8 +21,9 @@ from pipelines.models.hosted import (
     prefix_of,
 )
 from pipelines.models.hosted_errors import RefusalError
+from pipelines.models.replies import usage_of
 from pipelines.remote.address import Address, read_address
-from pipelines.remote.bounded import bounded
+from pipelines.remote.bounded import HEADERS, bounded
 from pipelines.types import Usage
 
 _ENDPOINT = "/services/aigc/text-generation/generation"
@@ -138,6 +139,7 @@ class DashScopeModel(HostedModel[dashscope.AsyncClient]):
         connections = httpx.AsyncClient(
             timeout=httpx.Timeout(self._timeout, connect=CONNECT_SECONDS),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
+            headers=HEADERS,
             event_hooks={"response": [bounded]},
             trust_env=not self._address.on_this_machine,
             verify=self._address.encrypted,
@@ -187,7 +189,7 @@ def _usage(answer: Any) -> Usage | None:
     usage = answer.usage
     if usage is None:
         return None
-    return Usage(prompt_tokens=usage.input_tokens, completion_tokens=usage.output_tokens)
+    return usage_of(getattr(usage, "input_tokens", None), getattr(usage, "output_tokens", None))
 
 
 def _address(url: str) -> Address:

@@ -13,7 +13,12 @@ from weakref import WeakKeyDictionary
 
 from pipelines.concurrency import together
 from pipelines.models.base import Capabilities, Delta, GenerationRequest, Model, Overrides, Watcher
-from pipelines.models.hosted_errors import ErrorReader, RefusalError, not_again
+from pipelines.models.hosted_errors import (
+    LOG_PROBABILITIES,
+    ErrorReader,
+    RefusalError,
+    not_again,
+)
 from pipelines.models.limiter import Limiter
 from pipelines.models.replies import ReplyBuilder
 from pipelines.remote.address import Address, usable_key
@@ -41,7 +46,14 @@ _DISPENSABLE = (
     "add_generation_prompt",
     "enable_thinking",
     "partial",
+    "logprobs",
+    "top_logprobs",
 )
+_TOGETHER = ({"continue_final_message", "add_generation_prompt"}, {"logprobs", "top_logprobs"})
+"""Fields that say nothing without each other."""
+
+_WORTH_A_TRY = {"response_format", "logprobs", "top_logprobs"}
+"""A schema, or a number of alternatives, may be refused where the next one is not."""
 
 Client = TypeVar("Client")
 
@@ -66,7 +78,8 @@ class HostedModel(Model, Generic[Client]):
     request together. A text that becomes longer than its `max_tokens` can be is cut. The key comes
     from the argument alone. Reproducible requests have the service to themselves among the calls
     that share `limiter`, and ask for one text at a time. Optional fields that the service refuses
-    are left out from then on, and the answer is asked for again.
+    are left out from then on, and the answer is asked for again. So are log-probabilities, for the
+    one request: a text without them is worth more than none.
     """
 
     _max_texts: int | None = None
@@ -135,7 +148,10 @@ class HostedModel(Model, Generic[Client]):
     async def generate(
         self, request: GenerationRequest, watch: Watcher | None = None
     ) -> tuple[Generation, ...]:
-        """Write `request.n` texts; raises CapabilityError where log-probabilities stay away."""
+        """Write `request.n` texts; without tokens where log-probabilities stay away.
+
+        Raises CapabilityError where the model is known to give none.
+        """
         if request.logprobs and not self._capabilities.logprobs:
             raise self._errors.failure("no_logprobs")
         if prefix_of(request) and not self._continues:
@@ -255,11 +271,6 @@ class HostedModel(Model, Generic[Client]):
                 if begun or not self._gives_way(refusal, fields, left_out, streamed):
                     raise self._errors.refused(refusal) from refusal
                 continue
-            if request.logprobs and any(
-                text.text and not reply.has_entries
-                for text, reply in zip(texts, replies, strict=False)
-            ):
-                raise self._errors.failure("no_logprobs")
             return texts
 
     def _gives_way(
@@ -271,9 +282,8 @@ class HostedModel(Model, Generic[Client]):
         if self._adapts(refusal, fields, left_out, streamed):
             return True
         dropped = objections(refusal.words, fields)
-        # A schema may be refused for what it says, so that the next one is worth a try.
         left_out |= dropped
-        self._refused |= dropped - {"response_format"}
+        self._refused |= dropped - _WORTH_A_TRY
         return bool(dropped)
 
     async def _read_whole(
@@ -390,14 +400,17 @@ def objections(words: str, body: Mapping[str, Any]) -> set[str]:
     """The fields of `body` that a refusal names and the request can do without.
 
     "max_tokens" among them stands for its newer name `max_completion_tokens`. Log-probabilities
-    are never among them: a caller that asked for them needs them.
+    may also be named in words.
     """
     if "max_tokens" in body and "max_completion_tokens" in words:
         return {"max_tokens"}
     sent = {*body, *(field for turn in body.get("messages") or () for field in turn)}
     named = {field for field in _DISPENSABLE if field in sent and _names(words, field)}
-    continuing = {"continue_final_message", "add_generation_prompt"}
-    return named | (continuing & sent if named & continuing else set())
+    if LOG_PROBABILITIES.search(words):
+        named |= {"logprobs"} & sent
+    for fields in _TOGETHER:
+        named |= fields & sent if named & fields else set()
+    return named
 
 
 def _names(words: str, field: str) -> bool:

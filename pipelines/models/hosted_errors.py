@@ -25,7 +25,8 @@ _BILLING = re.compile(r"billing|good standing|overdue|free tier", re.I)
 _INSPECTION = re.compile(r"datainspection")
 _TOO_LONG = re.compile(r"range of input length|context.{0,9} length|maximum context|too long", re.I)
 _WRONG_PATH = re.compile(r"url error|invalid url", re.I)
-_NO_LOGPROBS = re.compile(r"logprobs|log.?probabilit", re.I)
+LOG_PROBABILITIES = re.compile(r"logprobs|log.?probabilit", re.I)
+"""How a service names them when it gives none."""
 
 
 class RefusalError(Exception):
@@ -142,7 +143,7 @@ class ErrorReader:
             return "failed"
         if refusal.is_about_model:
             return "unknown_model"
-        if _NO_LOGPROBS.search(words):
+        if LOG_PROBABILITIES.search(words):
             return "no_logprobs"
         if status in (400, 413) and _TOO_LONG.search(words):
             return "too_long"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Unpack
 
 import httpx2
@@ -19,8 +19,9 @@ from pipelines.models.hosted import (
 )
 from pipelines.models.hosted_errors import RefusalError
 from pipelines.models.limiter import Limiter
+from pipelines.models.replies import usage_of
 from pipelines.remote.address import read_address
-from pipelines.remote.bounded import bounded
+from pipelines.remote.bounded import HEADERS, bounded
 from pipelines.remote.guard import PublicTransport
 from pipelines.types import Usage
 
@@ -106,7 +107,12 @@ class OpenAIModel(HostedModel[openai.AsyncOpenAI]):
         answer: Any = await self._send(fields)
         choices = answer.choices if isinstance(answer, ChatCompletion) else None
         parts = [
-            Part(number, choice.message.content or "", _entries(choice), choice.finish_reason)
+            Part(
+                number,
+                choice.message.content or "",
+                _entries(choice),
+                _reason(choice.message, choice),
+            )
             for number, choice in enumerate(choices or ())
         ]
         return parts, _usage(answer) or Usage()
@@ -169,11 +175,15 @@ class OpenAIModel(HostedModel[openai.AsyncOpenAI]):
                 verify=self._address.encrypted, limits=limits, trust_env=False
             )
             return httpx2.AsyncClient(
-                timeout=timeout, transport=PublicTransport(inner), event_hooks=hooks
+                timeout=timeout,
+                headers=HEADERS,
+                transport=PublicTransport(inner),
+                event_hooks=hooks,
             )
         return httpx2.AsyncClient(
             timeout=timeout,
             limits=limits,
+            headers=HEADERS,
             event_hooks=hooks,
             trust_env=not self._address.on_this_machine,
             verify=self._address.encrypted,
@@ -185,18 +195,27 @@ def _part(choice: Any) -> Part:
     content = choice.delta.content or ""
     extra = choice.delta.model_extra or {}
     thought = not content and (extra.get("reasoning_content") or extra.get("reasoning"))
-    return Part(choice.index, content, () if thought else _entries(choice), choice.finish_reason)
+    entries = () if thought else _entries(choice)
+    return Part(choice.index, content, entries, _reason(choice.delta, choice))
 
 
-def _entries(choice: Any) -> list[dict[str, Any]]:
-    logprobs = choice.logprobs
-    return [entry.model_dump(warnings=False) for entry in (logprobs and logprobs.content) or ()]
+def _reason(message: Any, choice: Any) -> str | None:
+    """Why the text has ended; the service's own refusal counts as its filter's."""
+    return "content_filter" if message.refusal else choice.finish_reason
+
+
+def _entries(choice: Any) -> Sequence[dict[str, Any]]:
+    """The token entries of a choice; none where they are not what the protocol promises."""
+    try:
+        return [entry.model_dump(warnings=False) for entry in choice.logprobs.content or ()]
+    except (AttributeError, TypeError):
+        return ()
 
 
 def _usage(answer: ChatCompletion | ChatCompletionChunk) -> Usage | None:
     usage = answer.usage
     if usage is None:
         return None
-    return Usage(
-        prompt_tokens=usage.prompt_tokens or 0, completion_tokens=usage.completion_tokens or 0
+    return usage_of(
+        getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
     )

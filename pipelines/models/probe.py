@@ -3,10 +3,10 @@
 import json
 import time
 import unicodedata
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 
 from pipelines.concurrency import together
-from pipelines.errors import VeriscopeError
+from pipelines.errors import ModelTimeoutError, VeriscopeError
 from pipelines.models.base import (
     Capabilities,
     ChoiceRequest,
@@ -72,8 +72,23 @@ async def probe(model: Model) -> ProbeReport:
             note="Seconds until a short reply was complete.",
         ),
         Finding(key="english", ok="paris" in reply.casefold(), value=reply.strip()),
+        *await _checked(model, _checks()),
     ]
-    checks: dict[str, Callable[[Model], Awaitable[Found]]] = {
+    capabilities = _found(model.capabilities, findings)
+    return ProbeReport(capabilities=capabilities, findings=tuple(findings))
+
+
+async def probe_again(model: Model, known: Capabilities, unknown: Collection[str]) -> ProbeReport:
+    """Only the checks of `unknown`; everything else is as `known`.
+
+    `model` is built without overrides, as for `probe`. What still cannot be found out is a finding.
+    """
+    findings = await _checked(model, [key for key in _checks() if key in unknown])
+    return ProbeReport(capabilities=_found(known, findings), findings=tuple(findings))
+
+
+def _checks() -> dict[str, Callable[[Model], Awaitable[Found]]]:
+    return {
         "streaming": _streaming,
         "logprobs": _logprobs,
         "chinese": _chinese,
@@ -83,25 +98,36 @@ async def probe(model: Model) -> ProbeReport:
         "instructions": _instructions,
         "judging": _judging,
     }
-    for key, check in checks.items():
+
+
+async def _checked(model: Model, keys: Iterable[str]) -> list[Finding]:
+    """The findings of these checks. A service that does not answer in time is not waited for again.
+
+    A failure that may pass leaves a check unknown, a time limit too, which no call tries again.
+    """
+    findings: list[Finding] = []
+    late: VeriscopeError | None = None
+    for key in keys:
         try:
-            ok, value, note = await check(model)
+            if late is not None:
+                raise late
+            ok, value, note = await _checks()[key](model)
         except VeriscopeError as error:
-            ok, value, note = None if error.retryable else False, None, error.message
+            late = error if isinstance(error, ModelTimeoutError) else late
+            ok, value, note = None if type(error).retryable else False, None, error.message
         findings.append(Finding(key=key, ok=ok, value=value, note=note))
-    return ProbeReport(capabilities=_found(model, findings), findings=tuple(findings))
+    return findings
 
 
-def _found(model: Model, findings: list[Finding]) -> Capabilities:
-    found, can = {finding.key: finding for finding in findings}, model.capabilities
+def _found(can: Capabilities, findings: list[Finding]) -> Capabilities:
+    found = {finding.key: finding for finding in findings if finding.ok is not None}
     spoken: dict[str, Language] = {"english": "en", "chinese": "zh"}
 
     def able(key: str, assumed: bool) -> bool:
-        ok = found[key].ok
-        return assumed if ok is None else ok
+        return bool(found[key].ok) if key in found else assumed
 
     alternatives = can.top_logprobs
-    if found["logprobs"].ok is not None:
+    if "logprobs" in found:
         alternatives = found["logprobs"].value if found["logprobs"].ok else 0
     languages = {code for key, code in spoken.items() if able(key, code in can.languages)}
     return can.model_copy(

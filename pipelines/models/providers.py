@@ -68,10 +68,11 @@ class ModelSpec(Frozen):
 
     `kind` names a provider of `PROVIDERS`. `model` is the provider's id, a hub id, a folder, a GGUF
     file or a script, by kind; `name` is what people see; `base_url` is a server's. `top_logprobs`,
-    `prefill`, `structured_output`, `languages` and `weak` override what the backend assumes,
-    normally with what the capability probe found. The kind `local` with the model "embedded" runs
-    the embedded weights by transformers, which can score a given text. The kind `judge` does not
-    write: "trained", "similarity" or "overlap".
+    `prefill`, `structured_output`, `languages`, `weak` and `judges` override what the backend
+    assumes, normally with what the capability probe found; `unknown` are the checks of the probe
+    that could not be carried out, which are made again. The kind `local` with the model "embedded"
+    runs the embedded weights by transformers, which can score a given text. The kind `judge` does
+    not write: "trained", "similarity" or "overlap".
 
     `price` is for estimates only. No run holds it (`without_price`): it decides nothing in a run,
     it changes, and a reader of a shared run need not learn what its owner pays.
@@ -86,16 +87,19 @@ class ModelSpec(Frozen):
     structured_output: bool | None = None
     languages: tuple[Language, ...] | None = None
     weak: bool | None = None
+    judges: Annotated[bool | None, Field(exclude_if=lambda judges: judges is None)] = None
+    unknown: Annotated[tuple[str, ...], Field(exclude_if=lambda unknown: not unknown)] = ()
     price: Annotated[Price | None, Field(exclude_if=lambda price: price is None)] = None
 
-    def with_capabilities(self, found: Capabilities) -> ModelSpec:
-        """This configuration with what the capability probe found.
+    def with_capabilities(self, found: Capabilities, unknown: tuple[str, ...] = ()) -> ModelSpec:
+        """This configuration with what the capability probe found, but for its `unknown` checks.
 
-        Models on this machine know everything but their languages, and whether they are weak, by
-        themselves.
+        Models on this machine know by themselves everything but their languages, whether they are
+        weak, and whether they can judge.
         """
         languages = tuple(sorted(found.languages)) or None
-        update: dict[str, object] = {"languages": languages, "weak": found.weak}
+        update: dict[str, object] = {"languages": languages, "unknown": unknown}
+        update |= found.model_dump(include={"weak", "judges"})
         if provider_of(self.kind).hosted:
             update |= found.model_dump(include={"prefill", "structured_output"})
             update["top_logprobs"] = found.top_logprobs if found.logprobs else 0
@@ -122,7 +126,7 @@ class ModelSpec(Frozen):
     @property
     def found_locally(self) -> Overrides:
         """What it says about the abilities of a model on this machine, which knows the others."""
-        return {"languages": self.languages, "weak": self.weak}
+        return {"languages": self.languages, "weak": self.weak, "judges": self.judges}
 
 
 def model_spec(entry: CatalogueEntry) -> ModelSpec:

@@ -14,7 +14,7 @@ import codecs
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from math import exp, log
+from math import exp, isnan, log
 from typing import Any, NamedTuple
 
 from pipelines.models.base import Delta
@@ -23,6 +23,15 @@ from pipelines.types import Alternative, FinishReason, Generation, Token, Usage
 
 _REPLACEMENT = "\ufffd"
 _FINISH: dict[str, FinishReason] = {"length": "length", "content_filter": "filter"}
+_IMPOSSIBLE = -9999.0
+"""The log-probability that services report of a token that cannot be; JSON has no infinity."""
+
+_ROUNDING = 1e-3
+"""How far above 0 the rounding of a log-probability may reach."""
+
+_MOST_TOKENS = 10**9
+# Neither halves of surrogate pairs nor null characters can be stored.
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def truncated_entropy(logprobs: Sequence[float]) -> tuple[float, float]:
@@ -63,14 +72,12 @@ def read_entry(entry: Mapping[str, Any]) -> TokenEntry:
     Where an entry has no `bytes`, its token string stands in. llama.cpp reports a character that
     took several tokens as one entry with all its bytes and the log-probability of the last token
     only, so the token is looked up among its alternatives by vocabulary id first. Raises KeyError,
-    TypeError or ValueError when the entry is not what the protocol promises.
+    TypeError, AttributeError or ValueError when the entry is not what the protocol promises.
     """
-    own = min(float(entry["logprob"]), 0.0)
-    listed = sorted(entry.get("top_logprobs") or (), key=lambda other: -float(other["logprob"]))
+    own = _logprob(entry)
+    listed = sorted(entry.get("top_logprobs") or (), key=lambda other: -_logprob(other))
     alternatives = tuple(
-        Alternative(
-            text=_data(other).decode("utf-8", "replace"), logprob=min(float(other["logprob"]), 0.0)
-        )
+        Alternative(text=_data(other).decode("utf-8", "replace"), logprob=_logprob(other))
         for other in listed
     )
     known = [other.logprob for other in alternatives]
@@ -90,10 +97,34 @@ def read_entry(entry: Mapping[str, Any]) -> TokenEntry:
     return TokenEntry(_data(entry), token)
 
 
+def _logprob(entry: Mapping[str, Any]) -> float:
+    """The log-probability of an entry, at most 0; ValueError for what cannot be one."""
+    value = float(entry["logprob"])
+    if isnan(value) or value > _ROUNDING:
+        raise ValueError("A log-probability is a number of at most 0.")
+    return max(_IMPOSSIBLE, min(value, 0.0))
+
+
 def _data(entry: Mapping[str, Any]) -> bytes:
     raw = entry.get("bytes")
     # "replace": a string cut inside a character may hold half a surrogate pair.
-    return str.encode(entry["token"], "utf-8", "replace") if raw is None else bytes(raw)
+    data = str.encode(entry["token"], "utf-8", "replace") if raw is None else bytes(raw)
+    return data.replace(b"\0", _REPLACEMENT.encode())
+
+
+def storable(text: str) -> str:
+    """`text` with U+FFFD in the place of what cannot be stored: null and halves of surrogates."""
+    return _UNSTORABLE.sub(_REPLACEMENT, text)
+
+
+def usage_of(read: object, written: object) -> Usage:
+    """The tokens that a service says it has read and written; 0 for what cannot be a number."""
+    return Usage(prompt_tokens=_count(read), completion_tokens=_count(written))
+
+
+def _count(value: object) -> int:
+    possible = isinstance(value, int) and 0 <= value <= _MOST_TOKENS
+    return int(value) if possible else 0
 
 
 def _same_token(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -156,6 +187,7 @@ class ReplyBuilder:
     there, so the parts shown always add up to the beginning of the final text. `prefix` is the
     assistant message being continued: a server that repeats it before the new text has it cut off.
     What comes after `most` characters is not taken any more, and the reply ends by its length.
+    Where token entries are missing, or cannot be read, the text has no tokens.
     """
 
     def __init__(self, *, logprobs: bool, prefix: str = "", most: int = sys.maxsize) -> None:
@@ -169,11 +201,6 @@ class ReplyBuilder:
         self._length = 0
         self._matched = True
         self.finish_reason: FinishReason | None = None
-
-    @property
-    def has_entries(self) -> bool:
-        """Whether the server sent any token entry."""
-        return bool(self._pieces)
 
     @property
     def begun(self) -> bool:
@@ -193,14 +220,14 @@ class ReplyBuilder:
         """Take the next part; returns what can be shown now, None when that is nothing."""
         if self.is_full:
             return None
+        content = storable(content)
         if len(self._content) + len(content) >= self._most:
             # Its tokens no longer fit it.
             content, entries = content[: self._most - len(self._content)], ()
             self.finish_reason = "length"
         self._content += content
-        pieces = [read_entry(entry) for entry in entries]
-        self._pieces += pieces
-        self._open += pieces
+        if self._logprobs:
+            self._take(entries)
         text = self._without_prefix()
         if text is None:
             return None
@@ -216,6 +243,16 @@ class ReplyBuilder:
         if not self._matched:
             return self._show(rest.partition(_REPLACEMENT)[0], [])
         return self._show_matched(rest, min(len(rest), len(decoded)))
+
+    def _take(self, entries: Sequence[Mapping[str, Any]]) -> None:
+        try:
+            pieces = [read_entry(entry) for entry in entries]
+        except (KeyError, TypeError, ValueError, AttributeError):
+            # The text can be read all the same.
+            self._logprobs = False
+            return
+        self._pieces += pieces
+        self._open += pieces
 
     def _drop_blank(self) -> None:
         """Forget white space before the text, which some servers trim from it."""
@@ -280,14 +317,17 @@ class ReplyBuilder:
         Where the tokens used are not known, the token entries are counted.
         """
         text = (self._without_prefix() or "")[: self._length]
-        tokens = tuple(self._shown) if self._logprobs and self._matched else None
+        known = self._logprobs and self._matched and (self._pieces or not text)
+        tokens = tuple(self._shown) if known else None
         usage = usage or Usage(completion_tokens=len(self._pieces))
         return Generation(text=text, tokens=tokens, usage=usage, finish_reason="watcher")
 
     def _final(self) -> tuple[str, tuple[Token, ...] | None]:
         text = self._without_prefix()
         text = self._content if text is None else text
-        return align_entries(self._pieces, text) if self._logprobs else (text, None)
+        if not self._logprobs or (text and not self._pieces):
+            return text, None
+        return align_entries(self._pieces, text)
 
 
 def _agree(text: str, decoded: str) -> bool:

@@ -83,10 +83,12 @@ class DetectorThresholds(Frozen):
     An entity is doubtful where P(E) < `theta_1` in [0, 1] or H(E) > `theta_2` in nats; without
     `theta_2` only P(E) decides. `model` gave the probabilities; `entropies` says what the entropies
     of its tokens are computed over: "full" (the whole vocabulary), k as a decimal number (the k
-    most probable tokens), or "" where there are none.
+    most probable tokens), or "" where there are none. `confidence` names the stand-in that took
+    over during the run, because a reply came without log-probabilities; None where none did.
     """
 
     kind: Literal["thresholds"] = "thresholds"
+    confidence: ConfidenceSource | None = None
     theta_1: float
     theta_2: float | None = None
     theta_2_source: EntropyThresholdSource = "missing"

@@ -68,7 +68,9 @@ def test_no_probabilities_are_kept_as_none_at_all():
 def test_a_local_model_knows_all_but_its_languages_and_its_strength():
     local = ModelSpec(kind="local", name="n", model="/m")
     found = local.with_capabilities(FOUND.capabilities)
-    assert found == local.model_copy(update={"languages": ("en", "zh"), "weak": False})
+    assert found == local.model_copy(
+        update={"languages": ("en", "zh"), "weak": False, "judges": True}
+    )
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from pipelines.errors import failure
 from pipelines.methods import nearest
 from pipelines.methods.base import Method, Need, Question
 from pipelines.methods.direct import direct_messages
@@ -92,6 +93,8 @@ class _Run:
         self.scope = scope
         self.settings = settings
         self.source: ConfidenceSource = rhd.choose_source(scope, settings.confidence)
+        # A stand-in that took over during the run.
+        self.later_source: ConfidenceSource | None = None
         self.measured_by = scope.model("proxy" if self.source == "proxy" else "main").name
         # Offset of the last sentence that was revised or could not be.
         self.handled = -1
@@ -99,6 +102,17 @@ class _Run:
         self.flags: list[str] = []
         if self.source != "logprobs":
             self.flags.append(f"confidence_{self.source}")
+
+    def _stand_in(self, *, alone: bool) -> None:
+        """Measure by a stand-in from here on: a reply has come without log-probabilities.
+
+        A proxy's numbers cannot stand in one text beside the model's own, so that it is used only
+        where the reply is all the text there is (`alone`).
+        """
+        self.source = self.later_source = rhd.choose_stand_in(self.scope) if alone else "samples"
+        if self.source == "proxy":
+            self.measured_by = self.scope.model("proxy").name
+        self.flags.append(f"confidence_{self.source}")
 
     async def answer(self) -> Answer:
         draft = await self._first_draft()
@@ -153,6 +167,9 @@ class _Run:
         is left out.
         """
         generation = draft.generation
+        if self.source == "logprobs" and generation.text and generation.tokens is None:
+            # No stand-in was wanted.
+            raise failure("asking.no_logprobs", name=self.measured_by)
         thresholds = self._thresholds(generation)
         async with self.scope.span("detect", detail=thresholds, draft=draft.number) as step:
             readings = self._readings(generation, await step.entities(generation.text))
@@ -298,9 +315,14 @@ class _Run:
     ) -> _Draft | None:
         """The draft up to offset `end`, its first `kept` tokens, and what the model adds to it.
 
-        None, with a flag, where that is nothing that a text could go on with.
+        None, with a flag, where that is nothing that a text could go on with, and where the text is
+        as long as it may be.
         """
         before = draft.generation
+        if kept >= self.settings.max_tokens:
+            # A service that writes more than it is asked for would be asked for ever.
+            self.flags.append("truncated")
+            return None
         head = before.model_copy(
             update={"text": before.text[:end], "tokens": before.tokens and before.tokens[:kept]}
         )
@@ -341,6 +363,10 @@ class _Run:
         left = max(1, self.settings.max_tokens - len(units_of(head)))
         reply = await write(step, asked.messages, left, stop, sample)
         added = asked.added(reply if stop is None else stop.cut(reply))
+        missing = self.source == "logprobs" and added.text and added.tokens is None
+        used = not head.text or _goes_on(_joined(head, added), len(head.text))
+        if missing and used and self.settings.confidence == "auto":
+            self._stand_in(alone=not head.text)
         if self.source == "samples":
             added = added.model_copy(update={"tokens": None})
         elif self.source == "proxy" and added.text:
@@ -376,7 +402,8 @@ class _Run:
         return max(1, first + m + 1 - written)
 
     def _thresholds(self, generation: Generation) -> DetectorThresholds:
-        return rhd.thresholds_for(self.settings, self.measured_by, generation.tokens)
+        found = rhd.thresholds_for(self.settings, self.measured_by, generation.tokens)
+        return found.model_copy(update={"confidence": self.later_source})
 
     def _readings(self, generation: Generation, entities: Sequence[Entity]) -> list[EntityReading]:
         return rhd.read_entities(generation.text, units_of(generation), self.question, entities)

@@ -216,8 +216,11 @@ def choose_source(
     """What the confidence is computed from; "auto" takes the best that the models can do."""
     if wanted != "auto":
         return wanted
-    if scope.model().capabilities.logprobs:
-        return "logprobs"
+    return "logprobs" if scope.model().capabilities.logprobs else choose_stand_in(scope)
+
+
+def choose_stand_in(scope: Scope) -> ConfidenceSource:
+    """What stands in for the main model's own probabilities."""
     has_proxy = scope.has_model("proxy") and scope.model("proxy").capabilities.scores
     return "proxy" if has_proxy else "samples"
 

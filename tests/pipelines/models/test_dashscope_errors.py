@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from typing import Any
@@ -23,6 +24,8 @@ from pipelines.errors import (
     VeriscopeError,
 )
 from pipelines.models.dashscope_model import DashScopeModel
+from pipelines.models.hosted import longest_text
+from pipelines.remote.bounded import MOST_BYTES
 from tests.pipelines.models.dashscope_wire import (
     answer,
     choice,
@@ -39,6 +42,7 @@ from tests.pipelines.models.wire import (
     Wire,
     asks,
     breaks_off,
+    drips,
     entry,
     says,
     waits,
@@ -198,19 +202,54 @@ async def test_streams_that_break(wire: Wire, reply: Respond):
     assert isinstance(await fails(wire, reply, watched=True), InvalidReplyError)
 
 
-@pytest.mark.parametrize("lost", ["logprob", "token"])
-async def test_entries_without_their_parts(wire: Wire, lost: str):
-    broken = entry("Hi", 0.5, bytes=None)
-    del broken[lost]
-    error = await fails(wire, says(answer(choice("Hi", [broken]))), logprobs=True)
-    assert isinstance(error, InvalidReplyError)
+@pytest.mark.parametrize("watched", [False, True])
+@pytest.mark.parametrize("change", [None, {"logprob": None}, {"logprob": 0.7}, {"token": None}])
+async def test_log_probabilities_that_are_none_leave_the_text(
+    wire: Wire, watched: bool, change: dict[str, Any] | None
+):
+    entries = None if change is None else [entry("Hi", 0.5, bytes=None) | change]
+    said = streams(part("Hi", entries, finish="stop"))
+    wire.answers(said if watched else says(answer(choice("Hi", entries))))
+    watch = (lambda delta: None) if watched else None
+    (text,) = await model(wire).generate(asks(logprobs=True), watch)
+    assert (text.text, text.tokens) == ("Hi", None)
 
 
-async def test_log_probabilities_that_stay_away(wire: Wire):
-    error = await fails(wire, says(answer(choice("Hi"))), logprobs=True)
-    assert isinstance(error, CapabilityError)
-    said = streams(part("Hi", finish="stop"))
-    assert isinstance(await fails(wire, said, logprobs=True, watched=True), CapabilityError)
+@pytest.mark.parametrize(
+    ("drip", "kind", "watched"),
+    [
+        (b":keep-alive\n\n", "text/event-stream", True),
+        (event(1, part("")), "text/event-stream", True),
+        (b" ", "application/json", False),
+    ],
+)
+async def test_a_service_that_sends_next_to_nothing_for_ever(
+    wire: Wire, drip: bytes, kind: str, watched: bool
+):
+    wire.answers(drips(drip, kind))
+    watch = (lambda delta: None) if watched else None
+    with pytest.raises(ModelTimeoutError) as caught:
+        await model(wire, longest=0.3).generate(asks(), watch)
+    assert not caught.value.retryable
+    assert await asyncio.to_thread(wire.gone.wait, 60)
+
+
+async def test_a_text_that_goes_on_for_ever_is_cut(wire: Wire):
+    wire.answers(drips(event(1, part("word " * 500))))
+    request = asks(max_tokens=10)
+    (text,) = await model(wire).generate(request, lambda delta: None)
+    assert (len(text.text), text.finish_reason) == (longest_text(request), "length")
+    assert await asyncio.to_thread(wire.gone.wait, 60)
+
+
+@pytest.mark.parametrize("watched", [False, True])
+async def test_an_answer_of_many_megabytes_is_not_read(wire: Wire, watched: bool):
+    huge = "x" * (MOST_BYTES + 1)
+    wire.answers(streams(huge) if watched else says(answer(choice(huge))))
+    with pytest.raises(InvalidReplyError) as caught:
+        await model(wire).generate(asks(), (lambda delta: None) if watched else None)
+    assert "too large" in caught.value.message
+    assert not caught.value.retryable
 
 
 @pytest.mark.parametrize("watched", [False, True])

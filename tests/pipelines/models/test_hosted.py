@@ -100,7 +100,8 @@ def test_refused_fields_are_left_out():
             {"max_tokens"},
         ),
         ("max_tokens is too large: 9999", set()),
-        ("logprobs are not supported", set()),
+        ("logprobs are not supported", {"logprobs"}),
+        ("This model gives no log-probabilities.", {"logprobs"}),
         ("response_format is unavailable", set()),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
 from typing import Any
 
@@ -26,6 +27,7 @@ from pipelines.models.base import Delta
 from pipelines.models.hosted import longest_text
 from pipelines.models.openai_model import OpenAIModel
 from pipelines.remote.bounded import MOST_BYTES
+from pipelines.types import Usage
 from tests.pipelines.models.wire import (
     Respond,
     Wire,
@@ -176,27 +178,92 @@ async def test_errors_inside_a_stream(
 
 
 @pytest.mark.parametrize("watched", [False, True])
-async def test_a_server_that_refuses_log_probabilities(wire: Wire, watched: bool):
-    reply = says(refusal("This model does not support logprobs"), 400)
-    error = await fails(wire, reply, watched=watched, logprobs=True)
+async def test_a_server_that_refuses_log_probabilities_is_asked_without(wire: Wire, watched: bool):
+    refused = says(refusal("This model does not support logprobs"), 400)
+    given = streams(chunk("Hi"), chunk(finish="stop")) if watched else says(completion("Hi"))
+    model = OpenAIModel("Model", "m", base_url=wire.url)
+    for _ in range(2):
+        # Another number of alternatives may be taken: each request tries.
+        wire.answers(refused, given)
+        watch = (lambda delta: None) if watched else None
+        (text,) = await model.generate(asks(logprobs=True), watch)
+        assert (text.text, text.tokens) == ("Hi", None)
+        assert ["logprobs" in seen.body for seen in wire.seen[-2:]] == [True, False]
+        assert "top_logprobs" not in wire.seen[-1].body
+
+
+async def test_a_server_that_refuses_them_even_where_there_are_none(wire: Wire):
+    error = await fails(wire, says(refusal("This model does not support logprobs"), 400))
     assert isinstance(error, CapabilityError)
     assert "capability check" in error.remedy
 
 
-async def test_a_server_that_leaves_log_probabilities_out(wire: Wire):
-    error = await fails(wire, says(completion("Hi")), logprobs=True)
-    assert isinstance(error, CapabilityError)
-    ended = streams(chunk("Hi"), chunk(finish="stop"))
-    error = await fails(wire, ended, logprobs=True, watched=True)
-    assert isinstance(error, CapabilityError)
+@pytest.mark.parametrize("watched", [False, True])
+@pytest.mark.parametrize(
+    "change",
+    [
+        None,
+        {"logprob": math.nan},
+        {"logprob": 0.7},
+        {"logprob": "many"},
+        {"logprob": None},
+        {"bytes": [999]},
+        {"token": None, "bytes": None},
+        {"top_logprobs": [{"token": "Hi", "logprob": 3.0}]},
+        {"top_logprobs": 5},
+    ],
+)
+async def test_log_probabilities_that_are_none_leave_the_text(
+    wire: Wire, watched: bool, change: dict[str, Any] | None
+):
+    entries = None if change is None else [entry("Hi", 0.5) | change]
+    ended = streams(chunk("Hi", entries=entries), chunk(finish="stop"))
+    wire.answers(ended if watched else says(completion("Hi", entries=entries)))
+    model = OpenAIModel("Model", "m", base_url=wire.url)
+    shown: list[Delta] = []
+    (text,) = await model.generate(asks(logprobs=True), shown.append if watched else None)
+    assert (text.text, text.tokens) == ("Hi", None)
+    assert all(not delta.tokens for delta in shown)
 
 
-@pytest.mark.parametrize("lost", ["logprob", "token"])
-async def test_entries_without_their_parts(wire: Wire, lost: str):
-    broken = entry("Hi", 0.5, bytes=None)
-    del broken[lost]
-    error = await fails(wire, says(completion("Hi", entries=[broken])), logprobs=True)
-    assert isinstance(error, InvalidReplyError)
+async def test_a_token_that_cannot_be_has_a_number_all_the_same(wire: Wire):
+    others = [{"token": "Ho", "logprob": "-Infinity"}, {"token": "Ha", "logprob": -9999.0}]
+    given = entry("Hi", 1.0) | {"top_logprobs": others, "logprob": 1e-7}
+    wire.answers(says(completion("Hi", entries=[given])))
+    (text,) = await OpenAIModel("Model", "m", base_url=wire.url).generate(asks(logprobs=True))
+    assert text.tokens is not None
+    (token,) = text.tokens
+    assert token.logprob == 0.0
+    assert [other.logprob for other in token.alternatives] == [-9999.0, -9999.0]
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        {},
+        [],
+        "many",
+        {"prompt_tokens": -5, "completion_tokens": 10**30},
+        {"prompt_tokens": "a"},
+    ],
+)
+async def test_an_absurd_count_of_tokens_is_none(wire: Wire, usage: object):
+    wire.answers(says(completion("Hi") | {"usage": usage}))
+    (text,) = await OpenAIModel("Model", "m", base_url=wire.url).generate(asks())
+    assert (text.text, text.usage) == ("Hi", Usage())
+
+
+async def test_what_cannot_be_stored_is_replaced(wire: Wire):
+    wire.answers(says('{"choices": [{"index": 0, "message": {"content": "a\\ud800b\\u0000c"}}]}'))
+    (text,) = await OpenAIModel("Model", "m", base_url=wire.url).generate(asks())
+    assert text.text == "a\ufffdb\ufffdc"
+
+
+async def test_a_refusal_in_a_field_of_its_own_is_a_filtered_answer(wire: Wire):
+    wire.answers(says(completion(None, refusal="I'm sorry, I can't help with that.")))
+    (text,) = await OpenAIModel("Model", "m", base_url=wire.url).generate(asks())
+    assert (text.text, text.finish_reason) == ("", "filter")
 
 
 @pytest.mark.parametrize("watched", [False, True])

@@ -8,7 +8,7 @@ from pipelines.engine.reevaluate import Reevaluation, reevaluate
 from pipelines.errors import RefusedRequestError, UnreachableError
 from pipelines.methods.drad import Drad, settings
 from pipelines.models.base import Capabilities, Delta, GenerationRequest, Watcher
-from pipelines.run.events import EntitiesFound, Judged, RunFailed, Score, SpanStarted
+from pipelines.run.events import EntitiesFound, Judged, RunFailed, Score, SpanEnded, SpanStarted
 from pipelines.run.findings import DetectorThresholds
 from pipelines.text import Entity
 from pipelines.types import Generation
@@ -21,6 +21,7 @@ from tests.pipelines.methods.bench import (
     Shelf,
     pieces,
     run_method,
+    tokens_of,
 )
 
 QUESTION = "Where was Bill Clinton born?"
@@ -145,10 +146,70 @@ async def test_what_is_no_continuation_leaves_the_sentence(unusable: Reply):
 
 
 async def test_a_continuation_that_is_cut_in_a_later_sentence_is_taken():
-    cut = Generation(text=" Hope. He won in", finish_reason="length")
+    text = " Hope. He won in"
+    cut = Generation(text=text, tokens=tokens_of(pieces(text)), finish_reason="length")
     outcome = await run(by_prefix(pieces(DRAFT, York=0.3), **{"in": cut}))
     assert outcome.answer.text == "Clinton was born in Hope. He won in"
     assert outcome.answer.flags == ("truncated",)
+
+
+def measured_by(outcome: Outcome) -> list[str | None]:
+    """The stand-in by which each draft was checked, None for log-probabilities."""
+    found = (event.detail for event in outcome.events if isinstance(event, SpanStarted))
+    return [one.confidence for one in found if isinstance(one, DetectorThresholds)]
+
+
+async def test_a_service_that_always_writes_too_much_is_not_asked_for_ever():
+    model = PieceModel(lambda _: pieces(f" {DRAFT}" * 8, York=0.1))
+    outcome = await run(model)
+    assert "truncated" in outcome.answer.flags
+    assert len(outcome.calls) < 10
+
+
+async def test_a_draft_that_comes_without_log_probabilities_is_measured_by_samples():
+    model = PieceModel(lambda _: Generation(text=DRAFT))
+    model.draws = ["Born in York, raised in Florida.", "In York.", "In Florida."]
+    outcome = await run(model, samples=3, passages=1)
+    assert "confidence_samples" in outcome.answer.flags
+    assert [getattr(call.request, "n", 0) for call in outcome.calls][:2] == [1, 3]
+    found = [e for e in outcome.events if isinstance(e, Judged) and e.what == "entity"]
+    assert [e.scores[0].value for e in found if e.draft == 0] == [2 / 3, 2 / 3, 0.0]
+    assert set(measured_by(outcome)) == {"samples"}
+    assert again(outcome, samples=3, passages=1).diverges_at is None
+
+
+async def test_a_draft_that_comes_without_log_probabilities_is_measured_by_a_proxy():
+    model = PieceModel(lambda _: Generation(text="Clinton was raised in York."))
+    outcome = await run(model, proxy=PieceModel(lambda _: ""), theta_1=0.1)
+    assert outcome.answer.flags == ("confidence_proxy",)
+    assert entities(outcome, 0) == [("York", "confident")]
+    assert measured_by(outcome) == ["proxy"]
+    assert again(outcome, theta_1=0.1).diverges_at is None
+
+
+async def test_log_probabilities_that_stay_away_midway_leave_the_rest_to_samples():
+    def answer(request: GenerationRequest) -> Reply:
+        goes_on = request.messages[-1].role == "assistant"
+        return Generation(text=" Hope.") if goes_on else pieces(DRAFT, York=0.3)
+
+    model = PieceModel(answer)
+    model.draws = [" Hope.", " Hope."]
+    # A proxy's numbers would stand beside the model's own.
+    outcome = await run(model, proxy=PieceModel(lambda _: ""), samples=2)
+    assert outcome.answer.text == "Clinton was born in Hope."
+    assert outcome.answer.flags == ("confidence_samples",)
+    assert entities(outcome, 1) == [("Hope", "confident")]
+    assert measured_by(outcome) == [None, "samples"]
+    assert again(outcome, samples=2).diverges_at is None
+
+
+async def test_where_no_stand_in_is_wanted_the_draft_stays_unchecked():
+    outcome = await run(PieceModel(lambda _: Generation(text=DRAFT)), confidence="logprobs")
+    assert outcome.answer.text == DRAFT
+    assert outcome.answer.flags == ("broken_off",)
+    assert measured_by(outcome) == []
+    ended = [e for e in outcome.events if isinstance(e, SpanEnded) and e.answer is not None]
+    assert [e.error and e.error.code for e in ended] == ["capability"]
 
 
 async def test_a_late_failure_keeps_the_draft():
