@@ -19,6 +19,7 @@ from pipelines.engine.earlier import EarlierRuns
 from pipelines.engine.executor import Keys, Plan, execute, gather_materials, make_plan, start_event
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import Loading, ModelPool
+from pipelines.engine.reevaluate import recorded_plan
 from pipelines.errors import MissingReply, VeriscopeError, failure
 from pipelines.models import speed
 from pipelines.models.base import Model
@@ -92,10 +93,15 @@ class Service:
         return await self._begin(plan, owner, gather)
 
     async def replay(self, run_id: str, *, owner: str) -> str:
-        """Run the methods again on the recorded replies, without a single call; a new run."""
+        """Run the methods again on the recorded replies, without a single call; a new run.
+
+        It has the settings and the language that the recorded run had. It fails with
+        `missing_reply` where a method asks for what was not recorded.
+        """
         trace = await self.load(run_id, owner=owner)
-        plan = make_plan(trace.header.spec)
-        return await self._begin(plan, owner, lambda: asyncio.to_thread(replay_materials, trace))
+        gather = partial(asyncio.to_thread, replay_materials, trace, repeated=True)
+        # What was tried again is recorded with its last outcome.
+        return await self._begin(recorded_plan(trace), owner, gather, RetryPolicy(attempts=1))
 
     async def stream(
         self, spec: RunSpec, *, owner: str, keys: Keys | None = None
@@ -247,7 +253,11 @@ class Service:
         await asyncio.to_thread(self.store.close)
 
     async def _begin(
-        self, plan: Plan, owner: str, gather: Callable[[], Awaitable[Materials]]
+        self,
+        plan: Plan,
+        owner: str,
+        gather: Callable[[], Awaitable[Materials]],
+        retry: RetryPolicy | None = None,
     ) -> str:
         run_id = new_run_id()
         unsaved: asyncio.Queue[Event] = asyncio.Queue()
@@ -255,7 +265,7 @@ class Service:
         started = start_event(live, plan)
         await asyncio.to_thread(self.store.create, run_id, owner, started)
         unsaved.get_nowait()
-        live.task = asyncio.create_task(execute(live, plan, gather, self._retry))
+        live.task = asyncio.create_task(execute(live, plan, gather, retry or self._retry))
         self._live[run_id] = live
         for work in (self._save(live, unsaved), self._supervise(live)):
             task = asyncio.create_task(work)
