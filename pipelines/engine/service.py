@@ -99,7 +99,10 @@ class Service:
         `missing_reply` where a method asks for what was not recorded.
         """
         trace = await self.load(run_id, owner=owner)
-        gather = partial(asyncio.to_thread, replay_materials, trace, repeated=True)
+
+        async def gather() -> Materials:
+            return await asyncio.to_thread(replay_materials, trace, repeated=True)
+
         # What was tried again is recorded with its last outcome.
         return await self._begin(recorded_plan(trace), owner, gather, RetryPolicy(attempts=1))
 

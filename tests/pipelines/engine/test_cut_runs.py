@@ -184,7 +184,8 @@ async def test_a_run_is_replayed_as_far_as_it_was_recorded(service: Service):
         count = len(trace.events)
         whole, missing = await check(service, trace, [1 + count // 2, count])
         assert (whole, missing) in {(1, 1), (2, 0)}
-    await check(service, trace, [1, 2, 3])
+        if seed == 0:
+            await check(service, trace, [1, 2, 3])
 
 
 async def test_recorded_errors_and_attempts_are_replayed_as_they_ended(service: Service):
