@@ -16,6 +16,7 @@ from app.parts import (
     draw_error,
     draw_run,
     go_to,
+    guarded,
     heading,
     page_title,
     section_title,
@@ -69,9 +70,11 @@ def show_page(page: str) -> None:
 
 def _draw_panels(page: str, names: Sequence[str], watched: live.Watched, t: Catalogue) -> None:
     for name in names:
+        title = named("method", name, t)
         if len(PAGES[page]) > 1:
-            section_title(named("method", name, t))
-        _draw_panel(page, name, watched, t)
+            section_title(title)
+        with guarded(title):
+            _draw_panel(page, name, watched, t)
 
 
 def _draw_panel(page: str, name: str, watched: live.Watched, t: Catalogue) -> None:
