@@ -8,7 +8,7 @@ from functools import cache, partial
 import streamlit as st
 
 from app.method_page import show_page
-from app.parts import load_code, take_wanted_page
+from app.parts import guarded, load_code, take_wanted_page
 from app.screens import ask, compare, models, runs
 from app.session import default_language, language, messages
 from components.theme import ASSETS
@@ -47,7 +47,8 @@ def main() -> None:
     wanted = take_wanted_page()
     if wanted is not None:
         st.switch_page(pages[wanted])
-    page.run()
+    with guarded(page.title):
+        page.run()
 
 
 def _language_switch() -> None:

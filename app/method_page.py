@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 
 import streamlit as st
@@ -17,6 +16,7 @@ from app.parts import (
     draw_error,
     draw_run,
     go_to,
+    guarded,
     heading,
     page_title,
     section_title,
@@ -30,9 +30,8 @@ from components.elements import notice
 from components.messages import Catalogue, named
 from components.papers import has_paper, paper_section
 from components.run_pages import FIGURES, PAGES, panel_of
-from pipelines.engine.reevaluate import reevaluate
+from pipelines.engine.reevaluate import recorded_settings, reevaluate
 from pipelines.errors import VeriscopeError
-from pipelines.methods.base import Settings
 from pipelines.methods.registry import get_method
 from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.run.view import RunView
@@ -52,7 +51,7 @@ def show_page(page: str) -> None:
         heading(watched, t)
         try:
             for name in used:
-                _recorded_settings(watched, name)
+                recorded_settings(watched.view, get_method(name))
         except VeriscopeError as error:
             # A run from elsewhere may have been run with what cannot be set here.
             show_error(error, key=f"{page}-settings")
@@ -71,15 +70,17 @@ def show_page(page: str) -> None:
 
 def _draw_panels(page: str, names: Sequence[str], watched: live.Watched, t: Catalogue) -> None:
     for name in names:
+        title = named("method", name, t)
         if len(PAGES[page]) > 1:
-            section_title(named("method", name, t))
-        _draw_panel(page, name, watched, t)
+            section_title(title)
+        with guarded(title):
+            _draw_panel(page, name, watched, t)
 
 
 def _draw_panel(page: str, name: str, watched: live.Watched, t: Catalogue) -> None:
     """The method's view, under controls that re-evaluate it once the run is over."""
     method, view, diverges_at = get_method(name), watched.view, None
-    recorded = _recorded_settings(watched, name)
+    recorded = recorded_settings(watched.view, get_method(name))
     # Controls of their own for every run.
     scope, start = f"detector.{watched.run_id}", recorded.model_dump()
     if only := method.settings_type.REPLAYABLE:
@@ -114,15 +115,6 @@ def _draw_figures(name: str, view: RunView, t: Catalogue) -> None:
             with column:
                 section_title(title)
                 show_figure(figure, key=f"{name}-figure-{title}")
-
-
-def _recorded_settings(watched: live.Watched, name: str) -> Settings:
-    method = get_method(name)
-    if name in watched.view.methods:
-        # What applied, also where a default has changed since.
-        with suppress(VeriscopeError):
-            return method.settings(watched.view.methods[name].settings)
-    return method.settings({one.name: one.settings for one in watched.spec.methods}[name])
 
 
 def _with_method(spec: RunSpec, method: MethodSpec) -> RunSpec:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,14 +24,18 @@ from components.elements import error_note
 from components.markup import shown, tag
 from components.messages import Catalogue, lang
 from components.page import illustration_note
+from components.run_pages import view_failed
 from components.theme import ASSETS, view_code
 from pipelines.errors import ErrorInfo, VeriscopeError
+from pipelines.run.scope import unexpected
 from pipelines.run.spec import RunSpec
 
 T = TypeVar("T")
 
 Action = dict[str, str | None]
 """What a button inside the HTML asks for: `action`, and the `value` it is asked for."""
+
+_log = logging.getLogger(__name__)
 
 _PAGE = "_wanted_page"
 _WHOLE = "_whole_page"
@@ -119,10 +124,12 @@ def draw_run(watched: live.Watched, draw: Callable[[live.Watched, Catalogue], No
         t = messages()
         view = watched.pull()
         with st.container(key="run-bar", horizontal=True, vertical_alignment="center"):
-            show_html(run_bar(view, t, now=time.time()), key="bar")
+            with guarded(t("nav.ask")):
+                show_html(run_bar(view, t, now=time.time()), key="bar")
             if not view.over:
                 st.button(t("action.stop"), key="stop", on_click=live.stop)
-        draw(watched, t)
+        with guarded(t("nav.ask")):
+            draw(watched, t)
         if running and view.over:
             # The whole page is drawn again, without the fragment's period.
             st.rerun()
@@ -138,6 +145,19 @@ def show_error(error: ErrorInfo | VeriscopeError, *, key: str) -> None:
 
 
 @contextmanager
+def guarded(view: str) -> Iterator[None]:
+    """What is drawn inside may fail: then the page says that `view` cannot be drawn, and goes on.
+
+    Why is in the log. Streamlit would show its own error screen in place of the page.
+    """
+    try:
+        yield
+    except Exception:
+        _log.exception("The view %s cannot be drawn", view)
+        show_html(view_failed(view, messages()), key=f"failed-{view}")
+
+
+@contextmanager
 def remembered(page: str) -> Iterator[None]:
     """From a callback: what goes wrong inside is shown by `draw_error`, until the next try."""
     st.session_state[f"_error.{page}"] = None
@@ -145,6 +165,10 @@ def remembered(page: str) -> Iterator[None]:
         yield
     except VeriscopeError as error:
         st.session_state[f"_error.{page}"] = error.info()
+    except Exception:
+        # A mistake of ours. Streamlit would show its own error screen.
+        _log.exception("A callback of the page %s failed", page)
+        st.session_state[f"_error.{page}"] = unexpected().info()
 
 
 def draw_error(page: str, other: VeriscopeError | None = None) -> bool:

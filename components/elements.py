@@ -147,7 +147,7 @@ def error_note(error: ErrorInfo, t: Catalogue, retry: str | None = None) -> Html
 
 def flag_list(flags: Iterable[str], t: Catalogue, key: str | None) -> Html | None:
     """Remarks on an answer, given as keys under `flag.*`; None where there are none."""
-    items = [tag("li.vs-flag", t(f"flag.{flag}")) for flag in flags]
+    items = [tag("li.vs-flag", named("flag", flag, t)) for flag in flags]
     return tag("ul.vs-flags", items, key=key) if items else None
 
 

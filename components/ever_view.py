@@ -28,7 +28,7 @@ from components.page import section
 from components.run_view import supporting
 from pipelines.run.events import Judged
 from pipelines.run.findings import ConceptsListed, ConceptVerified, SentenceVerified
-from pipelines.run.view import MethodView, RunView, StepView
+from pipelines.run.view import MethodView, RunView, StepView, whole_setting
 from pipelines.text import split_sentences, text_key, without_thinking
 from pipelines.types import Answer, Passage
 
@@ -70,6 +70,10 @@ class _Sentence:
         """Whether it stays in the text although not all of it is supported."""
         nothing = self.checks[-1].listed.listed == "none"
         return self.end is not None and self.end.verdict != "supported" and not nothing
+
+
+_COUNTS = 2
+"""How many are supported, and of how many."""
 
 
 def ever_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) -> str:
@@ -128,8 +132,8 @@ class _Page(MethodPanel):
         """The first draft, or what there is of it."""
         t, drafts, draft = self.t, self.method.drafts, self.step("draft")
         text = drafts[0].after if drafts else draft.text if draft else ""
-        limit = self.method.settings.get("max_sentences")
-        if not drafts and isinstance(limit, int) and not self.short:
+        limit = whole_setting(self.method, "max_sentences", 0)
+        if not drafts and limit and not self.short:
             # To see that its last sentence is complete, the writer reads on into the next one.
             spans = split_sentences(text)
             text = text[: spans[limit - 1].end] if len(spans) > limit else text
@@ -173,10 +177,10 @@ class _Page(MethodPanel):
 
     def share(self) -> Html:
         t, judged = self.t, next(iter(self.judged("answer")), None)
-        if judged is None or not judged.scores:
+        if judged is None or len(judged.deciding.inputs) != _COUNTS:
             key = "ever.share.none" if self.method.outcome is not None else "ever.share.open"
             return tag("p.vs-empty", t(key), key="share")
-        score = judged.scores[0]
+        score = judged.deciding
         supported, total = (int(value) for value in score.inputs)
         words = t("ever.share.counts", supported=supported, count=total)
         badge = verdict_badge(judged.verdict, t)

@@ -40,7 +40,7 @@ from pipelines.run.findings import (
     SearchRound,
     SentenceAligned,
 )
-from pipelines.run.view import RunView, StepView
+from pipelines.run.view import RunView, StepView, number_setting
 
 _EXCERPT = 120
 _DROPPED = 3
@@ -82,12 +82,12 @@ class _Page(MethodPanel):
         known = calibration("haarag").get(embedder, {}).get(self.language, {})
         rated = {"tau_r": self.judged("retrieval"), "tau_a": self.judged("alignment")}
         for name, events in rated.items():
-            scores = (event.scores[0] for event in events if event.scores)
+            scores = (event.deciding for event in events if event.scores)
             thresholds = (score.threshold for score in scores if score.threshold is not None)
             calibrated = known.get(name)
             value = next(thresholds, calibrated and calibrated["value"])
             values: dict[str, object] = {}
-            if (own := self.method.settings.get(name)) is not None:
+            if (own := number_setting(self.method, name)) is not None:
                 source, value = "own", own
             elif value is None:
                 source = "unknown"
@@ -240,8 +240,8 @@ class _Page(MethodPanel):
             tag(
                 "li",
                 tag("span.vs-strong", self._name(event.draft)),
-                gauge(event.scores[0], self.t),
-                tag("span.vs-num", score_value(event.scores[0])),
+                gauge(event.deciding, self.t),
+                tag("span.vs-num", score_value(event.deciding)),
                 verdict_badge(event.verdict, self.t),
                 key=f"course-{event.draft}",
             )
@@ -266,7 +266,7 @@ class _Page(MethodPanel):
         if rated is not None and rated.status in _CLAIMS_NOTHING:
             flag = t(f"flag.{_CLAIMS_NOTHING[rated.status]}")
             return [tag("p.vs-flag", flag), *self._given(number, [])]
-        parts: list[Child] = [self.score_line(judged, judged.scores[0])]
+        parts: list[Child] = [self.score_line(judged, judged.deciding)]
         if rated is not None and rated.low_retrieval:
             parts.append(tag("p.vs-flag", t("haarag.low_retrieval")))
         sentences = self.judged("sentence", draft=number)
@@ -321,7 +321,7 @@ class _Page(MethodPanel):
         return [
             tag("span.vs-answer", event.text, dir="auto"),
             tag("span.vs-evidence-cell", evidence),
-            measured(event.scores[0], self.t),
+            measured(event.deciding, self.t),
             verdict_badge(event.verdict, self.t),
             measured(entailment, self.t) if entailment else "–",
         ]
@@ -383,7 +383,7 @@ class _Page(MethodPanel):
 
 def _has_evidence(event: Judged) -> bool:
     """Whether a supported sentence has one in the evidence that is near to it as well."""
-    threshold, nearest = event.scores[0].threshold, score_of(event, "sentence_evidence")
+    threshold, nearest = event.deciding.threshold, score_of(event, "sentence_evidence")
     if event.verdict != "supported" or nearest is None or nearest.value is None:
         return False
     return threshold is None or nearest.value >= threshold

@@ -53,7 +53,7 @@ class Unit:
     def probability(self) -> float | None:
         """Product of the tokens' probabilities; None without tokens or when one is unknown."""
         logs = [token.logprob for token in self.tokens if token.logprob is not None]
-        return exp(sum(logs)) if logs and len(logs) == len(self.tokens) else None
+        return min(1.0, exp(sum(logs))) if logs and len(logs) == len(self.tokens) else None
 
     @property
     def entropy(self) -> float | None:
@@ -383,7 +383,7 @@ def _alternatives(token: Token) -> list[str | int]:
     bare = [text.removeprefix(" ") or text for text, _ in rows]
     if len(set(bare)) == len(bare):
         rows = [(text, logprob) for text, (_, logprob) in zip(bare, rows, strict=True)]
-    pairs = [part for text, logprob in rows for part in _pair(text, exp(logprob))]
+    pairs = [part for text, logprob in rows for part in _pair(text, min(1.0, exp(logprob)))]
     return [-1 if written is None else written, *pairs]
 
 

@@ -11,6 +11,7 @@ import logging
 import os
 import re
 from functools import cache
+from math import isfinite
 from pathlib import Path
 from typing import get_args
 
@@ -111,10 +112,18 @@ def lang(code: str) -> str:
 
 
 _MOST_DIGITS = 6
+_BEYOND = 1e15
 
 
 def two_digits(value: float, digits: int = 2) -> str:
-    """`value` to `digits` significant digits without an exponent: 0.42, 1.3, 87, 412."""
+    """`value` to `digits` significant digits without an exponent: 0.42, 1.3, 87, 412.
+
+    What is no finite number is a dash, and one beyond all scales keeps its exponent.
+    """
+    if not isfinite(value):
+        return "–"
+    if abs(value) >= _BEYOND:
+        return f"{value:.{digits}g}"
     if value == 0:
         return "0"
     if abs(value) >= 10**digits - 0.5:
@@ -148,6 +157,9 @@ def comparison(value: float, threshold: float) -> tuple[str, str, str]:
 
     The sign is one of "<", "=" and ">". 0.598 against 0.6 gives ("0.598", "<", "0.600").
     """
+    if not all(isfinite(one) and abs(one) < _BEYOND for one in (value, threshold)):
+        sign = "<" if value < threshold else ">" if value > threshold else "="
+        return two_digits(value), sign, two_digits(threshold)
     sign = "<" if value < threshold else ">" if value > threshold else "="
     for decimals in range(2, _MOST_DIGITS + 1):
         left, right = f"{value:.{decimals}f}", f"{threshold:.{decimals}f}"
@@ -162,7 +174,9 @@ def integer(value: int) -> str:
 
 
 def duration(seconds: float, t: Catalogue) -> str:
-    """A length of time: 0.42 s, 4.1 s, 42 s, 3 min 7 s."""
+    """A length of time: 0.42 s, 4.1 s, 42 s, 3 min 7 s; a dash where it is no such length."""
+    if not 0 <= seconds < _BEYOND:
+        return t("unit.seconds", value="–")
     if seconds < 59.5:
         value = f"{seconds:.2f}" if seconds < 0.995 else f"{seconds:.1f}"
         return t("unit.seconds", value=value if seconds < 9.95 else f"{seconds:.0f}")

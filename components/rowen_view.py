@@ -40,10 +40,17 @@ from pipelines.run.findings import (
     RowenPlan,
     RowenVerdict,
 )
-from pipelines.run.view import RunView, StepView
+from pipelines.run.view import RunView, StepView, whole_setting
 
 _SCORES = ("rowen_cl", "rowen_cm", "rowen_hybrid", "rowen_normalised")
 """The parts first, then what is compared with the threshold."""
+
+_MOST_ROWS = 20
+"""Rows that are reserved for paraphrases that are not known yet."""
+
+
+def _place_of(score: Score) -> int:
+    return _SCORES.index(score.name) if score.name in _SCORES else len(_SCORES)
 
 
 def rowen_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) -> str:
@@ -162,7 +169,7 @@ class _Page(MethodPanel):
                 yield self._open_score("rowen_hybrid", None)
                 yield self._open_score("rowen_normalised", None)
             return
-        for score in sorted(self.verdict.scores, key=lambda one: _SCORES.index(one.name)):
+        for score in sorted(self.verdict.scores, key=_place_of):
             part = score.threshold is None and score.value is not None
             follows = self.t("rowen.part") if part else None
             yield tag("div", self.score_line(self.verdict, score, follows), key=score.name)
@@ -213,7 +220,7 @@ class _Page(MethodPanel):
             return tag("p.vs-empty", t("rowen.no_paraphrase.table"), key="pairs")
         names = self._columns()
         columns = [Column(label, f"vs-rowen-{name}") for name, label in names.items()]
-        count = len(self.paraphrases) or int(self.method.settings.get("k", 1))
+        count = len(self.paraphrases) or whole_setting(self.method, "k", 1, most=_MOST_ROWS)
         caption = t("rowen.pairs.caption", count=count)
         rows = (
             Row(f"pair-{index}", [self._cell(name, index) for name in names])
@@ -330,7 +337,7 @@ class _Page(MethodPanel):
         words = t("rowen.why.unread" if unread else f"rowen.why.{pair.source}")
         if not self.over:
             return tag("p.vs-sr", words)
-        return fold(t("rowen.why"), self.score_line(judged, judged.scores[0], words), key=key)
+        return fold(t("rowen.why"), self.score_line(judged, judged.deciding, words), key=key)
 
     def _text(self, text: str, language: str) -> Html:
         if not text:

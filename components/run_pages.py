@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
@@ -24,6 +25,8 @@ from components.theme import Theme
 from pipelines.engine.pool import Loading
 from pipelines.methods.registry import method_pages
 from pipelines.run.view import RunView
+
+_log = logging.getLogger(__name__)
 
 
 class Panel(Protocol):
@@ -62,14 +65,17 @@ def page_html(
     now: float | None = None,
     loading: Sequence[Loading] = (),
 ) -> str:
-    """A page of the run as far as it has come, with the settings it was run with."""
+    """A page of the run as far as it has come, with the settings it was run with.
+
+    A part that cannot be drawn is replaced by a remark, and the rest is shown.
+    """
     if page == "ask":
-        return ask_view(view, t, now=now, loading=loading)
+        return safely(t("nav.ask"), t, partial(ask_view, view, t, now=now, loading=loading))
     spec = view.header.spec if view.header else None
     asked = [method.name for method in spec.methods] if spec else []
     if page == "compare":
         columns = [CompareColumn(view, method) for method in asked]
-        return compare_view(columns, t, now=now)
+        return safely(t("nav.compare"), t, partial(compare_view, columns, t, now=now))
     parts: list[Child] = [
         illustration_note(view, t),
         tag("h2.vs-question", spec and spec.question, dir="auto", key="question"),
@@ -78,7 +84,7 @@ def page_html(
         if len(PAGES[page]) > 1:
             parts.append(tag("h2", named("method", method, t), key=f"title-{method}"))
         if method in asked:
-            parts.append(panel_of(method)(view, t))
+            parts.append(safely(named("method", method, t), t, partial(panel_of(method), view, t)))
         else:
             words = t("page.not_used", method=named("method", method, t))
             parts.append(notice(words, f"not-used-{method}"))
@@ -93,6 +99,24 @@ def whole_run(view: RunView, t: Catalogue) -> str:
         "div.vs-stack",
         (tag("section", page_html(page, view, t), key=f"page-{page}") for page in pages),
     )
+
+
+def safely(name: str, t: Catalogue, draw: Callable[[], str]) -> str:
+    """What `draw` draws, or the remark that the view of that name cannot be drawn.
+
+    Why is in the log. A view may only fail by a mistake of ours, and that must not take the rest of
+    the page away.
+    """
+    try:
+        return draw()
+    except Exception:
+        _log.exception("The view %s cannot be drawn", name)
+        return view_failed(name, t)
+
+
+def view_failed(name: str, t: Catalogue) -> str:
+    """The remark that the view of that name cannot be drawn."""
+    return notice(t("page.view_failed", view=name), f"failed-{name}", role="alert")
 
 
 def panel_of(method: str) -> Panel:

@@ -121,7 +121,7 @@ class _Check(MethodPanel):
         badge = verdict_badge(self.verdict.verdict, self.t)
         return [
             tag("p", badge, key="slm-verdict"),
-            self.score_line(self.verdict, self.verdict.scores[0]),
+            self.score_line(self.verdict, self.verdict.deciding),
             tag("p.vs-note", self._threshold(self.verdict)),
         ]
 
@@ -221,7 +221,7 @@ class _Check(MethodPanel):
         results = [self._pending(), self._pending()]
         if judged is not None:
             badge = verdict_badge(judged.verdict, self.t)
-            results = [self._average(judged.scores[0], number), badge]
+            results = [self._average(judged.deciding, number), badge]
         busy = self.running and judged is None
         return Row(key, [name, *self._cells(number, key), *results], busy=busy)
 
@@ -256,11 +256,11 @@ class _Check(MethodPanel):
         """P(yes) on its heat; opened, everything the judge said and what was made of it."""
         t, (event, said) = self.t, cell
         value, words = _in_words(cell, t)
-        heat = heat_class("probability", event.scores[0].value)
+        heat = heat_class("probability", event.deciding.value)
         parts: list[Child] = [tag("p.vs-note.vs-num", words)]
         if said.z is not None:
             mu, sigma = two_digits(judge.scale.mu), two_digits(judge.scale.sigma)
-            inputs = t("slm.z.inputs", p=probability(event.scores[0].value), mu=mu, sigma=sigma)
+            inputs = t("slm.z.inputs", p=probability(event.deciding.value), mu=mu, sigma=sigma)
             parts.append(tag("p.vs-formula", t("slm.z.formula")))
             parts.append(tag("p.vs-note.vs-num", inputs))
         if said.error is not None:
@@ -346,7 +346,7 @@ class _Check(MethodPanel):
 def _in_words(cell: _Cell, t: Catalogue) -> tuple[str, str]:
     """What stands in the cell, and the same in a sentence."""
     event, said = cell
-    p_yes = event.scores[0].value
+    p_yes = event.deciding.value
     if said.error is not None:
         return "✗", t("slm.cell.failed", reason=error_title(said.error.code, t))
     other = probability(said.other_mass)

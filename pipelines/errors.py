@@ -35,7 +35,8 @@ class ErrorInfo(Frozen):
 class _ExplainedError(Exception):
     """An error with its code, what happened, what to do about it, and whose service failed.
 
-    `retry_after` is in seconds, where a service said how long to wait.
+    `retry_after` is in seconds, where a service said how long to wait. `code` is only given where
+    it is not that of the class.
     """
 
     code: str
@@ -48,12 +49,15 @@ class _ExplainedError(Exception):
         remedy: str,
         provider: str | None = None,
         retry_after: float | None = None,
+        code: str | None = None,
     ) -> None:
         super().__init__(f"{message} {remedy}".strip())
         self.message = message
         self.remedy = remedy
         self.provider = provider
         self.retry_after = retry_after
+        if code is not None:
+            self.code = code
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Errors come back from other processes as they were."""
@@ -87,10 +91,16 @@ class MissingReply(_ExplainedError):  # noqa: N818 - not an error of a method, w
 
 
 def revived(info: ErrorInfo) -> VeriscopeError:
-    """The error that `info` was made of, of the class that has its code."""
+    """The error that `info` was made of, of the class that has its code.
+
+    A code that this version does not know is kept. Not for a `MissingReply`, which is no
+    VeriscopeError.
+    """
     kinds = {kind.code: kind for kind in _subclasses(VeriscopeError)}
-    kind = kinds.get(info.code, VeriscopeError)
-    return kind(info.message, remedy=info.remedy, provider=info.provider)
+    kind, code = kinds.get(info.code, VeriscopeError), None
+    if kind.code != info.code:
+        code = info.code
+    return kind(info.message, remedy=info.remedy, provider=info.provider, code=code)
 
 
 def failure(name: str, provider: str | None = None, /, **facts: object) -> VeriscopeError:

@@ -8,9 +8,9 @@ entropies are in nats, and character offsets are Python string indices, half-ope
 from __future__ import annotations
 
 from math import exp
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 Language = Literal["en", "zh"]
 Role = Literal["system", "user", "assistant"]
@@ -21,6 +21,22 @@ class Frozen(BaseModel):
     """Base of every stored value: immutable, and strict about unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _at_most_zero(value: float) -> float:
+    # Not a bound of the field, which a number that is none would pass.
+    if not value <= _ROUNDING:
+        raise ValueError("a log-probability is 0 or less")
+    return value
+
+
+_ROUNDING = 1e-3
+
+LogProbability = Annotated[float, AfterValidator(_at_most_zero)]
+"""A natural logarithm of a probability; minus infinity is that of 0."""
+
+Offset = Annotated[int, Field(ge=0)]
+"""A string index."""
 
 
 class Message(Frozen):
@@ -34,7 +50,12 @@ class Alternative(Frozen):
     """A token the model could have written instead, with its log-probability."""
 
     text: str
-    logprob: float
+    logprob: LogProbability
+
+    @property
+    def probability(self) -> float:
+        """The probability in [0, 1]."""
+        return min(1.0, exp(self.logprob))
 
 
 class Token(Frozen):
@@ -48,9 +69,9 @@ class Token(Frozen):
     """
 
     text: str
-    start: int
-    end: int
-    logprob: float | None = None
+    start: Offset
+    end: Offset
+    logprob: LogProbability | None = None
     entropy: float | None = None
     top_k: int | None = None
     tail_mass: float = 0.0
@@ -59,7 +80,7 @@ class Token(Frozen):
     @property
     def probability(self) -> float | None:
         """The token's probability in [0, 1], or None when the backend reported none."""
-        return None if self.logprob is None else exp(self.logprob)
+        return None if self.logprob is None else min(1.0, exp(self.logprob))
 
 
 class Usage(Frozen):

@@ -22,6 +22,21 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
+MISTAKES = ("cannot be drawn", "A callback of the page")
+"""What pages log of a mistake of ours that they survive; such a mistake fails the test."""
+
+
+@pytest.fixture(autouse=True)
+def no_mistakes(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Pages that go on without a broken view do not hide it from tests.
+
+    A test of that clears the log.
+    """
+    yield
+    found = [one.getMessage() for one in caplog.get_records("call")]
+    assert not [one for one in found if any(sign in one for sign in MISTAKES)]
+
+
 @pytest.fixture(scope="session")
 def embedded_model() -> EmbeddedModel:
     """The embedded model, really loaded; its server ends with the process."""

@@ -26,7 +26,7 @@ from components.elements import error_note, notice
 from components.estimate import estimate_note
 from components.messages import LANGUAGES, Catalogue
 from components.page import standalone
-from components.run_pages import PAGES, page_html, whole_run
+from components.run_pages import PAGES, page_html, safely, whole_run
 from pipelines.engine.admission import Turn
 from pipelines.engine.completing import left_out
 from pipelines.engine.estimate import basis_for, estimate, first_methods
@@ -270,7 +270,7 @@ class SpacePage:
         loading = self._runs.engine.service.loading()
         html = page_html(visit.page, view, t, now=now, loading=loading)
         return [
-            view_of(run_bar(view, t, now=now), t),
+            view_of(safely(t("nav.ask"), t, partial(run_bar, view, t, now=now)), t),
             *(view_of(html, t) if name == visit.page else gr.skip() for name in PAGES),
             *_buttons(over=view.over),
         ]

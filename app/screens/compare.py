@@ -19,6 +19,7 @@ from app.parts import (
     choose_one,
     disambiguate,
     go_to,
+    guarded,
     page_title,
     redraw_if_asked,
     show_error,
@@ -189,15 +190,11 @@ def _draw(columns: Sequence[str], running: bool) -> None:
     opened: dict[str, live.Watched] = st.session_state.get(_OPENED, {})
     present = [column for column in columns if _run_of(column) in opened]
     views = {run: opened[run].pull() for run in dict.fromkeys(map(_run_of, present))}
-    html = compare_view(
-        [
-            CompareColumn(views[run], method)
-            for run, _, method in (c.partition(":") for c in present)
-        ],
-        t,
-        against=st.session_state.get("compare.against") or _AGAINST[0],
-        now=time.time(),
-    )
-    show_html(html, key="compare-view")
+    parts = (column.partition(":") for column in present)
+    compared = [CompareColumn(views[run], method) for run, _, method in parts]
+    against = st.session_state.get("compare.against") or _AGAINST[0]
+    with guarded(t("nav.compare")):
+        html = compare_view(compared, t, against=against, now=time.time())
+        show_html(html, key="compare-view")
     if running and all(view.over for view in views.values()):
         st.rerun()

@@ -148,7 +148,8 @@ async def execute(
 ) -> None:
     """Run every method of `plan` on what `gather` finds; record exactly one event that ends it.
 
-    A method that fails does not touch the others; the run fails only when none answered. Being
+    A method that fails does not touch the others; the run fails when none answered, or when one
+    lacked a recorded or scripted reply: then nobody can tell what it would have answered. Being
     cancelled ends the calls under way and the run; what was recorded stays. A run that cannot be
     recorded any more is cancelled as well, and fails with that.
     """
@@ -179,10 +180,12 @@ async def execute(
             for (method, _), result in zip(plan.methods, results, strict=True)
             if isinstance(result, Answer)
         }
-        if answers:
-            end(RunFinished, answers=answers)
+        errors = [result for result in results if isinstance(result, ErrorInfo)]
+        lacking = next((error for error in errors if error.code == MissingReply.code), None)
+        if lacking is not None or not answers:
+            end(RunFailed, error=lacking or errors[0])
         else:
-            end(RunFailed, error=results[0])
+            end(RunFinished, answers=answers)
 
 
 def _told(error: Exception, what: str) -> ErrorInfo:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pipelines.engine.executor import Plan, run_method
+from pipelines.engine.executor import Plan, make_plan, run_method
 from pipelines.errors import MissingReply, VeriscopeError
 from pipelines.methods.base import Method, Question, Settings
 from pipelines.remote.retry import RetryPolicy
@@ -41,7 +42,7 @@ class Reevaluation:
 
     @property
     def method(self) -> MethodView:
-        """The method under the given settings."""
+        """The method under the given settings; the recorded run has to have begun with it."""
         return next(iter(self.view.methods.values()))
 
 
@@ -52,6 +53,28 @@ def reevaluate(trace: Trace, method: Method[Any], settings: Settings) -> Reevalu
     """
     with ThreadPoolExecutor(1) as elsewhere:
         return elsewhere.submit(asyncio.run, _replayed(trace, method, settings)).result()
+
+
+def recorded_settings(view: RunView, method: Method[Any]) -> Settings:
+    """The settings that `method` had in the run `view`, also where a default has changed since.
+
+    Where none were recorded, or today's method cannot have them, they are those that were asked
+    for. Raises InvalidInputError when those cannot be used either.
+    """
+    started = view.methods.get(method.name)
+    if started is not None and started.settings:
+        with suppress(VeriscopeError):
+            return method.settings(started.settings)
+    methods = view.header.spec.methods if view.header else ()
+    return method.settings({one.name: one.settings for one in methods}.get(method.name))
+
+
+def recorded_plan(trace: Trace) -> Plan:
+    """The run as it was recorded, to be run again; raises InvalidInputError when it cannot be."""
+    plan, view = make_plan(trace.header.spec), fold(trace.events)
+    question = plan.question.model_copy(update={"language": trace.header.language})
+    methods = tuple((method, recorded_settings(view, method)) for method, _ in plan.methods)
+    return replace(plan, question=question, methods=methods)
 
 
 async def _replayed(trace: Trace, method: Method[Any], settings: Settings) -> Reevaluation:

@@ -21,6 +21,7 @@ from pipelines.engine.earlier import EarlierRuns
 from pipelines.engine.executor import Keys, Plan, execute, gather_materials, make_plan, start_event
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import Loading, ModelPool
+from pipelines.engine.reevaluate import recorded_plan
 from pipelines.engine.saving import Saver, cancel
 from pipelines.errors import MissingReply, VeriscopeError, failure, revived
 from pipelines.models import speed
@@ -112,14 +113,19 @@ class Service:
     async def replay(self, run_id: str, *, owner: str) -> str:
         """Run the methods again on the recorded replies, without a single call; a new run.
 
-        Where nothing can be written it is not stored, and can be read until the process ends.
+        It has the settings and the language that the recorded run had. It fails with
+        `missing_reply` where a method asks for what was not recorded. Where nothing can be written
+        it is not stored, and can be read until the process ends.
         """
         trace = await self.load(run_id, owner=owner)
-        plan = make_plan(trace.header.spec)
+
+        async def gather() -> Materials:
+            return await asyncio.to_thread(replay_materials, trace, repeated=True)
+
+        # What was tried again is recorded with its last outcome.
+        once = RetryPolicy(attempts=1)
         stored = self.store.refusal is None
-        return await self._begin(
-            plan, owner, lambda: asyncio.to_thread(replay_materials, trace), stored=stored
-        )
+        return await self._begin(recorded_plan(trace), owner, gather, once, stored=stored)
 
     async def stream(
         self, spec: RunSpec, *, owner: str, keys: Keys | None = None
@@ -278,6 +284,7 @@ class Service:
         plan: Plan,
         owner: str,
         gather: Callable[[], Awaitable[Materials]],
+        retry: RetryPolicy | None = None,
         *,
         stored: bool = True,
     ) -> str:
@@ -288,7 +295,7 @@ class Service:
         if stored:
             await asyncio.to_thread(self.store.create, run_id, owner, started)
         unsaved.get_nowait()
-        live.task = asyncio.create_task(execute(live, plan, gather, self._retry))
+        live.task = asyncio.create_task(execute(live, plan, gather, retry or self._retry))
         self._live[run_id] = live
         saver = Saver(self.store, live, unsaved, self._patience, self._closing)
         for work in (self._keep(saver) if stored else _unkept(live), self._supervise(live)):

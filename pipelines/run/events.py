@@ -17,7 +17,7 @@ from pipelines.run.findings import Finding, StepDetail
 from pipelines.run.older import renewed
 from pipelines.run.spec import RunSpec
 from pipelines.text import Entity
-from pipelines.types import Answer, Choice, Frozen, Generation, Language, Passage, Token
+from pipelines.types import Answer, Choice, Frozen, Generation, Language, Offset, Passage, Token
 
 Outcome = Literal["ok", "failed", "cancelled"]
 Verdict = Literal["supported", "contradicted", "not_enough", "doubtful", "confident", "unchecked"]
@@ -121,8 +121,8 @@ class Place(Frozen):
     side: Literal["source", "target", "verifier", "cl", "cm"] | None = None
     role: str | None = None
     language: str | None = None
-    start: int | None = None
-    end: int | None = None
+    start: Offset | None = None
+    end: Offset | None = None
 
 
 class SpanStarted(EventBase):
@@ -207,6 +207,10 @@ class TokenWritten(EventBase):
     restart: bool = False
 
 
+MOST_SCORES = 100
+"""Numbers behind one verdict; methods give fewer than ten."""
+
+
 class Score(Frozen):
     """A number with its meaning: flagged when it lies on the wrong side of its threshold.
 
@@ -238,16 +242,21 @@ class Judged(EventBase):
     kind: Literal["judged"] = "judged"
     what: What
     text: str
-    start: int
-    end: int
+    start: Offset
+    end: Offset
     draft: int = 0
     label: str = ""
     sentence: int | None = None
     verdict: Verdict
-    scores: tuple[Score, ...] = ()
+    scores: Annotated[tuple[Score, ...], Field(max_length=MOST_SCORES)] = ()
     detail: Finding | None = None
 
     _read_older = model_validator(mode="before")(renewed)
+
+    @property
+    def deciding(self) -> Score:
+        """The score that decided; one without a number where none was recorded."""
+        return self.scores[0] if self.scores else Score(name=self.what, value=None)
 
 
 class Revised(EventBase):
@@ -261,7 +270,7 @@ class Revised(EventBase):
     draft: int
     before: str
     after: str
-    start: int
+    start: Offset
     reason: RevisionReason
     generation: Generation
     at: Place = Place()

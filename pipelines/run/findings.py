@@ -13,7 +13,7 @@ from pydantic import Field, JsonValue
 
 from pipelines.errors import ErrorInfo
 from pipelines.models.base import Capabilities
-from pipelines.types import Frozen, Language
+from pipelines.types import Frozen, Language, Offset
 
 # --- Every method ---------------------------------------------------------------------------------
 
@@ -52,8 +52,8 @@ class SentenceChosen(Frozen):
     passage: str = ""
     title: str = ""
     sentence: str = ""
-    start: int = 0
-    end: int = 0
+    start: Offset = 0
+    end: Offset = 0
     asked_yes_no: bool = False
     denies: bool = False
     shortened: str = ""
@@ -108,13 +108,13 @@ class EntityReading(Frozen):
 
     kind: Literal["entity"] = "entity"
     text: str
-    start: int
-    end: int
+    start: Offset
+    end: Offset
     label: str
-    first: int
-    stop: int
+    first: Offset
+    stop: Offset
     sentence: int
-    sentence_start: int
+    sentence_start: Offset
     probabilities: tuple[float, ...]
     entropies: tuple[float, ...]
     repeats: bool = False
@@ -249,6 +249,10 @@ rectifications is reached, the model changed nothing, what it wrote is no senten
 sentence of the evidence is near the question, or one took its place and the answer ends with it."""
 
 
+MOST_CONCEPTS = 200
+"""Concepts of one sentence; the setting that limits them allows fewer."""
+
+
 class ConceptsListed(Frozen):
     """The concepts of a sentence that are checked in one round.
 
@@ -261,7 +265,7 @@ class ConceptsListed(Frozen):
     text: str
     attempt: Attempt = "draft"
     listed: Listed = "read"
-    places: tuple[tuple[int, int], ...] = ()
+    places: Annotated[tuple[tuple[Offset, Offset], ...], Field(max_length=MOST_CONCEPTS)] = ()
     left_out: int = 0
 
 
@@ -279,7 +283,7 @@ class ConceptVerified(Frozen):
 
     kind: Literal["concept"] = "concept"
     round: int
-    at: tuple[int, int]
+    at: tuple[Offset, Offset]
     question: str = ""
     claim: str = ""
     fallback: bool = False
@@ -394,8 +398,8 @@ class SentenceAligned(Frozen):
     chunk: str
     evidence: str = ""
     evidence_chunk: str = ""
-    start: int = 0
-    end: int = 0
+    start: Offset = 0
+    end: Offset = 0
 
 
 class LoopEnded(Frozen):
@@ -425,8 +429,8 @@ class Statement(Frozen):
     """A sentence of the answer, the characters [start, end) of it."""
 
     text: str
-    start: int
-    end: int
+    start: Offset
+    end: Offset
 
 
 class PanelJudge(Frozen):

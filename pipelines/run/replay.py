@@ -1,16 +1,19 @@
 """A recorded run as what a run works with: models, searches, cosines and entities, all recorded.
 
 A reply that was not recorded is a `MissingReply`, never a live call. Recorded errors are raised
-again as they were.
+again as they were. A run that ended early (it was stopped, or its process died) is replayed as far
+as it was recorded.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
-from pipelines.errors import MissingReply, revived
+from pipelines.errors import ErrorInfo, MissingReply, VeriscopeError, revived
 from pipelines.models.base import (
     Capabilities,
     ChoiceRequest,
@@ -22,6 +25,7 @@ from pipelines.models.base import (
     SimilarityRequest,
     Watcher,
 )
+from pipelines.remote.retry import RetryPolicy
 from pipelines.retrieval.base import Matrix, Retriever, Similarity
 from pipelines.run.cache import request_key
 from pipelines.run.events import (
@@ -31,7 +35,11 @@ from pipelines.run.events import (
     ModelCalled,
     Retrieved,
     Revised,
+    RunFailed,
+    RunFinished,
+    SpanEnded,
     SpanStarted,
+    TerminalEvent,
 )
 from pipelines.run.findings import EntityReading, MethodStarted
 from pipelines.run.materials import Materials, Slot
@@ -39,20 +47,28 @@ from pipelines.run.trace import Trace
 from pipelines.text import Entity
 from pipelines.types import Choice, Generation, Language, Passage
 
-_REMEDY = "Replay with the settings of the recorded run, or run the question again."
 E = TypeVar("E", bound=Event)
 C = TypeVar("C", ModelCalled, Retrieved)
 
+_REMEDY = "Replay with the settings of the recorded run, or run the question again."
+_QUIET = 0.02
+_TURNS = 4
+"""Seconds without a reply, and how often in a row, after which nothing more happens in a replay."""
 
-def attempts(calls: Iterable[ModelCalled]) -> dict[str, list[list[ModelCalled]]]:
-    """The calls by request, each with its attempts in order; those that were cancelled left out.
 
-    What the cache answered comes last: it was asked in this run before, or in an earlier one.
+def attempts(
+    calls: Iterable[ModelCalled], unfinished: Collection[str] = ()
+) -> dict[str, list[list[ModelCalled]]]:
+    """The calls by request, each with its attempts in order; those without an end left out.
+
+    A call has no end where it was cancelled, or where it failed and, its span being among
+    `unfinished`, may have been tried again. What the cache answered comes last: it was asked in
+    this run before, or in an earlier one.
     """
     found: dict[str, list[list[ModelCalled]]] = defaultdict(list)
     by_span: dict[tuple[str, str], list[ModelCalled]] = {}
     for call in sorted(calls, key=lambda call: call.cached):
-        if call.error is not None and call.error.code == "cancelled":
+        if _cancelled(call):
             continue
         key = request_key(call.request)
         begun = by_span.get((call.span, key))
@@ -62,30 +78,97 @@ def attempts(calls: Iterable[ModelCalled]) -> dict[str, list[list[ModelCalled]]]
             begun = by_span[call.span, key] = []
             found[key].append(begun)
         begun.append(call)
-    return found
+    ended = {
+        key: [group for group in groups if not _goes_on(group[-1], unfinished)]
+        for key, groups in found.items()
+    }
+    return {key: groups for key, groups in ended.items() if groups}
+
+
+def _goes_on(last: ModelCalled, unfinished: Collection[str]) -> bool:
+    """Whether another attempt may have followed that was not recorded."""
+    failed = last.error is not None and last.error.retryable
+    return failed and last.span in unfinished and last.attempt < RetryPolicy().attempts
+
+
+def _cancelled(call: ModelCalled) -> bool:
+    return call.error is not None and call.error.code == "cancelled"
 
 
 def _succeeded(event: C) -> C:
     """The recorded call or search; raises the error that it ended with."""
     if event.error is not None:
-        raise revived(event.error)
+        raise _again(event.error)
     return event
 
 
-class ReplayModel(Model):
-    """Gives back the recorded replies of one role, by request; repeated requests in order."""
+def _again(error: ErrorInfo) -> VeriscopeError | MissingReply:
+    if error.code == MissingReply.code:
+        return MissingReply(error.message, remedy=error.remedy, provider=error.provider)
+    return revived(error)
 
-    def __init__(self, name: str, capabilities: Capabilities, calls: Iterable[ModelCalled]) -> None:
+
+@dataclass
+class _Record:
+    """What every part of a replay knows of the recorded run, and how many replies it gave so far.
+
+    `ended_early` says that the run was stopped or its process died. Where it is `repeated` with its
+    own settings, what ended a call that was not recorded ends it again, before it is missed.
+    """
+
+    ended_early: bool = False
+    repeated: bool = False
+    given: int = field(default=0, compare=False)
+
+    def missing(self, what: str, provider: str | None = None) -> MissingReply:
+        """The error for a call or search that was not recorded."""
+        said = f"The recorded run holds no {what}."
+        if self.ended_early:
+            said = f"{said} It ended early, and nothing more was recorded."
+        return MissingReply(said, remedy=_REMEDY, provider=provider)
+
+    async def quiet(self) -> None:
+        """Wait until nothing else goes on in the replay."""
+        still = 0
+        while still < _TURNS:
+            before = self.given
+            await asyncio.sleep(_QUIET)
+            still = still + 1 if self.given == before else 0
+
+
+class ReplayModel(Model):
+    """Gives back the recorded replies of one role, by request; repeated requests in order.
+
+    With `once`, every recorded reply is given once; without, the last of those that must be alike
+    may be asked for again. `cancelled` are the keys of requests that were begun and then ended by
+    something else.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        capabilities: Capabilities,
+        replies: dict[str, list[list[ModelCalled]]],
+        record: _Record,
+        *,
+        cancelled: Collection[str] = (),
+        once: bool = False,
+    ) -> None:
         self.name = name
         self._capabilities = capabilities
         self._replies = {
-            key: deque(group[-1] for group in groups) for key, groups in attempts(calls).items()
+            key: deque(group[-1] for group in groups) for key, groups in replies.items()
         }
+        self._record = record
+        self._cancelled = cancelled
+        self._once = once
 
     async def generate(
         self, request: GenerationRequest, watch: Watcher | None = None
     ) -> tuple[Generation, ...]:
-        generations = self._reply(request).generations
+        generations = (await self._reply(request)).generations
+        if not generations:
+            raise self._missing()
         if watch is None:
             return generations
         cut = _watched(generations[0], watch)
@@ -95,27 +178,39 @@ class ReplayModel(Model):
         return generations if cut is None else (cut,)
 
     async def choose(self, request: ChoiceRequest) -> Choice:
-        choice = self._reply(request).choice
+        choice = (await self._reply(request)).choice
         if choice is None:
             raise self._missing()
         return choice
 
     async def score(self, request: ScoreRequest) -> Generation:
-        return self._reply(request).generations[0]
-
-    def _reply(self, request: ModelRequest) -> ModelCalled:
-        replies = self._replies.get(request_key(request))
-        if not replies:
+        generations = (await self._reply(request)).generations
+        if not generations:
             raise self._missing()
-        # The last one stays: what was asked once may be asked again.
-        return _succeeded(replies.popleft() if len(replies) > 1 else replies[0])
+        return generations[0]
+
+    async def _reply(self, request: ModelRequest) -> ModelCalled:
+        key = request_key(request)
+        replies = self._replies.get(key)
+        if not replies:
+            if self._record.repeated or key in self._cancelled:
+                await self._record.quiet()
+            raise self._missing()
+        self._record.given += 1
+        alike = replies[0].error is None and not self._once and not _random(request)
+        return _succeeded(replies[0] if alike and len(replies) == 1 else replies.popleft())
 
     def _missing(self) -> MissingReply:
-        return MissingReply(
-            f"The recorded run holds no reply of {self.name} to this call.",
-            remedy=_REMEDY,
-            provider=self.name,
-        )
+        return self._record.missing(f"reply of {self.name} to this call", self.name)
+
+
+def _random(request: ModelRequest) -> bool:
+    """Whether the same request may be answered differently each time."""
+    return (
+        isinstance(request, GenerationRequest)
+        and request.temperature > 0
+        and request.sample is None
+    )
 
 
 def _watched(generation: Generation, watch: Watcher) -> Generation | None:
@@ -143,51 +238,61 @@ def _watched(generation: Generation, watch: Watcher) -> Generation | None:
 class ReplayRetriever(Retriever):
     """Gives back the recorded searches."""
 
-    def __init__(self, searches: Sequence[Retrieved]) -> None:
+    def __init__(self, searches: Sequence[Retrieved], record: _Record) -> None:
         self.name = searches[0].retriever if searches else "replay"
-        self._found = {(search.query, search.k): search for search in searches}
+        self._found: dict[tuple[str, int], deque[Retrieved]] = defaultdict(deque)
+        for search in searches:
+            self._found[search.query, search.k].append(search)
+        self._record = record
 
     async def search(self, query: str, k: int) -> list[Passage]:
         found = self._found.get((query, k))
-        if found is None:
-            raise MissingReply("The recorded run holds no such search.", remedy=_REMEDY)
-        return list(_succeeded(found).passages)
+        if not found:
+            if self._record.repeated:
+                await self._record.quiet()
+            raise self._record.missing("such search")
+        self._record.given += 1
+        # The last one that found something stays: what was searched once may be searched again.
+        alike = len(found) == 1 and found[0].error is None
+        return list(_succeeded(found[0] if alike else found.popleft()).passages)
 
 
 class ReplaySimilarity(Similarity):
     """Gives back the recorded cosines."""
 
-    def __init__(self, name: str, calls: Iterable[ModelCalled]) -> None:
+    def __init__(self, name: str, calls: Iterable[ModelCalled], record: _Record) -> None:
         self.name = name
         self.languages = frozenset({"en", "zh"})
-        self._calls = {
-            call.request: call
-            for call in calls
-            if call.error is None or call.error.code != "cancelled"
-        }
+        self._calls = {call.request: call for call in calls if not _cancelled(call)}
+        self._record = record
 
     async def compare(self, left: Sequence[str], right: Sequence[str]) -> Matrix:
         call = self._calls.get(SimilarityRequest(left=tuple(left), right=tuple(right)))
         if call is None:
-            raise MissingReply("The recorded run compared no such texts.", remedy=_REMEDY)
+            raise self._record.missing("comparison of these texts")
+        self._record.given += 1
         return _succeeded(call).similarities or ()
 
 
 class ReplayRecognizer:
     """Gives back the recorded entities."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, record: _Record) -> None:
+        self._record = record
         found = list(_of(trace.events, EntitiesFound))
         self._name = found[0].recognizer if found else "rules"
-        self._entities = _judged_entities(trace) | {
-            event.text: list(event.entities) for event in found
-        }
+        self._entities = (
+            {event.text: list(event.entities) for event in found}
+            if found
+            else _judged_entities(trace)
+        )
 
     def recognize(self, text: str, language: Language) -> list[Entity]:
         if not text.strip():
             return []
         if text not in self._entities:
-            raise MissingReply("No entities of this text were recorded.", remedy=_REMEDY)
+            raise self._record.missing("entities of this text")
+        self._record.given += 1
         return self._entities[text]
 
     def source_for(self, language: Language) -> str:
@@ -195,38 +300,65 @@ class ReplayRecognizer:
 
 
 def _judged_entities(trace: Trace) -> dict[str, list[Entity]]:
-    """The entities of DRAD's drafts, from its verdicts: version 0.1 recorded nothing else."""
-    texts = {event.draft: event.after for event in _of(trace.of_method("drad"), Revised)}
+    """The entities of DRAD's drafts, from its verdicts: version 0.1 recorded nothing else.
+
+    None where the method did not come to its end, since verdicts may then be missing.
+    """
+    inside = trace.of_method("drad")
+    ends = {event.span for event in _of(inside, SpanEnded) if event.outcome == "ok"}
+    if not inside or inside[0].span not in ends:
+        return {}
+    texts = {event.draft: event.after for event in _of(inside, Revised)}
     found: dict[str, list[Entity]] = {text: [] for text in texts.values()}
-    for event in _of(trace.of_method("drad"), Judged):
+    for event in _of(inside, Judged):
         if isinstance(event.detail, EntityReading) and event.draft in texts:
             entity = event.detail.model_dump(include={"text", "start", "end", "label"})
             found[texts[event.draft]].append(Entity.model_validate(entity))
     return found
 
 
-def replay_materials(trace: Trace, method: str | None = None) -> Materials:
+def replay_materials(
+    trace: Trace, method: str | None = None, *, repeated: bool = False
+) -> Materials:
     """The recorded run as what a run works with.
 
-    Replies that `method` was given come before those of the run's other methods.
+    Replies that `method` was given come before those of the run's other methods. A run that is
+    `repeated` with its own settings gets what a script answered no more often than it was.
+
+    Raises the error with which the run failed before its methods began, or MissingReply if it
+    ended before `method` (None: any method that was asked for) began.
     """
-    started = [e.detail for e in _of(trace.events, SpanStarted) if e.name == "method"]
-    details = [detail for detail in started if isinstance(detail, MethodStarted)]
+    started = {e.method: e.detail for e in _of(trace.events, SpanStarted) if e.name == "method"}
+    details = [detail for detail in started.values() if isinstance(detail, MethodStarted)]
+    record = _Record(
+        ended_early=not isinstance(trace.terminal, RunFinished | RunFailed), repeated=repeated
+    )
+    asked = [method] if method else [one.name for one in trace.header.spec.methods]
+    if not started.keys() >= set(asked):
+        if isinstance(trace.terminal, RunFailed):
+            raise _again(trace.terminal.error)
+        raise record.missing("beginning of a method")
     embedder = next((detail.embedder for detail in details if detail.embedder), None)
     compared = [c for c in _of(trace.events, ModelCalled) if c.role == "embedder"]
     searches = list(_of(trace.events, Retrieved))
     return Materials(
-        slots=_slots(trace, details, method),
-        retriever=ReplayRetriever([search for search in searches if not search.dense]),
-        dense=ReplayRetriever([search for search in searches if search.dense]),
-        similarity=ReplaySimilarity(embedder, compared) if embedder else None,
-        recognizer=ReplayRecognizer(trace),
+        slots=_slots(trace, details, method, record),
+        retriever=ReplayRetriever([search for search in searches if not search.dense], record),
+        dense=ReplayRetriever([search for search in searches if search.dense], record),
+        similarity=ReplaySimilarity(embedder, compared, record) if embedder else None,
+        recognizer=ReplayRecognizer(trace, record),
     )
 
 
-def _slots(trace: Trace, details: Iterable[MethodStarted], method: str | None) -> dict[str, Slot]:
+def _slots(
+    trace: Trace,
+    details: Iterable[MethodStarted],
+    method: str | None,
+    record: _Record,
+) -> dict[str, Slot]:
     own = {event.seq for event in trace.of_method(method)} if method else set[int]()
     calls = sorted(_of(trace.events, ModelCalled), key=lambda call: call.seq not in own)
+    unfinished, last = _unfinished(trace)
     capabilities = {role: can for detail in details for role, can in detail.models.items()}
     roles = trace.header.spec.models
     # Roles that one model had share its replies, as they shared its cache.
@@ -236,10 +368,38 @@ def _slots(trace: Trace, details: Iterable[MethodStarted], method: str | None) -
         if identity not in shared:
             same = {r for r, s in roles.items() if s == spec}
             can = capabilities.get(role, Capabilities())
-            model = ReplayModel(spec.name, can, [c for c in calls if c.role in same])
+            made = [call for call in calls if call.role in same]
+            scripted = spec.kind == "scripted"
+            model = ReplayModel(
+                spec.name,
+                can,
+                attempts(made, unfinished),
+                record,
+                cancelled={request_key(c.request) for c in made if _cancelled(c) and c.seq < last},
+                once=record.repeated and scripted,
+            )
             # Asked the same twice, a script may have said something else the second time.
-            shared[identity] = Slot(model, cache=None) if spec.kind == "scripted" else Slot(model)
+            shared[identity] = Slot(model, cache=None) if scripted else Slot(model)
     return {role: shared[spec.model_dump_json()] for role, spec in roles.items()}
+
+
+def _unfinished(trace: Trace) -> tuple[set[str], int]:
+    """The spans that did not come to their own end, and the number of the last event of the run
+    that is not part of its being stopped."""
+    spans, last = {e.span for e in _of(trace.events, SpanStarted)}, 0
+    for event in trace.events:
+        if isinstance(event, SpanEnded) and event.outcome != "cancelled":
+            spans.discard(event.span)
+        stopping = (
+            event.outcome == "cancelled"
+            if isinstance(event, SpanEnded)
+            else isinstance(event, ModelCalled) and _cancelled(event)
+        )
+        if not stopping and not isinstance(event, TerminalEvent):
+            last = event.seq
+    if isinstance(trace.terminal, RunFinished):
+        last = trace.terminal.seq
+    return spans, last
 
 
 def recorded_again(events: Sequence[Event], trace: Trace, method: str) -> list[Event]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import Any, Literal
 
 from pipelines.errors import ErrorInfo
@@ -111,6 +112,23 @@ class RunView:
     def over(self) -> bool:
         """Whether nothing more will happen."""
         return self.status in ("finished", "failed", "cancelled")
+
+
+def number_setting(method: MethodView, name: str) -> float | None:
+    """A number among the settings that the method ran with; None where there is none.
+
+    A run from elsewhere may hold anything under that name.
+    """
+    value = method.settings.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        return None
+    return value
+
+
+def whole_setting(method: MethodView, name: str, default: int, *, most: int = 1000) -> int:
+    """A count among the settings that the method ran with, from 0 to `most`; else `default`."""
+    value = number_setting(method, name)
+    return default if value is None or value < 0 else int(min(value, most))
 
 
 def fold(events: Iterable[Event], view: RunView | None = None) -> RunView:

@@ -126,6 +126,8 @@ def _problem(event: Event, before: Sequence[Event], spans: Collection[str]) -> s
         return f"a run may have at most {MOST_EVENTS} events"
     if isinstance(event, RunStarted) != (not before):
         return "run_started must be the first event and only there"
+    if isinstance(event, RunStarted) and "main" not in event.spec.models:
+        return "spec.models: main is missing"
     if event.seq != len(before):
         return f"seq is {event.seq}, expected {len(before)}"
     if isinstance(event, TokenWritten):

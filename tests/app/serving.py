@@ -47,7 +47,13 @@ STREAMLIT = ("-m", "streamlit")
 SCRIPTED = ("-m", "tests.app.scripted_workbench")
 """In place of Streamlit: the same, but no model has to be loaded."""
 
-_FAULTS = ("Uncaught app execution", "failed unexpectedly", "ended unexpectedly", "KeyError")
+_FAULTS = (
+    "Uncaught app execution",
+    "failed unexpectedly",
+    "ended unexpectedly",
+    "KeyError",
+    "cannot be drawn",
+)
 DESKTOP: ViewportSize = {"width": 1280, "height": 900}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 WRITING = 240_000

@@ -76,6 +76,14 @@ def test_a_run_can_be_listed_shown_replayed_exported_imported_and_deleted(run, s
     assert imported != run_id
     assert "Clinton was born in Hope." in run("show", imported)[1]
 
+    # As a process leaves it that was killed half-way.
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    file.write_text("".join(lines[: len(lines) // 2]), encoding="utf-8")
+    cut = run("import", str(file))[1].strip()
+    status, out, _ = run("replay", cut)
+    assert status == 1
+    assert "It ended early, and nothing more was recorded." in out
+
     assert run("delete", run_id)[0] == 0
     status, _, err = run("show", run_id)
     assert status == 1

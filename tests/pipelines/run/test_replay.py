@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
 
-from pipelines.errors import MissingReply, ServerFailedError
+from pipelines.concurrency import together
+from pipelines.errors import (
+    AuthenticationError,
+    MissingReply,
+    ServerFailedError,
+    VeriscopeError,
+)
 from pipelines.models.base import (
     Capabilities,
     ChoiceRequest,
@@ -16,7 +23,15 @@ from pipelines.models.base import (
     SimilarityRequest,
 )
 from pipelines.run.calls import CANCELLED
-from pipelines.run.events import ModelCalled, Retrieved, RunStarted, SpanStarted
+from pipelines.run.events import (
+    ModelCalled,
+    Retrieved,
+    RunCancelled,
+    RunFailed,
+    RunStarted,
+    SpanEnded,
+    SpanStarted,
+)
 from pipelines.run.findings import MethodStarted
 from pipelines.run.live import Recorder
 from pipelines.run.replay import replay_materials
@@ -66,9 +81,16 @@ class Tape:
         name = "vectors" if dense else "words"
         self._add(Retrieved, "run", retriever=name, query=query, dense=dense, **fields)
 
+    def ended(self) -> None:
+        self._add(SpanEnded, "run", outcome="failed")
+
+    @property
+    def trace(self) -> Trace:
+        return Trace(events=tuple(self._events))
+
     @property
     def materials(self):
-        return replay_materials(Trace(events=tuple(self._events)))
+        return replay_materials(self.trace)
 
 
 async def texts(tape: Tape, *requests: Any, role: str = "main") -> list[str]:
@@ -86,12 +108,29 @@ async def test_a_model_says_again_what_it_said():
     assert caught.value.remedy
 
 
-async def test_what_was_asked_several_times_is_answered_in_order_and_the_last_stays():
+async def test_draws_are_given_in_order_and_none_that_was_not_recorded():
     tape = Tape()
     draw = request(temperature=1.0)
     for text in ("one", "two"):
         tape.wrote(text, draw)
-    assert await texts(tape, draw, draw, draw) == ["one", "two", "two"]
+    assert await texts(tape, draw, draw) == ["one", "two"]
+    with pytest.raises(MissingReply):
+        await texts(tape, draw, draw, draw)
+
+
+async def test_what_must_be_alike_may_be_asked_for_again():
+    tape = Tape()
+    tape.wrote("one")
+    assert await texts(tape, request(), request()) == ["one", "one"]
+
+
+async def test_a_script_replayed_as_it_was_says_nothing_more_often_than_it_did():
+    tape = Tape(main=SCRIPT)
+    tape.wrote("one")
+    model = replay_materials(tape.trace, repeated=True).slots["main"].model
+    assert (await model.generate(request()))[0].text == "one"
+    with pytest.raises(MissingReply):
+        await model.generate(request())
 
 
 async def test_a_call_that_was_tried_again_ends_as_its_last_attempt():
@@ -106,16 +145,76 @@ async def test_a_call_that_failed_fails_again_as_it_did():
     tape = Tape()
     for attempt in (1, 2):
         tape.called(error=BROKEN, attempt=attempt)
+    tape.ended()
+    model = tape.materials.slots["main"].model
     with pytest.raises(ServerFailedError, match="It broke") as caught:
-        await texts(tape, request())
+        await model.generate(request())
     assert caught.value.info() == BROKEN
-
-
-async def test_a_call_that_was_stopped_was_never_answered():
-    tape = Tape()
-    tape.called(error=CANCELLED)
     with pytest.raises(MissingReply):
+        await model.generate(request())
+
+
+async def test_a_call_that_might_have_been_tried_again_has_no_known_end():
+    tape = Tape()
+    tape.called(error=BROKEN)
+    with pytest.raises(MissingReply, match="ended early, and nothing more was recorded"):
         await texts(tape, request())
+    for attempt in (2, 3, 4):
+        tape.called(error=BROKEN, attempt=attempt)
+    with pytest.raises(ServerFailedError):
+        await texts(tape, request())
+
+
+async def test_an_error_that_no_attempt_mends_is_final_at_once():
+    tape = Tape()
+    tape.called(error=BROKEN.model_copy(update={"retryable": False, "code": "authentication"}))
+    with pytest.raises(AuthenticationError):
+        await texts(tape, request())
+
+
+async def test_an_error_that_this_version_does_not_know_keeps_its_code():
+    tape = Tape()
+    tape.called(error=BROKEN.model_copy(update={"code": "tired", "retryable": False}))
+    with pytest.raises(VeriscopeError) as caught:
+        await texts(tape, request())
+    assert caught.value.info().code == "tired"
+    assert pickle.loads(pickle.dumps(caught.value)).info() == caught.value.info()
+
+
+async def test_a_recorded_lack_of_a_reply_is_one_again():
+    tape = Tape()
+    tape.called(error=MissingReply("No such reply.", remedy="None.").info())
+    tape.searched("who?", error=MissingReply("No such search.", remedy="None.").info())
+    with pytest.raises(MissingReply, match="No such reply"):
+        await texts(tape, request())
+    assert tape.materials.retriever is not None
+    with pytest.raises(MissingReply, match="No such search"):
+        await tape.materials.retriever.search("who?", 2)
+
+
+async def test_a_call_that_another_ones_failure_ended_does_not_hide_that_failure():
+    tape = Tape()
+    tape.called(request("a"), error=CANCELLED)
+    tape.called(request("b"), error=BROKEN.model_copy(update={"retryable": False}))
+    tape.ended()
+    model = tape.materials.slots["main"].model
+    with pytest.raises(ServerFailedError):
+        await together(model.generate(request("a")), model.generate(request("b")))
+    with pytest.raises(MissingReply):
+        await model.generate(request("a"))
+
+
+def test_a_run_that_failed_before_its_methods_began_fails_as_it_did():
+    tape = Tape()
+    header = tape.trace.header
+    fields = {"run": "r", "span": "run", "parent": None, "seq": 1, "time": 0.0}
+    failed = Trace(events=(header, RunFailed(**fields, error=BROKEN)))
+    with pytest.raises(ServerFailedError, match="It broke"):
+        replay_materials(failed)
+    stopped = Trace(events=(header, RunCancelled(**fields, reason="stopped")))
+    for method in (None, "direct"):
+        with pytest.raises(MissingReply, match="nothing more was recorded"):
+            replay_materials(stopped, method)
 
 
 def watched(until: str):
