@@ -88,7 +88,7 @@ class Service:
     async def start(self, spec: RunSpec, *, owner: str, keys: Keys | None = None) -> str:
         """Start a run and return its id; raises InvalidInputError when it cannot be."""
         plan = make_plan(spec)
-        gather = partial(gather_materials, plan, keys or {}, self.pool, self.libraries)
+        gather = partial(gather_materials, plan, keys or {}, self.pool, self.libraries, owner)
         return await self._begin(plan, owner, gather)
 
     async def replay(self, run_id: str, *, owner: str) -> str:
