@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 import time
 from collections import OrderedDict
@@ -50,6 +51,8 @@ _OWNED = re.compile(r"[0-9a-f]{48}")
 
 _REMEMBERED = 2000
 """Runs that are over of which more is known than the store keeps."""
+
+_logger = logging.getLogger(__name__)
 
 _NEXT = 'Call get_run with run "{run}" and wait 45 (HTTP: GET /api/runs/{run}?wait=45).'
 
@@ -164,9 +167,13 @@ class Going:
                     self._known.set()
             if self._share and self.run_id is not None:
                 self._shared = await self._runs.share(self.run_id, self.run)
-        except VeriscopeError as error:
+        except Exception as error:
+            # Whatever it was: who asked is told, now or when they look.
             if self._stage is None:
                 raise
+            if not isinstance(error, VeriscopeError):
+                _logger.exception("A run that a program asked for failed unexpectedly")
+                error = failure("asking.unexpected")
             self._error = error.info()
 
 

@@ -39,13 +39,12 @@ _STATUS = {
     "not_found": 404,
     "busy": 503,
     "rate_limit": 429,
-    "rate_limited": 429,
     "storage": 503,
     "storage_busy": 503,
     "storage_full": 503,
     "storage_read_only": 503,
 }
-"""The status of an error's code; 500 where the fault is here."""
+"""The status of an error's code. Of others it is 429 where they say when to ask again, else 500."""
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ApiError, "description": description}
@@ -233,8 +232,9 @@ async def unexpected(request: Request, error: Exception) -> Response:
 def as_answer(error: ApiError, status: int | None = None) -> Response:
     """`error` with its status, and when to ask again."""
     after = error.retry_after
+    usual = _STATUS.get(error.code, 429 if after else 500)
     return JSONResponse(
         error.model_dump(exclude_none=True),
-        status_code=status or _STATUS.get(error.code, 500),
+        status_code=status or usual,
         headers={"Retry-After": str(ceil(after))} if after else None,
     )

@@ -17,7 +17,7 @@ from app.public.contract import (
     VerdictFound,
     for_caller,
 )
-from components.messages import Catalogue
+from components.messages import Catalogue, named
 from components.run_view import clock, passages_of, totals
 from pipelines.engine.estimate import basis_for, estimate
 from pipelines.methods.base import Method, Need
@@ -45,11 +45,6 @@ _ENDS: dict[Outcome, MethodStatus] = {
 }
 
 
-def words() -> Catalogue:
-    """The words for programs, which are in English."""
-    return Catalogue("en")
-
-
 def result_of(view: RunView, run: str, shared: str | None = None) -> RunResult:
     """Everything that the run's methods came to, each under its name, and what it cost."""
     so_far = totals(view)
@@ -73,16 +68,16 @@ def result_of(view: RunView, run: str, shared: str | None = None) -> RunResult:
 
 
 def _method(method: MethodView, *, over: bool) -> MethodResult:
-    answer, t = method.answer, words()
+    answer, t = method.answer, Catalogue("en")
     step = method.steps[-1] if method.steps and method.outcome is None and not over else None
     on_answer: list[Verdict] = [one.verdict for one in method.judged if one.what == "answer"]
     return MethodResult(
         status=_status(method, over=over),
-        step=t(f"step.{step.name}") if step else None,
+        step=named("step", step.name, t) if step else None,
         answer=answer.text if answer else None,
         original=answer.original if answer else None,
         verdict=on_answer[-1] if on_answer else None,
-        remarks=[Remark(code=flag, text=t(f"flag.{flag}")) for flag in answer.flags]
+        remarks=[Remark(code=flag, text=named("flag", flag, t)) for flag in answer.flags]
         if answer
         else [],
         judged=[
@@ -120,7 +115,7 @@ def _info(
     models: Mapping[str, ModelSpec],
     able: Mapping[str, Capabilities],
 ) -> MethodInfo:
-    t, cost = words(), estimate([name], models, basis_for(models["main"]))
+    t, cost = Catalogue("en"), estimate([name], models, basis_for(models["main"]))
     needs: tuple[Need, ...] = method.needs(method.settings())
     return MethodInfo(
         name=name,

@@ -20,7 +20,8 @@ from starlette.requests import Request
 
 from app.public.api import Api, checked
 from app.public.contract import AskRequest
-from pipelines.errors import NotFoundError
+from app.public.session import Runs
+from pipelines.errors import NotFoundError, RateLimitError
 from pipelines.methods.registry import METHODS
 from pipelines.store import new_owner
 from tests.app.public.conftest import Served
@@ -280,6 +281,45 @@ def test_a_full_queue_says_when_to_ask_again(held: Served, http: httpx.Client):
     assert int(full.headers["retry-after"]) == full.json()["retry_after"] > 0
     for run in reversed(runs):
         http.delete(f"/runs/{run}")
+
+
+def test_a_caller_who_asks_too_often_is_told_when_to_ask_again(
+    held: Served, http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(request: object) -> None:
+        raise RateLimitError("You ask too often.", remedy="Wait.", retry_after=12.3)
+
+    monkeypatch.setattr("app.public.api._visitor", refuse)
+    refused = http.post("/ask", json=anew())
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "13")
+    assert refused.json()["remedy"] == "Wait."
+
+
+async def test_a_failure_after_the_reply_is_told_to_whoever_looks(
+    held: Served, monkeypatch: pytest.MonkeyPatch
+):
+    api = Api(held.space.runs, held.space.catalog)
+
+    async def broken(*args: object) -> None:
+        raise ZeroDivisionError("a secret of the server")
+
+    monkeypatch.setattr(Runs, "share", broken)
+    going = await api.ask(checked(AskRequest, {**anew(), "share": True}), None)
+    held.let_go()
+    last = [found async for found in going.follow()][-1]
+    assert (last.status, last.shared) == ("finished", None)
+    assert last.error is not None
+    assert last.error.code == "unexpected"
+    assert "secret" not in last.model_dump_json()
+
+
+def test_a_client_that_hangs_up_in_the_queue_leaves_it(held: Served, http: httpx.Client):
+    first = http.post("/ask", json={**anew(), "wait": 0}).json()["run"]
+    held.until(lambda: held.model.busy > 0)
+    with request_given_up(f"{held.url}/api/ask", anew()):
+        held.until(lambda: len(held.space.runs._admission._queue) == 1)
+    held.until(lambda: not held.space.runs._admission._queue)
+    http.delete(f"/runs/{first}")
 
 
 def test_a_client_that_hangs_up_while_it_waits_ends_its_run(held: Served):
