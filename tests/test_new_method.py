@@ -256,7 +256,8 @@ async def test_the_space_offers_it_and_answers_programs_with_it(tmp_path: Path):
         assert TEXTS["nav.baselines"] in tabs
         calls: dict[Any, Any] = {one.api_name: one.fn for one in space.page.fns.values()}
         assert NAME in [one["name"] for one in await asyncio.to_thread(calls["list_methods"])]
-        found = await calls["ask_at_once"](QUESTION, NAME, {"limit": 8})
+        asked = calls["ask"](QUESTION, NAME, {"limit": 8}, [], False, None)
+        found = [stage async for stage in asked][-1]
         assert found["status"] == "finished"
         verdicts = [(one["what"], one["verdict"]) for one in found["methods"][NAME]["judged"]]
         assert verdicts == [

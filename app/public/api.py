@@ -1,262 +1,319 @@
-"""What programs can ask of the Space: over HTTP, with `gradio_client`, and as MCP tools."""
+"""The calls that programs make, written once: HTTP, `gradio_client` and MCP are skins over them.
+
+A run that a program asks for belongs to an owner that is made for it, and the owner's name is the
+run's id: it cannot be guessed, nobody else can name it, and no reply is shared with other runs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import aclosing, contextmanager
-from functools import wraps
-from typing import Any, NamedTuple
+import asyncio
+import json
+import logging
+import re
+import time
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from math import inf
+from typing import Any, NamedTuple, TypeVar
 
 import gradio as gr
-from gradio.events import api
+from pydantic import BaseModel, ValidationError
+from starlette.requests import HTTPConnection
 
-from app.engine import Watched
+from app.engine import PERIOD, Watched
+from app.public.contract import (
+    AskRequest,
+    CheckRequest,
+    MethodInfo,
+    Refused,
+    RunResult,
+    for_caller,
+    problems_of,
+    refused,
+)
 from app.public.models import ModelCatalog
+from app.public.results import methods_for, result_of
 from app.public.session import Runs, checked_run
-from components.run_view import clock, passages_of, totals
-from pipelines.errors import VeriscopeError
+from pipelines.engine.admission import Turn
+from pipelines.errors import ErrorInfo, VeriscopeError, failure
 from pipelines.methods.registry import METHODS
+from pipelines.run.events import CancelReason
 from pipelines.run.spec import EvidenceSpec, MethodSpec, RunSpec
-from pipelines.run.view import MethodView, RunView, fold
+from pipelines.run.view import fold
 from pipelines.store import new_owner
 
-_OVER_ALREADY = ("/call/", "/queue/")
-"""Addresses whose request ends at once: the answer is fetched with another one."""
+R = TypeVar("R", bound=BaseModel)
+Connection = HTTPConnection | gr.Request
 
-_OF_VERDICT = {"what", "text", "draft", "start", "end", "verdict"}
-_OF_SCORE = {"name", "value", "threshold", "bad", "flagged"}
-_OF_PASSAGE = {"id", "title", "text", "url"}
+_OWNED = re.compile(r"[0-9a-f]{48}")
+"""Ids of runs that a program asked for, which are names of owners."""
+
+_REMEMBERED = 2000
+"""Runs that are over of which more is known than the store keeps."""
+
+_logger = logging.getLogger(__name__)
+
+_NEXT = 'Call get_run with run "{run}" and wait 45 (HTTP: GET /api/runs/{run}?wait=45).'
 
 
-@contextmanager
-def _worded() -> Iterator[None]:
-    """Errors as Gradio shows them."""
+def checked(kind: type[R], given: Any) -> R:
+    """`given` as a request; raises Refused, which names the field."""
     try:
-        yield
-    except VeriscopeError as error:
-        raise gr.Error(f"{error.message} {error.remedy}", print_exception=False) from error
+        return kind.model_validate(given)
+    except ValidationError as error:
+        raise refused(problems_of(error), kind.model_fields) from None
 
 
-class Asked(NamedTuple):
-    """A run that a program wants, whether to share it, and the request that asks for it."""
+def _check_settings(name: str, values: Mapping[str, Any]) -> None:
+    """Raises Refused where the method `name` has no such setting, or not with such a value."""
+    kind = METHODS[name].settings_type
+    try:
+        # As JSON, where a list may stand for a tuple.
+        kind.model_validate_json(json.dumps(values), strict=True)
+    except ValidationError as error:
+        raise refused(problems_of(error), kind.model_fields, within=("settings",)) from None
 
-    spec: RunSpec
-    share: bool
-    request: gr.Request | None
+
+class Going:
+    """A run that a program asked for, from its place in the queue to its end."""
+
+    def __init__(self, runs: Runs, spec: RunSpec, visitor: str | None, *, share: bool) -> None:
+        self.run = new_owner()
+        self._runs = runs
+        self._share = share
+        self._stage: Turn | Watched | None = None
+        self._shared: str | None = None
+        self._reason: CancelReason | None = None
+        self._error: ErrorInfo | None = None
+        self._known = asyncio.Event()
+        self.task = asyncio.create_task(self._go(spec, visitor))
+        self.task.add_done_callback(lambda _: self._known.set())
+
+    async def begun(self) -> None:
+        """Wait until it runs or has a place in the queue; raises why it gets none."""
+        try:
+            await self._known.wait()
+        except asyncio.CancelledError:
+            self.task.cancel()
+            raise
+        if self._stage is None:
+            # It ended before anything was known: with the error that the caller has to see.
+            await self.task
+
+    @property
+    def run_id(self) -> str | None:
+        """What the store calls the run, once it has begun."""
+        return self._stage.run_id if isinstance(self._stage, Watched) else None
+
+    def result(self) -> RunResult:
+        """Where it stands now."""
+        stage, ended = self._stage, "failed" if self._error else "cancelled"
+        if isinstance(stage, Watched):
+            found = result_of(stage.view, self.run, self._shared)
+            if found.over and not self.task.done():
+                # Not before it can be shared, where that was wanted.
+                found = found.model_copy(update={"status": "running"})
+            elif not found.over and self.task.done():
+                found = found.model_copy(update={"status": ended, "reason": self._reason})
+        elif self.task.done():
+            found = RunResult(run=self.run, status=ended, reason=self._reason)
+        else:
+            before, wait = stage if stage is not None else Turn(None)
+            found = RunResult(run=self.run, status="waiting", before=before, expected_wait=wait)
+        if self._error is not None:
+            found = found.model_copy(update={"error": for_caller(self._error)})
+        if found.over:
+            return found
+        return found.model_copy(update={"next": _NEXT.format(run=self.run)})
+
+    async def follow(
+        self, seconds: float = inf, *, leave: bool = False
+    ) -> AsyncGenerator[RunResult]:
+        """How far it has come, again and again until it is over or `seconds` have passed.
+
+        Closing the generator earlier ends the run, unless it may `leave`.
+        """
+        until = time.monotonic() + seconds
+        stays = leave
+        try:
+            while True:
+                yield self.result()
+                left = until - time.monotonic()
+                if self.task.done() or left <= 0:
+                    stays = True
+                    return
+                await asyncio.wait({self.task}, timeout=min(PERIOD, left))
+        finally:
+            if not stays:
+                self.task.cancel()
+
+    async def stop(self) -> None:
+        """End it, and wait for that."""
+        self._reason = "stopped"
+        if self.run_id is None:
+            self.task.cancel()
+        else:
+            service = self._runs.engine.service
+            await self._runs.call(service.stop(self.run_id, owner=self.run))
+        await asyncio.wait({self.task})
+
+    async def _go(self, spec: RunSpec, visitor: str | None) -> None:
+        try:
+            stages = self._runs.ask(spec, self.run, visitor=visitor)
+            async with aclosing(stages):
+                async for stage in stages:
+                    self._stage = stage
+                    self._known.set()
+            if self._share and self.run_id is not None:
+                self._shared = await self._runs.share(self.run_id, self.run)
+        except Exception as error:
+            # Whatever it was: who asked is told, now or when they look.
+            if self._stage is None:
+                raise
+            if not isinstance(error, VeriscopeError):
+                _logger.exception("A run that a program asked for failed unexpectedly")
+                error = failure("asking.unexpected")
+            self._error = error.info()
+
+
+class _Over(NamedTuple):
+    """A run that is over: what the store calls it, None where it never began, and its result."""
+
+    run_id: str | None
+    result: RunResult
 
 
 class Api:
-    """The calls; each is described by its docstring wherever it is offered.
-
-    `ask` and `check` say what is to run, and are offered in two forms. The one of that name reports
-    its progress, and ends its run when the client stops listening. The other, `..._at_once`,
-    answers a single request, and is what MCP clients are given, under the plain name: Gradio goes
-    on with what streams after such a client has hung up, while here it can be asked whether it is
-    still there.
-    """
+    """What programs can do. All methods belong to the loop that serves visitors."""
 
     def __init__(self, runs: Runs, catalog: ModelCatalog) -> None:
         self._runs = runs
         self._catalog = catalog
+        self._going: dict[str, Going] = {}
+        self._over: OrderedDict[str, _Over] = OrderedDict()
 
-    def register(self) -> None:
-        """Offer the calls on the page that is being built."""
-        calls = {"ask": self.ask, "check": self.check}
-        for name, call in calls.items():
-            _register(self._streaming(call), name, streams=True)
-        for name, call in calls.items():
-            _register(self._answering(call), f"{name}_at_once")
-        _register(self.list_methods, "list_methods")
-        _register(self.get_run, "get_run")
+    async def ask(self, asked: AskRequest, request: Connection | None) -> Going:
+        """Start what `asked` describes. Raises Refused or VeriscopeError where it cannot be."""
+        names = [asked.method, *asked.compare_with]
+        for place, name in enumerate(names):
+            field = "method" if place == 0 else f"compare_with.{place - 1}"
+            if name not in METHODS:
+                known = ", ".join(METHODS)
+                raise Refused(f"There is no method {name!r}.", f"Give one of: {known}.", field)
+            if name in names[:place]:
+                raise Refused(f"The method {name!r} is given twice.", "Give it once.", field)
+        _check_settings(asked.method, asked.settings)
+        methods = [
+            MethodSpec(name=name, settings=asked.settings if place == 0 else {})
+            for place, name in enumerate(names)
+        ]
+        spec = checked_run(asked.question, methods, self._catalog.models)
+        return await self._begin(spec, request, share=asked.share)
 
-    @_worded()
-    def ask(
-        self,
-        question: str,
-        method: str = "drad",
-        settings: dict[str, Any] | None = None,
-        share: bool = False,
-        request: gr.Request | None = None,
-    ) -> Asked:
-        """Answer a question, detect hallucinations in the answer, and correct them.
-
-        Args:
-            question: What is asked, in English or Chinese.
-            method: One of the names that list_methods gives.
-            settings: Values for the method's settings, where the defaults are not wanted.
-            share: Keep the run for everybody who has its id, for get_run and the page.
-
-        Returns:
-            The corrected answer, the original one, verdicts with scores, the evidence, and costs.
-        """
-        chosen = MethodSpec(name=method, settings=settings or {})
-        return Asked(checked_run(question, [chosen], self._catalog.models), share, request)
-
-    @_worded()
-    def check(
-        self,
-        question: str,
-        answer: str,
-        context: str,
-        share: bool = False,
-        request: gr.Request | None = None,
-    ) -> Asked:
-        """Check an answer that you have, sentence by sentence, against a text that you have.
-
-        Args:
-            question: What the answer answers.
-            answer: The text to check, in the question's language.
-            context: The text that has to support it; at most 8000 characters.
-            share: Keep the run for everybody who has its id, for get_run and the page.
-
-        Returns:
-            For every sentence the judges' score of the SLM check and its alignment with the text
-            (HAARAG), and the verdicts of both on the whole.
-        """
-        given = {"subject": "given", "answer": answer}
+    async def check(self, asked: CheckRequest, request: Connection | None) -> Going:
+        """Start the check of a given answer against a given text, as `ask` starts a run."""
+        given = {"subject": "given", "answer": asked.answer}
         methods = (
-            MethodSpec(name="slm", settings={**given, "context": "given", "passage": context}),
+            MethodSpec(
+                name="slm", settings={**given, "context": "given", "passage": asked.context}
+            ),
             # Aligned, not changed: no word of it is searched for, and no other draft is written.
             MethodSpec(name="haarag", settings={**given, "max_iterations": 1, "rephrase": "off"}),
         )
-        for one in methods:
-            # Checked first: a text that is too long is a wrong setting here.
-            METHODS[one.name].settings(one.settings)
-        evidence = EvidenceSpec(source="given", text=context)
-        spec = checked_run(question, methods, self._catalog.models, evidence)
-        return Asked(spec, share, request)
+        evidence = EvidenceSpec(source="given", text=asked.context)
+        spec = checked_run(asked.question, methods, self._catalog.models, evidence)
+        return await self._begin(spec, request, share=asked.share)
 
-    def list_methods(self) -> list[dict[str, Any]]:
-        """The methods that ask knows, with their settings as JSON schemas."""
-        return [
-            {"name": name, "settings": method.settings_type.model_json_schema()}
-            for name, method in METHODS.items()
-        ]
+    async def get(self, run: str) -> RunResult:
+        """A run by its id: the caller's own, a shared one or a recorded sample.
 
-    async def get_run(self, run: str) -> dict[str, Any]:
-        """A run that was shared, or a recorded sample: what every method of it came to.
-
-        Args:
-            run: The id that ask gave, or that stands in a shared link.
+        Raises NotFoundError.
         """
-        with _worded():
-            trace = await self._runs.call(self._runs.engine.service.load(run, owner=""))
-        return results_of(fold(trace.events), run)
+        if going := self._going.get(run):
+            return going.result()
+        over = self._over.get(run)
+        if over is not None and over.run_id is None:
+            return over.result
+        stored = over.run_id if over is not None else await self._stored(run)
+        run_id, owner = (run, "") if stored is None else (stored, run)
+        trace = await self._runs.call(self._runs.engine.service.load(run_id, owner=owner))
+        return result_of(fold(trace.events), run, over.result.shared if over else None)
 
-    def _streaming(self, call: Callable[..., Asked]) -> Callable[..., Any]:
-        """`call` with its progress; Gradio reads the arguments of `call`."""
+    def going(self, run: str) -> Going | None:
+        """The caller's own run, while it is not over."""
+        return self._going.get(run)
 
-        @wraps(call)
-        async def stream(*given: Any) -> AsyncGenerator[dict[str, Any]]:
-            async with aclosing(self._answered(call(*given))) as stages:
-                async for stage in stages:
-                    yield stage
+    async def cancel(self, run: str) -> RunResult:
+        """End a run of the caller's own; what it is now. Raises NotFoundError."""
+        if going := self._going.get(run):
+            await going.stop()
+            return going.result()
+        if run not in self._over and await self._stored(run) is None:
+            raise failure("storage.no_run")
+        return await self.get(run)
 
-        # Tools are named after their functions, also those that are left out.
-        stream.__name__ = f"stream_{call.__name__}"
-        stream.__annotations__ = {**call.__annotations__, "return": AsyncGenerator[dict[str, Any]]}
-        stream.__doc__ = (
-            f"As {call.__name__}_at_once, with the position in the queue and what is known so far"
-            " meanwhile."
-        )
-        return stream
+    async def delete(self, run: str) -> None:
+        """End a run of the caller's own and delete it; a shared copy stays.
 
-    def _answering(self, call: Callable[..., Asked]) -> Callable[..., Any]:
-        """`call` with its result alone; Gradio reads the arguments of `call`."""
+        Raises NotFoundError.
+        """
+        if going := self._going.get(run):
+            await going.stop()
+        over, run_id = self._over.pop(run, None), await self._stored(run)
+        if run_id is not None:
+            await self._runs.call(self._runs.engine.service.delete(run_id, owner=run))
+        elif over is None:
+            raise failure("storage.no_run")
 
-        @wraps(call)
-        async def answer(*given: Any) -> dict[str, Any]:
-            found: dict[str, Any] = {}
-            asked = call(*given)
-            async with aclosing(self._answered(asked)) as stages:
-                async for stage in stages:
-                    found = stage
-                    if asked.request is not None and await _hung_up(asked.request):
-                        break
-            return found
+    def methods(self) -> list[MethodInfo]:
+        """Every method that `ask` knows."""
+        return methods_for(self._catalog.models)
 
-        answer.__annotations__ = {**call.__annotations__, "return": dict[str, Any]}
-        return answer
+    async def aclose(self) -> None:
+        """End every run."""
+        tasks = [going.task for going in self._going.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _answered(self, asked: Asked) -> AsyncGenerator[dict[str, Any]]:
-        owner, last = new_owner(), None
-        with _worded():
-            visitor = _visitor(asked.request)
-            async with aclosing(self._runs.ask(asked.spec, owner, visitor=visitor)) as stages:
-                async for stage in stages:
-                    if isinstance(stage, Watched):
-                        last = stage
-                        yield results_of(stage.view)
-                    else:
-                        yield {"status": "waiting", "before": stage.before, "seconds": stage.wait}
-            if last is not None and asked.share:
-                yield results_of(last.view, await self._runs.share(last.run_id, owner))
+    async def _begin(self, spec: RunSpec, request: Connection | None, *, share: bool) -> Going:
+        going = Going(self._runs, spec, _visitor(request), share=share)
+        await going.begun()
+        if going.task.done():
+            self._keep(going)
+        else:
+            self._going[going.run] = going
+            going.task.add_done_callback(lambda _: self._ended(going))
+        return going
+
+    def _ended(self, going: Going) -> None:
+        self._going.pop(going.run, None)
+        self._keep(going)
+
+    def _keep(self, going: Going) -> None:
+        """Remember what the store does not know: where it is shared, and runs that never began."""
+        if not going.task.cancelled():
+            # Whatever it raised was told, or is in the result.
+            going.task.exception()
+        result, run_id = going.result(), going.run_id
+        if run_id is not None:
+            # The store knows the rest.
+            result = RunResult(run=going.run, status=result.status, shared=result.shared)
+        self._over[going.run] = _Over(run_id, result)
+        if len(self._over) > _REMEMBERED:
+            self._over.popitem(last=False)
+
+    async def _stored(self, run: str) -> str | None:
+        """What the store calls the run, None where it has none."""
+        if not _OWNED.fullmatch(run):
+            return None
+        store = self._runs.engine.service.store
+        found = await asyncio.to_thread(store.list, run, 1)
+        return found[0].id if found else None
 
 
-def _register(call: Callable[..., Any], name: str, *, streams: bool = False) -> None:
-    """Only calls that stream are queued. Their kind is unknown to MCP, so they are no tools."""
-    if streams:
-        vars(call)["_mcp_type"] = "stream"
-    api(call, api_name=name, queue=streams, concurrency_limit=None)
-
-
-async def _hung_up(request: gr.Request) -> bool:
-    if any(part in request.url.path for part in _OVER_ALREADY):
-        return False
-    return await request.is_disconnected()
-
-
-def _visitor(request: gr.Request | None) -> str | None:
+def _visitor(request: Connection | None) -> str | None:
     """Who calls: all from one address count as one, where a proxy names the addresses."""
     forwarded = request.headers.get("x-forwarded-for", "") if request is not None else ""
     return forwarded.split(",")[0].strip() or None
-
-
-def results_of(view: RunView, run: str = "") -> dict[str, Any]:
-    """Everything that the run's methods came to, each under its name, and what it cost.
-
-    `run` is the id under which it may be opened, if it was shared.
-    """
-    so_far = totals(view)
-    error = view.error
-    return {
-        "status": view.status,
-        "reason": view.reason,
-        "run": run,
-        "question": view.header.spec.question if view.header else "",
-        "language": view.header.language if view.header else "",
-        "methods": {name: _method(one) for name, one in view.methods.items()},
-        "error": error.model_dump() if error else None,
-        "calls": so_far.calls,
-        "searches": so_far.retrievals,
-        "tokens": so_far.tokens,
-        "seconds": round(clock(view, None), 2),
-    }
-
-
-def _method(method: MethodView) -> dict[str, Any]:
-    """`answer` is the corrected answer and `original` the one before it; None while there is none.
-
-    `judged` are verdicts with their scores: on the answer, its sentences, facts or words.
-    """
-    answer = method.answer
-    # A passage that several searches found is listed once, with the last of them.
-    found = {passage.id: (passage, query) for passage, query in passages_of(method)}
-    return {
-        "answer": answer.text if answer else None,
-        "original": answer.original if answer else None,
-        "abstained": answer.abstained if answer else None,
-        "remarks": list(answer.flags) if answer else [],
-        "judged": [
-            {
-                **one.model_dump(include=_OF_VERDICT),
-                "scores": [score.model_dump(include=_OF_SCORE) for score in one.scores],
-            }
-            for one in method.judged
-        ],
-        "evidence": [
-            {**passage.model_dump(include=_OF_PASSAGE), "query": query}
-            for passage, query in found.values()
-        ],
-        "error": method.error.model_dump() if method.error else None,
-    }

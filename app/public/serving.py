@@ -14,9 +14,12 @@ from typing import Any
 import gradio as gr
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 
 from app.public.api import Api
+from app.public.gradio_calls import offer_calls, wrong_call
+from app.public.http_api import http_api, unexpected
+from app.public.mcp_server import McpServer
 from app.public.models import ModelCatalog, build_for_visitors, fetch_weights, missing_weights
 from app.public.page import SpacePage
 from app.public.parts import HEAD
@@ -32,6 +35,8 @@ from pipelines.run.live import Limits
 from pipelines.store import StorageError, database_url
 
 _HOUR = 3600.0
+_MCP = "/gradio_api/mcp"
+_ANY = ["GET", "POST", "DELETE"]
 _SHEETS = ("tokens", "recorded", "space")
 
 
@@ -47,8 +52,10 @@ class Space:
         self.runs = Runs(self.engine, admission)
         self.catalog = ModelCatalog()
         self.page = SpacePage(self.runs, self.catalog, limits).build(_secret(folder))
+        self.api = Api(self.runs, self.catalog)
+        self.mcp = McpServer(self.api)
         with self.page:
-            Api(self.runs, self.catalog).register()
+            offer_calls(self.api)
         # The admission decides who waits, and how many; Gradio does not limit them.
         self.page.queue(default_concurrency_limit=None)
 
@@ -62,8 +69,10 @@ class Space:
             self.engine.submit(self._forget()),
         ]
         try:
-            yield
+            async with self.mcp.running():
+                yield
         finally:
+            await self.api.aclose()
             for one in begun:
                 one.cancel()
             await asyncio.to_thread(self.engine.close)
@@ -76,11 +85,24 @@ class Space:
             head=HEAD,
             favicon_path=ASSETS / "logo" / "mark.svg",
             footer_links=["api"],
-            mcp_server=True,
+            # Its tools would be the calls for its own clients; ours are served beside it.
+            mcp_server=False,
             ssr_mode=False,
             # Visitors upload nothing; a question is small.
             max_file_size=1,
-            app_kwargs={"routes": [Route("/health", _health)], "lifespan": self.lifespan},
+            app_kwargs={
+                "routes": [
+                    Route("/health", _health),
+                    Mount("/api", http_api(self.api)),
+                    *(Route(f"{_MCP}{end}", self.mcp, methods=_ANY) for end in ("", "/")),
+                ],
+                "exception_handlers": {
+                    TypeError: wrong_call,
+                    KeyError: wrong_call,
+                    Exception: unexpected,
+                },
+                "lifespan": self.lifespan,
+            },
             **options,
         )
 

@@ -96,9 +96,12 @@ def make_plan(spec: RunSpec) -> Plan:
 
 
 async def gather_materials(
-    plan: Plan, keys: Keys, pool: ModelPool, libraries: Libraries
+    plan: Plan, keys: Keys, pool: ModelPool, libraries: Libraries, owner: str
 ) -> Materials:
-    """Load the models of `plan` and open what it searches; raises what loading raises."""
+    """Load the models of `plan` and open what it searches; raises what loading raises.
+
+    `owner` is whose run it is.
+    """
     evidence, language = plan.spec.evidence, plan.question.language
     retriever = dense = None
     if plan.needs_evidence:
@@ -118,6 +121,7 @@ async def gather_materials(
         retriever=retriever,
         dense=dense,
         similarity=libraries.similarity(language),
+        owner=owner,
     )
 
 

@@ -24,6 +24,7 @@ from pipelines.models.providers import (
     build_model,
     known_capabilities,
 )
+from pipelines.run.cache import Cache
 from pipelines.run.materials import Slot
 from pipelines.types import Choice, Generation
 
@@ -99,12 +100,14 @@ class ModelPool:
     once. An illustration is loaded again for each run, because a run uses up its script.
 
     A key is part of what identifies a model here, hashed, so that two people with their own keys
-    never share a slot, its cache or its connections.
+    never share a slot, its replies or its connections. All slots keep their replies in one cache,
+    so that its size bounds the memory of all.
     """
 
     def __init__(self, build: Build | None = None) -> None:
         self._build = build or build_model
         self._slots: dict[str, Slot] = {}
+        self._cache = Cache()
         self._loading: dict[str, Loading] = {}
 
     def loading(self) -> list[Loading]:
@@ -152,5 +155,5 @@ class ModelPool:
 
         provider = PROVIDERS.get(spec.kind)
         limiter = Limiter(provider.slots if provider else LOCAL_SLOTS)
-        slot = Slot(LazyModel(spec.name, known, load), limiter)
+        slot = Slot(LazyModel(spec.name, known, load), limiter, self._cache, identity)
         return slot

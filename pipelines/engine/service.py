@@ -104,7 +104,7 @@ class Service:
     async def start(self, spec: RunSpec, *, owner: str, keys: Keys | None = None) -> str:
         """Start a run and return its id; raises InvalidInputError when it cannot be."""
         plan = make_plan(spec)
-        gather = partial(gather_materials, plan, keys or {}, self.pool, self.libraries)
+        gather = partial(gather_materials, plan, keys or {}, self.pool, self.libraries, owner)
         run_id = await self._begin(plan, owner, gather)
         for model in plan.spec.models.values():
             self.unknown.ask_soon(model, (keys or {}).get(model.name), owner=owner)

@@ -1,16 +1,20 @@
-"""What callers of one loaded model share: the requests it has answered, and those in flight."""
+"""The requests that models have answered, and those in flight; each scope sees its own only."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from hashlib import sha256
 from typing import Any, TypeVar
 
 from pipelines.models.base import Delta, ModelRequest, SimilarityRequest, Watcher
 from pipelines.types import Generation, Token
 
 T = TypeVar("T")
+
+_LEAST = 8
+"""Tokens that any reply counts for: one without token data takes memory too."""
 
 
 def request_key(request: ModelRequest | SimilarityRequest) -> str:
@@ -36,13 +40,17 @@ class _InFlight:
 
 
 class Cache:
-    """Replies by request, the least recently used forgotten first; identical requests join.
+    """Replies by scope and request; identical requests of one scope join.
 
+    A scope is whoever must not learn what others asked, and the model: a reply of another scope is
+    never given, and no request of another scope is joined. `size` is in tokens, over all scopes
+    (about 4 KB each, with their alternatives); what was not used for longest is forgotten first.
     A reply that a watcher cut short is not the answer to the request and is never kept.
     """
 
-    def __init__(self, size: int = 512) -> None:
+    def __init__(self, size: int = 32_000) -> None:
         self._size = size
+        self._held = 0
         self._replies: OrderedDict[str, Any] = OrderedDict()
         self._in_flight: dict[str, _InFlight] = {}
 
@@ -51,12 +59,14 @@ class Cache:
         request: ModelRequest,
         watch: Watcher | None,
         ask: Callable[[Watcher | None], Awaitable[T]],
+        *,
+        scope: str = "",
     ) -> tuple[T, bool]:
-        """The reply, and whether it was known or already requested by another caller.
+        """The reply, and whether it was known or already requested by a caller of this scope.
 
         `watch` sees a text grow, also where another caller asked for it.
         """
-        key = request_key(request)
+        key = sha256(f"{scope}\n{request_key(request)}".encode()).hexdigest()
         while True:
             if key in self._replies:
                 self._replies.move_to_end(key)
@@ -85,15 +95,27 @@ class Cache:
             reply = await ask(share if watch else None)
             texts = reply if isinstance(reply, tuple) else ()
             if all(text.finish_reason != "watcher" for text in texts):
-                self._replies[key] = reply
-                if len(self._replies) > self._size:
-                    self._replies.popitem(last=False)
+                self._keep(key, reply)
                 in_flight.done.set_result(reply)
             return reply
         finally:
             del self._in_flight[key]
             if not in_flight.done.done():
                 in_flight.done.set_result(None)
+
+    def _keep(self, key: str, reply: Any) -> None:
+        self._replies[key] = reply
+        self._held += _weight(reply)
+        while self._held > self._size:
+            _, forgotten = self._replies.popitem(last=False)
+            self._held -= _weight(forgotten)
+
+
+def _weight(reply: Any) -> int:
+    """About how many tokens' worth of memory a reply takes."""
+    texts = reply if isinstance(reply, tuple) else (reply,)
+    tokens = sum(len(text.tokens or ()) for text in texts if isinstance(text, Generation))
+    return max(_LEAST, tokens)
 
 
 async def _follow(in_flight: _InFlight, watch: Watcher | None) -> Any:

@@ -52,12 +52,12 @@ def recorded(record: Callable[..., Any]) -> Iterator[dict[str, Any]]:
 class RunModel(Model):
     """The model in `slot` as it serves the role `role`.
 
-    A request that was answered before, or is being answered, is served from the slot's cache. A
-    reply above temperature 0 is random: it is cached only where the request has a sample index.
-    After rate limits, timeouts, lost connections and server errors a call is tried again. Every
-    attempt waits for a free slot and is given to `emit`, and so is all text that a watched call
-    writes, before the watcher sees it. `now` is the time in the run; `effort` is that of the method
-    that asks, as `Limiter` has it.
+    A request of `owner` that was answered before, or is being answered, is served from the slot's
+    cache. A reply above temperature 0 is random: it is cached only where the request has a sample
+    index. After rate limits, timeouts, lost connections and server errors a call is tried again.
+    Every attempt waits for a free slot and is given to `emit`, and so is all text that a watched
+    call writes, before the watcher sees it. `now` is the time in the run; `effort` is that of the
+    method that asks, as `Limiter` has it.
     """
 
     def __init__(
@@ -68,6 +68,7 @@ class RunModel(Model):
         emit: Emit,
         now: Callable[[], float],
         effort: int = 1,
+        owner: str = "",
     ) -> None:
         self.name = slot.model.name
         self._role = role
@@ -77,6 +78,7 @@ class RunModel(Model):
         self._emit = emit
         self._now = now
         self._effort = effort
+        self._cache_scope = f"{owner}:{slot.identity}"
 
     @property
     def capabilities(self) -> Capabilities:
@@ -107,7 +109,7 @@ class RunModel(Model):
         try_it = partial(self._tried, request, ask)
         if cache is None:
             return await try_it(watch)
-        reply, hit = await cache.reply(request, watch, try_it)
+        reply, hit = await cache.reply(request, watch, try_it, scope=self._cache_scope)
         if hit:
             self._record(request, cached=True, started=self._now(), **_as_fields(reply))
         return reply

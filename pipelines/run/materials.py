@@ -20,11 +20,13 @@ class Slot:
     """A model with what its callers share: slots and answered requests.
 
     Without a cache every request is made: an illustration is played from the start each time.
+    `identity` tells the model from others that share the cache.
     """
 
     model: Model
     limiter: Limiter = field(default_factory=lambda: Limiter(LOCAL_SLOTS))
     cache: Cache | None = field(default_factory=Cache)
+    identity: str = ""
 
 
 class Recognizer(Protocol):
@@ -46,7 +48,8 @@ class Materials:
     `retriever` searches the chosen evidence, None when no method needs any. `dense` searches
     the same evidence by vectors where that can be done in the question's language; otherwise the
     chosen search is used. `similarity` compares texts in the question's language; `recognizer`
-    finds named entities.
+    finds named entities. `owner` is whose run it is: replies are given again to the same owner
+    only.
     """
 
     slots: Mapping[str, Slot]
@@ -54,3 +57,4 @@ class Materials:
     dense: Retriever | None = None
     similarity: Similarity | None = None
     recognizer: Recognizer = field(default_factory=EntityRecognizer)
+    owner: str = ""

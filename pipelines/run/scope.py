@@ -89,7 +89,15 @@ class Scope:
         if role not in self.materials.slots:
             raise failure("asking.no_model", role=role)
         slot = self.materials.slots[role]
-        return RunModel(role, slot, self.retry, self._emit, self.recorder.now, self.effort)
+        return RunModel(
+            role,
+            slot,
+            self.retry,
+            self._emit,
+            self.recorder.now,
+            effort=self.effort,
+            owner=self.materials.owner,
+        )
 
     def request(self, messages: Sequence[Message], **options: Any) -> GenerationRequest:
         """A generation request with the run's seed and reproducibility."""

@@ -1,40 +1,51 @@
-"""The calls, as programs make them: gradio_client, plain HTTP, and the official MCP client."""
+"""The calls, as programs make them over plain HTTP and with gradio_client."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-import re
-import subprocess
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from http.client import HTTPConnection
 from itertools import count
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from gradio_client import Client
+from gradio_client.exceptions import AppError
 from gradio_client.utils import Status
-from mcp import ClientSession
-from mcp.client.streamable_http import streamable_http_client
+from starlette.requests import Request
 
+from app.public.api import Api, checked
+from app.public.contract import AskRequest
+from app.public.session import Runs
+from pipelines.errors import NotFoundError, RateLimitError
 from pipelines.methods.registry import METHODS
+from pipelines.store import new_owner
 from tests.app.public.conftest import Served
 
-DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "api.md"
 QUESTION = "Where was Bill Clinton born?"
+CONTEXT = "Bill Clinton was born in Hope, Arkansas, on 19 August 1946."
+ASKED: dict[str, Any] = {"question": QUESTION, "method": "direct"}
 _numbers = count()
 
 
 def another() -> str:
-    """A question that nobody has asked: what was answered before is not asked again."""
+    """A question that nobody has asked."""
     return f"Who was born in {1000 + next(_numbers)}?"
 
 
-CONTEXT = "Bill Clinton was born in Hope, Arkansas, on 19 August 1946."
+def anew() -> dict[str, Any]:
+    """A request with such a question."""
+    return {"question": another(), "method": "direct"}
+
+
+@pytest.fixture
+def http(served: Served) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=f"{served.url}/api", timeout=60) as client:
+        yield client
 
 
 @pytest.fixture(scope="module")
@@ -42,34 +53,20 @@ def client(served: Served) -> Client:
     return Client(served.url, verbose=False)
 
 
-@asynccontextmanager
-async def tools(served: Served) -> AsyncIterator[ClientSession]:
-    """A session of the official client library."""
-    async with (
-        streamable_http_client(f"{served.url}/gradio_api/mcp/") as (reading, writing, _),
-        ClientSession(reading, writing) as session,
-    ):
-        await session.initialize()
-        yield session
-
-
-def submitted(client: Client, question: str) -> Any:
+def submitted(client: Client) -> Any:
     """A call that goes on while the test does."""
-    return client.submit(question, "direct", api_name="/ask")
+    return client.submit(*anew().values(), api_name="/ask")
 
 
-def begun(served: Served, call: str, **values: Any) -> str:
-    """Ask as `curl` does; the address to read the answer from."""
-    url = f"{served.url}/gradio_api/call/v2/{call}"
-    return f"{url}/{httpx.post(url, json=values, timeout=60).json()['event_id']}"
+def begun(served: Served, call: str, **values: Any) -> httpx.Response:
+    """Ask Gradio's own address, as `curl` does."""
+    return httpx.post(f"{served.url}/gradio_api/call/v2/{call}", json=values, timeout=60)
 
 
-def at_once(served: Served, call: str, *values: Any) -> Any:
-    """The answer to a single request."""
-    url = f"{served.url}/gradio_api/run/{call}"
-    reply = httpx.post(url, json={"data": values}, timeout=60).json()
-    assert "data" in reply, reply
-    return reply["data"][0]
+def told_by_gradio(served: Served, call: str, **values: Any) -> str:
+    """What is answered there."""
+    event = begun(served, call, **values).json()["event_id"]
+    return httpx.get(f"{served.url}/gradio_api/call/v2/{call}/{event}", timeout=60).text
 
 
 @contextmanager
@@ -79,7 +76,7 @@ def request_given_up(url: str, body: Any = None) -> Iterator[None]:
     connection = HTTPConnection(address.hostname or "", address.port, timeout=60)
     try:
         if body is None:
-            connection.request("GET", address.path)
+            connection.request("GET", f"{address.path}?{address.query}")
         else:
             kind = {"Content-Type": "application/json"}
             connection.request("POST", address.path, json.dumps(body), kind)
@@ -88,97 +85,318 @@ def request_given_up(url: str, body: Any = None) -> Iterator[None]:
         connection.close()
 
 
+# --- Plain HTTP -----------------------------------------------------------------------------------
+
+
+def test_a_question_is_answered_in_one_request_with_every_default(
+    answering: Served, http: httpx.Client
+):
+    found = http.post("/ask", json={"question": QUESTION})
+    assert found.status_code == 200
+    assert (found.json()["status"], list(found.json()["methods"])) == ("finished", ["drad"])
+
+
+def test_what_is_shared_is_read_by_its_own_id_and_what_is_not_by_nobody_else(
+    answering: Served, http: httpx.Client
+):
+    private = http.post("/ask", json=ASKED).json()
+    assert private["shared"] is None
+    shared = http.post("/ask", json={**ASKED, "share": True}).json()
+    assert http.get(f"/runs/{shared['shared']}").json()["methods"] == shared["methods"]
+    assert http.get(f"/runs/{shared['run']}").json()["shared"] == shared["shared"]
+    # The copy belongs to nobody: who has its id can neither cancel nor delete it.
+    assert http.post(f"/runs/{shared['shared']}/cancel").status_code == 404
+    assert http.delete(f"/runs/{shared['shared']}").status_code == 404
+    for guess in ("shared", "", new_owner(), private["run"][:-1]):
+        assert http.get(f"/runs/{guess}").status_code == 404
+
+
+def test_several_methods_answer_in_one_run_and_share_what_was_asked_before(
+    answering: Served, http: httpx.Client
+):
+    found = http.post("/ask", json={**anew(), "compare_with": ["drad"]}).json()
+    assert list(found["methods"]) == ["direct", "drad"]
+    assert (found["calls"], found["cached_calls"]) == (1, 1)
+
+
+def test_a_reply_to_one_caller_is_not_given_to_another(answering: Served, http: httpx.Client):
+    asked = anew()
+    found = [http.post("/ask", json=asked).json() for _ in range(2)]
+    assert [(one["calls"], one["cached_calls"]) for one in found] == [(1, 0), (1, 0)]
+
+
+def test_every_sentence_is_checked(answering: Served, http: httpx.Client):
+    answer = "Bill Clinton was born in Hope. He was born in 1950."
+    asked = {"question": QUESTION, "answer": answer, "context": CONTEXT}
+    found = http.post("/check", json=asked).json()
+    for method in ("slm", "haarag"):
+        sentences = [one for one in found["methods"][method]["judged"] if one["what"] == "sentence"]
+        assert [one["text"] for one in sentences] == [
+            "Bill Clinton was born in Hope.",
+            "He was born in 1950.",
+        ]
+        assert all(isinstance(one["scores"][0]["value"], float) for one in sentences)
+        assert found["methods"][method]["verdict"]
+    # Nothing was written for it.
+    assert found["methods"]["haarag"]["answer"] == answer
+    assert all(remark["text"] for remark in found["methods"]["slm"]["remarks"])
+
+
+def test_the_methods_are_listed(http: httpx.Client):
+    listed = http.get("/methods").json()["methods"]
+    assert [one["name"] for one in listed] == list(METHODS)
+    assert "theta_1" in listed[3]["settings"]["properties"]
+
+
+def test_the_calls_are_described(http: httpx.Client):
+    described = http.get("/openapi.json").json()
+    assert described["servers"] == [{"url": "/api"}]
+    asked = described["components"]["schemas"]["AskRequest"]["properties"]
+    assert asked["method"]["enum"] == list(METHODS)
+    for status in ("200", "202", "422", "503"):
+        assert status in described["paths"]["/ask"]["post"]["responses"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"share": "false"}, "share"),
+        ({"question": ""}, "question"),
+        ({"method": "magic"}, "method"),
+        ({"compare_with": ["magic"]}, "compare_with.0"),
+        ({"method": "rag", "compare_with": ["rag"]}, "compare_with.0"),
+        ({"settings": {"no_such": 1}}, "settings.no_such"),
+        ({"settings": {"theta_1": "high"}}, "settings.theta_1"),
+        ({"settings": {"early_stop": "off"}}, "settings.early_stop"),
+        ({"settings": {"m": 0}}, "settings.m"),
+    ],
+)
+def test_a_wrong_field_is_refused_before_anything_runs(
+    held: Served, http: httpx.Client, wrong: dict[str, Any], field: str
+):
+    refused = http.post("/ask", json={"question": QUESTION, **wrong})
+    assert refused.status_code == 422
+    assert refused.json()["field"] == field
+    assert set(refused.json()) == {"code", "message", "remedy", "field"}
+    assert held.model.asked == []
+
+
+@pytest.mark.parametrize(
+    ("method", "address", "options", "status"),
+    [
+        ("POST", "/ask", {"content": b"{", "headers": {"content-type": "application/json"}}, 400),
+        ("POST", "/ask", {"content": b'{"question": "x"}'}, 415),
+        ("POST", "/ask", {"json": {"question": "x" * 300_000}}, 413),
+        ("POST", "/ask", {"json": ["x"]}, 422),
+        ("GET", "/ask", {}, 405),
+        ("GET", "/nothing", {}, 404),
+        ("GET", "/runs/none", {}, 404),
+        ("GET", "/runs/none?wait=soon", {}, 422),
+        ("GET", "/runs/" + "x" * 200, {}, 422),
+        ("POST", "/runs/none/cancel", {}, 404),
+        ("DELETE", "/runs/none", {}, 404),
+    ],
+)
+def test_every_error_has_a_status_and_says_what_to_do(
+    http: httpx.Client, method: str, address: str, options: dict[str, Any], status: int
+):
+    refused = http.request(method, address, **options)
+    assert refused.status_code == status
+    assert all(refused.json()[part] for part in ("code", "message", "remedy"))
+
+
+def test_an_unexpected_error_is_told_without_its_internals(
+    served: Served, http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+):
+    def broken(self: Api) -> None:
+        raise ZeroDivisionError("a secret of the server")
+
+    monkeypatch.setattr(Api, "methods", broken)
+    refused = http.get("/methods")
+    assert (refused.status_code, refused.json()["code"]) == (500, "unexpected")
+    assert "secret" not in refused.text
+
+
+def test_a_run_is_started_followed_and_deleted(held: Served, http: httpx.Client):
+    started = http.post("/ask", json={**anew(), "wait": 0})
+    assert started.status_code == 202
+    run = started.json()["run"]
+    assert started.headers["location"] == f"/api/runs/{run}"
+    assert run in started.json()["next"]
+    held.until(lambda: held.model.busy > 0)
+    under_way = http.get(f"/runs/{run}", params={"wait": 0.1})
+    assert under_way.status_code == 202
+    assert under_way.json()["methods"]["direct"]["step"] == "Writing the answer"
+    # Nobody looks meanwhile, for as long as it takes: it was started to go on.
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(http.get, f"/runs/{run}", params={"wait": 50})
+        held.let_go()
+        over = waiting.result()
+    assert (over.status_code, over.json()["status"]) == (200, "finished")
+    assert over.json()["next"] == ""
+    assert http.get(f"/runs/{run}").json()["methods"] == over.json()["methods"]
+    assert http.delete(f"/runs/{run}").status_code == 204
+    assert http.get(f"/runs/{run}").status_code == 404
+
+
+def test_a_run_that_takes_longer_than_its_call_goes_on(held: Served, http: httpx.Client):
+    handed = http.post("/ask", json={**anew(), "wait": 0.2})
+    assert (handed.status_code, handed.json()["status"]) == (202, "running")
+    held.let_go()
+    over = http.get(f"/runs/{handed.json()['run']}", params={"wait": 50}).json()
+    assert over["methods"]["direct"]["answer"] == "In Hope, Arkansas."
+
+
+async def test_after_a_restart_a_run_is_found_by_its_id(answering: Served):
+    first, restarted = (Api(answering.space.runs, answering.space.catalog) for _ in range(2))
+    going = await first.ask(checked(AskRequest, ASKED), None)
+    assert [found async for found in going.follow()][-1].over
+    assert (await restarted.get(going.run)).methods["direct"].answer == "In Hope, Arkansas."
+    assert (await restarted.cancel(going.run)).status == "finished"
+    await restarted.delete(going.run)
+    with pytest.raises(NotFoundError):
+        await restarted.get(going.run)
+
+
+def test_runs_are_cancelled_while_they_go_on_and_while_they_wait(held: Served, http: httpx.Client):
+    going = http.post("/ask", json={**anew(), "wait": 0}).json()["run"]
+    held.until(lambda: held.model.busy > 0)
+    waiting = http.post("/ask", json={**anew(), "wait": 0}).json()
+    assert (waiting["status"], waiting["before"]) == ("waiting", 0)
+    for run in (waiting["run"], going):
+        ended = http.post(f"/runs/{run}/cancel").json()
+        assert (ended["status"], ended["reason"]) == ("cancelled", "stopped")
+        assert http.get(f"/runs/{run}").json()["status"] == "cancelled"
+        # Once more changes nothing.
+        assert http.post(f"/runs/{run}/cancel").json()["status"] == "cancelled"
+        assert http.delete(f"/runs/{run}").status_code == 204
+    held.until(lambda: held.model.busy == 0)
+
+
+def test_a_full_queue_says_when_to_ask_again(held: Served, http: httpx.Client):
+    runs = [http.post("/ask", json={**anew(), "wait": 0}).json()["run"] for _ in range(3)]
+    full = http.post("/ask", json=anew())
+    assert (full.status_code, full.json()["code"]) == (503, "busy")
+    assert "2 visitors are waiting already" in full.json()["message"]
+    assert int(full.headers["retry-after"]) == full.json()["retry_after"] > 0
+    for run in reversed(runs):
+        http.delete(f"/runs/{run}")
+
+
+def test_a_caller_who_asks_too_often_is_told_when_to_ask_again(
+    held: Served, http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(request: object) -> None:
+        raise RateLimitError("You ask too often.", remedy="Wait.", retry_after=12.3)
+
+    monkeypatch.setattr("app.public.api._visitor", refuse)
+    refused = http.post("/ask", json=anew())
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "13")
+    assert refused.json()["remedy"] == "Wait."
+
+
+async def test_a_failure_after_the_reply_is_told_to_whoever_looks(
+    held: Served, monkeypatch: pytest.MonkeyPatch
+):
+    api = Api(held.space.runs, held.space.catalog)
+
+    async def broken(*args: object) -> None:
+        raise ZeroDivisionError("a secret of the server")
+
+    monkeypatch.setattr(Runs, "share", broken)
+    going = await api.ask(checked(AskRequest, {**anew(), "share": True}), None)
+    held.let_go()
+    last = [found async for found in going.follow()][-1]
+    assert (last.status, last.shared) == ("finished", None)
+    assert last.error is not None
+    assert last.error.code == "unexpected"
+    assert "secret" not in last.model_dump_json()
+
+
+def test_a_client_that_hangs_up_in_the_queue_leaves_it(held: Served, http: httpx.Client):
+    first = http.post("/ask", json={**anew(), "wait": 0}).json()["run"]
+    held.until(lambda: held.model.busy > 0)
+    with request_given_up(f"{held.url}/api/ask", anew()):
+        held.until(lambda: len(held.space.runs._admission._queue) == 1)
+    held.until(lambda: not held.space.runs._admission._queue)
+    http.delete(f"/runs/{first}")
+
+
+def test_a_client_that_hangs_up_while_it_waits_ends_its_run(held: Served):
+    with request_given_up(f"{held.url}/api/ask", anew()):
+        held.until(lambda: held.model.busy > 0)
+    held.until(lambda: held.model.cancelled > 0 and held.model.busy == 0)
+
+
+def test_a_client_that_stops_waiting_for_a_started_run_does_not_end_it(
+    held: Served, http: httpx.Client
+):
+    run = http.post("/ask", json={**anew(), "wait": 0}).json()["run"]
+    with request_given_up(f"{held.url}/api/runs/{run}?wait=50"):
+        held.until(lambda: held.model.busy > 0)
+    held.let_go()
+    assert http.get(f"/runs/{run}", params={"wait": 50}).json()["status"] == "finished"
+    assert held.model.cancelled == 0
+
+
+# --- gradio_client --------------------------------------------------------------------------------
+
+
 def test_ask_tells_how_far_it_has_come(answering: Served, client: Client):
-    job = submitted(client, QUESTION)
+    job = submitted(client)
     answer = job.result()
     assert answer["status"] == "finished"
     assert answer["methods"]["direct"]["answer"] == "In Hope, Arkansas."
     assert {stage["status"] for stage in job.outputs()} <= {"waiting", "running", "finished"}
 
 
-def test_ask_by_curl(answering: Served):
-    told = httpx.get(begun(answering, "ask", question=QUESTION, method="direct"), timeout=60).text
-    last = told.strip().split("\n\n")[-1]
-    assert last.startswith("event: complete\n")
-    (answer,) = json.loads(last.partition("data: ")[2])
-    assert answer["methods"]["direct"]["answer"] == "In Hope, Arkansas."
-
-
-def test_ask_in_one_request(answering: Served):
-    answer = at_once(answering, "ask_at_once", QUESTION, "direct", None, True)
-    assert answer["methods"]["direct"]["answer"] == "In Hope, Arkansas."
-    again = at_once(answering, "get_run", answer["run"])
-    assert again["methods"] == answer["methods"]
-
-
-def test_check_scores_every_sentence(answering: Served, client: Client):
-    answer = "Bill Clinton was born in Hope. He was born in 1950."
-    found = client.predict(QUESTION, answer, CONTEXT, api_name="/check")
-    for method, name in (("slm", "slm_sentence"), ("haarag", "haarag_sentence")):
-        sentences = [one for one in found["methods"][method]["judged"] if one["what"] == "sentence"]
-        assert [one["text"] for one in sentences] == [
-            "Bill Clinton was born in Hope.",
-            "He was born in 1950.",
-        ]
-        assert all(isinstance(one["scores"][0]["value"], float) for one in sentences), name
-    # Nothing was written for it.
-    assert found["methods"]["haarag"]["answer"] == answer
-
-
-def test_the_methods_are_listed_with_their_settings(client: Client):
-    listed = client.predict(api_name="/list_methods")
-    assert [one["name"] for one in listed] == list(METHODS)
-    (drad,) = [one for one in listed if one["name"] == "drad"]
-    assert "properties" in drad["settings"]
+def test_python_and_http_give_the_same(answering: Served, client: Client, http: httpx.Client):
+    shared = client.predict(QUESTION, "direct", share=True, api_name="/ask")
+    over_http = http.get(f"/runs/{shared['shared']}").json()
+    assert client.predict(shared["shared"], api_name="/get_run") == over_http
+    assert over_http["methods"] == shared["methods"]
+    assert client.predict(api_name="/list_methods") == http.get("/methods").json()["methods"]
 
 
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"question": ""}, "The question is empty"),
-        ({"method": "magic"}, "There is no method 'magic'"),
-        ({"settings": {"no_such": 1}}, "no_such"),
+        ({"question": ""}, "`question` cannot be"),
+        ({"method": "magic"}, "There is no method 'magic'. Give one of: direct"),
+        ({"settings": {"no_such": 1}}, "There is no field `settings.no_such`"),
+        ({"share": "false"}, '`share` cannot be "false". It has to be true or false.'),
     ],
 )
-def test_what_cannot_be_done_is_told(answering: Served, wrong: dict[str, Any], told: str):
-    asked = {"question": QUESTION, "method": "drad", **wrong}
-    reply = httpx.get(begun(answering, "ask", **asked), timeout=60).text
-    assert "event: error" in reply
-    assert told in reply
+def test_what_cannot_be_done_is_raised(
+    answering: Served, client: Client, wrong: dict[str, Any], told: str
+):
+    with pytest.raises(AppError) as caught:
+        client.predict(api_name="/ask", **{"question": QUESTION, **wrong})
+    assert told in str(caught.value)
 
 
-def test_a_run_that_is_not_shared_is_nobody_elses(answering: Served):
-    reply = httpx.get(begun(answering, "get_run", run="20260101-000000-abcdef"), timeout=60).text
-    assert "no such run" in reply
+def test_gradios_own_addresses_take_defaults_and_say_what_is_wrong(answering: Served):
+    told = told_by_gradio(answering, "ask", question=QUESTION)
+    assert "event: complete" in told
+    assert '"drad"' in told
+    assert "event: error" in told_by_gradio(answering, "ask", question=QUESTION, share="false")
+    for call, given, status, message in (
+        ("ask", {"question": QUESTION, "shar": True}, 422, "`shar`"),
+        ("ask", {}, 422, "question"),
+        ("nothing", {}, 404, "no such call"),
+    ):
+        refused = begun(answering, call, **given)
+        assert refused.status_code == status
+        assert message in refused.json()["message"]
 
 
-async def test_the_tools_of_an_mcp_client(answering: Served):
-    async with tools(answering) as session:
-        listed = (await session.list_tools()).tools
-        assert {tool.name for tool in listed} == {"ask", "check", "list_methods", "get_run"}
-        (ask,) = [tool for tool in listed if tool.name == "ask"]
-        assert {"question", "method", "settings", "share"} == set(ask.inputSchema["properties"])
-        assert "detect hallucinations" in (ask.description or "")
-        reply = await session.call_tool("ask", {"question": QUESTION, "method": "direct"})
-        assert "In Hope, Arkansas." in str(reply.content)
-        assert not reply.isError
-
-
-def test_a_client_that_hangs_up_ends_the_calls(held: Served):
-    with request_given_up(begun(held, "ask", question=another())):
-        held.until(lambda: held.model.busy > 0)
-    held.until(lambda: held.model.cancelled > 0 and held.model.busy == 0)
-
-
-def test_a_single_request_that_is_given_up_ends_the_calls(held: Served):
-    asked = {"data": [another(), "direct", None, False]}
-    with request_given_up(f"{held.url}/gradio_api/run/ask_at_once", asked):
-        held.until(lambda: held.model.busy > 0)
-    held.until(lambda: held.model.cancelled > 0 and held.model.busy == 0)
+def test_a_run_that_is_not_shared_is_nobody_elses(answering: Served, client: Client):
+    with pytest.raises(AppError, match="no such run"):
+        client.predict("20260101-000000-abcdef", api_name="/get_run")
 
 
 def test_a_python_client_that_cancels_ends_the_calls(held: Served, client: Client):
-    job = client.submit(another(), "direct", api_name="/ask")
+    job = submitted(client)
     # The client can cancel what has a number, which it learns after the run has begun.
     held.until(lambda: held.model.busy > 0 and job.status().code is not Status.STARTING)
     job.cancel()
@@ -186,52 +404,31 @@ def test_a_python_client_that_cancels_ends_the_calls(held: Served, client: Clien
     assert held.model.cancelled > 0
 
 
-async def test_an_mcp_client_that_hangs_up_ends_the_calls(held: Served):
-    async def ask() -> None:
-        async with tools(held) as session:
-            await session.call_tool("ask", {"question": another(), "method": "direct"})
-
-    asking = asyncio.create_task(ask())
-    await asyncio.to_thread(held.until, lambda: held.model.busy > 0)
-    asking.cancel()
-    with suppress(asyncio.CancelledError, Exception):
-        await asking
-    await asyncio.to_thread(held.until, lambda: held.model.busy == 0)
-    assert held.model.cancelled > 0
-
-
-def test_waiting_callers_are_told_their_position_and_a_full_queue_is_told(held: Served):
-    first = submitted(Client(held.url, verbose=False), another())
+def test_waiting_callers_are_told_their_position(held: Served):
+    first = submitted(Client(held.url, verbose=False))
     held.until(lambda: held.model.busy > 0)
-    others = [submitted(Client(held.url, verbose=False), another()) for _ in range(2)]
+    others = [submitted(Client(held.url, verbose=False)) for _ in range(2)]
     held.until(lambda: all(job.outputs() for job in others))
     assert {job.outputs()[0]["status"] for job in others} == {"waiting"}
     assert sorted(job.outputs()[-1]["before"] for job in others) == [0, 1]
-    told = httpx.get(begun(held, "ask", question=another(), method="direct"), timeout=60).text
-    assert "2 visitors are waiting already" in told
+    with pytest.raises(AppError, match="2 visitors are waiting already"):
+        submitted(Client(held.url, verbose=False)).result()
     held.let_go()
     for job in (first, *others):
         assert job.result()["status"] == "finished"
 
 
-def example(language: str, served: Served) -> str:
-    """The document's example in `language`, for the Space that is being served."""
-    blocks = re.findall(
-        rf"```{language}\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL
-    )
-    (found,) = [block for block in blocks if "Bill Clinton" in block]
-    return found.replace("http://127.0.0.1:7860", served.url)
+# --- The calls themselves -------------------------------------------------------------------------
 
 
-def test_the_documented_shell_example(answering: Served):
-    done = subprocess.run(
-        ["sh", "-c", example("sh", answering)], capture_output=True, text=True, check=True
-    )
-    assert json.loads(done.stdout)["data"][0]["methods"]["direct"]["answer"] == "In Hope, Arkansas."
-
-
-def test_the_documented_python_example(answering: Served):
-    names: dict[str, Any] = {}
-    exec(example("python", answering), names)
-    assert names["answer"]["methods"]["direct"]["answer"] == "In Hope, Arkansas."
-    assert set(names["checked"]["methods"]) == {"slm", "haarag"}
+async def test_the_caller_is_named_once_for_every_run(
+    answering: Served, monkeypatch: pytest.MonkeyPatch
+):
+    named: list[object] = []
+    monkeypatch.setattr("app.public.api._visitor", lambda request: named.append(request))
+    api = Api(answering.space.runs, answering.space.catalog)
+    request = Request({"type": "http", "headers": []})
+    going = await api.ask(checked(AskRequest, ASKED), request)
+    assert [found async for found in going.follow()][-1].over
+    assert named == [request]
+    await api.aclose()

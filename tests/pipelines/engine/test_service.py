@@ -101,6 +101,31 @@ async def test_methods_run_side_by_side_and_share_one_draft(bench):
     assert len(model.asked) == 1
 
 
+async def test_known_replies_are_given_to_the_same_owner_only(bench):
+    model = FakeModel("one two three")
+    it = bench(model)
+
+    async def known(owner: str) -> list[bool]:
+        events = await it.events(spec(), owner)
+        return [event.cached for event in events if isinstance(event, ModelCalled)]
+
+    assert await known(ANN) == [False]
+    assert await known(BEN) == [False]
+    assert await known(ANN) == [True]
+    assert len(model.asked) == 2
+
+
+async def test_owners_who_ask_the_same_at_the_same_time_do_not_share_a_call(bench):
+    model = FakeModel("one two three", gated=True)
+    it = bench(model)
+    runs = [asyncio.create_task(it.events(spec(), owner)) for owner in (ANN, BEN)]
+    await model.until_asked(2)
+    model.gate.set()
+    for events in await asyncio.gather(*runs):
+        (call,) = [event for event in events if isinstance(event, ModelCalled)]
+        assert not call.cached
+
+
 async def test_two_runs_at_the_same_time_overlap_their_calls(bench):
     model = FakeModel("one two three", gated=True)
     it = bench(model)

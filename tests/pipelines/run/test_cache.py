@@ -102,13 +102,35 @@ async def test_when_the_first_caller_fails_or_leaves_the_next_asks_for_itself():
     assert (reply.text, hit) == ("fine", False)
 
 
-async def test_the_least_recently_used_answer_is_forgotten_first():
-    model, cache = FakeModel("x"), Cache(size=2)
+async def test_what_another_scope_asked_is_neither_given_nor_joined():
+    model, cache = FakeModel("one two", gated=True), Cache()
 
-    async def ask(text: str) -> bool:
-        _, hit = await cache.reply(request(text), None, lambda _: model.generate(request(text)))
+    def asking(scope: str):
+        return cache.reply(request(), None, lambda _: model.generate(request()), scope=scope)
+
+    both = asyncio.gather(asking("ann"), asking("bob"))
+    await settle()
+    assert len(model.asked) == 2
+    model.gate.set()
+    assert [hit for _, hit in await both] == [False, False]
+    _, known = await asking("ann")
+    _, elsewhere = await asking("eve")
+    assert (known, elsewhere) == (True, False)
+
+
+def ask_with(model: FakeModel, cache: Cache):
+    async def ask(text: str, scope: str = "") -> bool:
+        _, hit = await cache.reply(
+            request(text), None, lambda _: model.generate(request(text)), scope=scope
+        )
         return hit
 
+    return ask
+
+
+async def test_the_least_recently_used_answer_is_forgotten_first():
+    # Room for two short replies.
+    ask = ask_with(FakeModel("x"), Cache(size=16))
     assert [await ask(text) for text in ("a", "b", "a", "c", "a", "b")] == [
         False,
         False,
@@ -117,3 +139,16 @@ async def test_the_least_recently_used_answer_is_forgotten_first():
         True,
         False,
     ]
+
+
+async def test_the_room_is_that_of_all_scopes_and_long_replies_take_more_of_it():
+    long = " ".join(["word"] * 30)
+    model = FakeModel("x", long, "x", "x")
+    ask = ask_with(model, Cache(size=40))
+    assert not await ask("a", "ann")
+    assert not await ask("long", "bob")
+    assert await ask("a", "ann")
+    # A third reply does not fit beside the long one, which was used longest ago.
+    assert not await ask("c", "eve")
+    assert await ask("a", "ann")
+    assert not await ask("long", "bob")

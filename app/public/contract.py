@@ -1,0 +1,431 @@
+"""What programs ask of the Space and what they get: one set of models for HTTP, Python and MCP.
+
+The descriptions of the fields are what callers read, in the schema of every kind of access.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+
+from pipelines.engine.executor import MAX_QUESTION
+from pipelines.errors import ErrorInfo, VeriscopeError
+from pipelines.run.events import Verdict, What
+from pipelines.run.spec import MAX_TEXT
+from pipelines.types import Frozen, Language
+
+PATIENCE = 45.0
+"""Seconds that a call waits for its result unless it says otherwise: clients give up after 60."""
+
+LONGEST_WAIT = 55.0
+"""Seconds that a call may wait for a result."""
+
+_SHOWN = 60
+"""Characters of a wrong value that its error repeats."""
+
+
+class Request(BaseModel):
+    """Base of what is asked: types as they are, no unknown fields; null is a field left out."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, given: Any) -> Any:
+        if isinstance(given, Mapping):
+            return {name: value for name, value in given.items() if value is not None}
+        return given
+
+
+def _up_to(most: int) -> StringConstraints:
+    return StringConstraints(strip_whitespace=True, min_length=1, max_length=most)
+
+
+_Question = Annotated[
+    str, _up_to(MAX_QUESTION), Field(description="What is asked, in English or Chinese.")
+]
+_Answer = Annotated[
+    str, _up_to(MAX_TEXT), Field(description="The text to check, in the question's language.")
+]
+_Context = Annotated[
+    str, _up_to(MAX_TEXT), Field(description="The text that has to support the answer.")
+]
+_Share = Annotated[
+    bool,
+    Field(
+        description="Also publish the result: everybody who has its id (`shared`) can then read it,"
+        " until it is deleted. It stays private otherwise."
+    ),
+]
+_Wait = Annotated[
+    float,
+    Field(
+        ge=0,
+        le=LONGEST_WAIT,
+        description="Seconds to wait for the result. A run that takes longer goes on, and the reply"
+        " says that it is waiting or running: get_run gives its result. 0 only starts it.",
+    ),
+]
+_Run = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=100,
+        description="The id that ask or check gave as `run`; for get_run also that of a shared run"
+        " or of a recorded sample.",
+    ),
+]
+
+
+class AskRequest(Request):
+    """Answer a question, detect hallucinations in the answer, and correct them."""
+
+    question: _Question
+    method: Annotated[str, Field(description="The method that answers.")] = "drad"
+    settings: Annotated[
+        dict[str, Any],
+        Field(
+            default_factory=dict,
+            description="Values for the method's settings, where the defaults are not wanted;"
+            " list_methods gives their schemas.",
+        ),
+    ]
+    compare_with: Annotated[
+        list[str],
+        Field(
+            default_factory=list,
+            max_length=20,
+            description="Further methods that answer the same question, with their default"
+            " settings.",
+        ),
+    ]
+    share: _Share = False
+    wait: _Wait = PATIENCE
+
+
+class CheckRequest(Request):
+    """Check an answer that you have, sentence by sentence, against a text that you have."""
+
+    question: _Question
+    answer: _Answer
+    context: _Context
+    share: _Share = False
+    wait: _Wait = PATIENCE
+
+
+class GetRunRequest(Request):
+    """How far a run has come, and its result once it is over."""
+
+    run: _Run
+    wait: _Wait = 0.0
+
+
+class CancelRequest(Request):
+    """End a run that waits or goes on; what is known by then can still be read."""
+
+    run: _Run
+
+
+class ListMethodsRequest(Request):
+    """The methods: what each does, costs and needs, and its settings."""
+
+
+class ApiError(Frozen):
+    """What went wrong and what to do about it; `code` is for programs."""
+
+    code: str
+    message: str
+    remedy: str
+    field: Annotated[str | None, Field(description="The field of the request that is wrong.")] = (
+        None
+    )
+    retry_after: Annotated[float | None, Field(description="Seconds after which to ask again.")] = (
+        None
+    )
+
+
+class Refused(Exception):  # noqa: N818 - what happened to the request
+    """A request that cannot be carried out as it is."""
+
+    def __init__(self, message: str, remedy: str, field: str | None = None) -> None:
+        super().__init__(f"{message} {remedy}")
+        self.error = ApiError(code="invalid_input", message=message, remedy=remedy, field=field)
+
+
+class ScoreFound(Frozen):
+    """A number behind a verdict; it is flagged on the `bad` side of the threshold."""
+
+    name: str
+    value: float | None
+    threshold: float | None
+    bad: str
+    flagged: bool
+
+
+class VerdictFound(Frozen):
+    """A verdict on a piece of text; the first score of one on "answer" is what decided it.
+
+    `start` and `end` are its place in the text of draft number `draft`; draft 0 is the original.
+    """
+
+    what: What
+    text: str
+    draft: int
+    start: int
+    end: int
+    verdict: Verdict
+    scores: list[ScoreFound]
+
+
+class SourceFound(Frozen):
+    """A passage of the evidence, and the query that found it first."""
+
+    id: str
+    title: str
+    text: str
+    url: str | None
+    query: str
+
+
+class Remark(Frozen):
+    """A remark on an answer: its code, and the sentence that says what it means."""
+
+    code: str
+    text: str
+
+
+MethodStatus = Literal["running", "finished", "abstained", "failed", "cancelled"]
+
+
+class MethodResult(Frozen):
+    """What a method has come to.
+
+    `answer` is the corrected answer and `original` the one before it, null while there is none;
+    `verdict` is the last verdict on the answer as a whole, null where the method gives none.
+    """
+
+    status: MethodStatus
+    step: str | None = Field(description="What the method is doing, while it runs.")
+    answer: str | None
+    original: str | None
+    verdict: Verdict | None
+    remarks: list[Remark]
+    judged: list[VerdictFound]
+    evidence: list[SourceFound]
+    error: ApiError | None
+
+
+class RunResult(Frozen):
+    """A run: where it stands, what each of its methods came to, and what it cost.
+
+    `run` is the id with which only its owner reads, cancels and deletes it.
+    """
+
+    run: str
+    status: Literal["waiting", "running", "finished", "failed", "cancelled"]
+    next: Annotated[str, Field(description="What to do next, while the run is not over.")] = ""
+    before: Annotated[int | None, Field(description="Runs before this one, while it waits.")] = None
+    expected_wait: Annotated[
+        float | None,
+        Field(description="Seconds until it begins, while it waits; null where not known."),
+    ] = None
+    shared: Annotated[
+        str | None, Field(description="The id of the published copy, if it was shared.")
+    ] = None
+    reason: Annotated[
+        str | None,
+        Field(description="Why it was cancelled: stopped, time_limit, token_limit, unwatched, ..."),
+    ] = None
+    question: str = ""
+    language: Language | None = None
+    methods: dict[str, MethodResult] = Field(default_factory=dict)
+    error: ApiError | None = None
+    calls: Annotated[int, Field(description="Calls that reached a model.")] = 0
+    cached_calls: Annotated[
+        int,
+        Field(
+            description="Calls that another method of this run had made already: they cost nothing."
+        ),
+    ] = 0
+    searches: int = 0
+    tokens: Annotated[
+        int, Field(description="Tokens written by models, without those of cached calls.")
+    ] = 0
+    seconds: Annotated[float, Field(description="Seconds since the run began.")] = 0.0
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will happen."""
+        return self.status not in ("waiting", "running")
+
+
+class MethodInfo(Frozen):
+    """A method that ask knows.
+
+    `calls` of language models, `judge_calls` of judges and `seconds` are means of a measurement
+    for one question on this server; `seconds` is null where they were not measured. `available`
+    says whether this server has what the method needs.
+    """
+
+    name: str
+    title: str
+    summary: str
+    checks: bool = Field(description="It ends with a verdict on the answer.")
+    rewrites: bool = Field(description="Its answer may differ from the original.")
+    grounded: bool = Field(description="It answers, or checks, with passages in view.")
+    calls: float
+    judge_calls: float
+    seconds: float | None
+    needs: list[str]
+    available: bool
+    settings: dict[str, Any] = Field(description="JSON schema of its settings, with defaults.")
+
+    @property
+    def line(self) -> str:
+        """What the method does, costs and needs, in one line."""
+        cost = [_about(self.calls, "call of a language model", "calls of a language model")]
+        if self.judge_calls:
+            cost.append(_about(self.judge_calls, "call of a judge", "calls of judges"))
+        if self.seconds is not None:
+            cost.append(_about(self.seconds, "second on this server", "seconds on this server"))
+        missing = "" if self.available else " This server lacks some of it."
+        needs = f" Needs {', '.join(self.needs)}.{missing}"
+        return f"{self.name}: {self.summary} Costs about {', '.join(cost)}.{needs}"
+
+
+def _about(amount: float, one: str, many: str) -> str:
+    count = max(1, round(amount))
+    return f"{count} {one if count == 1 else many}"
+
+
+class MethodList(Frozen):
+    """Every method that ask knows."""
+
+    methods: list[MethodInfo]
+
+
+def with_methods(schema: dict[str, Any], methods: Iterable[MethodInfo]) -> dict[str, Any]:
+    """The schema of `AskRequest` with the names of `methods`, and a line on each of them."""
+    known = list(methods)
+    names = [method.name for method in known]
+    properties = dict(schema["properties"])
+    lines = "\n".join(f"- {method.line}" for method in known)
+    said = f"{properties['method']['description']} One of:\n{lines}"
+    properties["method"] = {**properties["method"], "enum": names, "description": said}
+    items = {"type": "string", "enum": names}
+    properties["compare_with"] = {**properties["compare_with"], "items": items}
+    return {**schema, "properties": properties}
+
+
+_OF_MODELS = (
+    "Ask again later or with another method; if it happens again, tell who runs the server."
+)
+_REMEDIES = {
+    "capability": "Ask with another method: list_methods says what each needs.",
+    "not_found": "Give the id that ask or check gave as `run`, or that of a shared run. Runs are"
+    " deleted after some time.",
+    "unexpected": "Ask again; if it happens again, tell who runs the server.",
+    "refused_request": "Shorten the question or the texts, or ask with other settings.",
+    "rate_limit": _OF_MODELS,
+    "storage": "Ask again later; if it happens again, tell who runs the server.",
+    "storage_busy": "Ask again in a moment.",
+    "storage_full": "Tell who runs the server: there is no space left.",
+    "storage_read_only": "Tell who runs the server: runs cannot be stored.",
+    **dict.fromkeys(
+        (
+            "authentication",
+            "gated",
+            "invalid_reply",
+            "missing_key",
+            "offline",
+            "server_failed",
+            "timeout",
+            "unknown_model",
+            "unreachable",
+        ),
+        _OF_MODELS,
+    ),
+}
+"""What a program can do about an error. It sees no screens, and cannot choose models or keys."""
+
+_BUSY = 30.0
+"""Seconds after which a full queue may have room again."""
+
+
+def for_caller(info: ErrorInfo) -> ApiError:
+    """An error that a run recorded, as a program can use it."""
+    remedy = _REMEDIES.get(info.code, info.remedy)
+    return ApiError(code=info.code, message=info.message, remedy=remedy)
+
+
+def told(error: Refused | VeriscopeError) -> ApiError:
+    """A refused request or a failure, as a program can use it."""
+    if isinstance(error, Refused):
+        return error.error
+    known = for_caller(error.info())
+    if error.retry_after is not None:
+        # It says itself what to wait for.
+        return known.model_copy(update={"remedy": error.remedy, "retry_after": error.retry_after})
+    return known.model_copy(update={"retry_after": _BUSY}) if error.code == "busy" else known
+
+
+_WORDS = {
+    "Input should be": "It has to be",
+    "String should have": "It has to have",
+    "a valid boolean": "true or false",
+    "a valid list": "a list",
+    "a valid string": "a text",
+    "a valid number": "a number",
+}
+"""Words of pydantic, and those of JSON."""
+
+_OBJECT = "It has to be an object"
+_NO_OBJECT = ("dict_type", "model_type", "model_attributes_type")
+
+
+def problems_of(error: ValidationError) -> list[Any]:
+    """What `refused` reads."""
+    return error.errors(include_url=False, include_context=False)
+
+
+def refused(
+    problems: Iterable[Mapping[str, Any]], fields: Iterable[str], within: tuple[str, ...] = ()
+) -> Refused:
+    """The first of pydantic's `problems` with an object that has these `fields`.
+
+    `within` is where in the request the object stands.
+    """
+    problem = next(iter(problems))
+    field = ".".join(str(part) for part in (*within, *problem["loc"]))
+    if problem["type"] == "missing":
+        return Refused(f"`{field}` is missing.", "Give it.", field)
+    if problem["type"] == "extra_forbidden":
+        known = ", ".join(fields) or "none"
+        return Refused(f"There is no field `{field}`.", f"The fields are: {known}.", field)
+    wanted = _OBJECT if problem["type"] in _NO_OBJECT else problem["msg"]
+    for theirs, ours in _WORDS.items():
+        wanted = wanted.replace(theirs, ours)
+    where = f"`{field}`" if field else "The request"
+    given = _shown(problem.get("input"))
+    return Refused(f"{where} cannot be {given}.", f"{wanted}.", field or None)
+
+
+def _shown(value: Any) -> str:
+    """A wrong value as its error repeats it, so that text and number are told apart."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        text = repr(value)
+    # Half a character of a faulty encoding could not be sent back.
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."

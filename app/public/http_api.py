@@ -1,0 +1,240 @@
+"""The calls over plain HTTP, under /api: JSON in and out, statuses that say what happened."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from math import ceil
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.public.api import Api, checked
+from app.public.contract import (
+    LONGEST_WAIT,
+    ApiError,
+    AskRequest,
+    CheckRequest,
+    GetRunRequest,
+    MethodList,
+    Refused,
+    RunResult,
+    refused,
+    told,
+    with_methods,
+)
+from pipelines.errors import VeriscopeError, failure
+
+MAX_BODY = 256 * 1024
+"""Bytes of a request: the longest texts, however they are escaped."""
+
+_STATUS = {
+    "invalid_input": 422,
+    "not_found": 404,
+    "busy": 503,
+    "rate_limit": 429,
+    "storage": 503,
+    "storage_busy": 503,
+    "storage_full": 503,
+    "storage_read_only": 503,
+}
+"""The status of an error's code. Of others it is 429 where they say when to ask again, else 500."""
+
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ApiError, "description": description}
+    for status, description in {
+        400: "The body is no JSON.",
+        404: "There is no such run.",
+        413: "The body is too large.",
+        422: "A field is wrong; `field` names it.",
+        429: "Too many requests of one caller; Retry-After says when to ask again.",
+        503: "The queue is full; Retry-After says when to ask again.",
+    }.items()
+}
+
+_REQUESTS: dict[str, type[BaseModel]] = {"ask": AskRequest, "check": CheckRequest}
+"""What is sent to an address, by its last part."""
+
+_SEE = "GET /api/openapi.json describes every call."
+_OTHERS = {
+    400: ("The body cannot be read.", "Send a JSON object."),
+    404: ("There is no such address.", _SEE),
+    405: ("This address has no such method.", _SEE),
+    413: (f"The request is longer than {MAX_BODY} bytes.", "Shorten its texts."),
+}
+_CODES = {404: "not_found", 413: "too_large"}
+
+_Wait = Annotated[float, Query(ge=0, le=LONGEST_WAIT, description="Seconds to wait.")]
+
+
+def http_api(api: Api) -> ASGIApp:
+    """The application that serves `api`, to be mounted at /api."""
+    served = _Documented(
+        title="Veriscope",
+        description="Answers questions, detects hallucinations in the answers, and corrects them.",
+        # The pages with documentation load scripts from elsewhere.
+        docs_url=None,
+        redoc_url=None,
+        responses=_ERRORS,
+    )
+    served.api = api
+
+    @served.post("/ask", responses={202: {"model": RunResult}})
+    async def ask(asked: AskRequest, request: Request, response: Response) -> RunResult:
+        """Answer a question; 202 and the run's id where it takes longer than `wait`."""
+        going = await api.ask(asked, request)
+        return await _waited(going.follow(asked.wait, leave=asked.wait == 0), request, response)
+
+    @served.post("/check", responses={202: {"model": RunResult}})
+    async def check(asked: CheckRequest, request: Request, response: Response) -> RunResult:
+        """Check an answer against a text; 202 and the run's id where it takes longer."""
+        going = await api.check(asked, request)
+        return await _waited(going.follow(asked.wait, leave=asked.wait == 0), request, response)
+
+    @served.get("/runs/{run}", responses={202: {"model": RunResult}})
+    async def get_run(
+        run: str, request: Request, response: Response, wait: _Wait = 0.0
+    ) -> RunResult:
+        """How far a run has come, after at most `wait` seconds; 200 once it is over."""
+        asked = checked(GetRunRequest, {"run": run, "wait": wait})
+        going = api.going(asked.run)
+        if going is None:
+            return await api.get(asked.run)
+        return await _waited(going.follow(asked.wait, leave=True), request, response)
+
+    @served.post("/runs/{run}/cancel")
+    async def cancel_run(run: str) -> RunResult:
+        """End a run; what is known by then can still be read."""
+        return await api.cancel(run)
+
+    @served.delete("/runs/{run}", status_code=204)
+    async def delete_run(run: str) -> None:
+        """End a run and delete what was recorded of it."""
+        await api.delete(run)
+
+    @served.get("/methods")
+    async def list_methods() -> MethodList:
+        """The methods: what each does, costs and needs, and its settings."""
+        return MethodList(methods=api.methods())
+
+    served.add_exception_handler(RequestValidationError, _wrong_request)
+    served.add_exception_handler(HTTPException, _other)
+    for kind in (Refused, VeriscopeError):
+        served.add_exception_handler(kind, _failed)
+    served.add_exception_handler(Exception, unexpected)
+    return _BodyLimit(served)
+
+
+class _Documented(FastAPI):
+    """Its description of the calls names the methods, with what each costs here."""
+
+    api: Api
+
+    def openapi(self) -> dict[str, Any]:
+        described = super().openapi()
+        schemas = dict(described["components"]["schemas"])
+        schemas["AskRequest"] = with_methods(schemas["AskRequest"], self.api.methods())
+        return {**described, "components": {**described["components"], "schemas": schemas}}
+
+
+class _BodyLimit:
+    """Refuses bodies that are larger than any request is."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        size = 0
+
+        async def limited() -> Message:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > MAX_BODY:
+                raise HTTPException(413)
+            return message
+
+        await self._app(scope, limited, send)
+
+
+async def _waited(
+    stages: AsyncGenerator[RunResult], request: Request, response: Response
+) -> RunResult:
+    """The last of `stages`, or where it stood when the client hung up."""
+    async with aclosing(stages):
+        last = await anext(stages)
+        async for stage in stages:
+            last = stage
+            if await request.is_disconnected():
+                break
+    if not last.over:
+        response.status_code = 202
+        response.headers["Location"] = f"{request.scope['root_path']}/runs/{last.run}"
+        response.headers["Retry-After"] = "1"
+    return last
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    del request
+    assert isinstance(error, Refused | VeriscopeError)
+    return as_answer(told(error))
+
+
+async def _wrong_request(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    problems = error.errors()
+    if problems[0]["type"] == "json_invalid":
+        return as_answer(
+            ApiError(
+                code="invalid_json", message="The body is no JSON.", remedy="Send a JSON object."
+            ),
+            400,
+        )
+    if request.method == "POST" and "json" not in request.headers.get("content-type", ""):
+        return as_answer(
+            ApiError(
+                code="invalid_json",
+                message="The body is not sent as JSON.",
+                remedy="Send the header Content-Type: application/json.",
+            ),
+            415,
+        )
+    kind = _REQUESTS.get(request.url.path.rpartition("/")[2], GetRunRequest)
+    # The first part says whether it stood in the body, the path or the query.
+    inside = [{**problem, "loc": problem["loc"][1:]} for problem in problems]
+    return as_answer(told(refused(inside, kind.model_fields)))
+
+
+async def _other(request: Request, error: Exception) -> Response:
+    """What is wrong with a request before any call reads it."""
+    del request
+    assert isinstance(error, HTTPException)
+    message, remedy = _OTHERS.get(error.status_code, (error.detail, _SEE))
+    code = _CODES.get(error.status_code, "invalid_request")
+    known = ApiError(code=code, message=message, remedy=remedy)
+    answer = as_answer(known, error.status_code)
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+async def unexpected(request: Request, error: Exception) -> Response:
+    """The answer where something is wrong here; what it was is on the log."""
+    del request, error
+    return as_answer(told(failure("asking.unexpected")), 500)
+
+
+def as_answer(error: ApiError, status: int | None = None) -> Response:
+    """`error` with its status, and when to ask again."""
+    after = error.retry_after
+    usual = _STATUS.get(error.code, 429 if after else 500)
+    return JSONResponse(
+        error.model_dump(exclude_none=True),
+        status_code=status or usual,
+        headers={"Retry-After": str(ceil(after))} if after else None,
+    )

@@ -1,0 +1,170 @@
+"""What is refused, and in which words: the same for every way in which programs call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from app.public.api import checked
+from app.public.contract import (
+    ApiError,
+    AskRequest,
+    CheckRequest,
+    GetRunRequest,
+    ListMethodsRequest,
+    MethodInfo,
+    Refused,
+    for_caller,
+    told,
+    with_methods,
+)
+from app.public.results import methods_for
+from pipelines.engine.executor import MAX_QUESTION
+from pipelines.errors import ErrorInfo, NotFoundError, RateLimitError, failure, failure_words
+from pipelines.methods.registry import METHODS
+from pipelines.run.defaults import default_models
+from pipelines.run.spec import MAX_TEXT
+
+QUESTION = "Where was Bill Clinton born?"
+GIVEN: dict[str, Any] = {"question": QUESTION, "answer": "In Hope.", "context": "He was."}
+
+
+def refusal(kind: type[BaseModel], given: Any) -> ApiError:
+    with pytest.raises(Refused) as caught:
+        checked(kind, given)
+    return caught.value.error
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field", "message", "remedy"),
+    [
+        ({"share": "false"}, "share", '`share` cannot be "false".', "It has to be true or false."),
+        ({"share": 1}, "share", "`share` cannot be 1.", "It has to be true or false."),
+        ({"question": 3}, "question", "`question` cannot be 3.", "It has to be a text."),
+        ({"question": ["a"]}, "question", '`question` cannot be ["a"].', "It has to be a text."),
+        ({"question": " \n"}, "question", "cannot be", "It has to have at least 1 character."),
+        ({"question": None}, "question", "`question` is missing.", "Give it."),
+        ({"wait": "5"}, "wait", '`wait` cannot be "5".', "It has to be a number."),
+        ({"wait": True}, "wait", "`wait` cannot be true.", "It has to be a number."),
+        ({"wait": 56}, "wait", "`wait` cannot be 56.", "less than or equal to 55"),
+        ({"wait": -1}, "wait", "`wait` cannot be -1.", "greater than or equal to 0"),
+        ({"wait": float("nan")}, "wait", "`wait` cannot be NaN.", "55"),
+        ({"settings": "x"}, "settings", '`settings` cannot be "x".', "It has to be an object."),
+        ({"compare_with": "rag"}, "compare_with", "cannot be", "It has to be a list."),
+        ({"compare_with": [1]}, "compare_with.0", "cannot be 1.", "It has to be a text."),
+        ({"shar": True}, "shar", "There is no field `shar`.", "The fields are: question, method,"),
+    ],
+)
+def test_a_wrong_field_is_named_with_what_was_given_and_what_is_wanted(
+    wrong: dict[str, Any], field: str, message: str, remedy: str
+):
+    error = refusal(AskRequest, {"question": QUESTION, **wrong})
+    assert (error.code, error.field) == ("invalid_input", field)
+    assert message in error.message
+    assert remedy in error.remedy
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "most"),
+    [
+        (AskRequest, "question", MAX_QUESTION),
+        (CheckRequest, "question", MAX_QUESTION),
+        (CheckRequest, "answer", MAX_TEXT),
+        (CheckRequest, "context", MAX_TEXT),
+    ],
+)
+def test_texts_may_be_as_long_as_on_the_page(kind: type[BaseModel], field: str, most: int):
+    given = {name: value for name, value in GIVEN.items() if name in kind.model_fields}
+    assert checked(kind, {**given, field: "x" * most})
+    error = refusal(kind, {**given, field: "x" * (most + 1)})
+    assert (error.field, str(most) in error.remedy) == (field, True)
+    assert len(error.message) < 100
+
+
+@pytest.mark.parametrize("given", [[1], "x", None, 7])
+def test_what_is_no_object_is_refused(given: Any):
+    error = refusal(AskRequest, given)
+    assert (error.remedy, error.field) == ("It has to be an object.", None)
+
+
+def test_half_a_character_is_refused_and_can_be_told():
+    error = refusal(AskRequest, {"question": "\ud800"})
+    assert error.field == "question"
+    assert error.model_dump_json().encode()
+
+
+def test_what_is_left_out_or_null_has_its_default():
+    left_out = checked(AskRequest, {"question": QUESTION})
+    assert left_out == checked(AskRequest, {"question": QUESTION, "method": None, "wait": None})
+    assert (left_out.method, left_out.settings, left_out.share) == ("drad", {}, False)
+    assert 0 < left_out.wait < 60
+
+
+def test_a_call_without_arguments_takes_none():
+    assert refusal(ListMethodsRequest, {"x": 1}).remedy == "The fields are: none."
+    assert refusal(GetRunRequest, {"run": "x" * 101}).field == "run"
+
+
+def test_the_schema_names_each_method_with_what_it_does_costs_and_needs():
+    methods = methods_for(default_models())
+    schema = with_methods(AskRequest.model_json_schema(), methods)["properties"]
+    assert schema["method"]["enum"] == list(METHODS)
+    assert schema["compare_with"]["items"]["enum"] == list(METHODS)
+    for method in methods:
+        assert method.available
+        assert method.line in schema["method"]["description"]
+        assert method.summary in method.line
+        assert "call" in method.line
+        assert method.needs[0] in method.line
+        assert method.settings["properties"]
+
+
+def test_a_method_says_what_the_server_lacks():
+    known = methods_for(default_models())[0]
+    assert "lacks" not in known.line
+    assert "This server lacks some of it." in known.model_copy(update={"available": False}).line
+
+
+def test_one_call_is_one_and_unknown_seconds_are_left_out():
+    (direct,) = [one for one in methods_for(default_models()) if one.name == "direct"]
+    line = direct.model_copy(update={"calls": 1.2, "judge_calls": 0.0, "seconds": None}).line
+    assert "Costs about 1 call of a language model. Needs" in line
+
+
+def test_an_error_of_a_run_says_what_a_program_can_do():
+    needs = failure("need.proxy", method="drad").info()
+    assert "Models" in needs.remedy
+    assert for_caller(needs).remedy.startswith("Ask with another method")
+
+
+def screens_named(text: str) -> list[str]:
+    return [word for word in ("Models", "Evidence", "button", "press", "page") if word in text]
+
+
+def test_no_error_of_a_call_speaks_of_screens():
+    groups = ("service", "loading", "computing", "asking", "need", "search", "storage")
+    words = {
+        f"{group}.{name}": said for group in groups for name, said in failure_words()[group].items()
+    }
+    shown = {name: for_caller(ErrorInfo(**said)).remedy for name, said in words.items()}
+    assert len(shown) > 50
+    # A run of the API has a main model: this cannot happen to a program.
+    del shown["asking.no_main_model"]
+    assert {name: said for name, said in shown.items() if screens_named(said)} == {}
+
+
+def test_when_to_ask_again_is_told():
+    busy = told(failure("asking.long_queue", waiting=2))
+    assert busy.retry_after == 30
+    assert "your own copy" in busy.remedy
+    slow = told(RateLimitError("Too many.", remedy="Wait a minute.", retry_after=61.5))
+    assert (slow.remedy, slow.retry_after) == ("Wait a minute.", 61.5)
+    assert told(NotFoundError("None.", remedy="Look.")).retry_after is None
+
+
+def test_a_method_is_described_in_numbers_too():
+    info = MethodInfo.model_validate(methods_for(default_models())[2].model_dump())
+    assert info.calls > 1
+    assert info.seconds is not None
