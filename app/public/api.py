@@ -140,7 +140,7 @@ class Api:
             run: The id that ask gave, or that stands in a shared link.
         """
         with _worded():
-            trace = await self._runs.call(self._runs.engine.service.load(run, owner=""))
+            trace = await self._runs.load(run, "")
         return results_of(fold(trace.events), run)
 
     def _streaming(self, call: Callable[..., Asked]) -> Callable[..., Any]:

@@ -58,6 +58,7 @@ class Space:
             self.engine.submit(self.engine.service.warm_up()),
             self.engine.submit(self.catalog.fetch(self.engine)),
             self.engine.submit(self._forget()),
+            asyncio.create_task(self.runs.walkthroughs.prepare()),
         ]
         try:
             yield
@@ -78,7 +79,10 @@ class Space:
             ssr_mode=False,
             # Visitors upload nothing; a question is small.
             max_file_size=1,
-            app_kwargs={"routes": [Route("/health", _health)], "lifespan": self.lifespan},
+            app_kwargs={
+                "routes": [Route("/health", _health), self.runs.walkthroughs.route],
+                "lifespan": self.lifespan,
+            },
             **options,
         )
 

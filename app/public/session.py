@@ -12,11 +12,14 @@ from typing import Annotated, Any, TypeVar
 from pydantic import Field, ValidationError
 
 from app.engine import PERIOD, Watched
+from app.public.walkthrough import Walkthroughs
 from pipelines.engine.admission import Admission, Turn
 from pipelines.engine.executor import make_plan, used_models
 from pipelines.engine.thread import Engine
 from pipelines.errors import InvalidInputError, VeriscopeError, first_problem
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
+from pipelines.run.trace import Trace
+from pipelines.store.recordings import is_recording
 from pipelines.types import Frozen, Language
 
 T = TypeVar("T")
@@ -86,7 +89,8 @@ class VisitorSession:
 
     `owner` is who the runs belong to; `page` is the open tab, the only one kept up to date.
     `began` says that the visitor started something themselves, so that nothing plays any more;
-    `left` that they gave up waiting; `problem` why the run of the address is not shown.
+    `turn` counts what they started, of which only the last is shown; `waiting` that their run has
+    not begun yet, `left` that they gave it up; `problem` why the run of the address is not shown.
     """
 
     owner: str = ""
@@ -94,8 +98,16 @@ class VisitorSession:
     page: str = "ask"
     watched: Watched | None = field(default=None, compare=False)
     began: bool = False
+    turn: int = 0
+    waiting: bool = False
     left: bool = False
     problem: VeriscopeError | None = field(default=None, compare=False)
+
+    def begin(self) -> int:
+        """The visitor starts something: what was shown or played before gives way. Its number."""
+        self.began, self.left = True, False
+        self.turn += 1
+        return self.turn
 
 
 def checked_run(
@@ -120,7 +132,9 @@ class Runs:
 
     def __init__(self, engine: Engine, admission: Admission) -> None:
         self.engine = engine
+        self.walkthroughs = Walkthroughs(engine)
         self._admission = admission
+        self._samples: dict[str, Watched] = {}
 
     async def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Have the engine do `work` without blocking this loop."""
@@ -168,10 +182,27 @@ class Runs:
                 watched.close()
 
     async def open(self, run_id: str, owner: str) -> Watched:
-        """A run of this owner, or one that was shared. Raises NotFoundError."""
+        """A run of this owner, or one that was shared. Raises NotFoundError.
+
+        A walkthrough or a sample is read once and the same for everybody.
+        """
+        known = self._samples.get(run_id) or await self.walkthroughs.open(run_id)
+        if known is not None:
+            return known
         subscription = await self.call(self.engine.service.watch(run_id, owner=owner))
-        return Watched(run_id, subscription)
+        if not is_recording(run_id):
+            return Watched(run_id, subscription)
+        return self._samples.setdefault(run_id, Watched(run_id, subscription))
+
+    async def load(self, run_id: str, owner: str) -> Trace:
+        """What was recorded of a run of this owner, of a shared one, or of a walkthrough."""
+        known = await self.walkthroughs.open(run_id)
+        if known is not None:
+            return known.trace
+        return await self.call(self.engine.service.load(run_id, owner=owner))
 
     async def share(self, run_id: str, owner: str) -> str:
         """The id under which everybody may read the run."""
+        if await self.walkthroughs.open(run_id) is not None:
+            return run_id
         return await self.call(self.engine.service.share(run_id, owner=owner))
