@@ -16,11 +16,11 @@ from components.run_pages import PAGES, page_html
 from pipelines.run.events import Event, RunStarted
 from pipelines.run.view import RunView, fold
 
-PERIOD = 0.3
+PERIOD = 0.4
 """Seconds between two pictures of the line that ticks and of the page that is shown first."""
 
-_LESS_OFTEN = 3
-"""The other pages are drawn at every third moment."""
+_LESS_OFTEN = 4
+"""The other pages are drawn at every fourth moment."""
 
 _PIECES = re.compile(
     r"(?=<(?:section|article|li|tr|div|p|h\d|button|details|ol|ul|table|span|svg|rect)\b)"

@@ -13,6 +13,7 @@ from gradio.events import api
 from app.engine import Watched
 from app.public.models import ModelCatalog
 from app.public.session import Runs, checked_run
+from app.public.visitors import caller_of
 from components.run_view import clock, passages_of, totals
 from pipelines.errors import VeriscopeError
 from pipelines.methods.registry import METHODS
@@ -181,7 +182,7 @@ class Api:
     async def _answered(self, asked: Asked) -> AsyncGenerator[dict[str, Any]]:
         owner, last = new_owner(), None
         with _worded():
-            visitor = _visitor(asked.request)
+            visitor = caller_of(asked.request)
             async with aclosing(self._runs.ask(asked.spec, owner, visitor=visitor)) as stages:
                 async for stage in stages:
                     if isinstance(stage, Watched):
@@ -204,12 +205,6 @@ async def _hung_up(request: gr.Request) -> bool:
     if any(part in request.url.path for part in _OVER_ALREADY):
         return False
     return await request.is_disconnected()
-
-
-def _visitor(request: gr.Request | None) -> str | None:
-    """Who calls: all from one address count as one, where a proxy names the addresses."""
-    forwarded = request.headers.get("x-forwarded-for", "") if request is not None else ""
-    return forwarded.split(",")[0].strip() or None
 
 
 def results_of(view: RunView, run: str = "") -> dict[str, Any]:

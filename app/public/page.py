@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from functools import partial
+from math import ceil
 from typing import Any
 
 import gradio as gr
@@ -23,20 +24,25 @@ from app.public.parts import (
     view_of,
 )
 from app.public.session import Runs, VisitorLimits, VisitorSession, checked_run
+from app.public.visitors import HOUR, caller_of
 from components.elements import error_note, notice
 from components.estimate import estimate_note
+from components.markup import Html, join
 from components.messages import LANGUAGES, Catalogue
 from components.page import standalone
 from components.run_pages import PAGES, whole_run
 from pipelines.engine.admission import Turn
 from pipelines.engine.completing import left_out
 from pipelines.engine.estimate import basis_for, estimate, first_methods
-from pipelines.errors import VeriscopeError
+from pipelines.errors import TooOftenError, VeriscopeError
 from pipelines.methods.registry import METHODS
 from pipelines.run.defaults import default_models
 from pipelines.run.spec import MethodSpec, ModelSpec
 from pipelines.store import new_owner
 from pipelines.types import Language
+
+_MINUTES = 120
+"""A longer time is told in hours."""
 
 
 class SpacePage:
@@ -98,14 +104,20 @@ class SpacePage:
             [parts.pages, *parts.frame],
             **quick,
         )
+        example = gr.Textbox(visible="hidden")
+        noted = "(typed) => veriscopeSpace.note(typed)"
+        parts.samples.click(None, [parts.question], None, js=noted)
         taken = parts.samples.click(
             self.take,
             [visit, parts.samples],
-            [parts.question],
+            [example],
             cancels=[asked, used],
             # Through the queue, so that no earlier frame of what goes on arrives later.
             **slow,
         )
+        # What is typed while the server is asked stays.
+        put = "(example, typed) => veriscopeSpace.put(example, typed)"
+        taken.then(None, [example, parts.question], [parts.question], js=put)
         taken.then(self._frame, [visit], parts.frame, **slow)
         parts.stop.click(self.stop, [visit], None, **quick)
         parts.stop.click(None, None, None, js="() => veriscopePlayer.finish()")
@@ -115,7 +127,7 @@ class SpacePage:
         self._show(spoken, visit, parts, slow).then(*expected, **quick)
         for name, tab in parts.tabs.items():
             tab.select(partial(self.turn_to, name), [visit], parts.frame, **quick)
-        share = parts.share.click(self.share, [visit], [parts.link], **quick)
+        share = parts.share.click(self.share, [visit], [parts.link, parts.bar], **quick)
         share.then(None, [parts.link], [parts.link], js="(id) => veriscopeSpace.link(id)").then(
             None, [parts.link], [parts.link], js="(link) => veriscopeSpace.copy(link)"
         )
@@ -162,7 +174,12 @@ class SpacePage:
         return [visit.language, *_nothing()[:-4], *_buttons(busy=False, shown=True)]
 
     async def answer(
-        self, visit: VisitorSession, question: str, methods: Sequence[str], *own: str | None
+        self,
+        visit: VisitorSession,
+        question: str,
+        methods: Sequence[str],
+        request: gr.Request,
+        *own: str | None,
     ) -> AsyncGenerator[list[Any]]:
         """Wait for a slot, then run, showing both; `own` are the fields of `OwnModel`."""
         visit.owner = visit.owner or new_owner()
@@ -172,7 +189,8 @@ class SpacePage:
         try:
             models, keys = self._models(own)
             spec = checked_run(question, [MethodSpec(name=name) for name in methods], models)
-            async with aclosing(self._runs.ask(spec, visit.owner, keys)) as stages:
+            caller = caller_of(request, visit.owner)
+            async with aclosing(self._runs.ask(spec, visit.owner, keys, visitor=caller)) as stages:
                 async for stage in stages:
                     if visit.turn != turn:
                         # The last frame is sent again at the end of an event: it changes nothing.
@@ -197,8 +215,7 @@ class SpacePage:
         except VeriscopeError as error:
             if visit.turn == turn:
                 visit.waiting = False
-                note = error_note(error.info(), Catalogue(visit.language))
-                yield await self._told(visit, note)
+                yield await self._told(visit, _refusal(error, Catalogue(visit.language)))
         finally:
             if visit.turn == turn:
                 visit.waiting = False
@@ -234,7 +251,7 @@ class SpacePage:
         return [gr.update(selected=wanted), *await self.turn_to(wanted, visit)]
 
     async def act(
-        self, visit: VisitorSession, event: gr.EventData, *own: str | None
+        self, visit: VisitorSession, event: gr.EventData, request: gr.Request, *own: str | None
     ) -> AsyncGenerator[list[Any]]:
         """A button inside a run tries again, or runs the other methods too."""
         watched = await self._shown(visit)
@@ -242,7 +259,7 @@ class SpacePage:
         if event.action == "complete":
             both = {*methods, *left_out(watched.view)}
             methods = [name for name in METHODS if name in both]
-        async with aclosing(self.answer(visit, question, methods, *own)) as frames:
+        async with aclosing(self.answer(visit, question, methods, request, *own)) as frames:
             async for frame in frames:
                 yield frame
 
@@ -272,10 +289,14 @@ class SpacePage:
         visit.page = name
         return await self._frame(visit)
 
-    async def share(self, visit: VisitorSession) -> str:
-        """The id of the copy that everybody may read."""
+    async def share(self, visit: VisitorSession) -> list[Any]:
+        """The id of the copy that everybody may read, or in the bar why there is none."""
         watched = await self._shown(visit)
-        return await self._runs.share(watched.run_id, visit.owner)
+        try:
+            return [await self._runs.share(watched.run_id, visit.owner), gr.skip()]
+        except VeriscopeError as error:
+            t = Catalogue(visit.language)
+            return ["", view_of(_refusal(error, t), t)]
 
     async def report(self, visit: VisitorSession) -> str:
         """The whole run as a file of its own."""
@@ -329,6 +350,18 @@ class SpacePage:
         """A frame with something to know in place of the bar."""
         visit.began = True
         return [view_of(html, Catalogue(visit.language)), *(await self._frame(visit))[1:]]
+
+
+def _refusal(error: VeriscopeError, t: Catalogue) -> Html:
+    """Why something is not done; where that is over by itself, when."""
+    note = error_note(error.info(), t)
+    if not isinstance(error, TooOftenError) or error.retry_after is None:
+        return note
+    hours, minutes = ceil(error.retry_after / HOUR), ceil(error.retry_after / 60)
+    when = t("space.often.minutes", count=minutes)
+    if minutes > _MINUTES:
+        when = t("space.often.hours", count=hours)
+    return join([notice(when, "often"), note])
 
 
 def _nothing() -> list[Any]:

@@ -21,6 +21,7 @@ from app.public.models import ModelCatalog, build_for_visitors, fetch_weights, m
 from app.public.page import SpacePage
 from app.public.parts import HEAD
 from app.public.session import Runs, VisitorLimits
+from app.public.visitors import HOUR, believe
 from components.theme import ASSETS, gradio_theme, tokens
 from pipelines.engine.admission import Admission
 from pipelines.engine.pool import ModelPool
@@ -29,7 +30,6 @@ from pipelines.models.local.zerogpu import is_zerogpu
 from pipelines.paths import data_folder
 from pipelines.run.live import Limits
 
-_HOUR = 3600.0
 _SHEETS = ("tokens", "recorded", "space")
 
 
@@ -42,7 +42,7 @@ class Space:
         each = Limits(limits.seconds, limits.tokens)
         self.engine = Engine(folder, unwatched_after=limits.idle_timeout, limits=each, **options)
         admission = Admission(limits.max_runs, limits.max_runs_per_visitor, limits.max_queue)
-        self.runs = Runs(self.engine, admission)
+        self.runs = Runs(self.engine, admission, limits)
         self.catalog = ModelCatalog()
         self.page = SpacePage(self.runs, self.catalog, limits).build(_secret(folder))
         with self.page:
@@ -69,6 +69,7 @@ class Space:
 
     def launch(self, **options: Any) -> tuple[Any, str, str]:
         """Serve; the host and port are Gradio's own, GRADIO_SERVER_NAME and GRADIO_SERVER_PORT."""
+        believe(self.limits.trusted_proxies)
         return self.page.launch(
             theme=gr.Theme(font=_fonts("sans"), font_mono=_fonts("mono")).set(**gradio_theme()),
             css_paths=[ASSETS / "theme" / f"{name}.css" for name in _SHEETS],
@@ -90,8 +91,9 @@ class Space:
         """Runs are kept for a while only, shared ones too."""
         while True:
             store = self.engine.service.store
-            await asyncio.to_thread(store.delete_older_than, self.limits.keep_hours * _HOUR)
-            await asyncio.sleep(_HOUR / 4)
+            await asyncio.to_thread(store.delete_older_than, self.limits.keep_hours * HOUR)
+            await self.runs.make_room()
+            await asyncio.sleep(HOUR / 4)
 
 
 def serve() -> None:

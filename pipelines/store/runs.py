@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from hashlib import sha256
 from typing import Literal
 
 from pydantic import Field, ValidationError
@@ -31,6 +30,7 @@ from pipelines.run.trace import Trace
 from pipelines.store.database import DEFAULT_URL, Database
 from pipelines.store.exchange import cancelled_after, export_lines, parse_lines
 from pipelines.store.migrations import upgrade
+from pipelines.store.sizes import SHARED, StoredBytes, copy_id
 from pipelines.store.tables import (
     EventRow,
     ModelStore,
@@ -40,9 +40,6 @@ from pipelines.store.tables import (
     to_json,
 )
 from pipelines.types import Frozen, Language
-
-SHARED = "shared"
-"""The owner of what was shared: nobody, so that nobody can change it, and everybody may read it."""
 
 MAX_SEARCH = 1_000
 """Characters of a text to search for."""
@@ -100,6 +97,7 @@ class RunStore:
         """
         self._database = Database(url, upgrade)
         self.models = ModelStore(self._database)
+        self.sizes = StoredBytes(self._database)
 
     def close(self) -> None:
         """Close every connection. Runs that have not ended count as abandoned from here on."""
@@ -169,7 +167,7 @@ class RunStore:
         no run of that id.
         """
         events = self.load(run_id, owner).events
-        copy = sha256(f"{SHARED}:{run_id}".encode()).hexdigest()[: len(run_id)]
+        copy = copy_id(run_id)
         with self._database.write() as session:
             for known in (run_id, copy):
                 row = session.get(RunRow, known)

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
     from app.engine import Watched
 
+REQUEST = cast("gr.Request", None)
+"""Where somebody asks from does not matter here."""
+
 UNRECORDED = len({one.question for one in recordings() if one.language == "en"})
 """Where among the examples the first is that was not recorded."""
 
@@ -90,7 +93,8 @@ async def test_the_walkthrough_is_shared_and_kept_as_the_run_that_it_is(tmp_path
     async with opened(tmp_path) as (page, runs, _):
         visit = VisitorSession(owner="me")
         await page.play(visit)
-        shared = await page.share(visit)
+        shared, told = await page.share(visit)
+        assert changes([told]) == []
         assert shared == walkthroughs()[0].run_id
         question = str(escape(walkthroughs()[0].question))
         assert question in await page.report(visit)
@@ -120,7 +124,7 @@ async def test_an_example_ends_the_run_that_goes_on_and_run_can_be_used_again(tm
     async with opened(tmp_path) as (page, _, model):
         model.gate.clear()
         visit = VisitorSession(owner="me")
-        frames = page.answer(visit, "Who?", ["direct"])
+        frames = page.answer(visit, "Who?", ["direct"], REQUEST)
         assert usable(await anext(frames))[:2] == [False, True]
         assert usable(await anext(frames))[:2] == [False, True]
         await page.take(visit, UNRECORDED)
@@ -135,9 +139,9 @@ async def test_the_later_of_two_questions_is_the_one_that_is_shown(tmp_path: Pat
     async with opened(tmp_path) as (page, runs, model):
         model.gate.clear()
         visit = VisitorSession(owner="me")
-        first = page.answer(visit, "First?", ["direct"])
+        first = page.answer(visit, "First?", ["direct"], REQUEST)
         await anext(first)
-        second = page.answer(visit, "Second?", ["direct"])
+        second = page.answer(visit, "Second?", ["direct"], REQUEST)
         assert usable(await anext(second))[:2] == [False, True]
         assert [changes(frame) async for frame in first] == [[]]
         runs.engine.call(let_go(model))
@@ -151,7 +155,7 @@ async def test_who_stops_before_the_run_has_begun_stops_it(tmp_path: Path):
     async with opened(tmp_path) as (page, _, model):
         model.gate.clear()
         visit = VisitorSession(owner="me")
-        frames = page.answer(visit, "Who?", ["direct"])
+        frames = page.answer(visit, "Who?", ["direct"], REQUEST)
         await anext(frames)
         await page.stop(visit)
         *_, last = [frame async for frame in frames]
@@ -161,7 +165,7 @@ async def test_who_stops_before_the_run_has_begun_stops_it(tmp_path: Path):
 async def test_a_question_that_cannot_be_asked_leaves_run_usable(tmp_path: Path):
     async with opened(tmp_path) as (page, _, _):
         visit = VisitorSession(owner="me")
-        (frame,) = [frame async for frame in page.answer(visit, "", ["direct"])]
+        (frame,) = [frame async for frame in page.answer(visit, "", ["direct"], REQUEST)]
         assert "The question is empty" in frame[0]["value"]
         assert usable(frame)[:2] == [True, False]
 
@@ -171,7 +175,7 @@ async def test_who_asks_before_they_are_known_is_somebody(tmp_path: Path):
         first, second = VisitorSession(), VisitorSession()
         for visit in (first, second):
             # There is no question, which is said; what matters is who asked.
-            assert [frame async for frame in page.answer(visit, "", ["direct"])]
+            assert [frame async for frame in page.answer(visit, "", ["direct"], REQUEST)]
         assert first.owner
         assert second.owner
         assert first.owner != second.owner
@@ -209,12 +213,12 @@ async def test_the_methods_that_were_left_out_are_run_too(tmp_path: Path):
         visit.watched = cast("Watched", SimpleNamespace(view=view, spec=asked, methods=["direct"]))
         seen: list[tuple[str, list[str]]] = []
 
-        async def answer(visit: Any, question: str, methods: list[str], *own: Any):
+        async def answer(visit: Any, question: str, methods: list[str], request: Any, *own: Any):
             seen.append((question, methods))
             yield ["frame"]
 
         page.answer = answer  # type: ignore[method-assign]
         pressed = cast("gr.EventData", SimpleNamespace(action="complete", value="standard"))
-        frames = [frame async for frame in page.act(visit, pressed)]
+        frames = [frame async for frame in page.act(visit, pressed, REQUEST)]
         assert len(frames) == 1
         assert seen == [(asked.question, standard_methods())]
