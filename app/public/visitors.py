@@ -102,7 +102,8 @@ class Rates:
     def check(self, caller: Caller) -> None:
         """Raises TooOftenError, which says when it is over, where the caller may begin no run."""
         now = self._clock()
-        for kind, begun in self._lists(caller, now):
+        for kind, name in self._limited(caller):
+            begun = [at for at in self._begun.get((kind, name), ()) if at > now - HOUR]
             if len(begun) >= self._most[kind]:
                 after = begun[0] + HOUR - now
                 minutes = max(1, math.ceil(after / 60))
@@ -113,36 +114,24 @@ class Rates:
     def count(self, caller: Caller) -> None:
         """The caller begins a run."""
         now = self._clock()
-        for _, begun in self._lists(caller, now):
+        for key in self._limited(caller):
+            begun = self._begun.setdefault(key, deque(maxlen=self._most[key[0]]))
             begun.append(now)
+            self._begun.move_to_end(key)
+        # The first is the one that has not asked for the longest time.
+        while self._begun:
+            first = next(iter(self._begun))
+            if len(self._begun) <= _REMEMBERED and self._begun[first][-1] > now - HOUR:
+                break
+            del self._begun[first]
 
     def __len__(self) -> int:
         return len(self._begun)
 
-    def _lists(self, caller: Caller, now: float) -> list[tuple[str, deque[float]]]:
-        """When the caller, and others from the same address, began runs; where that is limited."""
+    def _limited(self, caller: Caller) -> list[tuple[str, str]]:
+        """Under which names the caller's runs are counted, with the kind of each."""
         named: dict[str, str | None] = caller._asdict()
-        return [
-            (kind, self._recent((kind, name), now))
-            for kind, most in self._most.items()
-            if most and (name := named[kind]) is not None
-        ]
-
-    def _recent(self, key: tuple[str, str], now: float) -> deque[float]:
-        begun = self._begun.setdefault(key, deque())
-        self._begun.move_to_end(key)
-        while begun and begun[0] <= now - HOUR:
-            begun.popleft()
-        # The first is the one that has not asked for the longest time.
-        first = next(iter(self._begun))
-        while first != key and (
-            len(self._begun) > _REMEMBERED
-            or not self._begun[first]
-            or self._begun[first][-1] <= now - HOUR
-        ):
-            del self._begun[first]
-            first = next(iter(self._begun))
-        return begun
+        return [(kind, name) for kind, most in self._most.items() if most and (name := named[kind])]
 
 
 def _address_of(request: object) -> str | None:

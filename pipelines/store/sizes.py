@@ -62,12 +62,13 @@ class StoredBytes:
     def keep_within(self, owner: str, most: int) -> int:
         """Delete the oldest runs of `owner` until they take at most `most` bytes; how many.
 
-        Runs that go on or were shared stay: a link that was given to others goes on working.
+        Runs that go on or were shared stay, for a link that was given to others goes on working,
+        and so does the newest, which is the one that is looked at.
         """
         runs = self.of(owner)
         total = sum(run.size + run.copied for run in runs)
         gone: list[str] = []
-        for run in runs:
+        for run in runs[:-1]:
             if total <= most:
                 break
             if run.over and not run.copied:
