@@ -4,15 +4,25 @@ const shadow = host.attachShadow({ mode: "open" });
 const root = document.createElement("div");
 root.className = "vs-root";
 shadow.append(root);
-root.addEventListener("vs-action", (event) => trigger("select", event.detail));
+// What opens a page is an event of its own, so that it works while something else goes on.
+root.addEventListener("vs-action", ({ detail }) =>
+  trigger(detail.action === "open" ? "select" : "retry", detail),
+);
 globalThis.veriscope ??= Promise.withResolvers();
 globalThis.veriscope.promise.then(({ mount, patch, sheet }) => {
   shadow.adoptedStyleSheets = [sheet];
-  const show = () => {
-    root.lang = props.lang;
-    patch(root, props.value ?? "");
+  const draw = (html, lang) => {
+    root.lang = lang;
+    patch(root, html);
   };
+  const restore = () => draw(props.value ?? "", props.lang);
   mount(root);
-  show();
-  watch(["value", "lang"], show);
+  restore();
+  const { played } = host.dataset;
+  const player = played ? globalThis.veriscopePlayer : null;
+  watch(["value", "lang"], () => {
+    restore();
+    player?.serverShows(played);
+  });
+  player?.join(played, { host, draw, restore, tell: (event) => trigger(event) });
 });

@@ -1,5 +1,12 @@
 // What the buttons of the Space's page do in the browser.
 globalThis.veriscopeSpace = {
+  typed: "",
+  note(typed) {
+    this.typed = typed;
+  },
+  put(example, typed) {
+    return typed === this.typed ? example : typed;
+  },
   link(id) {
     return id ? `${location.origin}${location.pathname}?run=${id}` : "";
   },

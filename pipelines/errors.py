@@ -167,6 +167,12 @@ class RateLimitError(VeriscopeError):
     retryable = True
 
 
+class TooOftenError(VeriscopeError):
+    """A visitor has used up what they may take here; `retry_after` says until when."""
+
+    code = "too_often"
+
+
 class BusyError(VeriscopeError):
     """This machine has as much to do as it can take."""
 

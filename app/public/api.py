@@ -35,6 +35,7 @@ from app.public.contract import (
 from app.public.models import ModelCatalog
 from app.public.results import methods_for, result_of
 from app.public.session import Runs, checked_run
+from app.public.visitors import Caller, caller_of
 from pipelines.engine.admission import Turn
 from pipelines.errors import ErrorInfo, VeriscopeError, failure
 from pipelines.methods.registry import METHODS
@@ -78,7 +79,7 @@ def _check_settings(name: str, values: Mapping[str, Any]) -> None:
 class Going:
     """A run that a program asked for, from its place in the queue to its end."""
 
-    def __init__(self, runs: Runs, spec: RunSpec, visitor: str | None, *, share: bool) -> None:
+    def __init__(self, runs: Runs, spec: RunSpec, visitor: Caller, *, share: bool) -> None:
         self.run = new_owner()
         self._runs = runs
         self._share = share
@@ -158,7 +159,7 @@ class Going:
             await self._runs.call(service.stop(self.run_id, owner=self.run))
         await asyncio.wait({self.task})
 
-    async def _go(self, spec: RunSpec, visitor: str | None) -> None:
+    async def _go(self, spec: RunSpec, visitor: Caller) -> None:
         try:
             stages = self._runs.ask(spec, self.run, visitor=visitor)
             async with aclosing(stages):
@@ -237,7 +238,7 @@ class Api:
             return over.result
         stored = over.run_id if over is not None else await self._stored(run)
         run_id, owner = (run, "") if stored is None else (stored, run)
-        trace = await self._runs.call(self._runs.engine.service.load(run_id, owner=owner))
+        trace = await self._runs.load(run_id, owner)
         return result_of(fold(trace.events), run, over.result.shared if over else None)
 
     def going(self, run: str) -> Going | None:
@@ -278,7 +279,7 @@ class Api:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _begin(self, spec: RunSpec, request: Connection | None, *, share: bool) -> Going:
-        going = Going(self._runs, spec, _visitor(request), share=share)
+        going = Going(self._runs, spec, caller_of(request), share=share)
         await going.begun()
         if going.task.done():
             self._keep(going)
@@ -311,9 +312,3 @@ class Api:
         store = self._runs.engine.service.store
         found = await asyncio.to_thread(store.list, run, 1)
         return found[0].id if found else None
-
-
-def _visitor(request: Connection | None) -> str | None:
-    """Who calls: all from one address count as one, where a proxy names the addresses."""
-    forwarded = request.headers.get("x-forwarded-for", "") if request is not None else ""
-    return forwarded.split(",")[0].strip() or None

@@ -7,10 +7,13 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from functools import partial
+from math import ceil
 from typing import Any
 
 import gradio as gr
 
+from app.engine import Watched
+from app.public.drawing import Drawing
 from app.public.models import ModelCatalog, OwnModel
 from app.public.parts import (
     Parts,
@@ -21,22 +24,25 @@ from app.public.parts import (
     view_of,
 )
 from app.public.session import Runs, VisitorLimits, VisitorSession, checked_run
-from components.ask import run_bar
+from app.public.visitors import HOUR, caller_of
 from components.elements import error_note, notice
 from components.estimate import estimate_note
+from components.markup import Html, join
 from components.messages import LANGUAGES, Catalogue
 from components.page import standalone
-from components.run_pages import PAGES, page_html, safely, whole_run
+from components.run_pages import PAGES, whole_run
 from pipelines.engine.admission import Turn
 from pipelines.engine.completing import left_out
 from pipelines.engine.estimate import basis_for, estimate, first_methods
-from pipelines.errors import VeriscopeError
+from pipelines.errors import TooOftenError, VeriscopeError
 from pipelines.methods.registry import METHODS
 from pipelines.run.defaults import default_models
 from pipelines.run.spec import MethodSpec, ModelSpec
-from pipelines.samples.walkthroughs import walkthroughs
 from pipelines.store import new_owner
 from pipelines.types import Language
+
+_MINUTES = 120
+"""A longer time is told in hours."""
 
 
 class SpacePage:
@@ -46,6 +52,7 @@ class SpacePage:
         self._runs = runs
         self._catalog = catalog
         self._limits = limits
+        self._drawing = Drawing()
 
     def build(self, secret: str) -> gr.Blocks:
         """The blocks; `secret` encrypts visitors' ids in their browsers."""
@@ -68,7 +75,7 @@ class SpacePage:
         slow = {**hidden, "concurrency_limit": None}
         begun = page.load(self.arrive, [visit, owner], [owner, parts.language], **quick)
         told = begun.then(self.speak, [visit, parts.language], parts.words, **quick)
-        told.then(self.play, [visit], parts.frame, **slow)
+        self._show(told, visit, parts, quick)
         expected = [self.expect, [visit, parts.methods, *parts.own_fields], parts.estimate]
         told.then(*expected, **quick)
         parts.methods.change(*expected, **quick)
@@ -76,37 +83,51 @@ class SpacePage:
             # A text is read when it is complete.
             told_by = field.blur if isinstance(field, gr.Textbox) else field.change
             told_by(*expected, **quick)
+        asking = [parts.run.click, parts.question.submit]
         asked = gr.on(
-            [parts.run.click, parts.question.submit],
+            asking,
             self.answer,
             [visit, parts.question, parts.methods, *parts.own_fields],
             parts.frame,
             **slow,
         )
         asked.then(*expected, **quick)
-        used = gr.on(
+        again = [view.retry for view in parts.views.values()]
+        used = gr.on(again, self.act, [visit, *parts.own_fields], parts.frame, **slow)
+        # What goes on gives way to what is asked for after it.
+        gr.on(asking, None, cancels=[used])
+        gr.on(again, None, cancels=[asked])
+        gr.on(
             [view.select for view in parts.views.values()],
-            self.act,
-            [visit, *parts.own_fields],
+            self.open_page,
+            [visit],
             [parts.pages, *parts.frame],
-            **slow,
+            **quick,
         )
+        example = gr.Textbox(visible="hidden")
+        noted = "(typed) => veriscopeSpace.note(typed)"
+        parts.samples.click(None, [parts.question], None, js=noted)
         taken = parts.samples.click(
             self.take,
             [visit, parts.samples],
-            [parts.question],
+            [example],
             cancels=[asked, used],
-            # Through the queue, so that no earlier frame of what played arrives later.
+            # Through the queue, so that no earlier frame of what goes on arrives later.
             **slow,
         )
+        # What is typed while the server is asked stays.
+        put = "(example, typed) => veriscopeSpace.put(example, typed)"
+        taken.then(None, [example, parts.question], [parts.question], js=put)
         taken.then(self._frame, [visit], parts.frame, **slow)
         parts.stop.click(self.stop, [visit], None, **quick)
-        parts.language.input(self.speak, [visit, parts.language], parts.words, **quick).then(
-            self._frame, [visit], parts.frame, **quick
-        ).then(*expected, **quick)
+        parts.stop.click(None, None, None, js="() => veriscopePlayer.finish()")
+        for moved in (parts.bar.play, parts.bar.end):
+            moved(None, None, [parts.stop], js="() => veriscopePlayer.stoppable")
+        spoken = parts.language.input(self.speak, [visit, parts.language], parts.words, **quick)
+        self._show(spoken, visit, parts, slow).then(*expected, **quick)
         for name, tab in parts.tabs.items():
             tab.select(partial(self.turn_to, name), [visit], parts.frame, **quick)
-        share = parts.share.click(self.share, [visit], [parts.link], **quick)
+        share = parts.share.click(self.share, [visit], [parts.link, parts.bar], **quick)
         share.then(None, [parts.link], [parts.link], js="(id) => veriscopeSpace.link(id)").then(
             None, [parts.link], [parts.link], js="(link) => veriscopeSpace.copy(link)"
         )
@@ -114,6 +135,12 @@ class SpacePage:
         parts.report.click(self.report, [visit], [kept], **quick).then(
             None, [kept], [kept], js="(html) => veriscopeSpace.open(html)"
         )
+
+    def _show(self, after: Any, visit: Any, parts: Parts, how: dict[str, Any]) -> Any:
+        """After another event, show the run of the address, or have the browser play."""
+        cue = gr.Textbox(visible="hidden")
+        shown = after.then(self.play, [visit], [cue, *parts.frame], **how)
+        return shown.then(None, [cue], None, js="(language) => veriscopePlayer.play(language)")
 
     async def arrive(
         self, visit: VisitorSession, owner: str, request: gr.Request
@@ -136,53 +163,62 @@ class SpacePage:
         visit.language = language if language in LANGUAGES else "en"
         return self._parts.spoken(Catalogue(visit.language))
 
-    async def play(self, visit: VisitorSession) -> AsyncGenerator[list[Any]]:
-        """The run of the address, or a walkthrough where the address names none."""
-        if visit.began:
-            return
-        if visit.watched is not None:
-            yield self._frame(visit)
-            return
-        t = Catalogue(visit.language)
+    async def play(self, visit: VisitorSession) -> list[Any]:
+        """The run of the address; where it names none, the walkthrough for the browser to play."""
+        if visit.began or visit.watched is not None:
+            return ["", *await self._frame(visit)]
         if visit.problem is not None:
-            yield _told(error_note(visit.problem.info(), t), t, over=True)
-            return
-        shown = next((one for one in walkthroughs() if one.language == visit.language), None)
-        if shown is None:
-            return
-        async with aclosing(self._runs.play(shown.spec(), visit.owner)) as stages:
-            async for watched in stages:
-                # Not left to an event that cancels this one: that comes too early while the page
-                # is still being loaded, and what was asked would be covered by what plays.
-                if visit.began:
-                    # The last frame is sent again at the end of an event: let it change nothing.
-                    yield _nothing()
-                    return
-                visit.watched = watched
-                yield self._frame(visit)
+            t = Catalogue(visit.language)
+            return ["", *await self._told(visit, error_note(visit.problem.info(), t))]
+        # It is a whole run, which can be shared and kept while it plays.
+        return [visit.language, *_nothing()[:-4], *_buttons(busy=False, shown=True)]
 
     async def answer(
-        self, visit: VisitorSession, question: str, methods: Sequence[str], *own: str | None
+        self,
+        visit: VisitorSession,
+        question: str,
+        methods: Sequence[str],
+        request: gr.Request,
+        *own: str | None,
     ) -> AsyncGenerator[list[Any]]:
         """Wait for a slot, then run, showing both; `own` are the fields of `OwnModel`."""
-        t = Catalogue(visit.language)
         visit.owner = visit.owner or new_owner()
-        visit.began, visit.left = True, False
+        turn = visit.begin()
+        visit.waiting = True
+        seen: Any = None
         try:
             models, keys = self._models(own)
             spec = checked_run(question, [MethodSpec(name=name) for name in methods], models)
-            async with aclosing(self._runs.ask(spec, visit.owner, keys)) as stages:
+            caller = caller_of(request, visit.owner)
+            async with aclosing(self._runs.ask(spec, visit.owner, keys, visitor=caller)) as stages:
                 async for stage in stages:
+                    if visit.turn != turn:
+                        # The last frame is sent again at the end of an event: it changes nothing.
+                        yield _nothing()
+                        return
+                    t = Catalogue(visit.language)
                     if isinstance(stage, Turn):
                         if visit.left:
-                            yield _told(notice(t("space.left"), "left"), t, over=True)
+                            visit.waiting = False
+                            yield await self._told(visit, notice(t("space.left"), "left"))
                             return
-                        yield _told(queue_note(stage, t), t, over=False)
-                    else:
-                        visit.watched = stage
-                        yield self._frame(visit)
+                        yield await self._told(visit, queue_note(stage, t))
+                        continue
+                    visit.watched, visit.waiting = stage, False
+                    if visit.left and not stage.view.over:
+                        await self._end(visit)
+                    # The clocks on the page go on by themselves between two frames.
+                    now = (stage.pull(), visit.page, visit.language, int(time.monotonic()))
+                    if now != seen or stage.view.over:
+                        seen = now
+                        yield await self._frame(visit)
         except VeriscopeError as error:
-            yield _told(error_note(error.info(), t), t, over=True)
+            if visit.turn == turn:
+                visit.waiting = False
+                yield await self._told(visit, _refusal(error, Catalogue(visit.language)))
+        finally:
+            if visit.turn == turn:
+                visit.waiting = False
 
     def _models(self, own: Sequence[str | None]) -> tuple[dict[str, ModelSpec], dict[str, str]]:
         """The model of each role, a visitor's own as the main one, and the key of that."""
@@ -207,78 +243,125 @@ class SpacePage:
         found = estimate(methods, models, basis_for(models["main"], past))
         return view_of(estimate_note(found, t, here=False), t)
 
-    async def act(
-        self, visit: VisitorSession, event: gr.EventData, *own: str | None
-    ) -> AsyncGenerator[list[Any]]:
-        """A button inside a run was used: one that opens a page of it, one that tries again, or one
-        that runs the other methods too."""
+    async def open_page(self, visit: VisitorSession, event: gr.EventData) -> list[Any]:
+        """A button inside a run opens another page of it."""
         wanted = str(event.value)
-        if event.action == "open" and wanted in PAGES:
-            visit.page = wanted
-            yield [gr.update(selected=wanted), *self._frame(visit)]
-        elif event.action in ("retry", "complete") and (watched := visit.watched) is not None:
-            question, methods = watched.spec.question, watched.methods
-            if event.action == "complete":
-                both = {*methods, *left_out(watched.view)}
-                methods = [name for name in METHODS if name in both]
-            async with aclosing(self.answer(visit, question, methods, *own)) as frames:
-                async for frame in frames:
-                    yield [gr.skip(), *frame]
+        if wanted not in PAGES:
+            return [gr.skip(), *_nothing()]
+        return [gr.update(selected=wanted), *await self.turn_to(wanted, visit)]
+
+    async def act(
+        self, visit: VisitorSession, event: gr.EventData, request: gr.Request, *own: str | None
+    ) -> AsyncGenerator[list[Any]]:
+        """A button inside a run tries again, or runs the other methods too."""
+        watched = await self._shown(visit)
+        question, methods = watched.spec.question, watched.methods
+        if event.action == "complete":
+            both = {*methods, *left_out(watched.view)}
+            methods = [name for name in METHODS if name in both]
+        async with aclosing(self.answer(visit, question, methods, request, *own)) as frames:
+            async for frame in frames:
+                yield frame
 
     async def stop(self, visit: VisitorSession) -> None:
         """End the run, or leave the queue."""
         visit.left = True
-        if visit.watched is not None:
-            service = self._runs.engine.service
-            await self._runs.call(service.stop(visit.watched.run_id, owner=visit.owner))
+        await self._end(visit)
 
     async def take(self, visit: VisitorSession, sample: int) -> str:
-        """Put an example into the input; one that was recorded is shown at once."""
-        visit.began = True
+        """Put an example into the input; one that was recorded is shown at once.
+
+        What went on before is over.
+        """
+        turn = visit.begin()
+        visit.waiting = False
         question = sample_questions(visit.language)[sample]
+        await self._end(visit)
         recorded = recorded_sample(question)
         if recorded is not None:
-            visit.watched = await self._runs.open(recorded.id, visit.owner)
+            found = await self._runs.open(recorded.id, visit.owner)
+            if visit.turn == turn:
+                visit.watched = found
         return question
 
-    def turn_to(self, name: str, visit: VisitorSession) -> list[Any]:
+    async def turn_to(self, name: str, visit: VisitorSession) -> list[Any]:
         """Show another page of the run."""
         visit.page = name
-        return self._frame(visit)
+        return await self._frame(visit)
 
-    async def share(self, visit: VisitorSession) -> str:
-        """The id of the copy that everybody may read."""
-        watched = visit.watched
-        return await self._runs.share(watched.run_id, visit.owner) if watched else ""
+    async def share(self, visit: VisitorSession) -> list[Any]:
+        """The id of the copy that everybody may read, or in the bar why there is none."""
+        watched = await self._shown(visit)
+        try:
+            return [await self._runs.share(watched.run_id, visit.owner), gr.skip()]
+        except VeriscopeError as error:
+            t = Catalogue(visit.language)
+            return ["", view_of(_refusal(error, t), t)]
 
-    def report(self, visit: VisitorSession) -> str:
+    async def report(self, visit: VisitorSession) -> str:
         """The whole run as a file of its own."""
-        watched = visit.watched
-        if watched is None or not watched.pull().over:
+        watched = await self._shown(visit)
+        view = watched.pull()
+        if not view.over:
             return ""
         t = Catalogue(visit.language)
         title = f"{watched.spec.question} · Veriscope"
-        return standalone(whole_run(watched.view, t), title, language=visit.language)
+        html = await asyncio.to_thread(whole_run, view, t)
+        return standalone(html, title, language=visit.language)
 
-    def _frame(self, visit: VisitorSession) -> list[Any]:
-        """The bar, the page in view, and which buttons can be used."""
-        watched = visit.watched
-        if watched is None:
+    async def _end(self, visit: VisitorSession) -> None:
+        """End the run that is shown, if it goes on; then it is seen to be over."""
+        if visit.watched is not None and not visit.watched.pull().over:
+            service = self._runs.engine.service
+            await self._runs.call(service.stop(visit.watched.run_id, owner=visit.owner))
+
+    async def _shown(self, visit: VisitorSession) -> Watched:
+        """The run that the visitor sees: their own, or the walkthrough."""
+        return visit.watched or (await self._runs.walkthroughs.get(visit.language)).watched
+
+    async def _frame(self, visit: VisitorSession) -> list[Any]:
+        """The bar, the page in view, and which buttons can be used.
+
+        It changes nothing where the browser plays the walkthrough.
+        """
+        if not visit.began and visit.watched is None:
             return _nothing()
-        t = Catalogue(visit.language)
-        view, now = watched.pull(), time.time()
         loading = self._runs.engine.service.loading()
-        html = page_html(visit.page, view, t, now=now, loading=loading)
+        while True:
+            page, language = visit.page, visit.language
+            watched = visit.watched or self._runs.walkthroughs.ready(language)
+            if watched is None:
+                return [*_nothing()[:-4], *_buttons(busy=visit.waiting, shown=False)]
+            drawn = await self._drawing.draw(watched, page, language, loading)
+            if (page, language) == (visit.page, visit.language) and visit.watched in (
+                None,
+                watched,
+            ):
+                break
+        t = Catalogue(language)
         return [
-            view_of(safely(t("nav.ask"), t, partial(run_bar, view, t, now=now)), t),
-            *(view_of(html, t) if name == visit.page else gr.skip() for name in PAGES),
-            *_buttons(over=view.over),
+            # Who waits reads in this line how many are before them.
+            gr.skip() if visit.waiting else view_of(drawn.bar, t),
+            *(view_of(drawn.page, t) if name == page else gr.skip() for name in PAGES),
+            *_buttons(busy=visit.waiting or not drawn.over, shown=True),
         ]
 
+    async def _told(self, visit: VisitorSession, html: str) -> list[Any]:
+        """A frame with something to know in place of the bar."""
+        visit.began = True
+        return [view_of(html, Catalogue(visit.language)), *(await self._frame(visit))[1:]]
 
-def _told(html: str, t: Catalogue, *, over: bool) -> list[Any]:
-    """A frame with something to know before there is a run to show."""
-    return [view_of(html, t), *(gr.skip() for _ in PAGES), *_buttons(over=over)]
+
+def _refusal(error: VeriscopeError, t: Catalogue) -> Html:
+    """Why something is not done; where that is over by itself, when."""
+    note = error_note(error.info(), t)
+    if not isinstance(error, TooOftenError) or error.retry_after is None:
+        return note
+    hours, minutes = ceil(error.retry_after / HOUR), ceil(error.retry_after / 60)
+    when = t("space.often.minutes", count=minutes)
+    if minutes > _MINUTES:
+        when = t("space.often.hours", count=hours)
+    return join([notice(when, "often"), note])
 
 
 def _nothing() -> list[Any]:
@@ -286,6 +369,7 @@ def _nothing() -> list[Any]:
     return [gr.skip() for _ in range(1 + len(PAGES) + 4)]
 
 
-def _buttons(*, over: bool) -> list[Any]:
-    """Run, stop, share, report."""
-    return [gr.update(interactive=usable) for usable in (over, not over, over, over)]
+def _buttons(*, busy: bool, shown: bool) -> list[Any]:
+    """Run, stop, share, report: while something goes on, and while a run is shown."""
+    usable = (not busy, busy, shown and not busy, shown and not busy)
+    return [gr.update(interactive=one) for one in usable]

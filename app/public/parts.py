@@ -34,19 +34,21 @@ C = TypeVar("C")
 Words = dict[str, str | Callable[[Catalogue], Any]]
 """The properties of a component that depend on the language: a text's key, or what gives it."""
 
-_CODE = (ASSETS / "space.js").read_text(encoding="utf-8")
+_SCRIPTS = ("player.js", "space.js")
+_CODE = "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in _SCRIPTS)
 HEAD = f'<script type="module">\n{view_code()}\n{_CODE}</script>'
 """What the page needs in its head."""
 
 
-def html_view(value: str = "", *, name: str, lang: str = "en") -> gr.HTML:
+def html_view(value: str = "", *, name: str, lang: str = "en", played: str = "") -> gr.HTML:
     """A place for HTML, which must come from `components/`: it is not escaped.
 
-    A button with `data-action` triggers the event `select`, with `action` and `value`.
+    A button with `data-action` "open" triggers the event `select`, another one `retry`, with
+    `action` and `value`. `played` is what the walkthrough calls this view, where it plays in it.
     """
     return gr.HTML(
         value,
-        html_template='<div class="vs-host"></div>',
+        html_template=f'<div class="vs-host" data-played="{played}"></div>',
         js_on_load=(ASSETS / "gradio.js").read_text(encoding="utf-8"),
         apply_default_css=False,
         padding=False,
@@ -96,13 +98,13 @@ class Parts:
             samples_per_page=20,
             elem_id="examples",
         )
-        self.bar = html_view(name="bar")
+        self.bar = html_view(name="bar", played="bar")
         self.views: dict[str, gr.HTML] = {}
         self.tabs: dict[str, gr.Tab] = {}
         with gr.Tabs(elem_id="pages") as self.pages:
             for name in PAGES:
                 with put(gr.Tab, {"label": f"nav.{name}"}, id=name) as self.tabs[name]:
-                    self.views[name] = html_view(name=f"view-{name}")
+                    self.views[name] = html_view(name=f"view-{name}", played=name)
         with gr.Row(elem_id="actions"):
             self.share = put(gr.Button, {"value": "space.share"}, size="sm", interactive=False)
             self.report = put(gr.Button, {"value": "space.report"}, size="sm", interactive=False)

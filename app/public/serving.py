@@ -24,6 +24,7 @@ from app.public.models import ModelCatalog, build_for_visitors, fetch_weights, m
 from app.public.page import SpacePage
 from app.public.parts import HEAD
 from app.public.session import Runs, VisitorLimits
+from app.public.visitors import HOUR, believe
 from components.theme import ASSETS, gradio_theme, tokens
 from pipelines.engine.admission import Admission
 from pipelines.engine.pool import ModelPool
@@ -34,7 +35,6 @@ from pipelines.paths import data_folder
 from pipelines.run.live import Limits
 from pipelines.store import StorageError, database_url
 
-_HOUR = 3600.0
 _MCP = "/gradio_api/mcp"
 _ANY = ["GET", "POST", "DELETE"]
 _SHEETS = ("tokens", "recorded", "space")
@@ -49,7 +49,7 @@ class Space:
         each = Limits(limits.seconds, limits.tokens)
         self.engine = Engine(folder, unwatched_after=limits.idle_timeout, limits=each, **options)
         admission = Admission(limits.max_runs, limits.max_runs_per_visitor, limits.max_queue)
-        self.runs = Runs(self.engine, admission)
+        self.runs = Runs(self.engine, admission, limits)
         self.catalog = ModelCatalog()
         self.page = SpacePage(self.runs, self.catalog, limits).build(_secret(folder))
         self.api = Api(self.runs, self.catalog)
@@ -67,6 +67,7 @@ class Space:
             self.engine.submit(self.engine.service.warm_up()),
             self.engine.submit(self.catalog.fetch(self.engine)),
             self.engine.submit(self._forget()),
+            asyncio.create_task(self.runs.walkthroughs.prepare()),
         ]
         try:
             async with self.mcp.running():
@@ -79,6 +80,7 @@ class Space:
 
     def launch(self, **options: Any) -> tuple[Any, str, str]:
         """Serve; the host and port are Gradio's own, GRADIO_SERVER_NAME and GRADIO_SERVER_PORT."""
+        believe(self.limits.trusted_proxies)
         return self.page.launch(
             theme=gr.Theme(font=_fonts("sans"), font_mono=_fonts("mono")).set(**gradio_theme()),
             css_paths=[ASSETS / "theme" / f"{name}.css" for name in _SHEETS],
@@ -93,6 +95,7 @@ class Space:
             app_kwargs={
                 "routes": [
                     Route("/health", _health),
+                    self.runs.walkthroughs.route,
                     Mount("/api", http_api(self.api)),
                     *(Route(f"{_MCP}{end}", self.mcp, methods=_ANY) for end in ("", "/")),
                 ],
@@ -113,8 +116,9 @@ class Space:
             # A database that cannot be reached or written now may be the next time.
             with suppress(StorageError):
                 await asyncio.to_thread(store.recover)
-                await asyncio.to_thread(store.delete_older_than, self.limits.keep_hours * _HOUR)
-            await asyncio.sleep(_HOUR / 4)
+                await asyncio.to_thread(store.delete_older_than, self.limits.keep_hours * HOUR)
+            await self.runs.make_room()
+            await asyncio.sleep(HOUR / 4)
 
 
 def serve() -> None:

@@ -5,21 +5,29 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from math import ceil
 from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, ValidationError
 
 from app.engine import PERIOD, Watched
+from app.public.visitors import HOUR, Caller, Rates, proxies_to_believe
+from app.public.walkthrough import Walkthroughs
 from pipelines.engine.admission import Admission, Turn
 from pipelines.engine.executor import make_plan, used_models
 from pipelines.engine.thread import Engine
-from pipelines.errors import InvalidInputError, VeriscopeError, first_problem
+from pipelines.errors import InvalidInputError, VeriscopeError, failure, first_problem
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
+from pipelines.run.trace import Trace
+from pipelines.store.recordings import is_recording
 from pipelines.types import Frozen, Language
 
 T = TypeVar("T")
+
+_MEGABYTE = 1_000_000
 
 _PREFIX = "VERISCOPE_"
 _FORMER_NAMES = {
@@ -40,9 +48,13 @@ class VisitorLimits(Frozen):
     """Limits that keep a small machine usable by many. Each is set as VERISCOPE_<NAME>.
 
     `max_runs` runs go on at once, `max_runs_per_visitor` of one visitor, while up to `max_queue`
-    wait. A run may take `seconds` and write `tokens`; it is stopped when nobody has watched it for
-    `idle_timeout` seconds, and deleted after `keep_hours`. `custom_servers` lets visitors name a
-    model server of their own on the public internet.
+    wait. A visitor may begin `runs_per_hour`, all from one address `address_runs_per_hour`. A run
+    may take `seconds` and write `tokens`; it is stopped when nobody has watched it for
+    `idle_timeout` seconds, and deleted after `keep_hours`, or earlier where those of its visitor
+    take more than `visitor_megabytes`, or all together more than `total_megabytes`. 0 lifts these
+    four limits. `trusted_proxies` are believed when they say who a visitor is (see
+    `app.public.visitors`). `custom_servers` lets visitors name a model server of their own on the
+    public internet.
     """
 
     max_runs: Annotated[int, Field(ge=1)] = 2
@@ -52,6 +64,11 @@ class VisitorLimits(Frozen):
     tokens: Annotated[int, Field(gt=0)] = 8000
     idle_timeout: Annotated[float, Field(gt=0)] = 10.0
     keep_hours: Annotated[float, Field(gt=0)] = 24.0
+    runs_per_hour: Annotated[int, Field(ge=0)] = 60
+    address_runs_per_hour: Annotated[int, Field(ge=0)] = 240
+    visitor_megabytes: Annotated[float, Field(ge=0)] = 50.0
+    total_megabytes: Annotated[float, Field(ge=0)] = 2000.0
+    trusted_proxies: str = ""
     custom_servers: bool = False
 
     @classmethod
@@ -70,6 +87,8 @@ class VisitorLimits(Frozen):
             for name, variable in variables.items()
             if environment.get(variable)
         }
+        named = values.get("trusted_proxies")
+        values["trusted_proxies"] = proxies_to_believe(environment, named)
         try:
             return cls.model_validate(values)
         except ValidationError as error:
@@ -86,7 +105,8 @@ class VisitorSession:
 
     `owner` is who the runs belong to; `page` is the open tab, the only one kept up to date.
     `began` says that the visitor started something themselves, so that nothing plays any more;
-    `left` that they gave up waiting; `problem` why the run of the address is not shown.
+    `turn` counts what they started, of which only the last is shown; `waiting` that their run has
+    not begun yet, `left` that they gave it up; `problem` why the run of the address is not shown.
     """
 
     owner: str = ""
@@ -94,8 +114,16 @@ class VisitorSession:
     page: str = "ask"
     watched: Watched | None = field(default=None, compare=False)
     began: bool = False
+    turn: int = 0
+    waiting: bool = False
     left: bool = False
     problem: VeriscopeError | None = field(default=None, compare=False)
+
+    def begin(self) -> int:
+        """The visitor starts something: what was shown or played before gives way. Its number."""
+        self.began, self.left = True, False
+        self.turn += 1
+        return self.turn
 
 
 def checked_run(
@@ -118,9 +146,15 @@ def checked_run(
 class Runs:
     """Starts runs on the engine and follows them from the event loop that serves visitors."""
 
-    def __init__(self, engine: Engine, admission: Admission) -> None:
+    def __init__(
+        self, engine: Engine, admission: Admission, limits: VisitorLimits | None = None
+    ) -> None:
         self.engine = engine
+        self.walkthroughs = Walkthroughs(engine)
         self._admission = admission
+        self._limits = limits = limits or VisitorLimits()
+        self._rates = Rates(limits.runs_per_hour, limits.address_runs_per_hour)
+        self._samples: dict[str, Watched] = {}
 
     async def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Have the engine do `work` without blocking this loop."""
@@ -132,25 +166,45 @@ class Runs:
         owner: str,
         keys: Mapping[str, str] | None = None,
         *,
-        visitor: str | None = None,
+        visitor: Caller | None = None,
     ) -> AsyncGenerator[Turn | Watched]:
         """Wait for a slot, then run; yields the position in the queue, then the run repeatedly.
 
         `visitor` is who takes the slot, if not the owner of the run. Closing the generator gives
-        the slot up and ends the run.
+        the slot up and ends the run. Raises TooOftenError, and BusyError as `Admission.slot`.
         """
-        async with self._admission.slot(visitor or owner) as ticket:
+        caller = visitor or Caller()
+        caller = caller._replace(visitor=caller.visitor or owner)
+        self._rates.check(caller)
+        async with self._admission.slot(caller.visitor or owner) as ticket:
+            # Only who has a place is counted: who was refused may try again.
+            self._rates.count(caller)
             while not ticket.admitted.is_set():
                 yield self._admission.turn(ticket)
                 with suppress(TimeoutError):
                     await asyncio.wait_for(ticket.admitted.wait(), _LOOK)
-            async for watched in self.play(spec, owner, keys):
-                yield watched
+            try:
+                async with aclosing(self._go(spec, owner, keys)) as stages:
+                    async for watched in stages:
+                        yield watched
+            finally:
+                # Not awaited: a client that hung up may have cancelled this task.
+                self.engine.submit(self.make_room(owner))
 
-    async def play(
-        self, spec: RunSpec, owner: str, keys: Mapping[str, str] | None = None
+    async def make_room(self, owner: str = "") -> None:
+        """Delete the oldest runs where those of `owner`, or all together, take too much."""
+        sizes = self.engine.service.store.sizes
+        own, total = self._limits.visitor_megabytes, self._limits.total_megabytes
+        with suppress(VeriscopeError):
+            # What the database does not do now is done after the next run.
+            if own and owner:
+                await asyncio.to_thread(sizes.keep_within, owner, int(own * _MEGABYTE))
+            if total:
+                await asyncio.to_thread(sizes.keep_all_within, int(total * _MEGABYTE))
+
+    async def _go(
+        self, spec: RunSpec, owner: str, keys: Mapping[str, str] | None
     ) -> AsyncGenerator[Watched]:
-        """Run without waiting for a slot: for runs that cost almost nothing."""
         service = self.engine.service
         run_id = await self.call(service.start(spec, owner=owner, keys=keys))
         watched = None
@@ -168,10 +222,40 @@ class Runs:
                 watched.close()
 
     async def open(self, run_id: str, owner: str) -> Watched:
-        """A run of this owner, or one that was shared. Raises NotFoundError."""
+        """A run of this owner, or one that was shared. Raises NotFoundError.
+
+        A walkthrough or a sample is read once and the same for everybody.
+        """
+        known = self._samples.get(run_id) or await self.walkthroughs.open(run_id)
+        if known is not None:
+            return known
         subscription = await self.call(self.engine.service.watch(run_id, owner=owner))
-        return Watched(run_id, subscription)
+        if not is_recording(run_id):
+            return Watched(run_id, subscription)
+        return self._samples.setdefault(run_id, Watched(run_id, subscription))
+
+    async def load(self, run_id: str, owner: str) -> Trace:
+        """What was recorded of a run of this owner, of a shared one, or of a walkthrough."""
+        known = await self.walkthroughs.open(run_id)
+        if known is not None:
+            return known.trace
+        return await self.call(self.engine.service.load(run_id, owner=owner))
 
     async def share(self, run_id: str, owner: str) -> str:
-        """The id under which everybody may read the run."""
+        """The id under which everybody may read the run.
+
+        Raises TooOftenError where the owner's shared runs take as much as they may.
+        """
+        if await self.walkthroughs.open(run_id) is not None:
+            return run_id
+        most = self._limits.visitor_megabytes
+        if most and not is_recording(run_id):
+            stored = await asyncio.to_thread(self.engine.service.store.sizes.of, owner)
+            shared = [one for one in stored if one.copied and one.id != run_id]
+            if sum(one.copied for one in shared) >= most * _MEGABYTE:
+                age = (datetime.now(UTC) - shared[0].created).total_seconds()
+                after = max(60.0, self._limits.keep_hours * HOUR - age)
+                error = failure("asking.shared_much", most=f"{most:g}", hours=ceil(after / HOUR))
+                error.retry_after = after
+                raise error
         return await self.call(self.engine.service.share(run_id, owner=owner))

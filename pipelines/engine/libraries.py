@@ -74,6 +74,12 @@ class Libraries:
         self._closing = threading.Event()
         self._web: dict[tuple[str, str | None, str | None], WebSearch] = {}
 
+    def for_another_loop(self) -> Libraries:
+        """The same libraries for use on another event loop; those that are open are shared."""
+        other = Libraries(self._indexes, self._folders, self._find_embedder)
+        other._open.update(self._open)
+        return other
+
     @property
     def names(self) -> list[str]:
         """Every library that can be chosen."""

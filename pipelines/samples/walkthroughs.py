@@ -34,6 +34,8 @@ from pipelines.types import Frozen, Language
 FOLDER = SAMPLE_DATA / "walkthroughs"
 """Where the walkthroughs are kept."""
 
+PREFIX = "walkthrough-"
+"""How the address of a played walkthrough begins."""
 
 _TWO_DIGITS = 0.005
 
@@ -75,6 +77,11 @@ class Walkthrough(Frozen):
     evidence: EvidenceSpec = EvidenceSpec(mode="bm25")
     models: dict[str, Named] | None = None
     expected: dict[str, Expected] = Field(default_factory=dict)
+
+    @property
+    def run_id(self) -> str:
+        """The address at which the played walkthrough is opened; no stored run has one like it."""
+        return f"{PREFIX}{self.id}"
 
     def spec(self) -> RunSpec:
         """The run that plays it."""

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from hashlib import sha256
 from typing import Literal
 
 from pydantic import Field, ValidationError
@@ -36,6 +35,7 @@ from pipelines.store.database import Database
 from pipelines.store.exchange import cancelled_after, export_lines, parse_lines
 from pipelines.store.migrations import check, upgrade
 from pipelines.store.opening import DEFAULT_URL
+from pipelines.store.sizes import SHARED, StoredBytes, copy_id
 from pipelines.store.tables import (
     EventRow,
     ModelStore,
@@ -45,9 +45,6 @@ from pipelines.store.tables import (
     to_json,
 )
 from pipelines.types import Frozen, Language
-
-SHARED = "shared"
-"""The owner of what was shared: nobody, so that nobody can change it, and everybody may read it."""
 
 MAX_SEARCH = 1_000
 """Characters of a text to search for."""
@@ -108,6 +105,7 @@ class RunStore:
         """
         self._database = Database(url, upgrade, check)
         self.models = ModelStore(self._database)
+        self.sizes = StoredBytes(self._database)
 
     @property
     def refusal(self) -> VeriscopeError | None:
@@ -198,7 +196,7 @@ class RunStore:
         no run of that id.
         """
         events = self.load(run_id, owner).events
-        copy = sha256(f"{SHARED}:{run_id}".encode()).hexdigest()[: len(run_id)]
+        copy = copy_id(run_id)
         # Twice at the same time, it is copied by the one and found by the other.
         with suppress(IntegrityError), self._database.write() as session:
             for known in (run_id, copy):

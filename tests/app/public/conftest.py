@@ -72,7 +72,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         patch.setenv("VERISCOPE_STRICT_MESSAGES", "1")
         space = Space(
             folder,
-            VisitorLimits(max_runs=1, max_queue=2, idle_timeout=5.0),
+            VisitorLimits(max_runs=1, max_queue=2, idle_timeout=5.0, runs_per_hour=0),
             pool=ModelPool(build),
             libraries=Libraries(folder / "index", find_embedder=lambda: None),
         )

@@ -1,51 +1,56 @@
-"""What plays for who comes without a run gives way to what they ask, however early they ask it."""
+"""What is shown to who comes without a run, and that the last thing a visitor asked for wins."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from app.engine import Watched
+import pytest
+from markupsafe import escape
+
 from app.public.models import ModelCatalog
 from app.public.page import SpacePage
+from app.public.parts import sample_questions
 from app.public.session import Runs, VisitorLimits, VisitorSession
 from pipelines.engine.admission import Admission
+from pipelines.engine.libraries import Libraries
+from pipelines.engine.pool import ModelPool
 from pipelines.engine.thread import Engine
 from pipelines.methods.registry import standard_methods
 from pipelines.run.view import fold
+from pipelines.samples.walkthroughs import walkthroughs
 from pipelines.store.recordings import load_recording, recordings
 from tests.components.html_tree import read
+from tests.pipelines.run.fakes import FakeModel
 
 if TYPE_CHECKING:
     import gradio as gr
 
+    from app.engine import Watched
 
-class Playing:
-    """Stands for the runs: plays a recorded one, over and over, and says whether it was ended."""
+REQUEST = cast("gr.Request", None)
+"""Where somebody asks from does not matter here."""
 
-    def __init__(self, engine: Engine) -> None:
-        self.runs = Runs(engine, Admission(1))
-        self.engine = engine
-        self.ended = False
-
-    async def play(self, *_: Any) -> AsyncGenerator[Watched]:
-        try:
-            while True:
-                yield await self.runs.open(recordings()[0].id, "me")
-        finally:
-            self.ended = True
+UNRECORDED = len({one.question for one in recordings() if one.language == "en"})
+"""Where among the examples the first is that was not recorded."""
 
 
 @asynccontextmanager
-async def playing(folder: Path) -> AsyncIterator[tuple[SpacePage, Playing]]:
-    engine = Engine(folder)
+async def opened(folder: Path) -> AsyncIterator[tuple[SpacePage, Runs, FakeModel]]:
+    """A page over a model that answers when it is let."""
+    model = FakeModel("In Hope, Arkansas.")
+    engine = Engine(
+        folder,
+        pool=ModelPool(lambda *_: model),
+        libraries=Libraries(folder / "index", find_embedder=lambda: None),
+    )
     try:
-        runs = Playing(engine)
-        yield SpacePage(cast("Runs", runs), ModelCatalog(), VisitorLimits()), runs
+        runs = Runs(engine, Admission(1))
+        yield SpacePage(runs, ModelCatalog({}), VisitorLimits()), runs, model
     finally:
         engine.close()
 
@@ -54,30 +59,123 @@ def changes(frame: list[Any]) -> list[Any]:
     return [one for one in frame if "value" in one]
 
 
+def usable(frame: list[Any]) -> list[Any]:
+    """Whether run, stop, share and report can be used; None where a frame leaves them alone."""
+    return [one.get("interactive") for one in frame[-4:]]
+
+
+async def let_go(model: FakeModel) -> None:
+    """On the loop of the engine: let its calls be answered."""
+    model.gate.set()
+
+
+async def test_the_browser_plays_and_the_server_only_says_in_which_language(tmp_path: Path):
+    async with opened(tmp_path) as (page, runs, _):
+        visit = VisitorSession(owner="me", language="zh")
+        cue, *frame = await page.play(visit)
+        assert cue == "zh"
+        assert changes(frame) == []
+        assert usable(frame) == [True, False, True, True]
+        # Another tab, or another language, is the browser's matter as well.
+        assert changes(await page.turn_to("drad", visit)) == []
+        assert runs.engine.service.store.list("me") == []
+
+
 async def test_who_asked_while_the_page_was_loaded_sees_nothing_play(tmp_path: Path):
-    async with playing(tmp_path) as (page, _):
-        assert [frame async for frame in page.play(VisitorSession(owner="me", began=True))] == []
+    async with opened(tmp_path) as (page, _, _):
+        visit = VisitorSession(owner="me", began=True)
+        cue, *frame = await page.play(visit)
+        assert cue == ""
+        assert changes(frame) == []
 
 
-async def test_who_asks_while_something_plays_ends_it_and_keeps_what_they_see(tmp_path: Path):
-    async with playing(tmp_path) as (page, runs):
+async def test_the_walkthrough_is_shared_and_kept_as_the_run_that_it_is(tmp_path: Path):
+    async with opened(tmp_path) as (page, runs, _):
         visit = VisitorSession(owner="me")
-        frames = page.play(visit)
-        assert changes(await anext(frames))
-        visit.began, visit.watched = True, None
+        await page.play(visit)
+        shared, told = await page.share(visit)
+        assert changes([told]) == []
+        assert shared == walkthroughs()[0].run_id
+        question = str(escape(walkthroughs()[0].question))
+        assert question in await page.report(visit)
+        assert (await runs.load(shared, "")).terminal is not None
+        assert runs.engine.service.store.list("me") == []
+        other = VisitorSession(owner="you", language="zh", page="ask")
+        other.watched = await runs.open(shared, "you")
+        cue, *frame = await page.play(other)
+        assert cue == ""
+        assert question in "".join(one["value"] for one in changes(frame))
+
+
+@pytest.mark.parametrize("sample", [0, UNRECORDED])
+async def test_an_example_clicked_during_the_walkthrough_leaves_run_usable(
+    tmp_path: Path, sample: int
+):
+    async with opened(tmp_path) as (page, _, _):
+        visit = VisitorSession(owner="me")
+        await page.play(visit)
+        question = await page.take(visit, sample)
+        assert question == sample_questions("en")[sample]
+        frame = await page._frame(visit)
+        assert usable(frame)[:2] == [True, False]
+
+
+async def test_an_example_ends_the_run_that_goes_on_and_run_can_be_used_again(tmp_path: Path):
+    async with opened(tmp_path) as (page, _, model):
+        model.gate.clear()
+        visit = VisitorSession(owner="me")
+        frames = page.answer(visit, "Who?", ["direct"], REQUEST)
+        assert usable(await anext(frames))[:2] == [False, True]
+        assert usable(await anext(frames))[:2] == [False, True]
+        await page.take(visit, UNRECORDED)
+        assert usable(await page._frame(visit)) == [True, False, True, True]
+        # Whatever comes late from what was ended changes nothing.
         left = [frame async for frame in frames]
-        # The last frame of an event is sent twice, so it has to be one that changes nothing.
         assert [changes(frame) for frame in left] == [[]]
-        assert visit.watched is None
-        assert runs.ended
+        assert [usable(frame) for frame in left] == [[None] * 4]
+
+
+async def test_the_later_of_two_questions_is_the_one_that_is_shown(tmp_path: Path):
+    async with opened(tmp_path) as (page, runs, model):
+        model.gate.clear()
+        visit = VisitorSession(owner="me")
+        first = page.answer(visit, "First?", ["direct"], REQUEST)
+        await anext(first)
+        second = page.answer(visit, "Second?", ["direct"], REQUEST)
+        assert usable(await anext(second))[:2] == [False, True]
+        assert [changes(frame) async for frame in first] == [[]]
+        runs.engine.call(let_go(model))
+        *_, last = [frame async for frame in second]
+        assert usable(last) == [True, False, True, True]
+        assert visit.watched is not None
+        assert visit.watched.spec.question == "Second?"
+
+
+async def test_who_stops_before_the_run_has_begun_stops_it(tmp_path: Path):
+    async with opened(tmp_path) as (page, _, model):
+        model.gate.clear()
+        visit = VisitorSession(owner="me")
+        frames = page.answer(visit, "Who?", ["direct"], REQUEST)
+        await anext(frames)
+        await page.stop(visit)
+        *_, last = [frame async for frame in frames]
+        assert usable(last) == [True, False, True, True]
+
+
+async def test_a_question_that_cannot_be_asked_leaves_run_usable(tmp_path: Path):
+    async with opened(tmp_path) as (page, _, _):
+        visit = VisitorSession(owner="me")
+        (frame,) = [frame async for frame in page.answer(visit, "", ["direct"], REQUEST)]
+        assert "The question is empty" in frame[0]["value"]
+        assert usable(frame)[:2] == [True, False]
 
 
 async def test_who_asks_before_they_are_known_is_somebody(tmp_path: Path):
-    async with playing(tmp_path) as (page, _):
+    async with opened(tmp_path) as (page, _, _):
         first, second = VisitorSession(), VisitorSession()
         for visit in (first, second):
             # There is no question, which is said; what matters is who asked.
-            assert [frame async for frame in page.answer(visit, "", ["direct"])]
+            assert [frame async for frame in page.answer(visit, "", ["direct"], REQUEST)]
         assert first.owner
         assert second.owner
         assert first.owner != second.owner
@@ -85,7 +183,7 @@ async def test_who_asks_before_they_are_known_is_somebody(tmp_path: Path):
 
 
 async def test_a_line_says_what_the_chosen_methods_take(tmp_path: Path):
-    async with playing(tmp_path) as (page, _):
+    async with opened(tmp_path) as (page, _, _):
         visit = VisitorSession(owner="me")
 
         async def line(methods: list[str], *own: str) -> str:
@@ -106,7 +204,7 @@ async def test_a_line_says_what_the_chosen_methods_take(tmp_path: Path):
 
 
 async def test_the_methods_that_were_left_out_are_run_too(tmp_path: Path):
-    async with playing(tmp_path) as (page, _):
+    async with opened(tmp_path) as (page, _, _):
         view = fold(load_recording(recordings()[0].id).events)
         assert view.header is not None
         asked = view.header.spec.model_copy(update={"methods": view.header.spec.methods[:1]})
@@ -115,12 +213,12 @@ async def test_the_methods_that_were_left_out_are_run_too(tmp_path: Path):
         visit.watched = cast("Watched", SimpleNamespace(view=view, spec=asked, methods=["direct"]))
         seen: list[tuple[str, list[str]]] = []
 
-        async def answer(visit: Any, question: str, methods: list[str], *own: Any):
+        async def answer(visit: Any, question: str, methods: list[str], request: Any, *own: Any):
             seen.append((question, methods))
             yield ["frame"]
 
         page.answer = answer  # type: ignore[method-assign]
         pressed = cast("gr.EventData", SimpleNamespace(action="complete", value="standard"))
-        frames = [frame async for frame in page.act(visit, pressed)]
+        frames = [frame async for frame in page.act(visit, pressed, REQUEST)]
         assert len(frames) == 1
         assert seen == [(asked.question, standard_methods())]

@@ -1,0 +1,120 @@
+"""The walkthroughs that play on the Space's page: computed once, and played by every browser.
+
+A view of the page costs the server one file that is the same for everybody, and stores nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from hashlib import sha256
+from typing import NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from app.engine import Watched
+from components.frames import packed, pictures
+from components.messages import LANGUAGES, Catalogue
+from pipelines.engine.libraries import Libraries
+from pipelines.engine.thread import Engine
+from pipelines.errors import VeriscopeError, failure
+from pipelines.run.events import TokenWritten
+from pipelines.run.live import Subscription
+from pipelines.samples.playing import play
+from pipelines.samples.walkthroughs import PREFIX, Walkthrough, walkthroughs
+
+_KEPT = "public, max-age=600"
+
+
+class Played(NamedTuple):
+    """A walkthrough that was played: the run, and the file that browsers play."""
+
+    watched: Watched
+    file: bytes
+    mark: str
+
+
+class Walkthroughs:
+    """The first walkthrough of each language of the page. All methods belong to one event loop."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._samples: dict[str, Walkthrough] = {}
+        for sample in walkthroughs():
+            if sample.language in LANGUAGES:
+                self._samples.setdefault(sample.language, sample)
+        self._played: dict[str, Played] = {}
+        self._preparing: dict[str, asyncio.Task[Played]] = {}
+
+    @property
+    def route(self) -> Route:
+        """Where browsers get the file of a language."""
+        return Route("/walkthrough/{language}", self._serve)
+
+    async def prepare(self) -> None:
+        """Play all of them ahead, one after the other."""
+        for language in self._samples:
+            await self.get(language)
+
+    async def get(self, language: str) -> Played:
+        """That of `language`, once it is ready. Raises NotFoundError if there is none."""
+        if language not in self._samples:
+            raise failure("storage.no_run")
+        if language not in self._played:
+            task = self._preparing.get(language)
+            if task is None or task.done():
+                task = asyncio.create_task(self._play(self._samples[language]))
+                self._preparing[language] = task
+            # Who waits may go away; the others go on waiting.
+            self._played[language] = await asyncio.shield(task)
+        return self._played[language]
+
+    def ready(self, language: str) -> Watched | None:
+        """The run in `language`, None while it is not ready."""
+        played = self._played.get(language)
+        return played and played.watched
+
+    async def open(self, run_id: str) -> Watched | None:
+        """The walkthrough of that address; None where it is not the address of a walkthrough."""
+        if not run_id.startswith(PREFIX):
+            return None
+        for language, sample in self._samples.items():
+            if sample.run_id == run_id:
+                return (await self.get(language)).watched
+        raise failure("storage.no_run")
+
+    async def _play(self, sample: Walkthrough) -> Played:
+        libraries = self._engine.service.libraries
+        if sample.evidence.source == "library":
+            # Opened once, for the runs of visitors too.
+            opening = self._engine.submit(libraries.retriever(sample.evidence))
+            await asyncio.wrap_future(opening)
+        return await asyncio.to_thread(_computed, sample, libraries.for_another_loop())
+
+    async def _serve(self, request: Request) -> Response:
+        try:
+            played = await self.get(request.path_params["language"])
+        except VeriscopeError:
+            return Response(status_code=404)
+        told = {"ETag": played.mark, "Cache-Control": _KEPT, "Vary": "Accept-Encoding"}
+        if request.headers.get("if-none-match") == played.mark:
+            return Response(status_code=304, headers=told)
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            told["Content-Encoding"] = "gzip"
+            return Response(played.file, headers=told, media_type="application/json")
+        return Response(gzip.decompress(played.file), headers=told, media_type="application/json")
+
+
+def _computed(sample: Walkthrough, libraries: Libraries) -> Played:
+    """Play the sample and draw it; blocks for some seconds."""
+    events, t = play(sample, libraries), Catalogue(sample.language)
+    text = json.dumps(
+        packed(list(pictures(events, t)), t), ensure_ascii=False, separators=(",", ":")
+    )
+    file = gzip.compress(text.encode(), mtime=0)
+    stored = [event for event in events if not isinstance(event, TokenWritten)]
+    watched = Watched(sample.run_id, Subscription(stored, lambda: None))
+    return Played(watched, file, f'"{sha256(file).hexdigest()[:32]}"')

@@ -1,0 +1,127 @@
+"""A walkthrough played ahead, once for everybody who will watch it.
+
+The methods run on the scripted models as they always do, but nobody waits for the pauses of the
+text: they pass on a clock of its own, which moves on when everything waits for it. So the times of
+the events are those of an undisturbed machine, however busy this one is, and nothing is stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import aclosing
+from functools import partial
+from heapq import heappop, heappush
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from pipelines.engine.executor import execute, gather_materials, make_plan, start_event
+from pipelines.engine.libraries import Libraries
+from pipelines.engine.pool import ModelPool
+from pipelines.models.base import Model, Progress
+from pipelines.models.providers import build_model
+from pipelines.models.scripted import ScriptedModel
+from pipelines.remote.retry import RetryPolicy
+from pipelines.run.events import Event
+from pipelines.run.live import LiveRun
+from pipelines.run.spec import ModelSpec
+from pipelines.samples.walkthroughs import FOLDER, Walkthrough
+
+_BREATH = 0.002
+"""Seconds between two looks at whether work in threads is over."""
+
+_TURNS = 20
+"""Turns of the event loop in which everything that can go on does."""
+
+
+def play(sample: Walkthrough, libraries: Libraries) -> tuple[Event, ...]:
+    """Every event of `sample`, also each piece of text, with the time at which it is to be seen.
+
+    Blocks while it is computed; to be called where no event loop runs. `libraries` belong to this
+    call, which closes them. The run's id is that of the walkthrough.
+    """
+    executor = _Counted(max_workers=4, thread_name_prefix="walkthrough")
+    with asyncio.Runner() as runner:
+        runner.get_loop().set_default_executor(executor)
+        return runner.run(_played(sample, libraries, executor))
+
+
+class _Counted(ThreadPoolExecutor):
+    """Knows how much of its work is not over."""
+
+    pending = 0
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.pending += 1
+        future = super().submit(fn, *args, **kwargs)
+        future.add_done_callback(self._over)
+        return future
+
+    def _over(self, future: Future[Any]) -> None:
+        del future
+        self.pending -= 1
+
+
+class _Clock:
+    """Time in seconds that passes only in pauses."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._order = count()
+        self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait until the clock has moved on by that much."""
+        until = asyncio.get_running_loop().create_future()
+        heappush(self._waiting, (self.now + seconds, next(self._order), until))
+        await until
+
+    def advance(self) -> None:
+        """Move on to the next moment that something waits for."""
+        if not self._waiting:
+            return
+        self.now = self._waiting[0][0]
+        while self._waiting and self._waiting[0][0] <= self.now:
+            _, _, until = heappop(self._waiting)
+            if not until.done():
+                until.set_result(None)
+
+
+async def _played(
+    sample: Walkthrough, libraries: Libraries, executor: _Counted
+) -> tuple[Event, ...]:
+    clock, events = _Clock(), list[Event]()
+    plan = make_plan(sample.spec())
+    live = LiveRun(sample.run_id, "", lambda _: None, clock=lambda: clock.now)
+    start_event(live, plan)
+    watching = live.subscribe()
+    async with aclosing(libraries), aclosing(ModelPool(partial(_build, clock.sleep))) as pool:
+        gather = partial(gather_materials, plan, {}, pool, libraries)
+        running = asyncio.create_task(execute(live, plan, gather, RetryPolicy()))
+        while not running.done():
+            await _settled(executor)
+            events += watching.drain()
+            clock.advance()
+        await running
+    return (*events, *watching.drain())
+
+
+async def _settled(executor: _Counted) -> None:
+    """Wait until nothing goes on any more but pauses."""
+    for _ in range(_TURNS):
+        await asyncio.sleep(0)
+        while executor.pending:  # noqa: ASYNC110 - what is looked at lives in several threads
+            await asyncio.sleep(_BREATH)
+
+
+def _build(
+    sleep: Callable[[float], Awaitable[None]], spec: ModelSpec, key: str | None, progress: Progress
+) -> Model:
+    """A model as it is always built; a scripted one makes its pauses on the clock."""
+    if spec.kind != "scripted":
+        return build_model(spec, key, progress)
+    path, _, role = spec.model.partition("#")
+    file = FOLDER / Path(path).name
+    return ScriptedModel.from_file(file, role=role, name=spec.name, sleep=sleep)

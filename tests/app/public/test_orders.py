@@ -1,0 +1,171 @@
+"""Every order of what a visitor can click: the last of it wins, and the buttons say what is true.
+
+Clicks follow each other without waiting. The model is held, so that a run goes on until it is
+ended. First on pages where the walkthrough plays, then on one that has seen all that came before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import permutations, product
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from app.public.parts import sample_questions
+from components.messages import lang
+from pipelines.samples.walkthroughs import walkthroughs
+from pipelines.store.recordings import recordings
+from pipelines.types import Language
+from tests.app.public.conftest import Served
+from tests.app.public.test_api import another
+from tests.browser import PATIENCE
+
+ACTIONS = ("recorded", "plain", "run", "stop", "language", "tab")
+PLAYED = {one.language: one.question for one in reversed(walkthroughs())}
+RECORDED = {one.question for one in recordings()}
+WORDS: dict[Language, str] = {"en": "Examples", "zh": "示例"}
+
+
+@dataclass
+class Expected:
+    """What is to be seen: whose question, in which language, and whether a run goes on."""
+
+    question: str
+    language: Language = "en"
+    page: str = "ask"
+    running: bool = False
+    played: bool = True
+
+
+class Visitor:
+    """A page, what was done on it, and what has to be seen."""
+
+    def __init__(self, page: Page, served: Served) -> None:
+        self.page = page
+        self.served = served
+        self.open()
+
+    def open(self) -> None:
+        """Come anew; the walkthrough plays."""
+        self.page.goto(self.served.url)
+        self.expected = Expected(PLAYED["en"])
+        expect(self.page.locator("#view-ask .vs-question")).to_have_text(PLAYED["en"])
+
+    def does(self, action: str) -> None:
+        """Click, without waiting for what comes of it."""
+        getattr(self, f"_{action}")()
+
+    def sees_what_is_true(self) -> None:
+        """Fails where the page does not come to show what it has to."""
+        seen, wanted = self.page, self.expected
+        run, stop = seen.locator("#asking button").all()
+        share, report = seen.locator("#actions button").all()[:2]
+        if wanted.running:
+            self.served.until(lambda: self.served.model.busy > 0)
+            expect(run).to_be_disabled()
+            expect(stop).to_be_enabled()
+            expect(share).to_be_disabled()
+            expect(report).to_be_disabled()
+        else:
+            self.served.until(lambda: self.served.model.busy == 0)
+            expect(run).to_be_enabled()
+            expect(share).to_be_enabled()
+            expect(report).to_be_enabled()
+            if not wanted.played:
+                expect(stop).to_be_disabled()
+        question = seen.locator(f"#view-{wanted.page} .vs-question").first
+        expect(question).to_have_text(wanted.question)
+        root = seen.locator(f"#view-{wanted.page} .vs-root")
+        expect(root).to_have_attribute("lang", lang(wanted.language))
+
+    def gives_up(self) -> None:
+        """End what goes on."""
+        if self.expected.running:
+            self.does("stop")
+        self.sees_what_is_true()
+
+    def _recorded(self) -> None:
+        self._take(next(q for q in self._samples() if q in RECORDED), shown=True)
+
+    def _plain(self) -> None:
+        self._take(next(q for q in self._samples() if q not in RECORDED), shown=False)
+
+    def _take(self, question: str, *, shown: bool) -> None:
+        self.page.locator("#examples .gallery-item").filter(has_text=question).first.click()
+        self.expected.running = self.expected.played = False
+        if shown:
+            self.expected.question = question
+
+    def _run(self) -> None:
+        question = another()
+        box = self.page.locator("#asking textarea")
+        box.fill(question)
+        if self.expected.running:
+            # It goes on: the button cannot be used, and the key does nothing.
+            box.press("Enter")
+            return
+        self.page.locator("#asking button").first.click()
+        self.expected.running, self.expected.played = True, False
+        self.expected.question = question
+
+    def _stop(self) -> None:
+        stop = self.page.locator("#asking button").nth(1)
+        if self.expected.running:
+            # It can be used as soon as the run is known of.
+            stop.click()
+            self.expected.running = False
+        elif self.expected.played and stop.is_enabled():
+            stop.click()
+
+    def _language(self) -> None:
+        wanted: Language = "zh" if self.expected.language == "en" else "en"
+        self.page.get_by_text({"en": "EN", "zh": "中文"}[wanted], exact=True).click()
+        # An example is of the language that is spoken by then.
+        expect(self.page.locator("#examples .label")).to_contain_text(WORDS[wanted])
+        self.expected.language = wanted
+        if self.expected.played:
+            self.expected.question = PLAYED[wanted]
+
+    def _tab(self) -> None:
+        wanted = "drad" if self.expected.page == "ask" else "ask"
+        at = {"ask": 0, "drad": 2}[wanted]
+        self.page.locator("#pages [role=tab]").nth(at).click()
+        self.expected.page = wanted
+
+    def _samples(self) -> list[str]:
+        return sample_questions(self.expected.language)
+
+
+@pytest.fixture
+def visitor(browser: Browser, held: Served) -> Iterator[Visitor]:
+    """Somebody whose page makes no error."""
+    faults: list[str] = []
+    context = browser.new_context()
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    yield Visitor(page, held)
+    context.close()
+    assert not faults
+
+
+@pytest.mark.verify
+def test_every_two_clicks_while_the_walkthrough_plays(visitor: Visitor):
+    for order in product(ACTIONS, repeat=2):
+        visitor.open()
+        for action in order:
+            visitor.does(action)
+        visitor.sees_what_is_true()
+        visitor.gives_up()
+
+
+@pytest.mark.verify
+def test_every_three_clicks_one_after_another(visitor: Visitor):
+    visitor.does("plain")
+    for order in permutations(ACTIONS, 3):
+        for action in order:
+            visitor.does(action)
+        visitor.sees_what_is_true()
+        visitor.gives_up()
