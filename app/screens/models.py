@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import streamlit as st
 
@@ -52,6 +52,8 @@ _BUILT_IN = frozenset(spec.name for spec in BUILT_IN)
 _FIELDS = ("name", "model", "address", "key")
 _PRICES = ("price.read", "price.written")
 _CHECK = "_check"
+_KEPT: Any = {"persist_state": "session"}
+"""Of a field of the form: what was typed is still there when the visitor comes back to the page."""
 
 
 def _offered() -> list[str]:
@@ -160,20 +162,22 @@ def _wait() -> None:
 def _add(check: Check | None, t: Catalogue) -> None:
     with st.container(border=True, key="card-new-model"):
         kind = choose_one(
-            t("models.kind"), _offered(), "new.kind", lambda kind: kind_label(kind, t)
+            t("models.kind"), _offered(), "new.kind", lambda kind: kind_label(kind, t), **_KEPT
         )
         address = provider_of(kind).placeholder
         if t.has(f"models.kind.{kind}.note"):
             st.caption(t(f"models.kind.{kind}.note"))
         left, right = st.columns(2)
         with left:
-            st.text_input(t("models.name"), key="new.name", placeholder="Qwen3-4B")
+            st.text_input(t("models.name"), key="new.name", placeholder="Qwen3-4B", **_KEPT)
             if address:
-                st.text_input(t("models.address"), key="new.address", placeholder=address)
+                st.text_input(t("models.address"), key="new.address", placeholder=address, **_KEPT)
         with right:
-            st.text_input(t.first(f"models.model.{kind}", "models.model"), key="new.model")
+            st.text_input(
+                t.first(f"models.model.{kind}", "models.model"), key="new.model", **_KEPT
+            )
             if address:
-                key_field(t("models.key"), "new.key", help=t("models.key.note"))
+                key_field(t("models.key"), "new.key", help=t("models.key.note"), **_KEPT)
         if provider_of(kind).hosted:
             _price_fields(t)
         with st.container(horizontal=True):
@@ -196,9 +200,12 @@ def _price_fields(t: Catalogue) -> None:
                 format="%g",
                 key=f"new.{name}",
                 help=note,
+                **_KEPT,
             )
     with unit:
-        st.selectbox(t("models.price.currency"), get_args(Currency), key="new.price.currency")
+        st.selectbox(
+            t("models.price.currency"), get_args(Currency), key="new.price.currency", **_KEPT
+        )
 
 
 def _given_price() -> Price | None:
@@ -238,6 +245,12 @@ def _described() -> ModelSpec:
     )
 
 
+def _given_key() -> str:
+    """The key in the form; none for a kind of model that has no field for it."""
+    kind = st.session_state.get("new.kind") or _offered()[0]
+    return (st.session_state.get("new.key") or "").strip() if provider_of(kind).hosted else ""
+
+
 def _current_check() -> Check | None:
     """The check that this visitor started last."""
     return st.session_state.get(_CHECK)
@@ -263,7 +276,7 @@ def _begin_check(spec: ModelSpec, key: str | None, *, is_new: bool = False) -> N
 
 def _check_new() -> None:
     with remembered("models"):
-        _begin_check(_described(), st.session_state.get("new.key") or None, is_new=True)
+        _begin_check(_described(), _given_key() or None, is_new=True)
 
 
 def _save() -> None:
@@ -274,7 +287,7 @@ def _save() -> None:
             with suppress(VeriscopeError):
                 spec = spec.with_capabilities(check.future.result().capabilities)
         engine().service.store.models.save(owner(), spec)
-        keep_key(spec, st.session_state.get("new.key") or "")
+        keep_key(spec, _given_key())
         _forget_check()
         for name in _FIELDS:
             st.session_state[f"new.{name}"] = ""
@@ -290,7 +303,7 @@ def _delete(spec: ModelSpec) -> None:
 
 
 def _keep_key(spec: ModelSpec) -> None:
-    keep_key(spec, st.session_state.get(f"key-{_slug(spec)}") or "")
+    keep_key(spec, (st.session_state.get(f"key-{_slug(spec)}") or "").strip())
 
 
 def _slug(spec: ModelSpec) -> str:
