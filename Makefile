@@ -23,7 +23,6 @@ help: ## Print this list
 	@echo "           ARGS=\"-k drad -x\"   passed on to pytest by \`make test\` and \`make verify\`"
 
 run: install ## Install what is missing, then serve the workbench
-	@echo "Veriscope: http://$(HOST):$(PORT) (Ctrl+C stops it)"
 	@exec $(VENV_PYTHON) -m streamlit run app/workbench.py --server.address "$(HOST)" \
 		--server.port "$(PORT)" --server.headless true --browser.gatherUsageStats false
 

@@ -71,7 +71,8 @@ class Service:
         retry: RetryPolicy | None = None,
         limits: Limits | None = None,
     ) -> None:
-        data.mkdir(parents=True, exist_ok=True)
+        # What people asked is nobody else's on this machine.
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.store = RunStore(f"sqlite:///{data / 'veriscope.db'}")
         self.earlier = EarlierRuns(self.store)
         self.pool = pool or ModelPool()
