@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests import network
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
@@ -20,6 +22,17 @@ os.environ["VERISCOPE_STRICT_MESSAGES"] = "1"
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Threads that wait for each other by spinning take the cores of the other workers.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+_OUTSIDE = network.begin()
+
+
+@pytest.fixture(autouse=True)
+def nothing_outside() -> Iterator[None]:
+    """Neither the test nor what it started reached, or looked up, anything outside this machine."""
+    yield
+    noted = network.noted(_OUTSIDE)
+    assert not noted, "\n".join(noted)
 
 
 @pytest.fixture(scope="session")
