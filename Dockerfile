@@ -1,16 +1,18 @@
 # Either front end in one container, as a user without rights:
 #   docker build -t veriscope .
-#   docker run -p 7860:7860 veriscope              the workbench
+#   docker run -p 127.0.0.1:7860:7860 veriscope    the workbench, for people at this machine
 #   docker run -p 7860:7860 veriscope space        the page for everybody, its API and MCP server
 # Runs are kept in /data: give it a volume to keep them, or name a PostgreSQL database with
-# -e VERISCOPE_DATABASE_URL=postgresql://user:password@host/name
+# -e VERISCOPE_DATABASE_URL=postgresql://user:password@host/name. From inside it cannot be seen who
+# reaches the workbench, so it is held to be everybody: -e VERISCOPE_ALLOW_ANY_ADDRESS=1 lets its users
+# name models at any address and in any folder.
 FROM python:3.12-slim
 
-RUN useradd --create-home --uid 1000 veriscope && mkdir /data && chown veriscope /data
+RUN useradd --create-home --uid 1000 veriscope && mkdir -m 700 /data && chown veriscope /data
 WORKDIR /home/veriscope/app
 
-COPY requirements.txt requirements-embedded.txt requirements-postgres.txt ./
-RUN pip install --no-cache-dir -r requirements.txt -r requirements-postgres.txt \
+COPY requirements.txt requirements-embedded.txt requirements-postgres.txt requirements.lock ./
+RUN pip install --no-cache-dir -c requirements.lock -r requirements.txt -r requirements-postgres.txt \
     && pip install --no-cache-dir --no-deps -r requirements-embedded.txt
 COPY --chown=veriscope . .
 

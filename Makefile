@@ -3,16 +3,17 @@ PYTHON ?=
 HOST ?= 127.0.0.1
 PORT ?= 8501
 ARGS ?=
+LOCKED ?=
 
 VENV_PYTHON := .venv/bin/python
 
 # Nothing reports home: neither the interface libraries nor the model library.
 export GRADIO_ANALYTICS_ENABLED := False
 export HF_HUB_DISABLE_TELEMETRY := 1
-export PYTHON
+export PYTHON LOCKED
 
 .DEFAULT_GOAL := help
-.PHONY: help run space index install test pytest lint format verify bench samples install-dev install-research browser postgresql clean
+.PHONY: help run space index install test pytest lint format verify bench samples lock audit install-dev install-research browser postgresql clean
 
 help: ## Print this list
 	@echo "Targets:"
@@ -20,10 +21,10 @@ help: ## Print this list
 	@echo
 	@echo "Variables: PYTHON=python3.12   the Python to build .venv with (3.11 or newer)"
 	@echo "           HOST=127.0.0.1 PORT=8501   where \`make run\` serves"
+	@echo "           LOCKED=1   install the very versions of requirements.lock"
 	@echo "           ARGS=\"-k drad -x\"   passed on to pytest by \`make test\` and \`make verify\`"
 
 run: install ## Install what is missing, then serve the workbench
-	@echo "Veriscope: http://$(HOST):$(PORT) (Ctrl+C stops it)"
 	@exec $(VENV_PYTHON) -m streamlit run app/workbench.py --server.address "$(HOST)" \
 		--server.port "$(PORT)" --server.headless true --browser.gatherUsageStats false
 
@@ -61,6 +62,12 @@ bench: install-dev ## Measure the engine against its longest chain of calls; pri
 
 samples: install ## Record sample questions anew with the embedded model, and choose what is shipped
 	$(VENV_PYTHON) -m pipelines.samples.record
+
+lock: install-dev ## Choose the newest versions; writes requirements.lock and docs/licences.md
+	$(VENV_PYTHON) -m scripts.dependencies lock
+
+audit: install-dev ## Ask, over the network, which locked packages have known vulnerabilities
+	$(VENV_PYTHON) -m scripts.dependencies audit
 
 install-dev: ## As install, with the tools that check and test
 	@python=$$(sh scripts/find_python.sh) && "$$python" scripts/environment.py --dev

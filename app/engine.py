@@ -5,7 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from threading import Lock
 
+from app.exposure import workbench_exposure
+from pipelines.engine.libraries import Libraries
+from pipelines.engine.pool import ModelPool
 from pipelines.engine.thread import Engine
+from pipelines.models.restricted import build_for_strangers
 from pipelines.paths import data_folder
 from pipelines.run.events import Event, TokenWritten
 from pipelines.run.live import Subscription
@@ -26,8 +30,19 @@ def engine() -> Engine:
     folder = data_folder().resolve()
     with _lock:
         if folder not in _engines:
-            _engines[folder] = Engine(folder, database=database_url(folder))
+            _engines[folder] = _open(folder)
         return _engines[folder]
+
+
+def _open(folder: Path) -> Engine:
+    if not workbench_exposure().restricted:
+        return Engine(folder, database=database_url(folder))
+    return Engine(
+        folder,
+        database=database_url(folder),
+        pool=ModelPool(build_for_strangers),
+        libraries=Libraries(folder / "index", any_address=False),
+    )
 
 
 def close_engines() -> None:

@@ -218,8 +218,12 @@ def choose_one(
 
 
 def key_field(label: str, key: str, **look: Any) -> None:
-    """A field for a secret; `look` is what `st.text_input` takes besides."""
-    st.text_input(label, key=key, type="password", autocomplete="off", **look)
+    """A field for a secret; `look` is what `st.text_input` takes besides.
+
+    What is typed is taken with every letter: Streamlit takes nothing while the focus stays inside
+    the field, and Tab leads to its button that shows the secret, from where no key is ever taken.
+    """
+    st.text_input(label, key=key, type="password", autocomplete="off", live="0ms", **look)
 
 
 def show_figure(figure: Figure, *, key: str) -> None:

@@ -4,6 +4,7 @@ Streamlit finds `app` here and serves it: the screens of `main.py` behind a cook
 identifies the browser, with an engine that is closed when the server ends.
 """
 
+import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,6 +16,7 @@ import httpx  # noqa: F401
 import pandas  # noqa: F401
 from starlette.middleware import Middleware
 from streamlit.starlette import App
+from streamlit.web.server.server_util import get_display_address, get_url
 
 # `streamlit run` puts the script's own folder on the path, not the one the packages lie in.
 _ROOT = str(Path(__file__).resolve().parents[1])
@@ -22,11 +24,25 @@ if _ROOT not in sys.path:
     sys.path.insert(0, _ROOT)
 
 from app.engine import close_engines, engine  # noqa: E402
+from app.exposure import Doorkeeper, what_is_open, workbench_exposure  # noqa: E402
 from app.session import OwnerCookie  # noqa: E402
+from pipelines.errors import VeriscopeError  # noqa: E402
+
+try:
+    EXPOSURE = workbench_exposure()
+except VeriscopeError as error:
+    raise SystemExit(str(error)) from error
+
+
+def _greeting() -> str:
+    url = get_url(get_display_address(EXPOSURE.address or "0.0.0.0"))
+    said = [f"Veriscope: {url} (Ctrl+C stops it)", what_is_open(EXPOSURE, os.environ)]
+    return "\n".join(filter(None, said))
 
 
 @asynccontextmanager
 async def _lifespan(_: App) -> AsyncIterator[None]:
+    print(_greeting(), flush=True)
     # Loaded now, so that the first visitor does not wait for it.
     engine().submit(engine().service.warm_up())
     try:
@@ -36,5 +52,7 @@ async def _lifespan(_: App) -> AsyncIterator[None]:
 
 
 app = App(
-    Path(__file__).with_name("main.py"), lifespan=_lifespan, middleware=[Middleware(OwnerCookie)]
+    Path(__file__).with_name("main.py"),
+    lifespan=_lifespan,
+    middleware=[Middleware(Doorkeeper, exposure=EXPOSURE), Middleware(OwnerCookie)],
 )

@@ -1,5 +1,8 @@
 """Bring the virtual environment up to date: `python scripts/environment.py [--dev | --research]`.
 
+With LOCKED=1 in the environment every package is installed at the version in `requirements.lock`,
+else at the newest that the requirement files allow.
+
 Uses the standard library alone, because nothing is installed yet. A stamp in the environment has a
 fingerprint of the requirement files and of the Python; while it matches, nothing is done. The stamp
 is deleted before an installation and written after it, so that an interrupted one is repeated.
@@ -21,6 +24,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+LOCK = "requirements.lock"
+_KINDS = ("", "-embedded", "-research", "-postgres", "-dev")
+REQUIREMENTS = tuple(f"requirements{kind}.txt" for kind in _KINDS)
+"""What the application needs, its weights, what research, PostgreSQL and tests need besides."""
 IDENTITY = (
     "import importlib.util, platform, sys, sysconfig\n"
     "assert sys.version_info >= (3, 11) and importlib.util.find_spec('pip')\n"
@@ -115,11 +122,11 @@ def prepare(
     python = venv / "bin" / "python"
     present = ensure_venv(python, environ.get("PYTHON"), run)
     install = installer(python)
-    kinds = ("", "-embedded", "-research", "-postgres", "-dev")
-    runtime, embedded, for_research, postgres, for_dev = (
-        root / f"requirements{kind}.txt" for kind in kinds
-    )
+    runtime, embedded, for_research, postgres, for_dev = (root / name for name in REQUIREMENTS)
     files = [runtime, embedded]
+    if environ.get("LOCKED", "") not in ("", "0"):
+        install += ["-c", str(root / LOCK)]
+        files.append(root / LOCK)
 
     def update(stamp: str, *packages: Sequence[str]) -> None:
         """Install `packages` unless the stamp says so of `files`; then make it say so at once."""

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests import network
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
@@ -35,6 +37,17 @@ def no_mistakes(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     yield
     found = [one.getMessage() for one in caplog.get_records("call")]
     assert not [one for one in found if any(sign in one for sign in MISTAKES)]
+
+
+_OUTSIDE = network.begin()
+
+
+@pytest.fixture(autouse=True)
+def nothing_outside() -> Iterator[None]:
+    """Neither the test nor what it started reached, or looked up, anything outside this machine."""
+    yield
+    noted = network.noted(_OUTSIDE)
+    assert not noted, "\n".join(noted)
 
 
 @pytest.fixture(scope="session")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import streamlit as st
 
 from app.engine import engine
+from app.exposure import workbench_exposure
 from app.parts import (
     choose_one,
     delete_button,
@@ -27,6 +28,7 @@ from app.parts import (
 from app.screens.catalogue import draw_catalogue, under_way
 from app.screens.setup import assumed_capabilities, known_models, model_select
 from app.session import keep_key, key_for, messages, owner, theme
+from components.elements import notice
 from components.messages import Catalogue
 from components.models import (
     judge_report,
@@ -46,12 +48,15 @@ from pipelines.models.providers import (
     Price,
     provider_of,
 )
+from pipelines.models.restricted import SWITCH, why_refused
 from pipelines.run.spec import ROLES
 
 _BUILT_IN = frozenset(spec.name for spec in BUILT_IN)
 _FIELDS = ("name", "model", "address", "key")
 _PRICES = ("price.read", "price.written")
 _CHECK = "_check"
+_KEPT: Any = {"persist_state": "session"}
+"""Of a field of the form: what was typed is still there when the visitor comes back to the page."""
 
 
 def _offered() -> list[str]:
@@ -158,30 +163,42 @@ def _wait() -> None:
 
 
 def _add(check: Check | None, t: Catalogue) -> None:
+    restricted = workbench_exposure().restricted
     with st.container(border=True, key="card-new-model"):
+        if restricted:
+            show_html(notice(t("models.restricted", switch=SWITCH), "restricted"), key="restricted")
         kind = choose_one(
-            t("models.kind"), _offered(), "new.kind", lambda kind: kind_label(kind, t)
+            t("models.kind"), _offered(), "new.kind", lambda kind: kind_label(kind, t), **_KEPT
         )
         address = provider_of(kind).placeholder
+        fixed = restricted and not provider_of(kind).any_server
+        off = restricted and not provider_of(kind).hosted
         if t.has(f"models.kind.{kind}.note"):
             st.caption(t(f"models.kind.{kind}.note"))
         left, right = st.columns(2)
         with left:
-            st.text_input(t("models.name"), key="new.name", placeholder="Qwen3-4B")
+            _text(t("models.name"), "name", "Qwen3-4B", off=off)
             if address:
-                st.text_input(t("models.address"), key="new.address", placeholder=address)
+                _text(t("models.address"), "address", address, off=fixed)
         with right:
-            st.text_input(t.first(f"models.model.{kind}", "models.model"), key="new.model")
+            _text(t.first(f"models.model.{kind}", "models.model"), "model", off=off)
             if address:
-                key_field(t("models.key"), "new.key", help=t("models.key.note"))
+                key_field(t("models.key"), "new.key", help=t("models.key.note"), **_KEPT)
         if provider_of(kind).hosted:
             _price_fields(t)
         with st.container(horizontal=True):
-            st.button(t("models.probe"), key="new-probe", on_click=_check_new)
-            st.button(t("action.save"), key="new-save", type="primary", on_click=_save)
+            st.button(t("models.probe"), key="new-probe", disabled=off, on_click=_check_new)
+            st.button(
+                t("action.save"), key="new-save", type="primary", disabled=off, on_click=_save
+            )
         draw_error("models")
         if check is not None and check.is_new:
             _findings(check, t)
+
+
+def _text(label: str, name: str, example: str | None = None, *, off: bool) -> None:
+    """A field of the form, which cannot be used where it is `off`."""
+    st.text_input(label, key=f"new.{name}", placeholder=example, disabled=off, **_KEPT)
 
 
 def _price_fields(t: Catalogue) -> None:
@@ -196,9 +213,12 @@ def _price_fields(t: Catalogue) -> None:
                 format="%g",
                 key=f"new.{name}",
                 help=note,
+                **_KEPT,
             )
     with unit:
-        st.selectbox(t("models.price.currency"), get_args(Currency), key="new.price.currency")
+        st.selectbox(
+            t("models.price.currency"), get_args(Currency), key="new.price.currency", **_KEPT
+        )
 
 
 def _given_price() -> Price | None:
@@ -229,13 +249,22 @@ def _described() -> ModelSpec:
             "That is the name of a bundled model.", remedy="Choose another name."
         )
     hosted = provider_of(kind).hosted
-    return ModelSpec(
+    spec = ModelSpec(
         kind=kind,
         name=given["name"] or given["model"],
         model=given["model"],
         base_url=(given["address"] or None) if hosted else None,
         price=_given_price() if hosted else None,
     )
+    if workbench_exposure().restricted and (refusal := why_refused(spec)):
+        raise refusal
+    return spec
+
+
+def _given_key() -> str:
+    """The key in the form; none for a kind of model that has no field for it."""
+    kind = st.session_state.get("new.kind") or _offered()[0]
+    return (st.session_state.get("new.key") or "").strip() if provider_of(kind).hosted else ""
 
 
 def _current_check() -> Check | None:
@@ -263,7 +292,7 @@ def _begin_check(spec: ModelSpec, key: str | None, *, is_new: bool = False) -> N
 
 def _check_new() -> None:
     with remembered("models"):
-        _begin_check(_described(), st.session_state.get("new.key") or None, is_new=True)
+        _begin_check(_described(), _given_key() or None, is_new=True)
 
 
 def _save() -> None:
@@ -275,7 +304,7 @@ def _save() -> None:
                 report = check.future.result()
                 spec = spec.with_capabilities(report.capabilities, report.unknown)
         engine().service.store.models.save(owner(), spec)
-        keep_key(spec, st.session_state.get("new.key") or "")
+        keep_key(spec, _given_key())
         _forget_check()
         for name in _FIELDS:
             st.session_state[f"new.{name}"] = ""
@@ -291,7 +320,7 @@ def _delete(spec: ModelSpec) -> None:
 
 
 def _keep_key(spec: ModelSpec) -> None:
-    keep_key(spec, st.session_state.get(f"key-{_slug(spec)}") or "")
+    keep_key(spec, (st.session_state.get(f"key-{_slug(spec)}") or "").strip())
 
 
 def _slug(spec: ModelSpec) -> str:

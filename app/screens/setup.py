@@ -179,7 +179,7 @@ def _web_search(name: str, t: Catalogue) -> None:
 
 
 def _keep_search_key(name: str) -> None:
-    keep_key(name, st.session_state.pop(f"search-key.{name}", "") or "")
+    keep_key(name, (st.session_state.get(f"search-key.{name}") or "").strip())
 
 
 def known_models() -> dict[str, ModelSpec]:

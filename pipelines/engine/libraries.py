@@ -11,6 +11,7 @@ from pathlib import Path
 from pipelines.concurrency import ended
 from pipelines.engine.pool import Loading
 from pipelines.errors import VeriscopeError, failure
+from pipelines.models.restricted import SWITCH
 from pipelines.paths import SAMPLE_DATA
 from pipelines.retrieval.base import Embedder, Retriever, Similarity
 from pipelines.retrieval.bm25 import LexicalEmbedder
@@ -55,7 +56,8 @@ class _OpenedBySearching(Retriever):
 class Libraries:
     """Libraries by name. `indexes` is where their indexes are kept.
 
-    `find_embedder` gives what makes vectors, or None to search by words alone.
+    `find_embedder` gives what makes vectors, or None to search by words alone. Without
+    `any_address`, searches of the web are made at their public addresses alone.
     """
 
     def __init__(
@@ -63,8 +65,11 @@ class Libraries:
         indexes: Path,
         folders: dict[str, Path] | None = None,
         find_embedder: Callable[[], Embedder | None] = default_embedder,
+        *,
+        any_address: bool = True,
     ) -> None:
         self._indexes = indexes
+        self._any_address = any_address
         self._find_embedder = find_embedder
         self._folders = {"sample": SAMPLE_LIBRARY} | (folders or {})
         self._open: dict[str, LibraryIndex] = {}
@@ -93,13 +98,16 @@ class Libraries:
         """What searches the chosen evidence; a library is opened by the first search.
 
         `key` is for a search of the web that needs one. Raises NotFoundError at once for an
-        unknown library, InvalidInputError for a given text without a word.
+        unknown library, InvalidInputError for a given text without a word, or an address that is
+        not allowed.
         """
         if evidence.source == "given":
             return GivenText(evidence.text)
         if evidence.source == "library":
             self._folder(evidence.library)
             return _OpenedBySearching(evidence, self)
+        if evidence.base_url is not None and not self._any_address:
+            raise failure("restricted.address", switch=SWITCH)
         # One for all runs with the same key: it bounds how much is asked at the same time.
         service = (evidence.source, evidence.base_url, key)
         if service not in self._web:

@@ -79,7 +79,8 @@ class Service:
         storage_patience: float = 20.0,
     ) -> None:
         try:
-            data.mkdir(parents=True, exist_ok=True)
+            # What people asked is nobody else's on this machine.
+            data.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise failure("storage.no_folder", reason=error.strerror) from error
         self.store = RunStore(database or file_url(data))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from scripts import environment
-from scripts.environment import fingerprint, prepare, torch_requirement
+from scripts.environment import LOCK, fingerprint, prepare, torch_requirement
 
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}.7 linux-x86_64"
 
@@ -177,6 +177,20 @@ def test_a_changed_file_is_installed_again(
         file.write("another>=1,<2\n")
     prepare(root, dev=True, environ={}, run=pip)
     assert pip.drain() == expected
+
+
+def test_locked_versions_are_installed_where_they_are_asked_for(root: Path, pip: FakePip):
+    (root / LOCK).write_text("pydantic==2.14.0\n")
+    prepare(root, environ={"LOCKED": "1"}, run=pip)
+    assert pip.drain() == [f"-c {LOCK} {what}" for what in RUNTIME]
+    prepare(root, environ={"LOCKED": "1"}, run=pip)
+    assert pip.drain() == []
+    # Another lock, and none, are other installations.
+    (root / LOCK).write_text("pydantic==2.14.1\n")
+    prepare(root, environ={"LOCKED": "1"}, run=pip)
+    assert len(pip.drain()) == len(RUNTIME)
+    prepare(root, environ={"LOCKED": "0"}, run=pip)
+    assert pip.drain() == RUNTIME
 
 
 def test_another_python_is_installed_for_again(
