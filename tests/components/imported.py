@@ -6,7 +6,7 @@ import io
 import json
 from typing import Any, get_args
 
-from app.public.api import results_of
+from app.public.results import result_of
 from components.ask import run_bar
 from components.compare import Against, CompareColumn, compare_view
 from components.messages import Catalogue
@@ -86,7 +86,7 @@ class Imported:
         terminal = Terminal(out := io.StringIO())
         for event in self.trace.events:
             terminal.show(event)
-        parts += [out.getvalue(), json.dumps(results_of(view))]
+        parts += [out.getvalue(), result_of(view, "").model_dump_json()]
         json.dumps(to_json(tally(self.trace.events, Tally(methods=()))))
         past_of(view)
         left_out(view)
