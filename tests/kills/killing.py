@@ -15,6 +15,9 @@ from typing import Any
 from pipelines.run.events import TokenWritten
 from tests.kills import work
 
+PRELOADED = [work.__name__]
+"""What the process imports from which all others are forked."""
+
 PATIENCE = 120.0
 """Seconds that a process may take: only a fault takes so long."""
 
@@ -103,5 +106,5 @@ def check_acknowledged(printed: str, stored: dict[str, list[dict[str, Any]]]) ->
 
 def _context() -> Any:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([work.__name__])
+    context.set_forkserver_preload(PRELOADED)
     return context

@@ -27,8 +27,9 @@ _SCRIPT = {
     "replies": [
         {
             "contains": "",
-            "tokens": [[" Bill", 0.9], [" Clinton", 0.9], [" was", 0.9], [" born", 0.9]]
-            + [[" in", 0.9], [" Hope", 0.3], [".", 0.9]],
+            "tokens": [
+                [f" {word}", 0.9] for word in ["Bill", "Clinton", "was", "born", "in", "Hope", "."]
+            ],
         }
     ],
 }
@@ -229,7 +230,7 @@ class Serving:
     def __post_init__(self) -> None:
         self.data.mkdir()
 
-    def kill(self, longest: float = 1.5) -> None:
+    def kill(self, longest: float = 4.0) -> None:
         """Serve, ask, kill, and look: what a client was told has ended is stored whole."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -17,10 +16,10 @@ SEED = 17
 
 
 @pytest.fixture
-def killer(tmp_path: Path) -> Iterator[Killer]:
+def killer(tmp_path: Path) -> Killer:
     folder = tmp_path / "printed"
     folder.mkdir()
-    yield Killer(folder, Random(SEED))
+    return Killer(folder, Random(SEED))
 
 
 def test_a_few_kills_lose_nothing(killer: Killer, tmp_path: Path):

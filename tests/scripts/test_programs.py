@@ -28,6 +28,7 @@ def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("VERISCOPE_POSTGRESQL", raising=False)
     monkeypatch.setattr(browser, "APPLICATIONS", ())
     monkeypatch.setattr(postgresql, "FOLDERS", (f"{str(tmp_path)[1:]}/postgresql/*/bin",))
+    monkeypatch.setattr(postgresql, "PACKAGE", "postgresql_for_tests")
     monkeypatch.setattr(programs, "can_install", lambda: False)
 
 
@@ -123,6 +124,16 @@ def test_the_postgresql_named_or_on_the_path_comes_first(
     assert postgresql.find_postgresql() == named
     (named / "pg_ctl").unlink()
     assert postgresql.find_postgresql() is None
+
+
+def test_the_postgresql_of_a_package_comes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    package = tmp_path / "postgresql_for_tests"
+    postgresql_version(package / "pginstall" / "bin")
+    newest = postgresql_version(package / "pginstall18" / "bin")
+    assert postgresql.find_postgresql() == newest
+    system = postgresql_version(tmp_path / "postgresql" / "15" / "bin")
+    assert postgresql.find_postgresql() == system
 
 
 def test_postgresql_is_installed_where_that_is_possible(
