@@ -187,7 +187,9 @@ def _usage(answer: Any) -> Usage | None:
     usage = answer.usage
     if usage is None:
         return None
-    return Usage(prompt_tokens=usage.input_tokens, completion_tokens=usage.output_tokens)
+    return Usage(
+        prompt_tokens=max(0, usage.input_tokens), completion_tokens=max(0, usage.output_tokens)
+    )
 
 
 def _address(url: str) -> Address:

@@ -198,5 +198,6 @@ def _usage(answer: ChatCompletion | ChatCompletionChunk) -> Usage | None:
     if usage is None:
         return None
     return Usage(
-        prompt_tokens=usage.prompt_tokens or 0, completion_tokens=usage.completion_tokens or 0
+        prompt_tokens=max(0, usage.prompt_tokens or 0),
+        completion_tokens=max(0, usage.completion_tokens or 0),
     )
