@@ -305,7 +305,7 @@ class _Comparison:
             parts += self._changes(own, text)
         elif not parts:
             parts.append(_pending(row))
-        return [*parts, *(tag("p.vs-flag", t(f"flag.{flag}")) for flag in row.flags)]
+        return [*parts, *(tag("p.vs-flag", named("flag", flag, t)) for flag in row.flags)]
 
     def _changes(self, own: int, text: str) -> list[Child]:
         """The answer with the words that differ from what it is compared with."""

@@ -167,7 +167,7 @@ class _Page(MethodPanel):
         t = self.t
         if not rated.chunks:
             return [tag("p.vs-empty", t("haarag.no_chunks"))]
-        confidence, *others = judged.scores
+        confidence, others = judged.deciding, judged.scores[1:]
         names = [t(f"haarag.column.{name}") for name in ("chunk", "similarity", "query", "outcome")]
 
         def listed(chunks: Sequence[ChunkRated], caption: str, key: str) -> Html:

@@ -2,7 +2,9 @@
 
 import re
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_TURNING = r"\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+_CONTROL = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f{_TURNING}]")
+_IN_JSON = re.compile(rf"[\x7f-\x9f{_TURNING}]")
 
 
 def printable(text: str) -> str:
@@ -11,3 +13,11 @@ def printable(text: str) -> str:
     Tabs and line breaks stay.
     """
     return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def printable_json(text: str) -> str:
+    """JSON `text` with the control characters that JSON allows in strings escaped: the same JSON.
+
+    Some of them are line ends for some programs.
+    """
+    return _IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -86,8 +86,8 @@ class Token(Frozen):
 class Usage(Frozen):
     """Tokens a call consumed, as the backend counted them."""
 
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    prompt_tokens: Annotated[int, Field(ge=0)] = 0
+    completion_tokens: Annotated[int, Field(ge=0)] = 0
 
 
 class Generation(Frozen):

@@ -28,7 +28,7 @@ from pipelines.errors import InvalidInputError, exit_status
 from pipelines.files import write_whole
 from pipelines.methods.registry import METHODS
 from pipelines.paths import data_folder
-from pipelines.printable import printable
+from pipelines.printable import printable, printable_json
 from pipelines.retrieval.base import RetrievalMode
 from pipelines.retrieval.web.providers import WEB_SEARCHES
 from pipelines.run.events import Event, event_adapter
@@ -91,7 +91,7 @@ async def _follow(service: Service, run_id: str, *, as_json: bool) -> int:
     async for event in service.follow(run_id, owner=_OWNER):
         events.append(event)
         if as_json:
-            print(event_adapter.dump_json(event).decode(), flush=True)
+            print(printable_json(event_adapter.dump_json(event).decode()), flush=True)
         else:
             terminal.show(event)
     view = fold(events)
@@ -105,9 +105,9 @@ async def _follow(service: Service, run_id: str, *, as_json: bool) -> int:
 async def _list(service: Service, options: argparse.Namespace) -> int:
     for run in await asyncio.to_thread(service.store.list, _OWNER, options.limit):
         if options.json:
-            print(run.model_dump_json())
+            print(printable_json(run.model_dump_json()))
         else:
-            methods = ",".join(run.methods)
+            methods = printable(",".join(run.methods))
             when = f"{run.created:%Y-%m-%d %H:%M}"
             question = printable(run.question)
             status = "interrupted" if run.reason == "interrupted" else run.status

@@ -7,9 +7,9 @@ entropies are in nats, cosines in [-1, 1]; offsets are half-open [start, end) st
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, model_validator
 
 from pipelines.errors import ErrorInfo
 from pipelines.models.base import Capabilities
@@ -361,6 +361,12 @@ class RetrievalRated(Frozen):
     queries: tuple[str, ...]
     chunks: tuple[ChunkRated, ...]
     forms: int | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not all(0 <= chunk.query < len(self.queries) for chunk in self.chunks):
+            raise ValueError("a chunk was found for a query that is not listed")
+        return self
 
 
 class AlignmentStarted(Frozen):

@@ -167,7 +167,7 @@ class ReplayModel(Model):
         self, request: GenerationRequest, watch: Watcher | None = None
     ) -> tuple[Generation, ...]:
         generations = (await self._reply(request)).generations
-        if not generations:
+        if len(generations) < max(1, request.n):
             raise self._missing()
         if watch is None:
             return generations
@@ -179,7 +179,7 @@ class ReplayModel(Model):
 
     async def choose(self, request: ChoiceRequest) -> Choice:
         choice = (await self._reply(request)).choice
-        if choice is None:
+        if choice is None or not choice.probabilities.keys() >= {o.label for o in request.options}:
             raise self._missing()
         return choice
 
@@ -271,7 +271,10 @@ class ReplaySimilarity(Similarity):
         if call is None:
             raise self._record.missing("comparison of these texts")
         self._record.given += 1
-        return _succeeded(call).similarities or ()
+        rows = _succeeded(call).similarities or ()
+        if [len(row) for row in rows] != [len(right)] * len(left):
+            raise self._record.missing("comparison of all of these texts")
+        return rows
 
 
 class ReplayRecognizer:

@@ -16,6 +16,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from pipelines.errors import VeriscopeError, failure, first_problem
+from pipelines.printable import printable_json
 from pipelines.run.events import (
     CancelReason,
     Event,
@@ -35,9 +36,6 @@ from pipelines.types import Frozen
 LAST_SECOND = 253_402_300_799.0
 """Seconds since the epoch at the end of the year 9999, the last that a datetime can hold."""
 
-# JSON allows these inside a string, but some programs read them as line ends.
-_LINE_ENDS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
-
 
 class Header(Frozen):
     """The first line of an exported run."""
@@ -55,7 +53,7 @@ MOST_EVENTS = 20_000
 def export_lines(trace: Trace) -> Iterator[str]:
     """The lines of `trace`, each with its line end."""
     for value in (Header(format="veriscope-run"), *trace.events):
-        yield json.dumps(to_json(value), ensure_ascii=False).translate(_LINE_ENDS) + "\n"
+        yield printable_json(json.dumps(to_json(value), ensure_ascii=False)) + "\n"
 
 
 def parse_lines(lines: str | Iterable[str]) -> tuple[Event, ...]:

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
-from pipelines.types import Frozen
+from pipelines.types import Frozen, Offset
 
 
 class Span(Frozen):
@@ -21,8 +21,8 @@ class Span(Frozen):
     """
 
     text: str
-    start: int
-    end: int
+    start: Offset
+    end: Offset
 
     @classmethod
     def of(cls, source: str, start: int, end: int) -> Span:

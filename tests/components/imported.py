@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any, get_args
 
 from app.public.results import result_of
@@ -47,14 +50,21 @@ _WORLDS = (
 """Runs of all methods that hold every kind of event and of finding: method, world, faults."""
 
 
-async def runs() -> list[Trace]:
+@cache
+def runs() -> tuple[Trace, ...]:
     """Short runs of every method, and a recorded one with all that only a real model leads to."""
-    short = [await recorded((name,), seed, faults) for name, seed, faults in _WORLDS]
+
+    async def made() -> list[Trace]:
+        return [await recorded((name,), seed, faults) for name, seed, faults in _WORLDS]
+
+    with ThreadPoolExecutor(1) as elsewhere:
+        # A test may have an event loop that runs.
+        short = elsewhere.submit(asyncio.run, made()).result()
     real = load_recording(recordings()[-1].id)
-    return [*short, alone(real, "ever"), alone(real, "haarag")]
+    return (*short, _alone(real, "ever"), _alone(real, "haarag"))
 
 
-def alone(trace: Trace, method: str) -> Trace:
+def _alone(trace: Trace, method: str) -> Trace:
     """The run as if nothing but `method` had been asked for."""
     header = trace.header
     spec = header.spec.model_copy(

@@ -13,7 +13,8 @@ from pipelines.store.exchange import export_lines
 Path = tuple[str | int, ...]
 
 LONG_WORD = "w" * 20_000
-MANY = 10_000
+MANY = 2_000
+MANY_TOKENS = 10_000
 
 
 class Mutation(NamedTuple):
@@ -58,6 +59,8 @@ def mutations(trace: Trace, seen: set[Any] | None = None) -> Iterator[Mutation]:
                 seen.add(shape)
                 for change, other in _changes(value):
                     yield Mutation(number, path, change, other)
+                if path[-1] == "tokens" and value:
+                    yield Mutation(number, path, "very many", [value[0]] * MANY_TOKENS)
 
 
 def _shape(event: Any, path: Path) -> tuple[Any, ...]:

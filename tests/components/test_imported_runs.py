@@ -6,7 +6,6 @@ changes; `make verify` takes every seventh, `make test` a few.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,7 +17,6 @@ import pytest
 
 from pipelines.errors import InvalidInputError
 from pipelines.run.findings import Finding, StepDetail
-from pipelines.run.trace import Trace
 from pipelines.store.exchange import export_lines, parse_lines
 from tests.components.imported import Imported, runs
 from tests.components.mutations import Mutation, mutations
@@ -34,17 +32,12 @@ Case = tuple[list[str], Mutation]
 
 
 @cache
-def recorded_runs() -> list[Trace]:
-    return asyncio.run(runs())
-
-
-@cache
 def cases() -> list[Case]:
     """Every change of every run, with the lines of that run."""
     seen: set[Any] = set()
     return [
         (lines, mutation)
-        for trace in recorded_runs()
+        for trace in runs()
         for lines in [list(export_lines(trace))]
         for mutation in mutations(trace, seen)
     ]
@@ -86,7 +79,7 @@ def tried(chosen: list[Case], in_time: Callable[[], None]) -> Counter[str]:
 def test_the_runs_hold_every_kind_of_finding():
     unions = (get_args(Finding)[0], get_args(StepDetail)[0])
     wanted = {kind.model_fields["kind"].default for union in unions for kind in get_args(union)}
-    events = [event for trace in recorded_runs() for event in trace.events]
+    events = [event for trace in runs() for event in trace.events]
     details = (getattr(event, "detail", None) for event in events)
     assert {detail.kind for detail in details if detail is not None} == wanted
 
