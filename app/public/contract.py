@@ -204,14 +204,20 @@ class Remark(Frozen):
     text: str
 
 
-MethodStatus = Literal["running", "finished", "abstained", "failed", "cancelled"]
+_CALLS = Field(description="Calls that reached a model.")
+_CACHED = Field(
+    description="Calls that another method of this run had made already: they cost nothing."
+)
+_TOKENS = Field(description="Tokens written by models, without those of cached calls.")
+
+MethodStatus = Literal["waiting", "running", "finished", "abstained", "failed", "cancelled"]
 
 
 class MethodResult(Frozen):
     """What a method has come to.
 
     `answer` is the corrected answer and `original` the one before it, null while there is none;
-    `verdict` is the last verdict on the answer as a whole, null where the method gives none.
+    `verdict` is that on the answer as a whole, null where the method gives none.
     """
 
     status: MethodStatus
@@ -223,6 +229,10 @@ class MethodResult(Frozen):
     judged: list[VerdictFound]
     evidence: list[SourceFound]
     error: ApiError | None
+    calls: Annotated[int, _CALLS] = 0
+    cached_calls: Annotated[int, _CACHED] = 0
+    tokens: Annotated[int, _TOKENS] = 0
+    seconds: Annotated[float, Field(description="Seconds that the method took so far.")] = 0.0
 
 
 class RunResult(Frozen):
@@ -250,17 +260,10 @@ class RunResult(Frozen):
     language: Language | None = None
     methods: dict[str, MethodResult] = Field(default_factory=dict)
     error: ApiError | None = None
-    calls: Annotated[int, Field(description="Calls that reached a model.")] = 0
-    cached_calls: Annotated[
-        int,
-        Field(
-            description="Calls that another method of this run had made already: they cost nothing."
-        ),
-    ] = 0
+    calls: Annotated[int, _CALLS] = 0
+    cached_calls: Annotated[int, _CACHED] = 0
     searches: int = 0
-    tokens: Annotated[
-        int, Field(description="Tokens written by models, without those of cached calls.")
-    ] = 0
+    tokens: Annotated[int, _TOKENS] = 0
     seconds: Annotated[float, Field(description="Seconds since the run began.")] = 0.0
 
     @property

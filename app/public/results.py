@@ -18,15 +18,22 @@ from app.public.contract import (
     for_caller,
 )
 from components.messages import Catalogue, named
-from components.run_view import clock, passages_of, totals
+from components.method_cards import MethodRow
+from components.run_view import (
+    clock,
+    language_unsupported,
+    method_rows,
+    passages_of,
+    totals,
+)
 from pipelines.engine.estimate import basis_for, estimate
 from pipelines.methods.base import Method, Need
 from pipelines.methods.registry import METHODS
 from pipelines.models.base import Capabilities
 from pipelines.models.providers import known_capabilities
-from pipelines.run.events import Outcome, Verdict
+from pipelines.run.events import Judged
 from pipelines.run.spec import ModelSpec
-from pipelines.run.view import MethodView, RunView
+from pipelines.run.view import RunView
 
 _NEEDS = {
     "model": "a model that writes",
@@ -38,18 +45,17 @@ _NEEDS = {
 _VERDICT = {"what", "text", "draft", "start", "end", "verdict"}
 _SCORE = {"name", "value", "threshold", "bad", "flagged"}
 _PASSAGE = {"id", "title", "text", "url"}
-_ENDS: dict[Outcome, MethodStatus] = {
-    "ok": "finished",
-    "failed": "failed",
-    "cancelled": "cancelled",
+_REMARKS = {
+    "language_unsupported": "The model of this server does not speak the language of this question."
+    " What it writes is noise, so no probability or verdict is given for it."
 }
+"""Remarks that are worded for screens, as programs are told them."""
 
 
 def result_of(view: RunView, run: str, shared: str | None = None) -> RunResult:
     """Everything that the run's methods came to, each under its name, and what it cost."""
-    so_far = totals(view)
-    header = view.header
-    cached = sum(call.cached for method in view.methods.values() for call in method.calls)
+    so_far, now = totals(view), time.time()
+    header, rows = view.header, method_rows(view, now)
     return RunResult(
         run=run,
         status=view.status,
@@ -57,50 +63,53 @@ def result_of(view: RunView, run: str, shared: str | None = None) -> RunResult:
         reason=view.reason,
         question=header.spec.question if header else "",
         language=header.language if header else None,
-        methods={name: _method(one, over=view.over) for name, one in view.methods.items()},
+        methods={row.method: _method(row, view) for row in rows},
         error=for_caller(view.error) if view.error else None,
         calls=so_far.calls,
-        cached_calls=cached,
+        cached_calls=sum(row.cached for row in rows),
         searches=so_far.retrievals,
         tokens=so_far.tokens,
-        seconds=round(clock(view, time.time()), 2),
+        seconds=round(clock(view, now), 2),
     )
 
 
-def _method(method: MethodView, *, over: bool) -> MethodResult:
-    answer, t = method.answer, Catalogue("en")
-    step = method.steps[-1] if method.steps and method.outcome is None and not over else None
-    on_answer: list[Verdict] = [one.verdict for one in method.judged if one.what == "answer"]
+def _method(row: MethodRow, view: RunView) -> MethodResult:
+    """A method as the overviews of the pages have it, with its verdicts and passages."""
+    t, method = Catalogue("en"), view.methods.get(row.method)
+    answer = method.answer if method is not None else None
+    noise = language_unsupported(view)
     return MethodResult(
-        status=_status(method, over=over),
-        step=named("step", step.name, t) if step else None,
+        status=_status(row),
+        step=named("step", row.step, t) if row.step and not view.over else None,
         answer=answer.text if answer else None,
         original=answer.original if answer else None,
-        verdict=on_answer[-1] if on_answer else None,
-        remarks=[Remark(code=flag, text=named("flag", flag, t)) for flag in answer.flags]
-        if answer
-        else [],
-        judged=[
-            VerdictFound(
-                **one.model_dump(include=_VERDICT),
-                scores=[ScoreFound(**score.model_dump(include=_SCORE)) for score in one.scores],
-            )
-            for one in method.judged
+        verdict=row.verdict,
+        remarks=[
+            Remark(code=flag, text=_REMARKS.get(flag) or named("flag", flag, t))
+            for flag in (answer.flags if answer else ())
         ],
+        judged=[_verdict(one) for one in method.judged] if method is not None and not noise else [],
         evidence=[
             SourceFound(**passage.model_dump(include=_PASSAGE), query=query)
-            for passage, query in passages_of(method)
+            for passage, query in (passages_of(method) if method is not None else ())
         ],
-        error=for_caller(method.error) if method.error else None,
+        error=for_caller(row.error) if row.error else None,
+        calls=row.calls,
+        cached_calls=row.cached,
+        tokens=row.tokens,
+        seconds=round(row.seconds, 2),
     )
 
 
-def _status(method: MethodView, *, over: bool) -> MethodStatus:
-    if method.outcome is None:
-        return "cancelled" if over else "running"
-    if method.answer is not None and method.answer.abstained:
-        return "abstained"
-    return _ENDS[method.outcome]
+def _verdict(one: Judged) -> VerdictFound:
+    scores = [ScoreFound(**score.model_dump(include=_SCORE)) for score in one.scores]
+    return VerdictFound(**one.model_dump(include=_VERDICT), scores=scores)
+
+
+def _status(row: MethodRow) -> MethodStatus:
+    if row.status == "done":
+        return "abstained" if row.abstained else "finished"
+    return row.status
 
 
 def methods_for(models: Mapping[str, ModelSpec]) -> list[MethodInfo]:

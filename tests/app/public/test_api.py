@@ -117,6 +117,8 @@ def test_several_methods_answer_in_one_run_and_share_what_was_asked_before(
     found = http.post("/ask", json={**anew(), "compare_with": ["drad"]}).json()
     assert list(found["methods"]) == ["direct", "drad"]
     assert (found["calls"], found["cached_calls"]) == (1, 1)
+    costs = [(one["calls"], one["cached_calls"]) for one in found["methods"].values()]
+    assert sorted(costs) == [(0, 1), (1, 0)]
 
 
 def test_a_reply_to_one_caller_is_not_given_to_another(answering: Served, http: httpx.Client):
@@ -262,7 +264,7 @@ def test_runs_are_cancelled_while_they_go_on_and_while_they_wait(held: Served, h
     going = http.post("/ask", json={**anew(), "wait": 0}).json()["run"]
     held.until(lambda: held.model.busy > 0)
     waiting = http.post("/ask", json={**anew(), "wait": 0}).json()
-    assert (waiting["status"], waiting["before"]) == ("waiting", 0)
+    assert (waiting["status"], waiting["before"], waiting["methods"]) == ("waiting", 0, {})
     for run in (waiting["run"], going):
         ended = http.post(f"/runs/{run}/cancel").json()
         assert (ended["status"], ended["reason"]) == ("cancelled", "stopped")
