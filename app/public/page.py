@@ -72,7 +72,8 @@ class SpacePage:
     def _connect(self, page: Any, visit: Any, owner: Any, parts: Parts) -> None:
         hidden = {"show_progress": "hidden", "api_visibility": "private"}
         quick = {**hidden, "queue": False}
-        slow = {**hidden, "concurrency_limit": None}
+        # One queue for all of them, so that they begin in the order of the clicks.
+        slow = {**hidden, "concurrency_limit": None, "concurrency_id": "clicks"}
         begun = page.load(self.arrive, [visit, owner], [owner, parts.language], **quick)
         told = begun.then(self.speak, [visit, parts.language], parts.words, **quick)
         self._show(told, visit, parts, quick)
@@ -193,6 +194,9 @@ class SpacePage:
             async with aclosing(self._runs.ask(spec, visit.owner, keys, visitor=caller)) as stages:
                 async for stage in stages:
                     if visit.turn != turn:
+                        if isinstance(stage, Watched):
+                            await self._end(stage, visit.owner)
+                        yield await self._frame(visit)
                         # The last frame is sent again at the end of an event: it changes nothing.
                         yield _nothing()
                         return
@@ -205,8 +209,8 @@ class SpacePage:
                         yield await self._told(visit, queue_note(stage, t))
                         continue
                     visit.watched, visit.waiting = stage, False
-                    if visit.left and not stage.view.over:
-                        await self._end(visit)
+                    if visit.left:
+                        await self._end(stage, visit.owner)
                     # The clocks on the page go on by themselves between two frames.
                     now = (stage.pull(), visit.page, visit.language, int(time.monotonic()))
                     if now != seen or stage.view.over:
@@ -266,7 +270,8 @@ class SpacePage:
     async def stop(self, visit: VisitorSession) -> None:
         """End the run, or leave the queue."""
         visit.left = True
-        await self._end(visit)
+        if visit.watched is not None:
+            await self._end(visit.watched, visit.owner)
 
     async def take(self, visit: VisitorSession, sample: int) -> str:
         """Put an example into the input; one that was recorded is shown at once.
@@ -276,7 +281,8 @@ class SpacePage:
         turn = visit.begin()
         visit.waiting = False
         question = sample_questions(visit.language)[sample]
-        await self._end(visit)
+        if visit.watched is not None:
+            await self._end(visit.watched, visit.owner)
         recorded = recorded_sample(question)
         if recorded is not None:
             found = await self._runs.open(recorded.id, visit.owner)
@@ -309,11 +315,11 @@ class SpacePage:
         html = await asyncio.to_thread(whole_run, view, t)
         return standalone(html, title, language=visit.language)
 
-    async def _end(self, visit: VisitorSession) -> None:
-        """End the run that is shown, if it goes on; then it is seen to be over."""
-        if visit.watched is not None and not visit.watched.pull().over:
+    async def _end(self, watched: Watched, owner: str) -> None:
+        """End a run, if it goes on; then it is seen to be over."""
+        if not watched.pull().over:
             service = self._runs.engine.service
-            await self._runs.call(service.stop(visit.watched.run_id, owner=visit.owner))
+            await self._runs.call(service.stop(watched.run_id, owner=owner))
 
     async def _shown(self, visit: VisitorSession) -> Watched:
         """The run that the visitor sees: their own, or the walkthrough."""
