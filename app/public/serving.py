@@ -27,6 +27,7 @@ from pipelines.engine.pool import ModelPool
 from pipelines.engine.thread import Engine
 from pipelines.models.local.zerogpu import is_zerogpu
 from pipelines.paths import data_folder
+from pipelines.printable import guard_log
 from pipelines.run.live import Limits
 
 _HOUR = 3600.0
@@ -92,6 +93,7 @@ class Space:
 
 def serve() -> None:
     """Serve the Space until the process is told to end."""
+    guard_log()
     if missing_weights():
         fetch_weights()
     if is_zerogpu():

@@ -25,7 +25,7 @@ from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, exit_status
 from pipelines.methods.registry import METHODS
 from pipelines.paths import data_folder
-from pipelines.printable import printable
+from pipelines.printable import guard_log, printable, printable_json
 from pipelines.retrieval.base import RetrievalMode
 from pipelines.retrieval.web.providers import WEB_SEARCHES
 from pipelines.run.events import Event, event_adapter
@@ -40,6 +40,7 @@ Command = Callable[[Service, argparse.Namespace], Awaitable[int]]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     options = _parser().parse_args(arguments)
+    guard_log()
     return exit_status(lambda: asyncio.run(_with_service(options)))
 
 
@@ -90,7 +91,7 @@ async def _follow(service: Service, run_id: str, *, as_json: bool) -> int:
     async for event in service.follow(run_id, owner=_OWNER):
         events.append(event)
         if as_json:
-            print(event_adapter.dump_json(event).decode(), flush=True)
+            print(printable_json(event_adapter.dump_json(event).decode()), flush=True)
         else:
             terminal.show(event)
     view = fold(events)
@@ -104,12 +105,12 @@ async def _follow(service: Service, run_id: str, *, as_json: bool) -> int:
 async def _list(service: Service, options: argparse.Namespace) -> int:
     for run in await asyncio.to_thread(service.store.list, _OWNER, options.limit):
         if options.json:
-            print(run.model_dump_json())
+            print(printable_json(run.model_dump_json()))
         else:
             methods = ",".join(run.methods)
             when = f"{run.created:%Y-%m-%d %H:%M}"
-            question = printable(run.question)
-            print(f"{run.id}  {when}  {run.status:9}  {methods:16}  {question}")
+            line = f"{run.id}  {when}  {run.status:9}  {methods:16}  {run.question}"
+            print(printable(line))
     return 0
 
 
@@ -130,7 +131,8 @@ async def _export(service: Service, options: argparse.Namespace) -> int:
                 remedy="Give the path of a file in a folder that can be written to.",
             ) from None
     else:
-        sys.stdout.write(text)
+        # A file is left as it is; what reads a pipe reads the same.
+        sys.stdout.write(printable_json(text))
     return 0
 
 

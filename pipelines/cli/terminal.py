@@ -83,8 +83,10 @@ def describe(view: RunView, *, colour: bool = False) -> str:
 
 def _describe_method(method: MethodView, *, colour: bool) -> list[str]:
     lines = [
-        f"{method.name}: {len(method.made)} calls, {len(method.searches)} searches, "
-        f"{method.tokens} tokens"
+        printable(
+            f"{method.name}: {len(method.made)} calls, {len(method.searches)} searches, "
+            f"{method.tokens} tokens"
+        )
     ]
     for draft in method.drafts:
         label = "original" if draft.draft == 0 else f"draft {draft.draft}"
@@ -94,11 +96,11 @@ def _describe_method(method: MethodView, *, colour: bool) -> list[str]:
     # The last verdict on the answer, with the score that decided it.
     for event in [event for event in method.judged if event.what == "answer"][-1:]:
         decided = "".join(f", {_scored(score)}" for score in event.scores[:1])
-        lines.append(f"  verdict: {event.verdict}{decided}")
+        lines.append(printable(f"  verdict: {event.verdict}{decided}"))
     if method.answer is not None:
         lines.append(f"  answer: {printable(method.answer.text)}")
         if method.answer.flags:
-            lines.append(f"  remarks: {', '.join(method.answer.flags)}")
+            lines.append(printable(f"  remarks: {', '.join(method.answer.flags)}"))
     if method.error is not None:
         lines.append(printable(f"  failed: {method.error.message} {method.error.remedy}"))
     return lines

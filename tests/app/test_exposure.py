@@ -21,6 +21,7 @@ from app.exposure import (
 )
 from pipelines.errors import InvalidInputError
 from pipelines.models.restricted import SWITCH
+from pipelines.models.speed import keep_speed
 from tests.app.test_screens import ME, page, told
 
 OPEN = Exposure("0.0.0.0")
@@ -179,6 +180,8 @@ def exposed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The pages of a workbench that others can reach, on a data folder of its own."""
     monkeypatch.setenv("VERISCOPE_DATA", str(tmp_path))
     monkeypatch.setenv("VERISCOPE_HOSTS", "here.example")
+    # So that no model is loaded to be measured.
+    keep_speed(tmp_path / "models", 1e10)
     close_engines()
     yield tmp_path
     close_engines()
@@ -216,6 +219,7 @@ def test_what_was_saved_before_is_not_asked_any_more(exposed: Path):
 
 def test_on_this_machine_alone_nothing_is_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("VERISCOPE_DATA", str(tmp_path))
+    keep_speed(tmp_path / "models", 1e10)
     test = page("models", **{"new.kind": "local"}).run()
     close_engines()
     assert SWITCH not in told(test)
