@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from app.exposure import SpaceHeaders, what_space_opens
 from app.public.api import Api
 from app.public.models import ModelCatalog, build_for_visitors, fetch_weights, missing_weights
 from app.public.page import SpacePage
@@ -79,7 +81,11 @@ class Space:
             ssr_mode=False,
             # Visitors upload nothing; a question is small.
             max_file_size=1,
-            app_kwargs={"routes": [Route("/health", _health)], "lifespan": self.lifespan},
+            app_kwargs={
+                "routes": [Route("/health", _health)],
+                "lifespan": self.lifespan,
+                "middleware": [Middleware(SpaceHeaders)],
+            },
             **options,
         )
 
@@ -103,6 +109,11 @@ def serve() -> None:
     if is_zerogpu():
         # The models that use the lent GPU have to be loaded before the page is served.
         space.engine.call(space.catalog.fetch(space.engine))
+    told = what_space_opens(
+        os.environ.get("GRADIO_SERVER_NAME"), custom_servers=space.limits.custom_servers
+    )
+    if told:
+        print(told, flush=True)
     with suppress(KeyboardInterrupt):
         space.launch()
 

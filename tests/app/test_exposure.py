@@ -17,6 +17,7 @@ from app.exposure import (
     Exposure,
     exposure_of,
     what_is_open,
+    what_space_opens,
     workbench_exposure,
 )
 from pipelines.errors import InvalidInputError
@@ -78,6 +79,15 @@ def test_the_operator_is_told_what_is_open_and_no_key():
     assert "every address of this machine" in allowed
     assert "to any address, also in its own network" in allowed
     assert "HF_TOKEN" not in allowed
+
+
+def test_the_operator_of_the_space_is_told_too():
+    assert what_space_opens(None, custom_servers=True) == ""
+    assert what_space_opens("127.0.0.1", custom_servers=True) == ""
+    said = what_space_opens("0.0.0.0", custom_servers=False)
+    assert "Anybody who reaches this port" in said
+    assert "VERISCOPE_CUSTOM_SERVERS" not in said
+    assert "VERISCOPE_CUSTOM_SERVERS is on" in what_space_opens("::", custom_servers=True)
 
 
 async def knock(

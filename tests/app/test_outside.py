@@ -14,11 +14,13 @@ from contextlib import suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import pytest
 from gradio_client import Client
 from playwright.sync_api import Browser, expect
 
+from app.exposure import SPACE_HEADERS
 from tests.app.public.starting import started
 from tests.app.serving import (
     ROOT,
@@ -184,6 +186,10 @@ def test_a_session_at_the_space_reaches_nothing_outside(tmp_path: Path, browser:
         found = client.predict("Where was Bill Clinton born?", "direct", api_name="/ask")
         assert found["status"] == "finished"
         context.close()
+        with urlopen(space.url, timeout=60) as answer:
+            assert SPACE_HEADERS.items() <= dict(answer.headers).items()
+            # The hub shows it in a frame.
+            assert "x-frame-options" not in answer.headers
     wait_for_tracer(log)
     assert calls_outside(log) == []
     assert asked == []
