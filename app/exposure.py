@@ -1,8 +1,9 @@
-"""Who can reach the workbench, what is thereby open to them, and what is kept from them.
+"""Who can reach a front end, what is thereby open to them, and what is kept from them.
 
-On a loopback address only this machine's own people use it, and everything is open to them. On any
-other address anybody who reaches the port can, without a password: then nothing that a visitor
-names may lead into this machine's network or files, unless the operator allows it.
+On a loopback address only this machine's own people use the workbench, and everything is open to
+them. On any other address anybody who reaches the port can, without a password: then nothing that a
+visitor names may lead into this machine's network or files, unless the operator allows it. To the
+visitors of the Space it never does.
 """
 
 from __future__ import annotations
@@ -117,6 +118,27 @@ def what_is_open(exposure: Exposure, environment: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
+def what_space_opens(address: str | None, *, custom_servers: bool) -> str:
+    """What the operator of the Space is told at the start; empty where nobody else can reach it."""
+    if _is_loopback(address or "127.0.0.1"):
+        return ""
+    lines = [
+        f"It is served on {address}. Anybody who reaches this port can use the page, its API and "
+        "its MCP server, without a password: they ask questions, within the limits that "
+        "docs/space.md lists.",
+    ]
+    if custom_servers:
+        lines.append(
+            "They can send requests from this machine to addresses on the public internet: "
+            "VERISCOPE_CUSTOM_SERVERS is on."
+        )
+    lines.append(
+        "This machine's files, the addresses of its own network and the keys of its environment "
+        "are out of their reach."
+    )
+    return "\n".join(lines)
+
+
 def _set(names: Sequence[str], environment: Mapping[str, str]) -> str:
     return " and ".join(name for name in names if name and environment.get(name))
 
@@ -144,13 +166,19 @@ _CONTENT = {
     "frame-ancestors": "'self'",
 }
 
-PAGE_HEADERS = {
-    # The browser itself keeps a page from loading or sending anything elsewhere.
-    "content-security-policy": "; ".join(f"{name} {rule}" for name, rule in _CONTENT.items()),
+SPACE_HEADERS = {
     "x-content-type-options": "nosniff",
     # The address of a page names the run it shows.
     "referrer-policy": "same-origin",
 }
+"""Of every answer of the Space: other sites, such as the hub, show it in frames of theirs."""
+
+PAGE_HEADERS = {
+    **SPACE_HEADERS,
+    # The browser itself keeps a page from loading or sending anything elsewhere.
+    "content-security-policy": "; ".join(f"{name} {rule}" for name, rule in _CONTENT.items()),
+}
+"""Of every answer of the workbench."""
 
 
 class Doorkeeper:
@@ -175,7 +203,7 @@ class Doorkeeper:
         if not self._exposure.accepts(_host(f"//{called}")):
             await self._turn_away(scope, receive, send)
         elif scope["type"] == "http":
-            await self._app(scope, receive, _with_headers(send))
+            await self._app(scope, receive, _with_headers(send, PAGE_HEADERS))
         elif origin is None or self._is_ours(origin, called):
             # Streamlit would ask a service on the internet for this machine's own address, to
             # compare the origin with it.
@@ -196,11 +224,22 @@ class Doorkeeper:
         await PlainTextResponse(said, 421)(scope, receive, send)
 
 
-def _with_headers(send: Send) -> Send:
+class SpaceHeaders:
+    """Adds `SPACE_HEADERS` to what the Space answers."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass one request on."""
+        await self._app(scope, receive, _with_headers(send, SPACE_HEADERS))
+
+
+def _with_headers(send: Send, added: Mapping[str, str]) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
-            for name, value in PAGE_HEADERS.items():
+            for name, value in added.items():
                 headers.setdefault(name, value)
         await send(message)
 

@@ -27,7 +27,9 @@ from app.engine import close_engines, engine  # noqa: E402
 from app.exposure import Doorkeeper, what_is_open, workbench_exposure  # noqa: E402
 from app.session import OwnerCookie  # noqa: E402
 from pipelines.errors import VeriscopeError  # noqa: E402
+from pipelines.printable import guard_log  # noqa: E402
 
+guard_log()
 try:
     EXPOSURE = workbench_exposure()
 except VeriscopeError as error:

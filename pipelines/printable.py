@@ -1,5 +1,6 @@
 """Texts of models and visitors in a terminal, which obeys what it is shown."""
 
+import logging
 import re
 
 _TURNING = r"\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
@@ -21,3 +22,17 @@ def printable_json(text: str) -> str:
     Some of them are line ends for some programs.
     """
     return _IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+class _PrintableFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
+
+
+def guard_log() -> None:
+    """Make what is logged printable, in a process that leaves logging as Python has it.
+
+    An error may quote what a server or a model said.
+    """
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(_PrintableFormatter())

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 
+from app.exposure import SpaceHeaders, what_space_opens
 from app.public.api import Api
 from app.public.gradio_calls import offer_calls, wrong_call
 from app.public.http_api import http_api, unexpected
@@ -32,6 +34,7 @@ from pipelines.engine.thread import Engine
 from pipelines.files import write_whole
 from pipelines.models.local.zerogpu import is_zerogpu
 from pipelines.paths import data_folder
+from pipelines.printable import guard_log
 from pipelines.run.live import Limits
 from pipelines.store import StorageError, database_url
 
@@ -105,6 +108,7 @@ class Space:
                     Exception: unexpected,
                 },
                 "lifespan": self.lifespan,
+                "middleware": [Middleware(SpaceHeaders)],
             },
             **options,
         )
@@ -123,6 +127,7 @@ class Space:
 
 def serve() -> None:
     """Serve the Space until the process is told to end."""
+    guard_log()
     if missing_weights():
         fetch_weights()
     if is_zerogpu():
@@ -133,6 +138,11 @@ def serve() -> None:
     if is_zerogpu():
         # The models that use the lent GPU have to be loaded before the page is served.
         space.engine.call(space.catalog.fetch(space.engine))
+    told = what_space_opens(
+        os.environ.get("GRADIO_SERVER_NAME"), custom_servers=space.limits.custom_servers
+    )
+    if told:
+        print(told, flush=True)
     with suppress(KeyboardInterrupt):
         space.launch()
 

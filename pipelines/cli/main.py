@@ -28,7 +28,7 @@ from pipelines.errors import InvalidInputError, exit_status
 from pipelines.files import write_whole
 from pipelines.methods.registry import METHODS
 from pipelines.paths import data_folder
-from pipelines.printable import printable, printable_json
+from pipelines.printable import guard_log, printable, printable_json
 from pipelines.retrieval.base import RetrievalMode
 from pipelines.retrieval.web.providers import WEB_SEARCHES
 from pipelines.run.events import Event, event_adapter
@@ -44,6 +44,7 @@ Command = Callable[[Service, argparse.Namespace], Awaitable[int]]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     options = _parser().parse_args(arguments)
+    guard_log()
     return exit_status(lambda: asyncio.run(_with_service(options)))
 
 
@@ -107,11 +108,11 @@ async def _list(service: Service, options: argparse.Namespace) -> int:
         if options.json:
             print(printable_json(run.model_dump_json()))
         else:
-            methods = printable(",".join(run.methods))
+            methods = ",".join(run.methods)
             when = f"{run.created:%Y-%m-%d %H:%M}"
-            question = printable(run.question)
             status = "interrupted" if run.reason == "interrupted" else run.status
-            print(f"{run.id}  {when}  {status:11}  {methods:16}  {question}")
+            line = f"{run.id}  {when}  {status:11}  {methods:16}  {run.question}"
+            print(printable(line))
     return 0
 
 
@@ -132,7 +133,8 @@ async def _export(service: Service, options: argparse.Namespace) -> int:
                 remedy="Give the path of a file in a folder that can be written to.",
             ) from None
     else:
-        sys.stdout.write(text)
+        # A file is left as it is; what reads a pipe reads the same.
+        sys.stdout.write(printable_json(text))
     return 0
 
 

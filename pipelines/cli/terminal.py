@@ -96,8 +96,10 @@ def describe(view: RunView, *, colour: bool = False) -> str:
 
 def _describe_method(method: MethodView, *, colour: bool) -> list[str]:
     lines = [
-        f"{printable(method.name)}: {len(method.made)} calls, {len(method.searches)} searches, "
-        f"{method.tokens} tokens"
+        printable(
+            f"{method.name}: {len(method.made)} calls, {len(method.searches)} searches, "
+            f"{method.tokens} tokens"
+        )
     ]
     for draft in method.drafts:
         label = "original" if draft.draft == 0 else f"draft {draft.draft}"

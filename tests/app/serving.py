@@ -37,6 +37,7 @@ from pipelines.engine.estimate import basis_for, first_methods
 from pipelines.run.defaults import default_models
 from pipelines.store import RunStore, new_owner
 from tests.browser import PATIENCE
+from tests.network import watch_pages
 
 ROOT = Path(__file__).resolve().parents[2]
 QUESTION = "Where was Bill Clinton born and raised?"
@@ -95,10 +96,13 @@ class Visitor:
 
 
 @contextmanager
-def serve_workbench(data: Path, program: Sequence[str] = STREAMLIT) -> Iterator[Workbench]:
+def serve_workbench(
+    data: Path, program: Sequence[str] = STREAMLIT, *, under: Sequence[str] = (), **variables: str
+) -> Iterator[Workbench]:
     """`streamlit run app/workbench.py` as people start it, until the end of the block.
 
-    `program` is what Python is to run in place of Streamlit.
+    `program` is what Python is to run in place of Streamlit, `under` what Python is run by;
+    `variables` are of its environment.
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -109,8 +113,9 @@ def serve_workbench(data: Path, program: Sequence[str] = STREAMLIT) -> Iterator[
         "VERISCOPE_DATA": str(data),
         "VERISCOPE_STRICT_MESSAGES": "1",
         "OMP_NUM_THREADS": "1",
+        **variables,
     }
-    command = [sys.executable, *program, "run", "app/workbench.py"]
+    command = [*under, sys.executable, *program, "run", "app/workbench.py"]
     with log.open("wb") as output:
         server = subprocess.Popen(
             [*command, "--server.port", str(port), "--server.headless", "true"],
@@ -182,6 +187,7 @@ def visiting(
         storage_state=known,
     )
     visitor = Visitor(context, workbench.url)
+    watch_pages(context, visitor.faults.append)
     try:
         yield visitor
     finally:

@@ -17,10 +17,12 @@ from app.exposure import (
     Exposure,
     exposure_of,
     what_is_open,
+    what_space_opens,
     workbench_exposure,
 )
 from pipelines.errors import InvalidInputError
 from pipelines.models.restricted import SWITCH
+from pipelines.models.speed import keep_speed
 from tests.app.test_screens import ME, page, told
 
 OPEN = Exposure("0.0.0.0")
@@ -77,6 +79,15 @@ def test_the_operator_is_told_what_is_open_and_no_key():
     assert "every address of this machine" in allowed
     assert "to any address, also in its own network" in allowed
     assert "HF_TOKEN" not in allowed
+
+
+def test_the_operator_of_the_space_is_told_too():
+    assert what_space_opens(None, custom_servers=True) == ""
+    assert what_space_opens("127.0.0.1", custom_servers=True) == ""
+    said = what_space_opens("0.0.0.0", custom_servers=False)
+    assert "Anybody who reaches this port" in said
+    assert "VERISCOPE_CUSTOM_SERVERS" not in said
+    assert "VERISCOPE_CUSTOM_SERVERS is on" in what_space_opens("::", custom_servers=True)
 
 
 async def knock(
@@ -179,6 +190,8 @@ def exposed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The pages of a workbench that others can reach, on a data folder of its own."""
     monkeypatch.setenv("VERISCOPE_DATA", str(tmp_path))
     monkeypatch.setenv("VERISCOPE_HOSTS", "here.example")
+    # So that no model is loaded to be measured.
+    keep_speed(tmp_path / "models", 1e10)
     close_engines()
     yield tmp_path
     close_engines()
@@ -216,6 +229,7 @@ def test_what_was_saved_before_is_not_asked_any_more(exposed: Path):
 
 def test_on_this_machine_alone_nothing_is_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("VERISCOPE_DATA", str(tmp_path))
+    keep_speed(tmp_path / "models", 1e10)
     test = page("models", **{"new.kind": "local"}).run()
     close_engines()
     assert SWITCH not in told(test)

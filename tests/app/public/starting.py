@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,8 +35,17 @@ class Started:
 
 
 @contextmanager
-def started(data: Path, python: Path | str = sys.executable, **settings: str) -> Iterator[Started]:
-    """Until the end of the block; fails when the Space said anything went wrong."""
+def started(
+    data: Path,
+    python: Path | str = sys.executable,
+    *,
+    under: Sequence[str] = (),
+    **settings: str,
+) -> Iterator[Started]:
+    """Until the end of the block; fails when the Space said anything went wrong.
+
+    `under` is what Python is run by.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -46,13 +55,12 @@ def started(data: Path, python: Path | str = sys.executable, **settings: str) ->
         "VERISCOPE_STRICT_MESSAGES": "1",
         "GRADIO_SERVER_NAME": "127.0.0.1",
         "GRADIO_SERVER_PORT": str(port),
-        "GRADIO_ANALYTICS_ENABLED": "False",
         **settings,
     }
     log = data / "space.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [python, "app/space.py"],
+            [*under, python, "app/space.py"],
             cwd=ROOT,
             env=environment,
             stdout=output,

@@ -15,6 +15,7 @@ from pipelines.store.recordings import recordings
 from tests.app.public.conftest import Served
 from tests.app.public.test_api import another
 from tests.browser import PATIENCE
+from tests.network import watch_pages
 
 ILLUSTRATION = "replies written by hand"
 RECORDED = next(one for one in recordings() if one.language == "en").question
@@ -31,6 +32,7 @@ def open_page(browser: Browser, served: Served) -> Iterator[Open]:
         def visit(query: str = "", **options: Any) -> Page:
             context = browser.new_context(reduced_motion="reduce", **options)
             stack.callback(context.close)
+            watch_pages(context, faults.append)
             page = context.new_page()
             page.set_default_timeout(PATIENCE)
             page.on("pageerror", lambda error: faults.append(str(error)))

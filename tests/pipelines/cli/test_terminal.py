@@ -1,11 +1,12 @@
 """The terminal view: shades for improbable tokens, and nothing lost of the text."""
 
 import re
+from dataclasses import replace
 
 from pipelines.cli.terminal import describe
 from pipelines.run.events import Revised
 from pipelines.run.view import MethodView, RunView
-from pipelines.types import Generation, Token
+from pipelines.types import Answer, Generation, Token
 from tests.pipelines.run.test_view import started
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -46,3 +47,14 @@ def test_nothing_that_a_model_writes_steers_the_terminal():
         view_of(f"In{clear}", Token(text=f"In{clear}", start=0, end=6, logprob=-3.0)), colour=True
     )
     assert "In\\x1b[2J" in ANSI.sub("", coloured)
+
+
+def test_nothing_of_an_imported_run_does_either():
+    view = view_of("In Hope.")
+    method = view.methods["direct"]
+    hostile = Answer(text="In Hope.", original="", flags=("\x1b]0;title\x07", "\x9b2J"))
+    methods = {"direct": replace(method, name="\x1bc", answer=hostile)}
+    shown = describe(replace(view, methods=methods))
+    assert "\\x1bc: " in shown
+    assert "remarks: \\x1b]0;title\\x07, \\x9b2J" in shown
+    assert "\x1b" not in shown
