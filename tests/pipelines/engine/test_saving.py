@@ -51,7 +51,7 @@ def open_service(folder: Path, model: FakeModel, **options: Any) -> Service:
 @pytest.fixture
 def model() -> FakeModel:
     # Longer than what is free on the last page.
-    return FakeModel("word " * 5000, gated=True)
+    return FakeModel("word " * 2000, gated=True)
 
 
 @pytest.fixture
