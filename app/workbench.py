@@ -4,6 +4,7 @@ Streamlit finds `app` here and serves it: the screens of `main.py` behind a cook
 identifies the browser, with an engine that is closed when the server ends.
 """
 
+import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,10 +24,18 @@ if _ROOT not in sys.path:
 
 from app.engine import close_engines, engine  # noqa: E402
 from app.session import OwnerCookie  # noqa: E402
+from pipelines.errors import exit_status  # noqa: E402
+
+
+def _open_engine() -> None:
+    engine()
 
 
 @asynccontextmanager
 async def _lifespan(_: App) -> AsyncIterator[None]:
+    if status := exit_status(_open_engine):
+        # Nothing has begun yet. An exception here would be told as a fault of the server.
+        os._exit(status)
     # Loaded now, so that the first visitor does not wait for it.
     engine().submit(engine().service.warm_up())
     try:
