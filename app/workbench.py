@@ -26,7 +26,7 @@ if _ROOT not in sys.path:
 from app.engine import close_engines, engine  # noqa: E402
 from app.exposure import Doorkeeper, what_is_open, workbench_exposure  # noqa: E402
 from app.session import OwnerCookie  # noqa: E402
-from pipelines.errors import VeriscopeError  # noqa: E402
+from pipelines.errors import VeriscopeError, exit_status  # noqa: E402
 from pipelines.printable import guard_log  # noqa: E402
 
 guard_log()
@@ -42,8 +42,15 @@ def _greeting() -> str:
     return "\n".join(filter(None, said))
 
 
+def _open_engine() -> None:
+    engine()
+
+
 @asynccontextmanager
 async def _lifespan(_: App) -> AsyncIterator[None]:
+    if status := exit_status(_open_engine):
+        # Nothing has begun yet. An exception here would be told as a fault of the server.
+        os._exit(status)
     print(_greeting(), flush=True)
     # Loaded now, so that the first visitor does not wait for it.
     engine().submit(engine().service.warm_up())

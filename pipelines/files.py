@@ -12,18 +12,24 @@ from typing import TextIO
 _PARTIAL = ".partial"
 
 
-def write_whole(path: Path, text: str, mode: int | None = None) -> None:
+def write_whole(
+    path: Path, text: str, mode: int | None = None, *, unless_there: bool = False
+) -> None:
     """Write `text` into the file `path`, which until then stays as it was.
 
     It is written beside it and moved into its place; the next call uses up what a killed one left.
     A device or a pipe is written to as it is. `mode` are the permissions of a file that holds a
-    secret. Raises OSError.
+    secret. With `unless_there` a file that holds anything is left as it is: of several processes
+    the first one writes it. Raises OSError.
     """
     path = path.resolve()
     if path.exists() and not path.is_file():
         path.write_text(text, encoding="utf-8")
         return
     with _partial(path.with_name(f".{path.name}{_PARTIAL}"), mode) as (partial, file):
+        if unless_there and path.exists() and path.stat().st_size:
+            partial.unlink()
+            return
         file.write(text)
         file.flush()
         os.fsync(file.fileno())

@@ -168,7 +168,7 @@ def _secret(folder: Path) -> str:
             return kept
     secret = secrets.token_urlsafe(32)
     with suppress(OSError):
-        write_whole(path, secret, mode=0o600)
-        # Of several that start at the same time, all take the one that was written last.
+        # Several that start at the same time take the same.
+        write_whole(path, secret, mode=0o600, unless_there=True)
         return path.read_text(encoding="utf-8")
     return secret

@@ -193,9 +193,11 @@ class RunStore:
         """Copy a run of `owner` for everybody who knows the copy's id, which is returned.
 
         A run is copied once; a shared one is its own copy. Raises NotFoundError if this owner has
-        no run of that id.
+        no run of that id, InvalidInputError while it goes on.
         """
         events = self.load(run_id, owner).events
+        if not isinstance(events[-1], TerminalEvent):
+            raise failure("asking.still_running")
         copy = copy_id(run_id)
         # Twice at the same time, it is copied by the one and found by the other.
         with suppress(IntegrityError), self._database.write() as session:

@@ -49,12 +49,14 @@ def _print_to(output: Path) -> None:
 def command(output: Path, *arguments: str) -> None:
     """The command line, as `python -m pipelines` runs it, with a library that needs no model."""
     _print_to(output)
-    vars(cli)["Service"] = _service
+    cli.Service = _Service
     os._exit(cli.main(arguments))
 
 
-def _service(data: Path, **options: Any) -> Service:
-    return Service(data, libraries=Libraries(data / "index", None, lambda: None), **options)
+class _Service(Service):
+    def __init__(self, data: Path, **options: Any) -> None:
+        libraries = Libraries(data / "index", None, lambda: None)
+        super().__init__(data, libraries=libraries, **options)
 
 
 def download(output: Path, data: Path, described: str, hub: str) -> None:
@@ -62,7 +64,7 @@ def download(output: Path, data: Path, described: str, hub: str) -> None:
     _print_to(output)
     os.environ["HF_ENDPOINT"] = hub
     entry = CatalogueEntry.model_validate_json(described)
-    vars(catalogue_commands)["catalogue_entry"] = lambda name: entry
+    catalogue_commands.catalogue_entry = lambda name: entry
     os._exit(cli.main(["--data", str(data), "models", "download", entry.name]))
 
 
@@ -124,7 +126,7 @@ def look_at_runs(output: Path, data: Path) -> None:
     _print_to(output)
 
     async def look() -> None:
-        service = _service(data)
+        service = _Service(data)
         store = service.store
         with store._database.read() as session:
             rows = session.execute(text("SELECT id, owner, status, length FROM runs")).all()

@@ -84,3 +84,23 @@ def test_several_that_write_at_once_leave_one_whole_text(tmp_path: Path):
         thread.join()
     assert path.read_text() in texts
     assert names(tmp_path) == ["run.jsonl"]
+
+
+def test_what_must_not_change_is_written_once(tmp_path: Path):
+    path = tmp_path / "secret"
+    # As a release that did not write it whole may have left it.
+    path.touch()
+    texts = [f"{number}" for number in range(6)]
+    threads = [
+        threading.Thread(target=write_whole, args=(path, text), kwargs={"unless_there": True})
+        for text in texts
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    first = path.read_text()
+    write_whole(path, "later", unless_there=True)
+    assert path.read_text() == first
+    assert first in texts
+    assert names(tmp_path) == ["secret"]

@@ -145,18 +145,6 @@ def test_index_reports_what_it_did_and_is_quick_the_second_time(run):
     assert f"{documents} reused" in again
 
 
-def test_paths_that_cannot_be_used_are_said_without_a_traceback(run, scripted, tmp_path, capsys):
-    ask(run, scripted, "--json")
-    run_id = json.loads(run("list", "--json")[1])["id"]
-    status, _, err = run("export", run_id, "--to", str(tmp_path / "nowhere" / "run.jsonl"))
-    assert status == 2
-    assert "cannot be written" in err
-    file = tmp_path / "file"
-    file.write_text("no folder")
-    assert cli.main(["--data", str(file), "list"]) == 2
-    assert "cannot be used as the data folder" in capsys.readouterr().err
-
-
 def test_a_reader_that_has_gone_is_no_failure():
     script = (
         "import sys; from pipelines.errors import exit_status\n"

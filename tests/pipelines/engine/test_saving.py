@@ -51,7 +51,7 @@ def open_service(folder: Path, model: FakeModel, **options: Any) -> Service:
 @pytest.fixture
 def model() -> FakeModel:
     # Longer than what is free on the last page.
-    return FakeModel("word " * 5000, gated=True)
+    return FakeModel("word " * 2000, gated=True)
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ async def test_a_database_that_is_busy_for_a_while_is_waited_for(
 
     monkeypatch.setattr(service.store, "append", busy)
     model.gate.set()
-    events = [event async for event in service.stream(SPEC, owner=ME)]
+    events: list[Any] = [event async for event in service.stream(SPEC, owner=ME)]
     assert isinstance(events[-1], RunFinished)
 
 
@@ -158,7 +158,7 @@ async def test_nobody_waits_for_ever_after_a_fault_of_ours(
 
     monkeypatch.setattr(service.store, "append", broken)
     model.gate.set()
-    events = [event async for event in service.stream(SPEC, owner=ME)]
+    events: list[Any] = [event async for event in service.stream(SPEC, owner=ME)]
     assert events[-1].error.code == "unexpected"
 
 
@@ -177,14 +177,14 @@ async def test_dead_runs_are_ended_by_every_start_and_living_ones_are_not(tmp_pa
 
 async def test_a_recorded_run_is_replayed_where_nothing_can_be_written(open_folder: Path):
     service = open_service(open_folder, FakeModel("word"))
-    first = [event async for event in service.stream(SPEC, owner=ME)]
+    first: list[Any] = [event async for event in service.stream(SPEC, owner=ME)]
     await service.aclose()
     with read_only(open_folder):
         service = open_service(open_folder, FakeModel("word"))
         with pytest.raises(StorageReadOnlyError):
             await service.start(SPEC, owner=ME)
         run_id = await service.replay(first[0].run, owner=ME)
-        replayed = [event async for event in service.follow(run_id, owner=ME)]
+        replayed: list[Any] = [event async for event in service.follow(run_id, owner=ME)]
         assert replayed[-1].answers == first[-1].answers
         assert (await service.load(run_id, owner=ME)).terminal == replayed[-1]
         assert [run.id for run in service.store.list(ME)] == [first[0].run]
