@@ -43,6 +43,7 @@ def test_screens_show_what_was_imported(played: Engine, monkeypatch: pytest.Monk
     failed = Catalogue("en")("page.view_failed", view="|").split("|")[0]
     every = accepted()
     tried = every[:: max(1, len(every) // _TRIED)]
+    run = ""
     for number, (page, lines, mutation) in enumerate(tried):
         run = played.service.store.import_run(lines, ME)
         for name in (page, "ask") if number % 2 else (page, "compare"):

@@ -113,7 +113,7 @@ def _places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str 
 def _shape(event: Any, path: tuple[str | int, ...]) -> tuple[Any, ...]:
     """The place without the numbers of list items, but with the names that stand beside it."""
     shape: list[Any] = [event.get("kind")]
-    place = event
+    place: Any = event
     for part in path:
         names = tuple(place) if isinstance(place, dict) else ()
         shape.append((names, "item" if isinstance(part, int) else part))
