@@ -35,7 +35,7 @@ FOREIGN = """() => {
       if (element.shadowRoot) roots.push(element.shadowRoot);
       for (const { name, value } of element.attributes) {
         const address = value.trim().toLowerCase();
-        if (/^on/.test(name) || (name === "href" && /^(javascript|data|vbscript):/.test(address))
+        if (/^on/.test(name) || (name === "href" && element.localName !== "link" && /^(javascript|data|vbscript):/.test(address))
             || (/^(src|srcset|action|formaction|background|poster|ping|data)$/.test(name)
                 && value.includes("outside.invalid"))
             || (name === "style" && value.includes("outside.invalid")))

@@ -23,7 +23,8 @@ def frame(page: str) -> list[str]:
     watched: Any = SimpleNamespace(pull=lambda: view, view=view)
     engine = SimpleNamespace(service=SimpleNamespace(loading=list))
     runs: Any = SimpleNamespace(engine=engine)
-    it = SpacePage(runs, Any, VisitorLimits())
+    catalog: Any = None
+    it = SpacePage(runs, catalog, VisitorLimits())
     updates = it.turn_to(page, VisitorSession(watched=watched))
     return [update["value"] for update in updates[: 1 + len(PAGES)] if "value" in update]
 
