@@ -35,10 +35,12 @@ FOREIGN = """() => {
       if (element.shadowRoot) roots.push(element.shadowRoot);
       for (const { name, value } of element.attributes) {
         const address = value.trim().toLowerCase();
-        if (/^on/.test(name) || (name === "href" && element.localName !== "link" && /^(javascript|data|vbscript):/.test(address))
-            || (/^(src|srcset|action|formaction|background|poster|ping|data)$/.test(name)
-                && value.includes("outside.invalid"))
-            || (name === "style" && value.includes("outside.invalid")))
+        const script = /^(javascript|data|vbscript):/.test(address);
+        const outside = value.includes("outside.invalid");
+        const loads = /^(src|srcset|action|formaction|background|poster|ping|data|style)$/;
+        // The icon of the page is a link of ours with data in it.
+        if (/^on/.test(name) || (loads.test(name) && outside)
+            || (name === "href" && script && element.localName !== "link"))
           found.push(`<${element.localName} ${name}=${value.slice(0, 60)}>`);
       }
       if (element.localName === "iframe" || element.localName === "object")
