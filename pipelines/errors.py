@@ -123,7 +123,8 @@ def failure_words() -> dict[str, dict[str, Any]]:
 def first_problem(error: ValidationError) -> tuple[str, str]:
     """Where the first mistake is ("methods.0.name", empty for the whole), and what it is."""
     problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    return ".".join(str(part) for part in problem["loc"]), problem["msg"]
+    said = problem["msg"].removeprefix("Value error, ")
+    return ".".join(str(part) for part in problem["loc"]), said
 
 
 def _subclasses(kind: type[VeriscopeError]) -> list[type[VeriscopeError]]:

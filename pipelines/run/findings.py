@@ -226,11 +226,15 @@ class RowenVerdict(Frozen):
     retrieve: bool = False
 
 
+MOST_PASSAGES = 1000
+"""Passages that one repair is given; settings allow a few."""
+
+
 class RepairStarted(Frozen):
     """The ids of the passages that the repair is given, best first."""
 
     kind: Literal["repair"] = "repair"
-    passages: tuple[str, ...] = ()
+    passages: Annotated[tuple[str, ...], Field(max_length=MOST_PASSAGES)] = ()
 
 
 # --- EVER -----------------------------------------------------------------------------------------
@@ -451,6 +455,10 @@ class PanelJudge(Frozen):
     also: tuple[str, ...] = ()
 
 
+MOST_JUDGES = 20
+"""Judges of one panel; there are three roles for them."""
+
+
 class JudgePanel(Frozen):
     """What is judged by which models: everything that is known before the judges are asked.
 
@@ -460,7 +468,7 @@ class JudgePanel(Frozen):
     kind: Literal["panel"] = "panel"
     text: str
     sentences: tuple[Statement, ...]
-    judges: tuple[PanelJudge, ...]
+    judges: Annotated[tuple[PanelJudge, ...], Field(max_length=MOST_JUDGES)]
     flags: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
 

@@ -13,9 +13,19 @@ _PLACE = ("draft", "sentence", "index", "round", "side", "role", "language", "st
 
 
 def renewed(event: Any) -> Any:
-    """`event` as today's models read it; anything but an event of version 0.1 stays as it is."""
+    """`event` as today's models read it; anything but an event of version 0.1 stays as it is.
+
+    Raises ValueError for one of version 0.1 that is not as that version wrote it.
+    """
     if not isinstance(event, Mapping):
         return event
+    try:
+        return _renewed(event)
+    except (AttributeError, LookupError, TypeError) as error:
+        raise ValueError("it is no event of version 0.1 or later") from error
+
+
+def _renewed(event: Mapping[str, Any]) -> Any:
     kind = event.get("kind")
     if kind == "span_started" and "step" in event:
         return _span(dict(event))

@@ -51,6 +51,7 @@ E = TypeVar("E", bound=Event)
 C = TypeVar("C", ModelCalled, Retrieved)
 
 _REMEDY = "Replay with the settings of the recorded run, or run the question again."
+_NEW_RUN = "Run the question again."
 _QUIET = 0.02
 _TURNS = 4
 """Seconds without a reply, and how often in a row, after which nothing more happens in a replay."""
@@ -125,7 +126,8 @@ class _Record:
         said = f"The recorded run holds no {what}."
         if self.ended_early:
             said = f"{said} It ended early, and nothing more was recorded."
-        return MissingReply(said, remedy=_REMEDY, provider=provider)
+        remedy = _NEW_RUN if self.repeated else _REMEDY
+        return MissingReply(said, remedy=remedy, provider=provider)
 
     async def quiet(self) -> None:
         """Wait until nothing else goes on in the replay."""
@@ -250,7 +252,7 @@ class ReplayRetriever(Retriever):
         if not found:
             if self._record.repeated:
                 await self._record.quiet()
-            raise self._record.missing("such search")
+            raise self._record.missing(f"search for {query!r} with {k} results")
         self._record.given += 1
         # The last one that found something stays: what was searched once may be searched again.
         alike = len(found) == 1 and found[0].error is None

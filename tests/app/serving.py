@@ -97,12 +97,18 @@ class Visitor:
 
 @contextmanager
 def serve_workbench(
-    data: Path, program: Sequence[str] = STREAMLIT, *, under: Sequence[str] = (), **variables: str
+    data: Path,
+    program: Sequence[str] = STREAMLIT,
+    *,
+    under: Sequence[str] = (),
+    strict: bool = True,
+    **variables: str,
 ) -> Iterator[Workbench]:
     """`streamlit run app/workbench.py` as people start it, until the end of the block.
 
     `program` is what Python is to run in place of Streamlit, `under` what Python is run by;
-    `variables` are of its environment.
+    `variables` are of its environment. Without `strict`, what has no words is shown by its name,
+    as people see it.
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -111,7 +117,7 @@ def serve_workbench(
     # One thread: threads that wait for each other by spinning are slowest on a busy machine.
     settings = {
         "VERISCOPE_DATA": str(data),
-        "VERISCOPE_STRICT_MESSAGES": "1",
+        "VERISCOPE_STRICT_MESSAGES": "1" if strict else "0",
         "OMP_NUM_THREADS": "1",
         **variables,
     }

@@ -62,6 +62,14 @@ class Injected:
             _put(events, place, text)
         return [json.dumps(event) + "\n" for event in events]
 
+    def spread(self, shift: int) -> list[str]:
+        """The file with another two of the strings at every place, which ones `shift` decides."""
+        texts = groups(2)
+        events = copy.deepcopy(self._events)
+        for number, place in enumerate(self.places):
+            _put(events, place, texts[(number + shift) % len(texts)])
+        return [json.dumps(event) + "\n" for event in events]
+
     def _accepts(self, place: Place) -> bool:
         number, path = place
         events = [copy.deepcopy(self._events[number])]
@@ -105,7 +113,7 @@ def _places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str 
 def _shape(event: Any, path: tuple[str | int, ...]) -> tuple[Any, ...]:
     """The place without the numbers of list items, but with the names that stand beside it."""
     shape: list[Any] = [event.get("kind")]
-    place = event
+    place: Any = event
     for part in path:
         names = tuple(place) if isinstance(place, dict) else ()
         shape.append((names, "item" if isinstance(part, int) else part))

@@ -229,3 +229,24 @@ def test_numbers_json_has_no_word_for_survive():
     # Strict readers of JSON would refuse the bare words.
     assert not {"Infinity", "-Infinity", "NaN"} & set(lines[2].replace(",", " ").split())
     assert parse_lines(lines)[1] == event
+
+
+@pytest.mark.parametrize(
+    ("number", "changes", "expected"),
+    [
+        (2, {"spec": {"question": "Why?", "methods": [], "models": {}}}, "main is missing"),
+        (8, {"what": "alignment", "detail": {"old": 1}}, "no event of version 0.1 or later"),
+        (8, {"start": -1}, "start"),
+        (8, {"scores": [{"name": "x", "value": 1}] * 101}, "scores"),
+        (9, {"generation": {"text": "x", "tokens": [{"text": "x", "start": 0, "end": 1,
+          "logprob": 0.5}]}}, "a log-probability is 0 or less"),
+        (9, {"generation": {"text": "x", "tokens": [{"text": "x", "start": 0, "end": 1,
+          "logprob": "nan"}]}}, "a log-probability is 0 or less"),
+        (9, {"generation": {"text": "x", "usage": {"prompt_tokens": -1}}}, "prompt_tokens"),
+        (10, {"entities": [{"text": "x", "start": -3, "end": 1, "label": "GPE"}]}, "start"),
+    ],
+)  # fmt: skip
+def test_what_no_view_could_show_is_refused(number: int, changes: dict[str, Any], expected: str):
+    found = problem(changed(number, **changes))
+    assert found.startswith(f"Line {number} of the run cannot be used: ")
+    assert expected in found
