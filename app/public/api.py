@@ -65,7 +65,7 @@ def checked(kind: type[R], given: Any) -> R:
         raise refused(problems_of(error), kind.model_fields) from None
 
 
-def _check_settings(name: str, values: Mapping[str, Any]) -> None:
+def check_settings(name: str, values: Mapping[str, Any]) -> None:
     """Raises Refused where the method `name` has no such setting, or not with such a value."""
     kind = METHODS[name].settings_type
     try:
@@ -203,7 +203,7 @@ class Api:
                 raise Refused(f"There is no method {name!r}.", f"Give one of: {known}.", field)
             if name in names[:place]:
                 raise Refused(f"The method {name!r} is given twice.", "Give it once.", field)
-        _check_settings(asked.method, asked.settings)
+        check_settings(asked.method, asked.settings)
         methods = [
             MethodSpec(name=name, settings=asked.settings if place == 0 else {})
             for place, name in enumerate(names)
