@@ -23,20 +23,21 @@ from starlette.requests import HTTPConnection
 
 from app.engine import PERIOD, Watched
 from app.public.contract import (
+    ApiError,
     AskRequest,
     CheckRequest,
     MethodInfo,
     Refused,
     RunResult,
-    for_caller,
     problems_of,
     refused,
+    told,
 )
 from app.public.models import ModelCatalog
 from app.public.results import methods_for, result_of
 from app.public.session import Runs, checked_run
 from pipelines.engine.admission import Turn
-from pipelines.errors import ErrorInfo, VeriscopeError, failure
+from pipelines.errors import VeriscopeError, failure
 from pipelines.methods.registry import METHODS
 from pipelines.run.events import CancelReason
 from pipelines.run.spec import EvidenceSpec, MethodSpec, RunSpec
@@ -85,7 +86,7 @@ class Going:
         self._stage: Turn | Watched | None = None
         self._shared: str | None = None
         self._reason: CancelReason | None = None
-        self._error: ErrorInfo | None = None
+        self._error: ApiError | None = None
         self._known = asyncio.Event()
         self.task = asyncio.create_task(self._go(spec, visitor))
         self.task.add_done_callback(lambda _: self._known.set())
@@ -122,7 +123,7 @@ class Going:
             before, wait = stage if stage is not None else Turn(None)
             found = RunResult(run=self.run, status="waiting", before=before, expected_wait=wait)
         if self._error is not None:
-            found = found.model_copy(update={"error": for_caller(self._error)})
+            found = found.model_copy(update={"error": self._error})
         if found.over:
             return found
         return found.model_copy(update={"next": _NEXT.format(run=self.run)})
@@ -174,7 +175,7 @@ class Going:
             if not isinstance(error, VeriscopeError):
                 _logger.exception("A run that a program asked for failed unexpectedly")
                 error = failure("asking.unexpected")
-            self._error = error.info()
+            self._error = told(error)
 
 
 class _Over(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPConnection
@@ -16,7 +16,6 @@ import pytest
 from gradio_client import Client
 from gradio_client.exceptions import AppError
 from gradio_client.utils import Status
-from starlette.requests import Request
 
 from app.public.api import Api, checked
 from app.public.contract import AskRequest
@@ -288,10 +287,11 @@ def test_a_full_queue_says_when_to_ask_again(held: Served, http: httpx.Client):
 def test_a_caller_who_asks_too_often_is_told_when_to_ask_again(
     held: Served, http: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ):
-    def refuse(request: object) -> None:
+    async def refuse(*args: object, **options: object) -> AsyncGenerator[None]:
         raise RateLimitError("You ask too often.", remedy="Wait.", retry_after=12.3)
+        yield
 
-    monkeypatch.setattr("app.public.api._visitor", refuse)
+    monkeypatch.setattr(Runs, "ask", refuse)
     refused = http.post("/ask", json=anew())
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "13")
     assert refused.json()["remedy"] == "Wait."
@@ -418,19 +418,3 @@ def test_waiting_callers_are_told_their_position(held: Served):
     held.let_go()
     for job in (first, *others):
         assert job.result()["status"] == "finished"
-
-
-# --- The calls themselves -------------------------------------------------------------------------
-
-
-async def test_the_caller_is_named_once_for_every_run(
-    answering: Served, monkeypatch: pytest.MonkeyPatch
-):
-    named: list[object] = []
-    monkeypatch.setattr("app.public.api._visitor", lambda request: named.append(request))
-    api = Api(answering.space.runs, answering.space.catalog)
-    request = Request({"type": "http", "headers": []})
-    going = await api.ask(checked(AskRequest, ASKED), request)
-    assert [found async for found in going.follow()][-1].over
-    assert named == [request]
-    await api.aclose()
