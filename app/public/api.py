@@ -23,21 +23,22 @@ from starlette.requests import HTTPConnection
 
 from app.engine import PERIOD, Watched
 from app.public.contract import (
+    ApiError,
     AskRequest,
     CheckRequest,
     MethodInfo,
     Refused,
     RunResult,
-    for_caller,
     problems_of,
     refused,
+    told,
 )
 from app.public.models import ModelCatalog
 from app.public.results import methods_for, result_of
 from app.public.session import Runs, checked_run
 from app.public.visitors import Caller, caller_of
 from pipelines.engine.admission import Turn
-from pipelines.errors import ErrorInfo, VeriscopeError, failure
+from pipelines.errors import VeriscopeError, failure
 from pipelines.methods.registry import METHODS
 from pipelines.run.events import CancelReason
 from pipelines.run.spec import EvidenceSpec, MethodSpec, RunSpec
@@ -66,7 +67,7 @@ def checked(kind: type[R], given: Any) -> R:
         raise refused(problems_of(error), kind.model_fields) from None
 
 
-def _check_settings(name: str, values: Mapping[str, Any]) -> None:
+def check_settings(name: str, values: Mapping[str, Any]) -> None:
     """Raises Refused where the method `name` has no such setting, or not with such a value."""
     kind = METHODS[name].settings_type
     try:
@@ -86,7 +87,7 @@ class Going:
         self._stage: Turn | Watched | None = None
         self._shared: str | None = None
         self._reason: CancelReason | None = None
-        self._error: ErrorInfo | None = None
+        self._error: ApiError | None = None
         self._known = asyncio.Event()
         self.task = asyncio.create_task(self._go(spec, visitor))
         self.task.add_done_callback(lambda _: self._known.set())
@@ -123,7 +124,7 @@ class Going:
             before, wait = stage if stage is not None else Turn(None)
             found = RunResult(run=self.run, status="waiting", before=before, expected_wait=wait)
         if self._error is not None:
-            found = found.model_copy(update={"error": for_caller(self._error)})
+            found = found.model_copy(update={"error": self._error})
         if found.over:
             return found
         return found.model_copy(update={"next": _NEXT.format(run=self.run)})
@@ -175,7 +176,7 @@ class Going:
             if not isinstance(error, VeriscopeError):
                 _logger.exception("A run that a program asked for failed unexpectedly")
                 error = failure("asking.unexpected")
-            self._error = error.info()
+            self._error = told(error)
 
 
 class _Over(NamedTuple):
@@ -204,7 +205,7 @@ class Api:
                 raise Refused(f"There is no method {name!r}.", f"Give one of: {known}.", field)
             if name in names[:place]:
                 raise Refused(f"The method {name!r} is given twice.", "Give it once.", field)
-        _check_settings(asked.method, asked.settings)
+        check_settings(asked.method, asked.settings)
         methods = [
             MethodSpec(name=name, settings=asked.settings if place == 0 else {})
             for place, name in enumerate(names)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from inspect import Parameter, Signature
@@ -9,9 +11,12 @@ from typing import Any, TypeVar
 
 import gradio as gr
 from gradio.events import api as register
+from gradio.route_utils import FnIndexInferError
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.public.api import Api, Going, checked
 from app.public.contract import (
@@ -19,17 +24,27 @@ from app.public.contract import (
     AskRequest,
     CheckRequest,
     GetRunRequest,
+    ListMethodsRequest,
     MethodList,
     Refused,
     told,
 )
-from app.public.http_api import as_answer
+from app.public.http_api import MAX_BODY, TOO_LARGE, as_answer
 from pipelines.errors import VeriscopeError
 
 R = TypeVar("R", bound=BaseModel)
 
 _LEFT_OUT = {"wait"}
 """Fields that have no use where the result is waited for in any case."""
+
+_KINDS: dict[str, type[BaseModel]] = {
+    "ask": AskRequest,
+    "check": CheckRequest,
+    "get_run": GetRunRequest,
+    "list_methods": ListMethodsRequest,
+}
+_ADDRESS = re.compile(r"/gradio_api/(?:run|api|call(?P<named>/v2)?)/(?P<name>[^/]+)/?")
+"""Where Gradio takes calls that are no events of its page."""
 
 
 @contextmanager
@@ -71,7 +86,7 @@ def _streaming(
     begin: Callable[[R, gr.Request | None], Awaitable[Going]], kind: type[R]
 ) -> Callable[..., Any]:
     """A call with the fields of `kind` as its arguments, which Gradio reads from its signature."""
-    fields = {name: one for name, one in kind.model_fields.items() if name not in _LEFT_OUT}
+    fields = _fields(kind)
 
     async def call(*given: Any) -> AsyncGenerator[dict[str, Any]]:
         *values, request = given
@@ -100,19 +115,83 @@ def _streaming(
     return call
 
 
-async def wrong_call(request: Request, error: Exception) -> Response:
-    """The answer where Gradio's own address is asked for a call, or given an argument, that is not
-    there: Gradio only raises what Python does. Any other error is raised again."""
-    before, _, name = request.url.path.rstrip("/").rpartition("/")
-    if before.endswith("/call/v2"):
-        said = str(error).partition(" Please click")[0]
-        if isinstance(error, TypeError) and said.startswith(("Parameter", "No value provided")):
-            return _answer(422, "invalid_input", said)
-        if error.args == (f"/{name}",):
-            return _answer(404, "not_found", "There is no such call.")
+class CheckedArguments:
+    """Middleware that checks calls at Gradio's own addresses before Gradio reads them.
+
+    Gradio answers a wrong argument with an error that says nothing, and takes no defaults where the
+    arguments come as a list. Here what is wrong is told, and what is left out is filled in.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        address = _ADDRESS.fullmatch(scope["path"]) if scope["type"] == "http" else None
+        kind = _KINDS.get(address["name"]) if address is not None else None
+        if address is None or kind is None or scope["method"] != "POST":
+            # Events of the page among them.
+            await self._app(scope, receive, send)
+            return
+        body = bytearray()
+        async for part in Request(scope, receive).stream():
+            body += part
+            if len(body) > MAX_BODY:
+                await as_answer(TOO_LARGE, 413)(scope, receive, send)
+                return
+        try:
+            complete = _complete(kind, bytes(body), named=bool(address["named"]))
+        except Refused as error:
+            await as_answer(told(error))(scope, receive, send)
+            return
+        unread: list[Message] = [{"type": "http.request", "body": complete}]
+
+        async def again() -> Message:
+            return unread.pop() if unread else await receive()
+
+        headers = [pair for pair in scope["headers"] if pair[0] != b"content-length"]
+        headers.append((b"content-length", str(len(complete)).encode()))
+        await self._app({**scope, "headers": headers}, again, send)
+
+
+def _complete(kind: type[BaseModel], body: bytes, *, named: bool) -> bytes:
+    """The body of a call with every argument, which were given by name or as a list.
+
+    What is no such body is left to Gradio, which says so. Raises Refused.
+    """
+    try:
+        given = json.loads(body)
+    except ValueError:
+        return body
+    fields = _fields(kind)
+    values = given if named else given.get("data") if isinstance(given, dict) else None
+    if isinstance(values, list) and not named:
+        if len(values) > len(fields):
+            known = ", ".join(fields) or "none"
+            raise Refused("There are too many arguments.", f"They are: {known}.", "data")
+        values = dict(zip(fields, values, strict=False))
+    if not isinstance(values, dict):
+        return body
+    for left_out in _LEFT_OUT & values.keys():
+        known = ", ".join(fields) or "none"
+        raise Refused(f"There is no field `{left_out}`.", f"The fields are: {known}.", left_out)
+    asked = checked(kind, values).model_dump(include=set(fields))
+    complete = asked if named else {**given, "data": [asked[field] for field in fields]}
+    return json.dumps(complete).encode()
+
+
+NO_SUCH_CALL = (KeyError, FnIndexInferError)
+"""What Gradio raises at its own addresses for a call that is not there."""
+
+
+async def no_such_call(request: Request, error: Exception) -> Response:
+    """The answer to `NO_SUCH_CALL`; any other error of these kinds is raised again."""
+    name = request.url.path.rstrip("/").rpartition("/")[2]
+    if isinstance(error, FnIndexInferError) or error.args == (f"/{name}",):
+        known = f"The calls are: {', '.join(_KINDS)}."
+        none = ApiError(code="not_found", message="There is no such call.", remedy=known)
+        return as_answer(none, 404)
     raise error
 
 
-def _answer(status: int, code: str, message: str) -> Response:
-    remedy = "GET /gradio_api/info lists the calls and their arguments; /api is the plain HTTP API."
-    return as_answer(ApiError(code=code, message=message, remedy=remedy), status)
+def _fields(kind: type[BaseModel]) -> dict[str, FieldInfo]:
+    return {name: one for name, one in kind.model_fields.items() if name not in _LEFT_OUT}

@@ -66,9 +66,14 @@ _OTHERS = {
     400: ("The body cannot be read.", "Send a JSON object."),
     404: ("There is no such address.", _SEE),
     405: ("This address has no such method.", _SEE),
-    413: (f"The request is longer than {MAX_BODY} bytes.", "Shorten its texts."),
 }
-_CODES = {404: "not_found", 413: "too_large"}
+_CODES = {404: "not_found"}
+
+TOO_LARGE = ApiError(
+    code="too_large",
+    message=f"The request is longer than {MAX_BODY} bytes.",
+    remedy="Shorten its texts.",
+)
 
 _Wait = Annotated[float, Query(ge=0, le=LONGEST_WAIT, description="Seconds to wait.")]
 
@@ -215,6 +220,8 @@ async def _other(request: Request, error: Exception) -> Response:
     """What is wrong with a request before any call reads it."""
     del request
     assert isinstance(error, HTTPException)
+    if error.status_code == 413:
+        return as_answer(TOO_LARGE, 413)
     message, remedy = _OTHERS.get(error.status_code, (error.detail, _SEE))
     code = _CODES.get(error.status_code, "invalid_request")
     known = ApiError(code=code, message=message, remedy=remedy)

@@ -19,7 +19,7 @@ from starlette.routing import Mount, Route
 
 from app.exposure import SpaceHeaders, what_space_opens
 from app.public.api import Api
-from app.public.gradio_calls import offer_calls, wrong_call
+from app.public.gradio_calls import NO_SUCH_CALL, CheckedArguments, no_such_call, offer_calls
 from app.public.http_api import http_api, unexpected
 from app.public.mcp_server import McpServer
 from app.public.models import ModelCatalog, build_for_visitors, fetch_weights, missing_weights
@@ -60,7 +60,7 @@ class Space:
         with self.page:
             offer_calls(self.api)
         # The admission decides who waits, and how many; Gradio does not limit them.
-        self.page.queue(default_concurrency_limit=None)
+        self.page.queue(default_concurrency_limit=None, api_open=False)
 
     @asynccontextmanager
     async def lifespan(self, app: Any) -> AsyncIterator[None]:
@@ -102,9 +102,9 @@ class Space:
                     Mount("/api", http_api(self.api)),
                     *(Route(f"{_MCP}{end}", self.mcp, methods=_ANY) for end in ("", "/")),
                 ],
+                "middleware": [Middleware(CheckedArguments)],
                 "exception_handlers": {
-                    TypeError: wrong_call,
-                    KeyError: wrong_call,
+                    **dict.fromkeys(NO_SUCH_CALL, no_such_call),
                     Exception: unexpected,
                 },
                 "lifespan": self.lifespan,

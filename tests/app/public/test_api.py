@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPConnection
@@ -16,7 +16,6 @@ import pytest
 from gradio_client import Client
 from gradio_client.exceptions import AppError
 from gradio_client.utils import Status
-from starlette.requests import Request
 
 from app.public.api import Api, checked
 from app.public.contract import AskRequest
@@ -288,10 +287,11 @@ def test_a_full_queue_says_when_to_ask_again(held: Served, http: httpx.Client):
 def test_a_caller_who_asks_too_often_is_told_when_to_ask_again(
     held: Served, http: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ):
-    def refuse(request: object) -> None:
+    async def refuse(*args: object, **options: object) -> AsyncGenerator[None]:
         raise RateLimitError("You ask too often.", remedy="Wait.", retry_after=12.3)
+        yield
 
-    monkeypatch.setattr("app.public.api._visitor", refuse)
+    monkeypatch.setattr(Runs, "ask", refuse)
     refused = http.post("/ask", json=anew())
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "13")
     assert refused.json()["remedy"] == "Wait."
@@ -377,19 +377,54 @@ def test_what_cannot_be_done_is_raised(
     assert told in str(caught.value)
 
 
-def test_gradios_own_addresses_take_defaults_and_say_what_is_wrong(answering: Served):
+def test_gradios_own_addresses_take_defaults(answering: Served):
     told = told_by_gradio(answering, "ask", question=QUESTION)
     assert "event: complete" in told
     assert '"drad"' in told
-    assert "event: error" in told_by_gradio(answering, "ask", question=QUESTION, share="false")
-    for call, given, status, message in (
-        ("ask", {"question": QUESTION, "shar": True}, 422, "`shar`"),
-        ("ask", {}, 422, "question"),
-        ("nothing", {}, 404, "no such call"),
-    ):
-        refused = begun(answering, call, **given)
-        assert refused.status_code == status
-        assert message in refused.json()["message"]
+    address = f"{answering.url}/gradio_api/call/ask"
+    event = httpx.post(address, json={"data": [QUESTION]}).json()["event_id"]
+    assert '"drad"' in httpx.get(f"{address}/{event}", timeout=60).text
+    listed = httpx.post(f"{answering.url}/gradio_api/run/list_methods", json={"data": []})
+    assert [one["name"] for one in listed.json()["data"][0]] == list(METHODS)
+
+
+@pytest.mark.parametrize(
+    ("address", "body", "status", "field"),
+    [
+        ("call/v2/ask", {"question": QUESTION, "share": "false"}, 422, "share"),
+        ("call/v2/ask", {"question": QUESTION, "shar": True}, 422, "shar"),
+        ("call/v2/ask", {"question": QUESTION, "wait": 3}, 422, "wait"),
+        ("call/v2/ask", {}, 422, "question"),
+        ("call/v2/nothing", {}, 404, None),
+        ("call/ask", {"data": [QUESTION, "direct", {}, [], "false"]}, 422, "share"),
+        ("call/ask", {"data": [QUESTION, "direct", {}, [], False, 1]}, 422, "data"),
+        ("call/ask/", {"data": []}, 422, "question"),
+        ("run/get_run", {"data": [5]}, 422, "run"),
+        ("api/get_run", {"data": []}, 422, "run"),
+        ("run/ask_at_once", {"data": [QUESTION]}, 404, None),
+        ("call/check", {"data": ["x" * 300_000]}, 413, None),
+    ],
+)
+def test_gradios_own_addresses_say_what_is_wrong(
+    held: Served, address: str, body: Any, status: int, field: str | None
+):
+    refused = httpx.post(f"{held.url}/gradio_api/{address}", json=body, timeout=60)
+    assert (refused.status_code, refused.json().get("field")) == (status, field)
+    assert refused.json()["message"]
+    assert refused.json()["remedy"]
+    assert held.model.asked == []
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b'{"data": "x"}'])
+def test_what_is_no_body_is_left_to_gradio(served: Served, body: bytes):
+    kind = {"content-type": "application/json"}
+    refused = httpx.post(f"{served.url}/gradio_api/call/ask", content=body, headers=kind)
+    assert refused.status_code == 422
+
+
+def test_a_queued_call_does_not_skip_the_queue(served: Served):
+    asked = {"data": [QUESTION, "direct"]}
+    assert httpx.post(f"{served.url}/gradio_api/run/ask", json=asked).status_code == 404
 
 
 def test_a_run_that_is_not_shared_is_nobody_elses(answering: Served, client: Client):
@@ -418,19 +453,3 @@ def test_waiting_callers_are_told_their_position(held: Served):
     held.let_go()
     for job in (first, *others):
         assert job.result()["status"] == "finished"
-
-
-# --- The calls themselves -------------------------------------------------------------------------
-
-
-async def test_the_caller_is_named_once_for_every_run(
-    answering: Served, monkeypatch: pytest.MonkeyPatch
-):
-    named: list[object] = []
-    monkeypatch.setattr("app.public.api._visitor", lambda request: named.append(request))
-    api = Api(answering.space.runs, answering.space.catalog)
-    request = Request({"type": "http", "headers": []})
-    going = await api.ask(checked(AskRequest, ASKED), request)
-    assert [found async for found in going.follow()][-1].over
-    assert named == [request]
-    await api.aclose()

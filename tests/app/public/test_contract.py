@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from app.public.api import checked
+from app.public.api import check_settings, checked
 from app.public.contract import (
     ApiError,
     AskRequest,
@@ -168,3 +170,49 @@ def test_a_method_is_described_in_numbers_too():
     info = MethodInfo.model_validate(methods_for(default_models())[2].model_dump())
     assert info.calls > 1
     assert info.seconds is not None
+
+
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(alphabet=st.characters(exclude_categories=())),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+def is_told(error: ApiError, within: str = "") -> None:
+    """A refusal can be sent, names a field `within` which it is, and says what to do."""
+    assert (error.field or "").startswith(within)
+    assert error.model_dump_json().encode()
+    assert error.message
+    assert error.remedy
+    assert len(error.message) < 200
+
+
+@given(st.dictionaries(st.sampled_from([*AskRequest.model_fields, "other"]), ANYTHING) | ANYTHING)
+def test_whatever_is_sent_is_a_request_or_is_refused(sent: Any):
+    try:
+        asked = checked(AskRequest, sent)
+    except Refused as refusal:
+        is_told(refusal.error)
+    else:
+        assert type(asked.share) is bool
+        assert asked.question.strip() == asked.question != ""
+
+
+@given(st.sampled_from(list(METHODS)), st.data())
+def test_whatever_is_set_is_a_setting_or_is_refused(name: str, data: st.DataObject):
+    fields = [*METHODS[name].settings_type.model_fields, "other"]
+    values = data.draw(st.dictionaries(st.sampled_from(fields), ANYTHING, max_size=2))
+    try:
+        check_settings(name, values)
+    except Refused as refusal:
+        is_told(refusal.error, within="settings")
+    else:
+        # What is accepted here is not refused when the run is made.
+        assert METHODS[name].settings(values)

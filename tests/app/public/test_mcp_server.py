@@ -90,8 +90,8 @@ async def test_every_tool_gives_data_that_fits_its_schema(answering: Served):
         again = await session.call_tool("get_run", {"run": found["run"]})
         assert data(again) == found
         given = {"question": QUESTION, "answer": "In Hope.", "context": "He was born in Hope."}
-        checked = await session.call_tool("check", given)
-        assert set(data(checked)["methods"]) == {"slm", "haarag"}
+        started = data(await session.call_tool("check", {**given, "wait": 0}))
+        data(await session.call_tool("cancel_run", {"run": started["run"]}))
         listed = await session.call_tool("list_methods")
         assert [one["name"] for one in data(listed)["methods"]] == list(METHODS)
         over = await session.call_tool("cancel_run", {"run": found["run"]})
