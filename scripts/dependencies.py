@@ -47,8 +47,8 @@ def canonical(name: str) -> str:
 def licence_of(package: Distribution) -> str:
     """What a package declares: an SPDX expression, else its classifiers, else its own words."""
     declared = package.metadata
-    if expression := declared.get("License-Expression"):
-        return expression
+    if "License-Expression" in declared:
+        return declared["License-Expression"]
     classified = [
         one.rpartition(" :: ")[2]
         for one in declared.get_all("Classifier") or ()
@@ -56,7 +56,7 @@ def licence_of(package: Distribution) -> str:
     ]
     if classified:
         return ", ".join(classified)
-    words = (declared.get("License") or "").strip().splitlines()
+    words = declared["License"].strip().splitlines() if "License" in declared else []
     return words[0] if words else "not declared"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Mapping
 from email.message import Message
 from importlib.metadata import PathDistribution, distributions
 from pathlib import Path
@@ -137,7 +138,7 @@ def test_a_table_has_one_row_a_package(tmp_path: Path):
     assert "| pytest | 9.1.0 | MIT |" in text
 
 
-def said(*packages: dict[str, object]) -> str:
+def said(*packages: Mapping[str, object]) -> str:
     return json.dumps({"dependencies": packages, "fixes": []})
 
 
