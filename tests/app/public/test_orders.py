@@ -30,13 +30,17 @@ WORDS: dict[Language, str] = {"en": "Examples", "zh": "示例"}
 
 @dataclass
 class Expected:
-    """What is to be seen: whose question, in which language, and whether a run goes on."""
+    """What is to be seen: which question, in which language, and whether a run goes on.
+
+    `played` says that the walkthrough may still play, `own` that another run is shown in its place.
+    """
 
     question: str
     language: Language = "en"
     page: str = "ask"
     running: bool = False
     played: bool = True
+    own: bool = False
 
 
 class Visitor:
@@ -87,7 +91,9 @@ class Visitor:
         self.sees_what_is_true()
 
     def _recorded(self) -> None:
-        self._take(next(q for q in self._samples() if q in RECORDED), shown=True)
+        found = next((q for q in self._samples() if q in RECORDED), None)
+        # Where the bundled model reads no Chinese, nothing was recorded in it.
+        self._take(found or self._samples()[-1], shown=found is not None)
 
     def _plain(self) -> None:
         self._take(next(q for q in self._samples() if q not in RECORDED), shown=False)
@@ -96,7 +102,7 @@ class Visitor:
         self.page.locator("#examples .gallery-item").filter(has_text=question).first.click()
         self.expected.running = self.expected.played = False
         if shown:
-            self.expected.question = question
+            self.expected.question, self.expected.own = question, True
 
     def _run(self) -> None:
         question = another()
@@ -108,7 +114,7 @@ class Visitor:
             return
         self.page.locator("#asking button").first.click()
         self.expected.running, self.expected.played = True, False
-        self.expected.question = question
+        self.expected.question, self.expected.own = question, True
 
     def _stop(self) -> None:
         stop = self.page.locator("#asking button").nth(1)
@@ -125,7 +131,7 @@ class Visitor:
         # An example is of the language that is spoken by then.
         expect(self.page.locator("#examples .label")).to_contain_text(WORDS[wanted])
         self.expected.language = wanted
-        if self.expected.played:
+        if not self.expected.own:
             self.expected.question = PLAYED[wanted]
 
     def _tab(self) -> None:
