@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import permutations, product
+from itertools import permutations
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -49,6 +49,7 @@ class Visitor:
     def __init__(self, page: Page, served: Served) -> None:
         self.page = page
         self.served = served
+        self.order: tuple[str, ...] = ()
         self.open()
 
     def open(self) -> None:
@@ -158,20 +159,23 @@ def visitor(browser: Browser, held: Served) -> Iterator[Visitor]:
 
 
 @pytest.mark.verify
-def test_every_two_clicks_while_the_walkthrough_plays(visitor: Visitor):
-    for order in product(ACTIONS, repeat=2):
+@pytest.mark.parametrize("first", ACTIONS)
+def test_two_clicks_while_the_walkthrough_plays(visitor: Visitor, first: str):
+    for second in ACTIONS:
         visitor.open()
-        for action in order:
-            visitor.does(action)
+        visitor.order = (first, second)
+        visitor.does(first)
+        visitor.does(second)
         visitor.sees_what_is_true()
         visitor.gives_up()
 
 
 @pytest.mark.verify
-def test_every_three_clicks_one_after_another(visitor: Visitor):
-    visitor.does("plain")
-    for order in permutations(ACTIONS, 3):
-        for action in order:
+@pytest.mark.parametrize("first", ACTIONS)
+def test_three_clicks_one_after_another(visitor: Visitor, first: str):
+    for second, third in permutations([one for one in ACTIONS if one != first], 2):
+        visitor.order = (first, second, third)
+        for action in visitor.order:
             visitor.does(action)
         visitor.sees_what_is_true()
         visitor.gives_up()

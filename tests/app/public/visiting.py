@@ -10,7 +10,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -59,7 +59,7 @@ class PageSession:
         """Since it was opened."""
         return time.monotonic() - self._begun
 
-    async def ask(self, question: str, methods: Sequence[str] = ("direct",)) -> AsyncIterator[str]:
+    async def ask(self, question: str, methods: Sequence[str] = ("direct",)) -> AsyncGenerator[str]:
         """Press Run; the line above the views, whenever it changes."""
         (run,) = (
             one
@@ -93,10 +93,17 @@ class PageSession:
         return [one for one in self._events() if one["trigger_after"] == event["id"]]
 
     async def _get(self, path: str) -> httpx.Response:
-        reply = await self.client.get(path)
-        reply.raise_for_status()
+        reply = await self._request("GET", path)
         self.received += int(reply.headers.get("content-length") or len(reply.content))
         return reply
+
+    async def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """As a browser does, send it again where a connection that was idle turns out closed."""
+        try:
+            reply = await self.client.request(method, path, **options)
+        except httpx.RemoteProtocolError:
+            reply = await self.client.request(method, path, **options)
+        return reply.raise_for_status()
 
     def _said(self, event: dict[str, Any], values: list[Any]) -> dict[str, Any]:
         fields = {"event_data": None, "trigger_id": event["targets"][0][0] or 0}
@@ -108,8 +115,8 @@ class PageSession:
         }
 
     async def _send(self, event: dict[str, Any], values: list[Any]) -> list[Any]:
-        reply = await self.client.post("/gradio_api/run/predict", json=self._said(event, values))
-        reply.raise_for_status()
+        said = self._said(event, values)
+        reply = await self._request("POST", "/gradio_api/run/predict", json=said)
         self.received += len(reply.content)
         return reply.json()["data"]
 
@@ -117,9 +124,9 @@ class PageSession:
         async for _ in self._queued(event, values):
             pass
 
-    async def _queued(self, event: dict[str, Any], values: list[Any]) -> AsyncIterator[str]:
-        joined = await self.client.post("/gradio_api/queue/join", json=self._said(event, values))
-        joined.raise_for_status()
+    async def _queued(self, event: dict[str, Any], values: list[Any]) -> AsyncGenerator[str]:
+        said = self._said(event, values)
+        joined = await self._request("POST", "/gradio_api/queue/join", json=said)
         number = joined.json()["event_id"]
         told = {"session_hash": self.session}
         async with self.client.stream("GET", "/gradio_api/queue/data", params=told) as stream:
@@ -146,7 +153,7 @@ class PageSession:
 @asynccontextmanager
 async def opened(url: str, number: int) -> AsyncIterator[PageSession]:
     """A page with connections of its own, closed at the end of the block."""
-    limits = httpx.Limits(max_connections=_AT_ONCE + 2)
+    limits = httpx.Limits(max_connections=_AT_ONCE + 2, keepalive_expiry=2.0)
     async with httpx.AsyncClient(base_url=url, timeout=300, limits=limits) as client:
         page = PageSession(client, number)
         beating = asyncio.create_task(page.beat())
