@@ -70,6 +70,7 @@ class SpacePage:
                 ticked=first_methods(models, basis_for(models["main"])),
             )
             self._connect(page, visit, owner, self._parts)
+            self._page = page
             page.unload(self.leave)
         return page
 
@@ -175,9 +176,14 @@ class SpacePage:
 
     def leave(self, request: gr.Request) -> None:
         """The page was closed, or lost its connection: Gradio keeps its state for an hour more."""
-        visit = self._visits.get(request.session_hash or "")
+        session = request.session_hash or ""
+        visit = self._visits.get(session)
         if visit is not None:
             visit.put_away()
+        # Gradio itself leaves an empty set for every session that there ever was.
+        waiting = self._page._queue.pending_event_ids_session
+        if session in waiting and not waiting[session]:
+            del waiting[session]
 
     def speak(self, visit: VisitorSession, language: Language) -> list[Any]:
         """Every word of the page in `language`."""

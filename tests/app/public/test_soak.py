@@ -11,7 +11,7 @@ import gc
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -105,14 +105,10 @@ def program(url: str) -> None:
         client.close()
 
 
-def tasks_of(loop: asyncio.AbstractEventLoop) -> int:
-    """Tasks that are not over."""
-    found = 0
-    for _ in range(3):
-        with suppress(RuntimeError):  # The set changed while it was read in another thread.
-            found = len(asyncio.all_tasks(loop))
-            break
-    return found
+def tasks() -> int:
+    """Tasks of all event loops that are not over."""
+    found = (one for one in gc.get_objects() if isinstance(one, asyncio.Task))
+    return sum(not one.done() for one in found)
 
 
 def counted(space: Space) -> dict[str, int]:
@@ -126,7 +122,7 @@ def counted(space: Space) -> dict[str, int]:
         "threads": process.num_threads(),
         "files": len(process.open_files()),
         "sockets": len(process.net_connections()),
-        "tasks": tasks_of(engine._loop),
+        "tasks": tasks(),
         "background": len(engine.service._background),
         "queue": len(space.runs._admission._queue) + len(space.runs._admission._running),
         "models": len(engine.service.pool._slots),
