@@ -26,16 +26,19 @@ class Player {
   /** The server shows something in the view called `name`. */
   serverShows(name) {
     this.given = true;
-    if (!this.made.size) return;
+    const drawn = this.made.size > 0;
     this.clear();
+    if (!drawn) return;
     for (const [other, view] of this.views) if (other !== name) view.restore();
   }
 
-  /** Play the walkthrough in `language` from its beginning; none where `language` is empty. */
-  async play(language) {
-    if (!language || this.given) return;
+  /** Play the walkthrough that `cue` (JSON) names from its beginning; none where that is empty. */
+  async play(cue) {
+    if (!cue || this.given) return;
     this.clear();
     const turn = this.turn;
+    const { language, lang, wait } = JSON.parse(cue);
+    if (wait) this.views.get("bar")?.draw(wait, lang);
     const file = await this.fetched(language, turn);
     if (!file || turn !== this.turn) return;
     Object.assign(this, { lang: file.lang, pieces: file.pieces, frames: [...file.frames] });

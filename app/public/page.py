@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import partial
 from math import ceil
 from typing import Any
+from weakref import WeakValueDictionary
 
 import gradio as gr
 
@@ -28,7 +30,7 @@ from app.public.visitors import HOUR, caller_of
 from components.elements import error_note, notice
 from components.estimate import estimate_note
 from components.markup import Html, join
-from components.messages import LANGUAGES, Catalogue
+from components.messages import LANGUAGES, Catalogue, lang
 from components.page import standalone
 from components.run_pages import PAGES, whole_run
 from pipelines.engine.admission import Turn
@@ -52,7 +54,8 @@ class SpacePage:
         self._runs = runs
         self._catalog = catalog
         self._limits = limits
-        self._drawing = Drawing()
+        self.drawing = Drawing()
+        self._visits: WeakValueDictionary[str, VisitorSession] = WeakValueDictionary()
 
     def build(self, secret: str) -> gr.Blocks:
         """The blocks; `secret` encrypts visitors' ids in their browsers."""
@@ -67,13 +70,22 @@ class SpacePage:
                 ticked=first_methods(models, basis_for(models["main"])),
             )
             self._connect(page, visit, owner, self._parts)
+            self._page = page
+            page.unload(self.leave)
         return page
 
     def _connect(self, page: Any, visit: Any, owner: Any, parts: Parts) -> None:
-        hidden = {"show_progress": "hidden", "api_visibility": "private"}
+        # A click while the last one of its kind is worked on is not lost: it is next.
+        hidden: dict[str, Any] = {
+            "show_progress": "hidden",
+            "api_visibility": "private",
+            "trigger_mode": "always_last",
+        }
         quick = {**hidden, "queue": False}
         # One queue for all of them, so that they begin in the order of the clicks.
         slow = {**hidden, "concurrency_limit": None, "concurrency_id": "clicks"}
+        # Pressed twice, it asks once.
+        once = {**slow, "trigger_mode": "once"}
         begun = page.load(self.arrive, [visit, owner], [owner, parts.language], **quick)
         told = begun.then(self.speak, [visit, parts.language], parts.words, **quick)
         self._show(told, visit, parts, quick)
@@ -90,11 +102,11 @@ class SpacePage:
             self.answer,
             [visit, parts.question, parts.methods, *parts.own_fields],
             parts.frame,
-            **slow,
+            **once,
         )
         asked.then(*expected, **quick)
         again = [view.retry for view in parts.views.values()]
-        used = gr.on(again, self.act, [visit, *parts.own_fields], parts.frame, **slow)
+        used = gr.on(again, self.act, [visit, *parts.own_fields], parts.frame, **once)
         # What goes on gives way to what is asked for after it.
         gr.on(asking, None, cancels=[used])
         gr.on(again, None, cancels=[asked])
@@ -125,7 +137,8 @@ class SpacePage:
         for moved in (parts.bar.play, parts.bar.end):
             moved(None, None, [parts.stop], js="() => veriscopePlayer.stoppable")
         spoken = parts.language.input(self.speak, [visit, parts.language], parts.words, **quick)
-        self._show(spoken, visit, parts, slow).then(*expected, **quick)
+        self._show(spoken, visit, parts, slow)
+        spoken.then(*expected, **quick)
         for name, tab in parts.tabs.items():
             tab.select(partial(self.turn_to, name), [visit], parts.frame, **quick)
         share = parts.share.click(self.share, [visit], [parts.link, parts.bar], **quick)
@@ -137,16 +150,18 @@ class SpacePage:
             None, [kept], [kept], js="(html) => veriscopeSpace.open(html)"
         )
 
-    def _show(self, after: Any, visit: Any, parts: Parts, how: dict[str, Any]) -> Any:
+    def _show(self, after: Any, visit: Any, parts: Parts, how: dict[str, Any]) -> None:
         """After another event, show the run of the address, or have the browser play."""
         cue = gr.Textbox(visible="hidden")
         shown = after.then(self.play, [visit], [cue, *parts.frame], **how)
-        return shown.then(None, [cue], None, js="(language) => veriscopePlayer.play(language)")
+        shown.then(None, [cue], None, js="(cue) => veriscopePlayer.play(cue)")
 
     async def arrive(
         self, visit: VisitorSession, owner: str, request: gr.Request
     ) -> tuple[Any, Any]:
         """Learn who the visitor is, in which language, and for which run they come."""
+        if request.session_hash:
+            self._visits[request.session_hash] = visit
         # A visitor may have asked already, and keeps the id that was given for it.
         visit.owner = visit.owner or owner or new_owner()
         asked = request.query_params.get("lang") or request.headers.get("accept-language", "")
@@ -158,6 +173,17 @@ class SpacePage:
             except VeriscopeError as error:
                 visit.problem = error
         return visit.owner, visit.language
+
+    def leave(self, request: gr.Request) -> None:
+        """The page was closed, or lost its connection: Gradio keeps its state for an hour more."""
+        session = request.session_hash or ""
+        visit = self._visits.get(session)
+        if visit is not None:
+            visit.put_away()
+        # Gradio itself leaves an empty set for every session that there ever was.
+        waiting = self._page._queue.pending_event_ids_session
+        if session in waiting and not waiting[session]:
+            del waiting[session]
 
     def speak(self, visit: VisitorSession, language: Language) -> list[Any]:
         """Every word of the page in `language`."""
@@ -171,8 +197,12 @@ class SpacePage:
         if visit.problem is not None:
             t = Catalogue(visit.language)
             return ["", *await self._told(visit, error_note(visit.problem.info(), t))]
+        cue = {"language": visit.language, "lang": lang(visit.language)}
+        if self._runs.walkthroughs.ready(visit.language) is None:
+            t = Catalogue(visit.language)
+            cue["wait"] = notice(t("space.preparing"), "preparing", role="status")
         # It is a whole run, which can be shared and kept while it plays.
-        return [visit.language, *_nothing()[:-4], *_buttons(busy=False, shown=True)]
+        return [json.dumps(cue), *_nothing()[:-4], *_buttons(busy=False, shown=True)]
 
     async def answer(
         self,
@@ -321,8 +351,17 @@ class SpacePage:
             service = self._runs.engine.service
             await self._runs.call(service.stop(watched.run_id, owner=owner))
 
+    async def _take_up(self, visit: VisitorSession) -> None:
+        """Read again the run of a page that was gone for a while."""
+        away, visit.away = visit.away, ""
+        if away and visit.watched is None:
+            # It may have been deleted meanwhile.
+            with suppress(VeriscopeError):
+                visit.watched = await self._runs.open(away, visit.owner)
+
     async def _shown(self, visit: VisitorSession) -> Watched:
         """The run that the visitor sees: their own, or the walkthrough."""
+        await self._take_up(visit)
         return visit.watched or (await self._runs.walkthroughs.get(visit.language)).watched
 
     async def _frame(self, visit: VisitorSession) -> list[Any]:
@@ -330,15 +369,16 @@ class SpacePage:
 
         It changes nothing where the browser plays the walkthrough.
         """
-        if not visit.began and visit.watched is None:
+        if not (visit.began or visit.watched or visit.away):
             return _nothing()
+        await self._take_up(visit)
         loading = self._runs.engine.service.loading()
         while True:
             page, language = visit.page, visit.language
             watched = visit.watched or self._runs.walkthroughs.ready(language)
             if watched is None:
                 return [*_nothing()[:-4], *_buttons(busy=visit.waiting, shown=False)]
-            drawn = await self._drawing.draw(watched, page, language, loading)
+            drawn = await self.drawing.draw(watched, page, language, loading)
             if (page, language) == (visit.page, visit.language) and visit.watched in (
                 None,
                 watched,

@@ -40,6 +40,13 @@ from pipelines.store import StorageError, database_url
 
 _MCP = "/gradio_api/mcp"
 _ANY = ["GET", "POST", "DELETE"]
+
+_SESSIONS = 1000
+"""Open or recently closed pages whose state is kept; the least recently used gives way."""
+
+_USAGE = {"GRADIO_ANALYTICS_MAX_EVENTS": "100", "GRADIO_ANALYTICS_CACHE_FREQUENCY": "1000000"}
+"""Without these, Gradio computes statistics over its last 10,000 events at every event."""
+
 _SHEETS = ("tokens", "recorded", "space")
 
 
@@ -48,13 +55,16 @@ class Space:
 
     def __init__(self, folder: Path, limits: VisitorLimits, **options: Any) -> None:
         self.limits = limits
+        for name, value in _USAGE.items():
+            os.environ.setdefault(name, value)
         options.setdefault("pool", ModelPool(build_for_visitors))
         each = Limits(limits.seconds, limits.tokens)
         self.engine = Engine(folder, unwatched_after=limits.idle_timeout, limits=each, **options)
         admission = Admission(limits.max_runs, limits.max_runs_per_visitor, limits.max_queue)
         self.runs = Runs(self.engine, admission, limits)
         self.catalog = ModelCatalog()
-        self.page = SpacePage(self.runs, self.catalog, limits).build(_secret(folder))
+        self.visits = SpacePage(self.runs, self.catalog, limits)
+        self.page = self.visits.build(_secret(folder))
         self.api = Api(self.runs, self.catalog)
         self.mcp = McpServer(self.api)
         with self.page:
@@ -79,11 +89,13 @@ class Space:
             await self.api.aclose()
             for one in begun:
                 one.cancel()
+            self.visits.drawing.close()
             await asyncio.to_thread(self.engine.close)
 
     def launch(self, **options: Any) -> tuple[Any, str, str]:
         """Serve; the host and port are Gradio's own, GRADIO_SERVER_NAME and GRADIO_SERVER_PORT."""
         believe(self.limits.trusted_proxies)
+        options.setdefault("state_session_capacity", _SESSIONS)
         return self.page.launch(
             theme=gr.Theme(font=_fonts("sans"), font_mono=_fonts("mono")).set(**gradio_theme()),
             css_paths=[ASSETS / "theme" / f"{name}.css" for name in _SHEETS],

@@ -106,7 +106,8 @@ class VisitorSession:
     `owner` is who the runs belong to; `page` is the open tab, the only one kept up to date.
     `began` says that the visitor started something themselves, so that nothing plays any more;
     `turn` counts what they started, of which only the last is shown; `waiting` that their run has
-    not begun yet, `left` that they gave it up; `problem` why the run of the address is not shown.
+    not begun yet, `left` that they gave it up; `problem` why the run of the address is not shown;
+    `away` is the id of the run that was watched when the page was closed.
     """
 
     owner: str = ""
@@ -118,12 +119,18 @@ class VisitorSession:
     waiting: bool = False
     left: bool = False
     problem: VeriscopeError | None = field(default=None, compare=False)
+    away: str = ""
 
     def begin(self) -> int:
         """The visitor starts something: what was shown or played before gives way. Its number."""
         self.began, self.left = True, False
         self.turn += 1
         return self.turn
+
+    def put_away(self) -> None:
+        """The page is closed: of the run that was watched, keep only what it is called."""
+        if self.watched is not None:
+            self.away, self.watched = self.watched.run_id, None
 
 
 def checked_run(

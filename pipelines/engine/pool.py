@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from hashlib import sha256
@@ -27,6 +28,10 @@ from pipelines.models.providers import (
 from pipelines.run.cache import Cache
 from pipelines.run.materials import Slot
 from pipelines.types import Choice, Generation
+
+_MOST_BROUGHT = 50
+"""Models with somebody's own key or server that are kept, each with its connections: visitors
+bring ever new ones."""
 
 Build = Callable[[ModelSpec, str | None, Progress], Model]
 
@@ -108,6 +113,7 @@ class ModelPool:
         self._build = build or build_model
         self._slots: dict[str, Slot] = {}
         self._cache = Cache()
+        self._brought: OrderedDict[str, None] = OrderedDict()
         self._loading: dict[str, Loading] = {}
 
     def loading(self) -> list[Loading]:
@@ -123,7 +129,9 @@ class ModelPool:
         if slot is None:
             slot = self._new_slot(identity, spec, key, known or Capabilities())
             if known is not None:
-                self._slots[identity] = slot
+                self._keep(identity, slot, spec, key)
+        if identity in self._brought:
+            self._brought.move_to_end(identity)
         if not lazy or known is None:
             await slot.model.prepare()
         return slot
@@ -133,6 +141,16 @@ class ModelPool:
         slots, self._slots = list(self._slots.values()), {}
         for slot in slots:
             await slot.model.aclose()
+
+    def _keep(self, identity: str, slot: Slot, spec: ModelSpec, key: str | None) -> None:
+        """Keep a slot; of those with somebody's own key or server, those that were used last."""
+        self._slots[identity] = slot
+        if not key and not spec.base_url:
+            return
+        self._brought[identity] = None
+        while len(self._brought) > _MOST_BROUGHT:
+            # A run that uses it goes on with it; its connections go with the last of these.
+            self._slots.pop(self._brought.popitem(last=False)[0], None)
 
     def _new_slot(
         self, identity: str, spec: ModelSpec, key: str | None, known: Capabilities
@@ -150,7 +168,7 @@ class ModelPool:
                 slot.cache = None
                 self._slots.pop(identity, None)
             else:
-                self._slots[identity] = slot
+                self._keep(identity, slot, spec, key)
             return slot.model
 
         provider = PROVIDERS.get(spec.kind)

@@ -6,9 +6,10 @@ ended. First on pages where the walkthrough plays, then on one that has seen all
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import permutations, product
+from itertools import permutations
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -30,13 +31,20 @@ WORDS: dict[Language, str] = {"en": "Examples", "zh": "示例"}
 
 @dataclass
 class Expected:
-    """What is to be seen: whose question, in which language, and whether a run goes on."""
+    """What is to be seen: which question, in which language, and whether a run goes on.
+
+    `before` is what was seen until the run was asked for, and still is where that was ended before
+    it began. `played` says that the walkthrough may still play, `own` that another run is shown in
+    its place.
+    """
 
     question: str
+    before: str = ""
     language: Language = "en"
     page: str = "ask"
     running: bool = False
     played: bool = True
+    own: bool = False
 
 
 class Visitor:
@@ -45,6 +53,7 @@ class Visitor:
     def __init__(self, page: Page, served: Served) -> None:
         self.page = page
         self.served = served
+        self.order: tuple[str, ...] = ()
         self.open()
 
     def open(self) -> None:
@@ -76,7 +85,11 @@ class Visitor:
             if not wanted.played:
                 expect(stop).to_be_disabled()
         question = seen.locator(f"#view-{wanted.page} .vs-question").first
-        expect(question).to_have_text(wanted.question)
+        if wanted.running or not wanted.before:
+            expect(question).to_have_text(wanted.question)
+        else:
+            either = f"{re.escape(wanted.question)}|{re.escape(wanted.before)}"
+            expect(question).to_have_text(re.compile(f"^({either})$"))
         root = seen.locator(f"#view-{wanted.page} .vs-root")
         expect(root).to_have_attribute("lang", lang(wanted.language))
 
@@ -85,9 +98,13 @@ class Visitor:
         if self.expected.running:
             self.does("stop")
         self.sees_what_is_true()
+        seen = self.page.locator(f"#view-{self.expected.page} .vs-question").first.inner_text()
+        self.expected.question, self.expected.before = seen, ""
 
     def _recorded(self) -> None:
-        self._take(next(q for q in self._samples() if q in RECORDED), shown=True)
+        found = next((q for q in self._samples() if q in RECORDED), None)
+        # Where the bundled model reads no Chinese, nothing was recorded in it.
+        self._take(found or self._samples()[-1], shown=found is not None)
 
     def _plain(self) -> None:
         self._take(next(q for q in self._samples() if q not in RECORDED), shown=False)
@@ -96,7 +113,8 @@ class Visitor:
         self.page.locator("#examples .gallery-item").filter(has_text=question).first.click()
         self.expected.running = self.expected.played = False
         if shown:
-            self.expected.question = question
+            self.expected.question, self.expected.own = question, True
+            self.expected.before = ""
 
     def _run(self) -> None:
         question = another()
@@ -108,7 +126,8 @@ class Visitor:
             return
         self.page.locator("#asking button").first.click()
         self.expected.running, self.expected.played = True, False
-        self.expected.question = question
+        self.expected.before = self.expected.question
+        self.expected.question, self.expected.own = question, True
 
     def _stop(self) -> None:
         stop = self.page.locator("#asking button").nth(1)
@@ -125,8 +144,10 @@ class Visitor:
         # An example is of the language that is spoken by then.
         expect(self.page.locator("#examples .label")).to_contain_text(WORDS[wanted])
         self.expected.language = wanted
-        if self.expected.played:
+        if not self.expected.own:
             self.expected.question = PLAYED[wanted]
+        if self.expected.before in PLAYED.values():
+            self.expected.before = PLAYED[wanted]
 
     def _tab(self) -> None:
         wanted = "drad" if self.expected.page == "ask" else "ask"
@@ -152,20 +173,23 @@ def visitor(browser: Browser, held: Served) -> Iterator[Visitor]:
 
 
 @pytest.mark.verify
-def test_every_two_clicks_while_the_walkthrough_plays(visitor: Visitor):
-    for order in product(ACTIONS, repeat=2):
+@pytest.mark.parametrize("first", ACTIONS)
+def test_two_clicks_while_the_walkthrough_plays(visitor: Visitor, first: str):
+    for second in ACTIONS:
         visitor.open()
-        for action in order:
-            visitor.does(action)
+        visitor.order = (first, second)
+        visitor.does(first)
+        visitor.does(second)
         visitor.sees_what_is_true()
         visitor.gives_up()
 
 
 @pytest.mark.verify
-def test_every_three_clicks_one_after_another(visitor: Visitor):
-    visitor.does("plain")
-    for order in permutations(ACTIONS, 3):
-        for action in order:
+@pytest.mark.parametrize("first", ACTIONS)
+def test_three_clicks_one_after_another(visitor: Visitor, first: str):
+    for second, third in permutations([one for one in ACTIONS if one != first], 2):
+        visitor.order = (first, second, third)
+        for action in visitor.order:
             visitor.does(action)
         visitor.sees_what_is_true()
         visitor.gives_up()

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from components.ask import examples
 from pipelines.store.recordings import recordings
+from pipelines.store.sizes import SHARED
 from tests.app.public.conftest import Served
 from tests.app.public.test_api import another
 from tests.browser import PATIENCE
@@ -30,7 +31,7 @@ def open_page(browser: Browser, served: Served) -> Iterator[Open]:
     with ExitStack() as stack:
 
         def visit(query: str = "", **options: Any) -> Page:
-            context = browser.new_context(reduced_motion="reduce", **options)
+            context = browser.new_context(**{"reduced_motion": "reduce", **options})
             stack.callback(context.close)
             watch_pages(context, faults.append)
             page = context.new_page()
@@ -74,6 +75,23 @@ def test_who_comes_sees_who_answers_examples_and_a_walkthrough_on_every_page(
     for name in ("Rowen", "EVER", "Grounding", "DRAD"):
         page.get_by_role("tab", name=name).click()
         expect(page.get_by_role("tabpanel").locator(".vs-question").first).to_be_visible()
+
+
+def test_the_walkthrough_moves_until_it_is_stopped_and_is_shared_as_the_run_that_it_is(
+    answering: Served, open_page: Open
+):
+    page = open_page(reduced_motion="no-preference")
+    bar, stop = page.locator("#bar"), page.get_by_role("button", name="Stop")
+    expect(bar.get_by_text("Running")).to_be_visible()
+    expect(bar.get_by_text(re.compile(r"^[1-9]\d* calls?$"))).to_be_visible()
+    expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
+    stop.click()
+    expect(bar.get_by_text("Done")).to_be_visible()
+    expect(stop).to_be_disabled()
+    page.get_by_role("button", name="Share").click()
+    link = page.get_by_label("Link to this run")
+    expect(link).to_have_value(re.compile(r"\?run=walkthrough-1-en-curie$"))
+    assert answering.space.engine.service.store.sizes.of(SHARED) == []
 
 
 def test_nothing_is_wider_than_a_phone(answering: Served, open_page: Open):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -73,7 +74,8 @@ async def test_the_browser_plays_and_the_server_only_says_in_which_language(tmp_
     async with opened(tmp_path) as (page, runs, _):
         visit = VisitorSession(owner="me", language="zh")
         cue, *frame = await page.play(visit)
-        assert cue == "zh"
+        assert json.loads(cue)["language"] == "zh"
+        assert "wait" in json.loads(cue)
         assert changes(frame) == []
         assert usable(frame) == [True, False, True, True]
         # Another tab, or another language, is the browser's matter as well.

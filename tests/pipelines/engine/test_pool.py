@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pipelines.concurrency import calls_for, usable_cores
+from pipelines.engine import pool
 from pipelines.engine.pool import ModelPool
 from pipelines.errors import UnreachableError
 from pipelines.models.base import Model
@@ -132,6 +133,22 @@ async def test_other_configurations_and_other_keys_are_other_models():
     ]
     assert len({id(slot) for slot in slots}) == 4
     assert not any("key-1" in identity for identity in loader.pool._slots)
+
+
+async def test_of_models_that_visitors_bring_those_used_last_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(pool, "_MOST_BROUGHT", 3)
+    loader = Loader()
+    hosted = ModelSpec(kind="openai", name="x", model="m")
+    own = await loader.pool.get(ModelSpec())
+    first = await loader.pool.get(hosted, "key 0")
+    for number in range(1, 9):
+        await loader.pool.get(hosted, f"key {number}")
+        assert await loader.pool.get(hosted, "key 0") is first
+        await loader.pool.get(hosted.model_copy(update={"base_url": f"http://s/{number}"}))
+    assert len(loader.pool._slots) == 4
+    assert await loader.pool.get(ModelSpec()) is own
 
 
 async def test_no_key_and_an_empty_key_share_a_model():
