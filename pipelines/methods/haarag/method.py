@@ -78,13 +78,13 @@ class _Loop:
         self.scope = scope
         self.settings = settings
         self.tau_r = settings.threshold("tau_r", scope.embedder, question.language)
-        self.rules = AlignmentRules(tau_a, settings.entailment_decides)
+        self.judges = _judges(scope, question, settings)
+        self.rules = AlignmentRules(tau_a, settings.entailment_decides and bool(self.judges))
         self.search = ChunkSearch(question, settings, self.tau_r)
         self.drafts: list[str] = []
         # What the nearest sentence made of each draft; None where the model wrote from the context.
         self.corrections: list[nearest.Correction | None] = []
         self.alignments: list[Alignment] = []
-        self.judges = _judges(scope, question, settings)
         self.weak = any(not scope.model(role).capabilities.judges for role in self.judges)
 
     async def run(self) -> Answer:

@@ -304,6 +304,17 @@ def test_yes_and_no(text: str, label: str | None):
         "是。然而资料写的是1868年。",
         "是的，他生于华沙，但年份不对。",
         "是的，只是年份错了。",
+        "Yes. Actually, it was in 1868.",
+        "Yes.\nWait, the passage is about her sister.",
+        "Yes! Just kidding.",
+        "Yes, unless the passage is about her sister.",
+        "Yes, if by Warsaw you mean Paris.",
+        "Yes. Not.",
+        "是，除非另有所指。",
+        "是，才怪。",
+        "是。\n更正：资料写的是1868年。",
+        "是，如果资料可靠。",
+        "对，也不对。",
     ],
 )
 def test_a_yes_that_is_taken_back_names_neither(text: str):
