@@ -211,7 +211,7 @@ def _problem(asked: Asked, status: int, words: object, code: str = "") -> bytes:
 
 
 def _refuses(
-    name: str, status: int, sort: Sort, words: object = "No.", code: str = "", **headers: object
+    name: str, status: int, sort: Sort, words: object = "No.", code: str = "", **headers: str
 ) -> None:
     async def act(line: Line, asked: Asked, reply: Reply) -> None:
         await line.send(head(status, **headers) + _problem(asked, status, words, code))

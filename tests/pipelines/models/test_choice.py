@@ -351,3 +351,22 @@ def test_longer_options_win_over_their_beginnings():
     assert parse_choice("不正确。", TRUTH) == "false"
     assert parse_choice("Not enough information.", TRUTH) == "nei"
     assert parse_choice("NEI (not enough information)", TRUTH) == "nei"
+
+
+@pytest.mark.parametrize(
+    ("text", "best"),
+    [("Yes or no", None), ("Yes, but the year is wrong", None), ("Yes, it is", "yes")],
+)
+async def test_a_service_that_writes_on_is_read_to_the_end(text: str, best: str | None):
+    # One token was asked for, and more have come: the first is not all that was said.
+    whole = first_token("Yes", 0.9, [("Yes", 0.9)])
+    tokens = [*(whole.tokens or ()), Token(text=text[3:], start=3, end=len(text), logprob=-0.1)]
+    longer = Generation(text=text, tokens=tuple(tokens))
+    choice = await choose_by_generating(Replies(LISTENING, longer, said(text)), ask())
+    assert choice.best == best
+
+
+async def test_what_a_filter_left_of_a_reply_decides_nothing():
+    cut = first_token("Yes", 0.9, [("Yes", 0.9)]).model_copy(update={"finish_reason": "filter"})
+    choice = await choose_by_generating(Replies(LISTENING, cut, said("Yes", "filter")), ask())
+    assert choice.best is None
