@@ -230,7 +230,7 @@ _refuses("status_429_retry_after_words", 429, "passing", retry_after="soon")
 _refuses(
     "status_429_retry_after_far_date", 429, "lasting", retry_after="Wed, 21 Oct 2065 07:28:00 GMT"
 )
-_refuses("status_200_with_error", 200, "passing", "The engine is overloaded.", "server_error")
+_refuses("status_200_with_error", 200, "passing", "The engine is overloaded.", "InternalError.Algo")
 _refuses("words_half_surrogate", 500, "passing", "bad \ud800 \0 words \x1b[31m")
 _refuses("words_of_another_type", 400, "lasting", {"a": [1, {"b": None}]})
 _refuses("context_too_long", 400, "lasting", "maximum context length is 10 tokens")

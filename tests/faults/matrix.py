@@ -14,7 +14,7 @@ from pipelines.types import Answer
 from tests.faults.cells import Cell, Result, Server, follow_tasks, run_cell, served
 from tests.faults.faults import FAULTS
 
-AT_ONCE, SLOW_AT_ONCE = 12, 60
+AT_ONCE, SLOW_AT_ONCE = 8, 24
 """Cells under way at once: those that work, and those that mostly wait for a limit."""
 
 PROCESSES = 2
