@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -125,13 +126,20 @@ async def gather_materials(
     )
 
 
+@cache
+def _versions() -> dict[str, str]:
+    """The versions of the packages that decide what comes out of a run, as far as installed."""
+    found: dict[str, str] = {}
+    for package in _PACKAGES.split():
+        with suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found
+
+
 def start_event(live: LiveRun, plan: Plan) -> RunStarted:
     """Emit the header of the run."""
     # First: the times of all events are counted from about now.
-    created, versions = time.time(), {}
-    for package in _PACKAGES.split():
-        with suppress(PackageNotFoundError):
-            versions[package] = version(package)
+    created, versions = time.time(), _versions()
     return live.recorder.emit(
         RunStarted,
         span=ROOT,

@@ -251,7 +251,7 @@ class _Chosen:
             question=self.question.text,
         )
         try:
-            written = await ask(self.step, asked, max_tokens=_ANSWER_TOKENS)
+            written = await ask(self.step, asked, max_tokens=_ANSWER_TOKENS, complete=True)
         except VeriscopeError:
             # Recorded with the call. The sentence itself is still there.
             return ""

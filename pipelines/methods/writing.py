@@ -99,11 +99,38 @@ async def not_empty(
 
 
 async def ask(
-    step: Scope, messages: Sequence[Message], *, role: str = "main", **options: Any
+    step: Scope,
+    messages: Sequence[Message],
+    *,
+    role: str = "main",
+    complete: bool = False,
+    **options: Any,
 ) -> str:
-    """What the model of `role` replies, as people see it; `options` are those of the request."""
+    """What the model of `role` replies, as people see it; `options` are those of the request.
+
+    "" for what a content filter left of a reply; where it has to be `complete`, also for one that
+    was cut at the token limit.
+    """
+    reply = await _asked(step, messages, role, options)
+    return "" if complete and reply.finish_reason == "length" else reply.text
+
+
+async def _asked(
+    step: Scope, messages: Sequence[Message], role: str, options: dict[str, Any]
+) -> Generation:
+    """The reply as people see it, empty where it was filtered."""
     (reply,) = await step.model(role).generate(step.request(messages, **options))
-    return visible(reply.text)
+    text = "" if reply.finish_reason == "filter" else visible(reply.text)
+    return reply.model_copy(update={"text": text, "tokens": None})
+
+
+async def ask_lines(
+    step: Scope, messages: Sequence[Message], *, role: str = "main", **options: Any
+) -> list[str]:
+    """The lines of a reply, as people see them; without one that was cut at the token limit."""
+    reply = await _asked(step, messages, role, options)
+    lines = reply.text.splitlines()
+    return lines[:-1] if reply.finish_reason == "length" else lines
 
 
 def list_schema(
@@ -135,11 +162,15 @@ async def ask_list(
     """A reply that lists texts, as JSON under `name` where the backend has structured output.
 
     Such a list has `exactly` so many items where that is given, and each of them has the form
-    `pattern`, a regular expression from ^ to $.
+    `pattern`, a regular expression from ^ to $. A last line that was cut is left out.
     """
     schema = list_schema(name, exactly=exactly, pattern=pattern)
-    json_schema = schema if step.model().capabilities.structured_output else None
-    return await ask(step, messages, json_schema=json_schema, **options)
+    options["json_schema"] = schema if step.model().capabilities.structured_output else None
+    reply = await _asked(step, messages, options.pop("role", "main"), options)
+    if reply.finish_reason == "length" and not reply.text.startswith(("{", "[", "```")):
+        # The last item was cut. Of JSON, what reads the list leaves it out.
+        return reply.text.rpartition("\n")[0]
+    return reply.text
 
 
 # --- Passages -------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from math import exp
 from pipelines.errors import CapabilityError
 from pipelines.models.base import ChoiceRequest, GenerationRequest, Model, Option
 from pipelines.text.wording import is_thinking, without_thinking
-from pipelines.types import Choice, Token
+from pipelines.types import Choice, Generation, Token
 
 _ALTERNATIVES = 100
 _SHORT = 48
@@ -34,7 +34,9 @@ async def choose_by_generating(model: Model, request: ChoiceRequest) -> Choice:
             # The backend was taken to offer probabilities and does not: its text still counts.
             reply = None
         if reply is not None and reply.tokens and reply.finish_reason != "filter":
-            return _by_probability(reply.tokens[0], request.options)
+            choice = _by_probability(reply.tokens[0], request.options)
+            if _agrees(reply, choice, request.options):
+                return choice
     (reply,) = await model.generate(asked)
     unsaid = not reply.text.strip() or is_thinking(reply.text)
     if unsaid and reply.finish_reason == "length":
@@ -43,6 +45,12 @@ async def choose_by_generating(model: Model, request: ChoiceRequest) -> Choice:
     # What a filter left of a reply is none.
     said = "" if reply.finish_reason == "filter" else reply.text
     return choice_of_text(said, request.options)
+
+
+def _agrees(reply: Generation, choice: Choice, options: Sequence[Option]) -> bool:
+    """Whether a reply goes on, if it does although one token was asked for, as it has begun."""
+    alone = len(reply.tokens or ()) == 1
+    return alone or choice.best is None or parse_choice(reply.text, options) == choice.best
 
 
 def _by_probability(token: Token, options: Sequence[Option]) -> Choice:
@@ -115,9 +123,15 @@ _BUT = (
     r"(?:(?:but|however|though|although|except|nevertheless|that said)\b(?! also\b)"
     r"|但|不过|然而|可是|只是)"
 )
+# What is said after an answer to take all of it back.
+_BACK = (
+    r"(?:(?:actually|wait|correction|on second thought|sorry|(?:i'?m |just )kidding)\b"
+    r"|其实|实际上|等等|更正|纠正|不对|开玩笑|抱歉)"
+)
 _LESS = (
     r"(?:apart from|only that|mostly|partly|partially|almost|not (?:quite|entirely|exactly))\b"
-    r"|虽然|尽管|除了|部分|基本"
+    r"|(?:unless|if|provided|assuming)\b|not\s*(?:[.!]|$)"
+    r"|虽然|尽管|除了|部分|基本|除非|如果|假如|若|前提|才怪|也不"
 )
 _WRONG = r"\b(?:not|no|never|wrong|incorrect|false|error|mistake)|n['’]t\b|inaccura|错|误|不|没|非"
 # An agreement is taken back by a reservation right behind it or in a sentence of its own, or by one
@@ -128,6 +142,7 @@ _TAKEN_BACK = re.compile(
     rf"|.*?,\s*{_BUT}[^.;!。\n]*?(?:{_WRONG})",
     re.DOTALL,
 )
+_CORRECTED = re.compile(rf"的?[\s.,;:!。、–—-]*{_BACK}|.*?[.;!。\n]\s*{_BACK}", re.DOTALL)
 # Behind an option in a list ("True, False or NEI") more words may stand, but not more of the word.
 _LISTED_END = r"(?![a-z0-9])"
 _CLAUSE = re.compile(r"[.,;:!?。、\n]+")
@@ -191,6 +206,9 @@ def _at_start(text: str, options: Sequence[Option]) -> set[str]:
     spelled = _spelled(options)
     for word, label in spelled:
         if re.match(re.escape(word) + _END, text):
+            if label in _AGREES and _CORRECTED.match(text, len(word)):
+                # Whatever is named instead, it was not the only one.
+                return {label, ""}
             if label in _AGREES and _TAKEN_BACK.match(text, len(word)):
                 return set()
             # A list of options, as in "true, false", names them all and so decides nothing.

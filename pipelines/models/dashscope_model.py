@@ -180,6 +180,8 @@ def _part(number: int, choice: Any, message: Any) -> Part:
     thought = not content and bool(message.reasoning_content)
     logprobs = getattr(choice, "logprobs", None) or {}
     entries = () if thought else logprobs.get("content") or ()
+    if choice.finish_reason == "tool_calls":
+        raise ValueError("A tool is called instead of an answer.")
     # The service spells out that there is no reason yet.
     reason = None if choice.finish_reason in (None, "", "null") else choice.finish_reason
     return Part(number, content, entries, reason)

@@ -106,7 +106,7 @@ class ErrorReader:
                 # Not `from error`: what the service said may echo the key.
                 raise refusal from None
             raise self._connection(error) from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise self.failure("invalid", what="its answer could not be read") from error
 
     def failure(self, kind: str, /, **facts: object) -> VeriscopeError:

@@ -200,7 +200,12 @@ def _part(choice: Any) -> Part:
 
 
 def _reason(message: Any, choice: Any) -> str | None:
-    """Why the text has ended; the service's own refusal counts as its filter's."""
+    """Why the text has ended; the service's own refusal counts as its filter's.
+
+    Raises ValueError for the call of a tool: none was offered.
+    """
+    if message.tool_calls or choice.finish_reason in ("tool_calls", "function_call"):
+        raise ValueError("A tool is called instead of an answer.")
     return "content_filter" if message.refusal else choice.finish_reason
 
 

@@ -34,7 +34,7 @@ from pipelines.prompts import load_prompts
 from pipelines.run.findings import ConfidenceSource, DetectorThresholds, DraftMeasured
 from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
-from pipelines.text import Entity, has_han, split_sentences
+from pipelines.text import Entity, detect_language, has_han, split_sentences
 from pipelines.types import Answer, Generation, Message, Passage, Token
 
 PROMPTS = load_prompts("drad")
@@ -412,11 +412,14 @@ class _Run:
 def _goes_on(whole: Generation, start: int) -> bool:
     """Whether what the model added from offset `start` on is a text that goes on.
 
-    It is none where the reply is empty or declines, where the service filtered it, and where the
-    token limit cut it within the sentence that was begun.
+    It is none where the reply is empty or declines, where the service filtered it, where it is
+    Chinese after a beginning that is not, and where the token limit cut it within the sentence that
+    was begun.
     """
     added = whole.text[start:].strip()
     if not added or declines(added) or whole.finish_reason == "filter":
+        return False
+    if start and detect_language(added) == "zh" and not has_han(whole.text[:start]):
         return False
     return whole.finish_reason != "length" or any(
         span.end > start for span in split_sentences(whole.text)[:-1]

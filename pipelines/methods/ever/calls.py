@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pipelines.methods.replies.parsing import declines, parse_fields, visible
 from pipelines.methods.wording import load_wording
-from pipelines.methods.writing import ask
+from pipelines.methods.writing import ask_lines
 from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
 from pipelines.types import Message
@@ -21,9 +21,11 @@ async def ask_line(
 ) -> str:
     """A reply of one line, without label or decoration; "" when the model declines.
 
-    A line that ends in a colon only announces the next one ("The sentence is:").
+    A line that ends in a colon only announces the next one ("The sentence is:"). One that was cut
+    at the token limit is none.
     """
-    text = await ask(step, messages, max_tokens=max_tokens, adapted=adapted)
+    lines = await ask_lines(step, messages, max_tokens=max_tokens, adapted=adapted)
+    text = "\n".join(lines)
     if declines(text):
         return ""
     text = parse_fields(text, _LABELS).get("line", text)

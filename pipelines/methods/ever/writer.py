@@ -87,15 +87,16 @@ async def next_piece(
     base: Generation,
     *,
     max_tokens: int,
-) -> Piece | None:
+) -> tuple[Piece | None, bool]:
     """The sentence that the model writes after `base`; None when the answer ends there.
 
     It ends when the model writes nothing more, says that it is done or knows nothing more, or only
-    repeats itself; and where `max_tokens` are written.
+    repeats itself; and where `max_tokens` are written. With it, whether the answer ends there only
+    because the reply cannot be used: it is empty, declines to write, or was filtered.
     """
     left = max_tokens - len(units_of(base))
     if left < 1:
-        return None
+        return None, False
     before = {text_key(span.text) for span in split_sentences(base.text)}
     handed = step.model().capabilities.prefill
     asked = Continuation.of(step, question, messages, base.text, PROMPTS)
@@ -106,8 +107,13 @@ async def next_piece(
     if handed:
         spans = spans[:1]
     fresh = next((span for span in spans if text_key(span.text) not in before), None)
-    if fresh is None or _is_done(fresh.text) or declines(fresh.text):
-        return None
+    if written.finish_reason == "filter" or (fresh is not None and declines(fresh.text)):
+        return None, True
+    if fresh is None:
+        # Handed its own text, a model ends it by writing nothing; asked for a sentence, by a word.
+        return None, not handed and not written.text.strip()
+    if _is_done(fresh.text):
+        return None, False
     ended = not written.text[fresh.end :].strip() and written.finish_reason != "watcher"
     truncated = ended and written.finish_reason == "length"
     body = cut(written, fresh.end)
@@ -117,7 +123,7 @@ async def next_piece(
     generation = appended(Generation(text=space), body)
     # Asked for one sentence, a model stops after it whether or not the answer is complete.
     last = truncated or (ended and handed)
-    return Piece(generation, len(generation.text) - len(fresh.text), last, truncated)
+    return Piece(generation, len(generation.text) - len(fresh.text), last, truncated), False
 
 
 def _space(before: str, after: str) -> str:
@@ -136,6 +142,8 @@ class SentenceWriter(EverRun):
         super().__init__(question, scope, settings)
         self.messages: tuple[Message, ...] = ()
         self.verified = Generation(text="")
+        # Whether the reply to the last request for a sentence was one that cannot be used.
+        self.refused = False
 
     async def answer(self) -> Answer:
         limit = self.settings.max_sentences
@@ -172,14 +180,19 @@ class SentenceWriter(EverRun):
         """The sentence after `base`; written `ahead`, it is not taken yet."""
         name = "speculate" if ahead else "next_sentence"
         async with scope.span(name, sentence=index) as step:
-            piece = await next_piece(
+            piece, self.refused = await next_piece(
                 step, self.question, self.messages, base, max_tokens=self.settings.max_tokens
             )
-            if piece is not None and not ahead:
+            if not ahead:
                 self._take(step, index, piece)
         return piece
 
-    def _take(self, step: Scope, index: int, piece: Piece) -> None:
+    def _take(self, step: Scope, index: int, piece: Piece | None) -> None:
+        """The text goes on with `piece`, or ends; that it ends for another reason is flagged."""
+        if piece is None:
+            if self.refused:
+                self.flag("continuation_unusable")
+            return
         after = appended(self.verified, piece.generation)
         self.revise(step, after, len(self.verified.text), "written", sentence=index)
 
@@ -207,7 +220,7 @@ class SentenceWriter(EverRun):
             speculation = "" if ahead is None else "kept" if kept else "discarded"
             end = SentenceVerified(stopped=stopped, last=last, speculation=speculation)
             self.record(step, checks, end)
-            if following is not None:
+            if kept:
                 self._take(step, index + 1, following)
         return following
 

@@ -66,7 +66,8 @@ class AlignmentRules:
     """What an alignment is measured against.
 
     `tau_a` is None where the embedder was never calibrated. With `judges_decide` a sentence that
-    the judges do not find supported makes the answer doubtful.
+    the judges do not find supported makes the answer doubtful, and nothing is supported on which
+    they gave no opinion.
     """
 
     tau_a: float | None
@@ -83,6 +84,8 @@ class AlignmentRules:
         counted = self.counted(entailed)
         if is_low(value, self.tau_a) or any(p_yes < ENTAILED for p_yes in counted):
             return "doubtful"
+        if self.judges_decide and len(counted) < len(entailed):
+            return "unchecked"
         measured = value is not None and self.tau_a is not None
         return "supported" if measured or counted else "unchecked"
 
@@ -144,7 +147,7 @@ class Alignment:
             return "empty"
         if says_nothing(self.text):
             return "insufficient"
-        return rules.verdict(self.value, [s.entailed for s in self.sentences])
+        return rules.verdict(self.value, [s.entailed for s in self.sentences if s.claims])
 
     def score(self, rules: AlignmentRules) -> Score:
         """C_a against its threshold; a draft that claims nothing is measured against none."""

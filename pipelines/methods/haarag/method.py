@@ -78,13 +78,15 @@ class _Loop:
         self.scope = scope
         self.settings = settings
         self.tau_r = settings.threshold("tau_r", scope.embedder, question.language)
-        self.rules = AlignmentRules(tau_a, settings.entailment_decides)
+        self.judges = _judges(scope, question, settings)
+        self.rules = AlignmentRules(tau_a, settings.entailment_decides and bool(self.judges))
         self.search = ChunkSearch(question, settings, self.tau_r)
         self.drafts: list[str] = []
         # What the nearest sentence made of each draft; None where the model wrote from the context.
         self.corrections: list[nearest.Correction | None] = []
         self.alignments: list[Alignment] = []
-        self.judges = _judges(scope, question, settings)
+        # Whether a judge was read by its words, because it gave no probabilities.
+        self.by_text = False
         self.weak = any(not scope.model(role).capabilities.judges for role in self.judges)
 
     async def run(self) -> Answer:
@@ -264,6 +266,7 @@ class _Loop:
                 except VeriscopeError:
                     # Recorded with the call: the other judges still count.
                     return None
+                self.by_text = self.by_text or choice.source == "text"
                 return probability_of_yes(choice)
 
             said = await together(*(ask(role) for role in self.judges))
@@ -337,6 +340,7 @@ class _Loop:
             "low_retrieval": found and retrieval.is_low(self.tau_r),
             "unreliable": found and status == "doubtful",
             "weak_judge": found and self.rules.judges_decide and self.weak,
+            "judge_by_text": self.by_text,
             "not_checked": found and status == "unchecked",
         }
         told = [name for name, holds in flags.items() if holds]

@@ -251,7 +251,7 @@ class RowenCheck:
         name = asking.PROMPTS.fill(source, f"language_{target}")
         asked = asking.PROMPTS.turns(source, "translate", question=text, name=name)
         async with scope.span("translate", index=index, language=target) as step:
-            translation = await ask(step, asked, max_tokens=asking.SHORT_TOKENS * 2)
+            translation = await ask(step, asked, max_tokens=asking.SHORT_TOKENS * 2, complete=True)
         if not reading.is_translation(translation, text, target):
             return _Given("", (step.id,), "untranslated")
         given = await self._answer(scope, index, "target", translation)

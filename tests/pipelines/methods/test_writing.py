@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from pipelines.methods.writing import Continuation, joined_to, visible_generation
-from pipelines.types import Generation, Token
+from pipelines.methods.base import Question
+from pipelines.methods.direct import Direct, DirectSettings
+from pipelines.methods.writing import (
+    Continuation,
+    ask,
+    ask_lines,
+    ask_list,
+    joined_to,
+    visible_generation,
+)
+from pipelines.run.scope import Scope
+from pipelines.types import Answer, Generation, Message, Token
+from tests.pipelines.methods.bench import PieceModel, run_method
 
 
 def generation(*pieces: str) -> Generation:
@@ -97,3 +110,40 @@ def test_what_a_reply_adds_to_its_beginning(prefilled: bool, reply: str, added: 
 
 def test_a_reply_without_a_beginning_is_taken_as_it_is_seen():
     assert Continuation((), "", prefilled=False).added(Generation(text=" Hope. ")).text == "Hope."
+
+
+LIST = "- one\n- two\n- thr"
+
+
+@pytest.mark.parametrize(
+    ("reply", "asked", "complete", "lines", "listed"),
+    [
+        (Generation(text=LIST), LIST, LIST, LIST.splitlines(), LIST),
+        (
+            Generation(text=LIST, finish_reason="length"),
+            LIST,
+            "",
+            ["- one", "- two"],
+            "- one\n- two",
+        ),
+        (Generation(text='["a", "b', finish_reason="length"), '["a", "b', "", [], '["a", "b'),
+        (Generation(text="In Ho", finish_reason="length"), "In Ho", "", [], ""),
+        (Generation(text=LIST, finish_reason="filter"), "", "", [], ""),
+    ],
+)
+async def test_a_reply_that_was_cut_or_filtered_is_not_taken_for_a_whole_one(
+    reply: Generation, asked: str, complete: str, lines: list[str], listed: str
+):
+    found: list[Any] = []
+
+    class Asking(Direct):
+        async def run(self, question: Question, scope: Scope, settings: DirectSettings) -> Answer:
+            messages = (Message(role="user", content="?"),)
+            found.append(await ask(scope, messages))
+            found.append(await ask(scope, messages, complete=True))
+            found.append(await ask_lines(scope, messages))
+            found.append(await ask_list(scope, messages, "items"))
+            return Answer(text="", original="")
+
+    await run_method(Asking(), "Where?", PieceModel(lambda _: reply))
+    assert found == [asked, complete, lines, listed]

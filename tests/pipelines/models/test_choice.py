@@ -304,6 +304,17 @@ def test_yes_and_no(text: str, label: str | None):
         "是。然而资料写的是1868年。",
         "是的，他生于华沙，但年份不对。",
         "是的，只是年份错了。",
+        "Yes. Actually, it was in 1868.",
+        "Yes.\nWait, the passage is about her sister.",
+        "Yes! Just kidding.",
+        "Yes, unless the passage is about her sister.",
+        "Yes, if by Warsaw you mean Paris.",
+        "Yes. Not.",
+        "是，除非另有所指。",
+        "是，才怪。",
+        "是。\n更正：资料写的是1868年。",
+        "是，如果资料可靠。",
+        "对，也不对。",
     ],
 )
 def test_a_yes_that_is_taken_back_names_neither(text: str):
@@ -340,3 +351,22 @@ def test_longer_options_win_over_their_beginnings():
     assert parse_choice("不正确。", TRUTH) == "false"
     assert parse_choice("Not enough information.", TRUTH) == "nei"
     assert parse_choice("NEI (not enough information)", TRUTH) == "nei"
+
+
+@pytest.mark.parametrize(
+    ("text", "best"),
+    [("Yes or no", None), ("Yes, but the year is wrong", None), ("Yes, it is", "yes")],
+)
+async def test_a_service_that_writes_on_is_read_to_the_end(text: str, best: str | None):
+    # One token was asked for, and more have come: the first is not all that was said.
+    whole = first_token("Yes", 0.9, [("Yes", 0.9)])
+    tokens = [*(whole.tokens or ()), Token(text=text[3:], start=3, end=len(text), logprob=-0.1)]
+    longer = Generation(text=text, tokens=tuple(tokens))
+    choice = await choose_by_generating(Replies(LISTENING, longer, said(text)), ask())
+    assert choice.best == best
+
+
+async def test_what_a_filter_left_of_a_reply_decides_nothing():
+    cut = first_token("Yes", 0.9, [("Yes", 0.9)]).model_copy(update={"finish_reason": "filter"})
+    choice = await choose_by_generating(Replies(LISTENING, cut, said("Yes", "filter")), ask())
+    assert choice.best is None

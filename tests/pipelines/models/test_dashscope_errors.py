@@ -26,6 +26,7 @@ from pipelines.errors import (
 from pipelines.models.dashscope_model import DashScopeModel
 from pipelines.models.hosted import longest_text
 from pipelines.remote.bounded import MOST_BYTES
+from pipelines.types import Usage
 from tests.pipelines.models.dashscope_wire import (
     answer,
     choice,
@@ -299,3 +300,20 @@ def test_the_wire_is_well_formed():
         "role": "assistant",
         "content": "好",
     }
+
+
+@pytest.mark.parametrize("watched", [False, True])
+@pytest.mark.parametrize("usage", [None, {}, {"input_tokens": -5, "output_tokens": 10**30}])
+async def test_an_absurd_count_of_tokens_is_none(wire: Wire, usage: object, watched: bool):
+    said = answer(choice("Hi")) | {"usage": usage}
+    wire.answers(streams(said) if watched else says(said))
+    watch = (lambda delta: None) if watched else None
+    (text,) = await model(wire).generate(asks(), watch)
+    assert (text.text, text.usage) == ("Hi", Usage())
+
+
+@pytest.mark.parametrize("watched", [False, True])
+async def test_the_call_of_a_tool_is_no_answer(wire: Wire, watched: bool):
+    said = answer(choice("", finish="tool_calls"))
+    error = await fails(wire, streams(said) if watched else says(said), watched=watched)
+    assert isinstance(error, InvalidReplyError)

@@ -375,3 +375,20 @@ def test_keys_that_are_none(key: str):
     with pytest.raises(AuthenticationError) as caught:
         OpenAIModel("Model", "m", api_key=key)
     assert key not in str(caught.value)
+
+
+@pytest.mark.parametrize("watched", [False, True])
+async def test_the_call_of_a_tool_is_no_answer(wire: Wire, watched: bool):
+    said = (
+        streams(chunk(finish="tool_calls"))
+        if watched
+        else says(completion(None, finish="tool_calls"))
+    )
+    assert isinstance(await fails(wire, said, watched=watched), InvalidReplyError)
+
+
+@pytest.mark.parametrize("watched", [False, True])
+async def test_json_that_is_nested_too_deep(wire: Wire, watched: bool):
+    deep = "[" * 100_000
+    said = streams(deep) if watched else says(deep)
+    assert isinstance(await fails(wire, said, watched=watched), InvalidReplyError)

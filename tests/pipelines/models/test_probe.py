@@ -8,6 +8,7 @@ import pytest
 
 from pipelines.errors import (
     AuthenticationError,
+    ModelTimeoutError,
     RateLimitError,
     ServerFailedError,
     UnreachableError,
@@ -15,7 +16,7 @@ from pipelines.errors import (
 from pipelines.models.base import Capabilities, GenerationRequest, Watcher
 from pipelines.models.embedded import EmbeddedModel
 from pipelines.models.openai_model import OpenAIModel
-from pipelines.models.probe import Finding, ProbeReport, probe
+from pipelines.models.probe import Finding, ProbeReport, probe, probe_again
 from pipelines.models.scripted import ScriptedModel
 from pipelines.remote.retry import RetryPolicy
 from pipelines.run.calls import RunModel
@@ -223,3 +224,32 @@ async def test_the_embedded_model_speaks_no_chinese(embedded_model: EmbeddedMode
     report = await probe(embedded_model)
     assert not found(report, "chinese").ok
     assert report.capabilities == embedded_model.capabilities
+
+
+async def test_a_service_that_stops_answering_is_waited_for_once():
+    class Late(ScriptedModel):
+        waited = 0
+
+        async def generate(
+            self, request: GenerationRequest, watch: Watcher | None = None
+        ) -> tuple[Generation, ...]:
+            if any("中国" in message.content for message in request.messages):
+                type(self).waited += 1
+                error = ModelTimeoutError("Too late.", remedy="Wait.")
+                # It had all the time that a call may take, and is not tried again.
+                error.retryable = False
+                raise error
+            return await super().generate(request, watch)
+
+    report = await probe(Late.from_replies(ABLE))
+    assert Late.waited == 1
+    left = ("chinese", "format", "schema", "prefill", "instructions", "judging")
+    assert report.unknown == left
+    assert report.capabilities.judges
+
+
+async def test_only_what_is_unknown_is_asked_again():
+    known = Capabilities(logprobs=True, top_logprobs=3, prefill=False, judges=True)
+    report = await probe_again(able(**{"1,_2": "no"}), known, ("prefill", "chinese"))
+    assert [finding.key for finding in report.findings] == ["chinese", "prefill"]
+    assert report.capabilities == known.model_copy(update={"languages": frozenset({"en", "zh"})})

@@ -13,6 +13,7 @@ from pipelines.methods.direct import DirectSettings, direct_messages
 from pipelines.methods.ever import Ever
 from pipelines.models.base import GenerationRequest
 from pipelines.run.events import Judged, Revised, SpanEnded
+from pipelines.types import Generation
 from tests.pipelines.methods.bench import FULL, run_method
 from tests.pipelines.methods.ever.bench import (
     FIRST,
@@ -280,3 +281,29 @@ async def test_where_a_sentence_words_corrections_a_long_answer_begins_as_direct
     shared = direct_messages(Question(text=QUESTION, language="en"))
     assert (draft.messages == shared) == direct
     assert draft.max_tokens == (DirectSettings().max_tokens if direct else 192)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["I'm sorry, but I can't help with that.", "很抱歉，我无法回答这个问题。", ""],
+)
+async def test_a_sentence_that_is_refused_ends_the_text_with_a_remark(reply: str):
+    part = Part(texts={"": WHOLE, FIRST: reply})
+    outcome = await ever_run(part, capabilities=UNHANDED)
+    assert outcome.answer.text == FIRST
+    assert outcome.answer.flags == ("continuation_unusable",)
+
+
+async def test_a_model_that_is_handed_its_text_ends_it_by_silence():
+    outcome = await ever_run(Part(texts={"": WHOLE, FIRST: ""}))
+    assert outcome.answer.text == FIRST
+    assert outcome.answer.flags == ()
+
+
+@pytest.mark.parametrize("speculative", [False, True])
+async def test_a_sentence_that_was_filtered_is_none(speculative: bool):
+    filtered = Generation(text="She was", finish_reason="filter")
+    part = Part(texts={"": WHOLE, FIRST: filtered})
+    outcome = await ever_run(part, capabilities=UNHANDED, speculative=speculative)
+    assert outcome.answer.text == FIRST
+    assert outcome.answer.flags == ("continuation_unusable",)

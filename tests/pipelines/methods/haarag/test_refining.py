@@ -469,3 +469,24 @@ async def test_no_judge_is_asked_about_an_answer_that_claims_nothing():
     outcome = await haarag([NOTHING], shelf, TABLE, **settings)
     assert [call for call in outcome.calls if call.choice is not None] == []
     replays(outcome, **settings)
+
+
+async def test_what_deciding_judges_gave_no_opinion_on_is_not_supported():
+    # The alignment alone would pass, but it was to be judged, and nobody answered.
+    settings: dict[str, Any] = SETTINGS | {
+        "entailment": "main",
+        "entailment_decides": True,
+        "max_iterations": 1,
+    }
+    unsure = {"text": "Hard to say.", "times": 4}
+    outcome = await haarag([DRAFT, unsure], FOUND, UNSEEN, **settings)
+    assert [event.verdict for event in judged(outcome, "sentence")] == ["unchecked", "unchecked"]
+    (answer,) = judged(outcome, "answer")
+    assert answer.verdict == "unchecked"
+    assert "not_checked" in outcome.answer.flags
+    replays(outcome, **settings)
+    # Where nobody is asked, the alignment decides as before.
+    alone = SETTINGS | {"entailment": "off", "entailment_decides": True, "max_iterations": 1}
+    outcome = await haarag([DRAFT], FOUND, UNSEEN, **alone)
+    (answer,) = judged(outcome, "answer")
+    assert answer.verdict == "supported"

@@ -1,0 +1,1 @@
+"""The fault matrix: every kind of call of every method, answered by a server that is at fault."""

@@ -1,0 +1,46 @@
+"""The matrix of calls and faults: a sample for every change, all of it before a release."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from tests.faults.brain import PROBE_KINDS
+from tests.faults.cells import PROGRAMS, all_cells
+from tests.faults.faults import FAULTS
+from tests.faults.matrix import OUTCOMES, problems_of, run_all, run_cells
+
+SAMPLE = 30
+
+
+def test_the_matrix_is_complete():
+    cells = list(all_cells())
+    kinds = {(cell.program, cell.kind) for cell in cells}
+    assert len(kinds) == sum(len(one.kinds) for one in PROGRAMS.values()) + len(PROBE_KINDS)
+    assert len(FAULTS) >= 30
+    met = Counter((cell.program, cell.kind, cell.fault, cell.often) for cell in cells)
+    assert set(met.values()) == {1}
+    assert len(met) == 2 * len(kinds) * len(FAULTS)
+    for fault in FAULTS:
+        ways = {(c.streamed, c.native, c.language) for c in cells if c.fault == fault}
+        assert len(ways) == 8
+
+
+async def test_a_sample_of_the_matrix():
+    # What only a limit ends takes seconds.
+    quick = [cell for cell in all_cells() if not FAULTS[cell.fault].slow]
+    one_program = [cell for cell in quick if cell.program in ("direct", "drad", "slm")]
+    results = await run_cells(random.Random(3).sample(one_program, SAMPLE))
+    assert problems_of(results) == []
+    assert len(results) == SAMPLE
+
+
+@pytest.mark.verify
+def test_the_whole_matrix():
+    cells = list(all_cells())
+    results = run_all(cells)
+    assert problems_of(results) == []
+    assert {result.outcome for result in results} == set(OUTCOMES)
+    assert len(results) == len(cells)
