@@ -114,13 +114,12 @@ class Space:
                     Mount("/api", http_api(self.api)),
                     *(Route(f"{_MCP}{end}", self.mcp, methods=_ANY) for end in ("", "/")),
                 ],
-                "middleware": [Middleware(CheckedArguments)],
                 "exception_handlers": {
                     **dict.fromkeys(NO_SUCH_CALL, no_such_call),
                     Exception: unexpected,
                 },
                 "lifespan": self.lifespan,
-                "middleware": [Middleware(SpaceHeaders)],
+                "middleware": [Middleware(SpaceHeaders), Middleware(CheckedArguments)],
             },
             **options,
         )
