@@ -123,8 +123,7 @@ def usage_of(read: object, written: object) -> Usage:
 
 
 def _count(value: object) -> int:
-    possible = isinstance(value, int) and 0 <= value <= _MOST_TOKENS
-    return int(value) if possible else 0
+    return int(value) if isinstance(value, int) and 0 <= value <= _MOST_TOKENS else 0
 
 
 def _same_token(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

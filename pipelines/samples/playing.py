@@ -98,7 +98,7 @@ async def _played(
     start_event(live, plan)
     watching = live.subscribe()
     async with aclosing(libraries), aclosing(ModelPool(partial(_build, clock.sleep))) as pool:
-        gather = partial(gather_materials, plan, {}, pool, libraries)
+        gather = partial(gather_materials, plan, {}, pool, libraries, "")
         running = asyncio.create_task(execute(live, plan, gather, RetryPolicy()))
         while not running.done():
             await _settled(executor)

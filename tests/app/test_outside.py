@@ -13,6 +13,7 @@ import time
 from contextlib import suppress
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
@@ -139,7 +140,10 @@ def knock(url: str, **headers: str) -> int:
         connection.close()
 
 
-MOST_OPEN = {"STREAMLIT_SERVER_ADDRESS": "0.0.0.0", "VERISCOPE_HOSTS": "here.example"}
+MOST_OPEN: dict[str, Any] = {
+    "STREAMLIT_SERVER_ADDRESS": "0.0.0.0",
+    "VERISCOPE_HOSTS": "here.example",
+}
 """Served on every address: where Streamlit would look for the machine's own on the internet."""
 
 

@@ -11,7 +11,7 @@ from typing import get_args
 
 import pytest
 
-from app.public.api import results_of
+from app.public.results import result_of
 from components.ask import run_bar
 from components.compare import Against, CompareColumn, compare_view
 from components.markup import safe_url
@@ -70,7 +70,7 @@ def check(run: Injected, text: str, t: Catalogue) -> None:
     assert not terminal_faults("".join(lines))
     assert all(json.loads(line) for line in lines)
     assert list(export_lines(Trace(events=parse_lines(lines)))) == lines
-    json.dumps(results_of(view))
+    result_of(view, "").model_dump_json()
 
 
 @pytest.fixture
