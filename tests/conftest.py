@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +21,14 @@ os.environ["VERISCOPE_STRICT_MESSAGES"] = "1"
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Threads that wait for each other by spinning take the cores of the other workers.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every account may look into: the usual ones are for their owner alone."""
+    with TemporaryDirectory(dir="/tmp", prefix="open-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session")
