@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
@@ -48,6 +49,14 @@ def nothing_outside() -> Iterator[None]:
     yield
     noted = network.noted(_OUTSIDE)
     assert not noted, "\n".join(noted)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every account may look into: the usual ones are for their owner alone."""
+    with TemporaryDirectory(dir="/tmp", prefix="open-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session")

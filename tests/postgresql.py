@@ -76,9 +76,7 @@ def private_server() -> Iterator[Server]:
         if account is not None:
             shutil.chown(folder, account)
             if programs.is_relative_to(sys.prefix):
-                # The other account may be unable to read where packages are installed.
-                shutil.copytree(programs.parent, Path(folder) / "programs", symlinks=True)
-                programs = Path(folder) / "programs" / programs.name
+                programs = _copied(programs, Path(folder) / "programs")
         data = str(Path(folder) / "data")
 
         def run(program: str, *arguments: str) -> None:
@@ -110,6 +108,20 @@ def new_database(server: str) -> str:
         connection.execute(text(f"CREATE DATABASE {name}"))
     engine.dispose()
     return server.replace("/postgres?", f"/{name}?")
+
+
+def _copied(programs: Path, target: Path) -> Path:
+    """The programs of the package, copied: other accounts may be unable to read where it is.
+
+    They look for their libraries in a folder beside the package.
+    """
+    installed = programs.parent
+    package = installed.parent
+    shutil.copytree(installed, target / package.name / installed.name, symlinks=True)
+    libraries = package.with_name(f"{package.name}.libs")
+    if libraries.exists():
+        shutil.copytree(libraries, target / libraries.name)
+    return target / package.name / installed.name / programs.name
 
 
 def _account() -> str | None:

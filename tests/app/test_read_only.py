@@ -15,9 +15,7 @@ from tests.app.opening import page_engine
 from tests.app.playing import seen
 from tests.app.test_screens import ME, page, told
 from tests.pipelines.store import examples
-from tests.pipelines.store.read_only import open_folder, read_only
-
-__all__ = ["open_folder"]
+from tests.pipelines.store.read_only import read_only
 
 
 @pytest.fixture

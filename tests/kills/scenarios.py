@@ -6,7 +6,8 @@ import json
 import shutil
 import socket
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -95,7 +96,7 @@ class Importing:
         file = self.data.parent / f"{self.data.name}.jsonl"
         with closing(RunStore(f"sqlite:///{self.data.parent}/{self.data.name}-from.db")) as store:
             store.create("r1", "me", examples.started("r1"))
-            calls = 500
+            calls = 200
             store.append("r1", [examples.called("r1", seq) for seq in range(1, calls + 1)])
             store.append("r1", [examples.finished("r1", calls + 1)])
             file.write_text("".join(store.export("r1", "me")), encoding="utf-8")
@@ -229,35 +230,42 @@ class Serving:
 
     def __post_init__(self) -> None:
         self.data.mkdir()
+        self._longest = 0.0
+        with self._asked() as (_, jobs):
+            started = time.monotonic()
+            for job in jobs:
+                job.result(timeout=PATIENCE)
+            self._longest = 2.0 * (time.monotonic() - started)
 
-    def kill(self, longest: float = 4.0) -> None:
+    def kill(self) -> None:
         """Serve, ask, kill, and look: what a client was told has ended is stored whole."""
+        with self._asked() as (process, jobs):
+            process.join(self.killer.random.uniform(0, self._longest))
+        self.killer.kills += 1
+        told = [job.outputs() for job in jobs]
+        self.finished += sum(any(one["status"] == "finished" for one in each) for each in told)
+        self.shared |= {one["run"] for each in told for one in each if one.get("run")}
+        stored = self.killer.runs(self.data)
+        assert self.shared <= stored.keys()
+        kinds = [events[-1]["kind"] for events in stored.values()]
+        assert kinds.count("run_finished") >= self.finished + len(self.shared)
+        self.interrupted = sum(run[-1].get("reason") == "interrupted" for run in stored.values())
+
+    @contextmanager
+    def _asked(self) -> Iterator[tuple[BaseProcess, list[Any]]]:
+        """A Space and what it was asked, until the end of the block, where it is killed."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         process, _ = self.killer.start(work.serve, self.data, port)
         try:
             client = _connected(f"http://127.0.0.1:{port}", process)
-            jobs = [
-                client.submit(f"{work.QUESTION} {n}", "direct", {}, True, api_name="/ask")
-                for n in range(2)
-            ]
-            process.join(self.killer.random.uniform(0, longest))
+            questions = [f"{work.QUESTION} {number}" for number in range(2)]
+            asked = ({"question": one, "method": "direct", "share": True} for one in questions)
+            yield process, [client.submit(**one, api_name="/ask") for one in asked]
         finally:
             process.kill()
             process.join(PATIENCE)
-        self.killer.kills += 1
-        told = [stage for job in jobs for stage in job.outputs()]
-        self.finished += sum(
-            any(one["status"] == "finished" for one in job.outputs()) for job in jobs
-        )
-        self.shared |= {one["run"] for one in told if one.get("run")}
-        stored = self.killer.runs(self.data)
-        assert self.shared <= stored.keys()
-        kinds = [events[-1]["kind"] for events in stored.values()]
-        copies = len(self.shared)
-        assert kinds.count("run_finished") >= self.finished + copies
-        self.interrupted = sum(run[-1].get("reason") == "interrupted" for run in stored.values())
 
 
 def _connected(url: str, process: BaseProcess) -> Any:

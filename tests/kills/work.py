@@ -110,7 +110,7 @@ def serve(output: Path, data: Path, port: int) -> None:
     from pipelines.engine.pool import ModelPool
     from pipelines.models.scripted import ScriptedModel
 
-    said = {"contains": "", "tokens": [[word, 0.9] for word in ("In", " Hope", ".")]}
+    said = {"contains": "", "tokens": [[" Hope", 0.9]] * 12}
     pool = ModelPool(lambda *_: ScriptedModel.from_replies([said], pace=0.05))
     space = Space(
         data,

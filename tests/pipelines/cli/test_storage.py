@@ -13,9 +13,7 @@ import pytest
 from pipelines.cli import main as cli
 from pipelines.store import RunStore, file_url
 from tests.pipelines.store import examples
-from tests.pipelines.store.read_only import open_folder, read_only
-
-__all__ = ["open_folder"]
+from tests.pipelines.store.read_only import read_only
 
 OWNER = "command-line"
 

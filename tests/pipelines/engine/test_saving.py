@@ -20,9 +20,7 @@ from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.store import RunStore, file_url
 from tests.pipelines.run.fakes import FakeModel
 from tests.pipelines.store import examples
-from tests.pipelines.store.read_only import open_folder, read_only
-
-__all__ = ["open_folder"]
+from tests.pipelines.store.read_only import read_only
 
 ME = "me"
 SPEC = RunSpec(question="Who wrote Hamlet?", methods=(MethodSpec(name="direct"),))

@@ -6,9 +6,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
-
-import pytest
 
 NOBODY = 65534
 
@@ -30,11 +27,3 @@ def read_only(folder: Path) -> Iterator[None]:
         folder.chmod(0o755)
         for path in folder.rglob("*"):
             path.chmod(0o755 if path.is_dir() else 0o644)
-
-
-@pytest.fixture
-def open_folder() -> Iterator[Path]:
-    """A folder that every account may look into: the usual ones are for their owner alone."""
-    with TemporaryDirectory(dir="/tmp", prefix="read-only-") as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
