@@ -40,7 +40,7 @@ from tests.faults.faults import FAULTS, REFUSAL_EN, REFUSAL_ZH, Fault
 from tests.pipelines.methods.bench import ClaimReader, FixedRecognizer, Outcome, Shelf, run_method
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENT, SLOW = (60.0, 120.0), (0.8, 1.5)
+PATIENT, SLOW = (60.0, 120.0), (2.0, 3.0)
 """Seconds that a call waits for the next bytes, and may take in all: with faults that end by
 themselves, and calls that a fault strikes which only a limit ends."""
 

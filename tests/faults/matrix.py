@@ -52,7 +52,12 @@ async def run_cells(cells: Sequence[Cell]) -> list[Result]:
                 return await run_cell(server, cell, known.answer if known else None)
 
         wrong = [result for result in healthy.values() if result.problems]
-        return wrong + list(await asyncio.gather(*map(one, cells)))
+        results = await asyncio.gather(*map(one, cells))
+        for number, result in enumerate(results):
+            if result.outcome == "void":
+                # On a busy machine a call may pass its limit before the server has seen it.
+                results[number] = await one(result.cell)
+        return wrong + results
 
 
 def _healthy(cell: Cell) -> Cell:
