@@ -74,6 +74,7 @@ class Space:
         finally:
             for one in begun:
                 one.cancel()
+            self.runs.walkthroughs.close()
             self.visits.drawing.close()
             await asyncio.to_thread(self.engine.close)
 
