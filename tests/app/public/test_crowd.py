@@ -2,7 +2,8 @@
 
 Some of the pages are open in a real browser, which loads everything. Fifty of those would measure
 the browser, which has the same two cores here; the others ask the server for what a browser asks it
-for that was here before (see `tests/app/public/visiting.py`). What it measures goes to docs/space.md; run it with `-s` to see it.
+for that was here before (see `tests/app/public/visiting.py`). What it measures goes to
+docs/space.md; run it with `-s` to see it.
 """
 
 from __future__ import annotations
