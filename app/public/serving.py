@@ -89,6 +89,7 @@ class Space:
             await self.api.aclose()
             for one in begun:
                 one.cancel()
+            self.runs.walkthroughs.close()
             self.visits.drawing.close()
             await asyncio.to_thread(self.engine.close)
 

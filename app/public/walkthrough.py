@@ -8,7 +8,10 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import logging
+import threading
 from hashlib import sha256
+from itertools import takewhile
 from typing import NamedTuple
 
 from starlette.requests import Request
@@ -25,6 +28,8 @@ from pipelines.run.events import TokenWritten
 from pipelines.run.live import Subscription
 from pipelines.samples.playing import play
 from pipelines.samples.walkthroughs import PREFIX, Walkthrough, walkthroughs
+
+_logger = logging.getLogger(__name__)
 
 _KEPT = "public, max-age=600"
 
@@ -48,6 +53,7 @@ class Walkthroughs:
                 self._samples.setdefault(sample.language, sample)
         self._played: dict[str, Played] = {}
         self._preparing: dict[str, asyncio.Task[Played]] = {}
+        self._closing = threading.Event()
 
     @property
     def route(self) -> Route:
@@ -57,7 +63,17 @@ class Walkthroughs:
     async def prepare(self) -> None:
         """Play all of them ahead, one after the other."""
         for language in self._samples:
-            await self.get(language)
+            try:
+                await self.get(language)
+            except VeriscopeError as error:
+                # It is tried again for the first visitor; the page works without it.
+                _logger.warning("The walkthrough in %r is not ready: %s", language, error)
+
+    def close(self) -> None:
+        """Prepare nothing more."""
+        self._closing.set()
+        for task in self._preparing.values():
+            task.cancel()
 
     async def get(self, language: str) -> Played:
         """That of `language`, once it is ready. Raises NotFoundError if there is none."""
@@ -92,7 +108,9 @@ class Walkthroughs:
             # Opened once, for the runs of visitors too.
             opening = self._engine.submit(libraries.retriever(sample.evidence))
             await asyncio.wrap_future(opening)
-        return await asyncio.to_thread(_computed, sample, libraries.for_another_loop())
+        return await asyncio.to_thread(
+            _computed, sample, libraries.for_another_loop(), self._closing
+        )
 
     async def _serve(self, request: Request) -> Response:
         try:
@@ -108,11 +126,13 @@ class Walkthroughs:
         return Response(gzip.decompress(played.file), headers=told, media_type="application/json")
 
 
-def _computed(sample: Walkthrough, libraries: Libraries) -> Played:
-    """Play the sample and draw it; blocks for some seconds."""
+def _computed(sample: Walkthrough, libraries: Libraries, closing: threading.Event) -> Played:
+    """Play the sample and draw it; blocks for some seconds, less once `closing` is set."""
     events, t = play(sample, libraries), Catalogue(sample.language)
     text = json.dumps(
-        packed(list(pictures(events, t)), t), ensure_ascii=False, separators=(",", ":")
+        packed(list(takewhile(lambda _: not closing.is_set(), pictures(events, t))), t),
+        ensure_ascii=False,
+        separators=(",", ":"),
     )
     file = gzip.compress(text.encode(), mtime=0)
     stored = [event for event in events if not isinstance(event, TokenWritten)]

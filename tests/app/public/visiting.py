@@ -1,7 +1,8 @@
 """A page of the Space without a browser: it asks the server for what a browser asks it for.
 
-It loads the document and the files it is told of, keeps the heartbeat open, sends the events that
-the page sends when it is loaded, and gets the walkthrough. What it does not do is draw.
+It loads the document, keeps the heartbeat open, sends the events that the page sends when it is
+loaded, and gets the walkthrough. It has the files of Gradio already, like a browser that was here
+before, and it does not draw.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import json
 import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import httpx
 
 _CONFIG = re.compile(r"window\.gradio_config = (\{.*?\});</script>", re.DOTALL)
+_TRIES = 2
 _AT_ONCE = 6
 """Connections that a browser opens to one server."""
 
@@ -33,11 +35,10 @@ class PageSession:
         self._begun = time.monotonic()
         self._config: dict[str, Any] = {}
 
-    async def load(self, files: Sequence[str] = ()) -> None:
+    async def load(self) -> None:
         """What happens until the walkthrough moves."""
         page = (await self._get("/")).text
         self._config = json.loads(_found(_CONFIG, page))
-        await asyncio.gather(*(self._get(file) for file in files))
         (first,) = (one for one in self._events() if [0, "load"] in map(list, one["targets"]))
         owner, language = await self._send(first, [None, ""])
         words, *_ = self._after(first)
@@ -99,10 +100,11 @@ class PageSession:
 
     async def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
         """As a browser does, send it again where a connection that was idle turns out closed."""
-        try:
-            reply = await self.client.request(method, path, **options)
-        except httpx.RemoteProtocolError:
-            reply = await self.client.request(method, path, **options)
+        for _ in range(_TRIES):
+            with suppress(httpx.TransportError):
+                reply = await self.client.request(method, path, **options)
+                return reply.raise_for_status()
+        reply = await self.client.request(method, path, **options)
         return reply.raise_for_status()
 
     def _said(self, event: dict[str, Any], values: list[Any]) -> dict[str, Any]:
