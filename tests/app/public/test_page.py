@@ -82,11 +82,11 @@ def test_the_walkthrough_moves_until_it_is_stopped_and_is_shared_as_the_run_that
 ):
     page = open_page(reduced_motion="no-preference")
     bar, stop = page.locator("#bar"), page.get_by_role("button", name="Stop")
-    expect(bar.get_by_text("Running")).to_be_visible()
+    expect(bar.get_by_text("Running", exact=True)).to_be_visible()
     expect(bar.get_by_text(re.compile(r"^[1-9]\d* calls?$"))).to_be_visible()
     expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
     stop.click()
-    expect(bar.get_by_text("Done")).to_be_visible()
+    expect(bar.get_by_text("Done", exact=True)).to_be_visible()
     expect(stop).to_be_disabled()
     page.get_by_role("button", name="Share").click()
     link = page.get_by_label("Link to this run")
