@@ -29,9 +29,6 @@ from pipelines.run.live import LiveRun
 from pipelines.run.spec import ModelSpec
 from pipelines.samples.walkthroughs import FOLDER, Walkthrough
 
-_BREATH = 0.002
-"""Seconds between two looks at whether work in threads is over."""
-
 _TURNS = 20
 """Turns of the event loop in which everything that can go on does."""
 
@@ -42,26 +39,25 @@ def play(sample: Walkthrough, libraries: Libraries) -> tuple[Event, ...]:
     Blocks while it is computed; to be called where no event loop runs. `libraries` belong to this
     call, which closes them. The run's id is that of the walkthrough.
     """
-    executor = _Counted(max_workers=4, thread_name_prefix="walkthrough")
+    executor = _AtOnce()
     with asyncio.Runner() as runner:
         runner.get_loop().set_default_executor(executor)
-        return runner.run(_played(sample, libraries, executor))
+        return runner.run(_played(sample, libraries))
 
 
-class _Counted(ThreadPoolExecutor):
-    """Knows how much of its work is not over."""
+class _AtOnce(ThreadPoolExecutor):
+    """Does its work where it is asked to, without a thread.
 
-    pending = 0
+    What several threads finish comes in another order each time.
+    """
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        self.pending += 1
-        future = super().submit(fn, *args, **kwargs)
-        future.add_done_callback(self._over)
-        return future
-
-    def _over(self, future: Future[Any]) -> None:
-        del future
-        self.pending -= 1
+        done: Future[Any] = Future()
+        try:
+            done.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            done.set_exception(error)
+        return done
 
 
 class _Clock:
@@ -89,9 +85,7 @@ class _Clock:
                 until.set_result(None)
 
 
-async def _played(
-    sample: Walkthrough, libraries: Libraries, executor: _Counted
-) -> tuple[Event, ...]:
+async def _played(sample: Walkthrough, libraries: Libraries) -> tuple[Event, ...]:
     clock, events = _Clock(), list[Event]()
     plan = make_plan(sample.spec())
     live = LiveRun(sample.run_id, "", lambda _: None, clock=lambda: clock.now)
@@ -101,19 +95,17 @@ async def _played(
         gather = partial(gather_materials, plan, {}, pool, libraries, "")
         running = asyncio.create_task(execute(live, plan, gather, RetryPolicy()))
         while not running.done():
-            await _settled(executor)
+            await _settled()
             events += watching.drain()
             clock.advance()
         await running
     return (*events, *watching.drain())
 
 
-async def _settled(executor: _Counted) -> None:
+async def _settled() -> None:
     """Wait until nothing goes on any more but pauses."""
     for _ in range(_TURNS):
         await asyncio.sleep(0)
-        while executor.pending:  # noqa: ASYNC110 - what is looked at lives in several threads
-            await asyncio.sleep(_BREATH)
 
 
 def _build(

@@ -54,7 +54,9 @@ ALWAYS = {
 _TAGS = re.compile(r"<[^>]*>")
 
 
-def open_engine(data: Path, *, pace: float = 0.0, sleep: Sleep = asyncio.sleep) -> Engine:
+def open_engine(
+    data: Path, *, pace: float = 0.0, sleep: Sleep = asyncio.sleep, **options: Any
+) -> Engine:
     """An engine whose library is searched by words alone, and on which no model is loaded.
 
     Walkthroughs are played with `pace` seconds between two words. What stands behind an address
@@ -75,7 +77,13 @@ def open_engine(data: Path, *, pace: float = 0.0, sleep: Sleep = asyncio.sleep) 
         )
 
     libraries = Libraries(data / "index", find_embedder=lambda: None)
-    return Engine(data, pool=ModelPool(build), libraries=libraries, retry=RetryPolicy(pause=0.0))
+    return Engine(
+        data,
+        pool=ModelPool(build),
+        libraries=libraries,
+        retry=RetryPolicy(pause=0.0),
+        **options,
+    )
 
 
 def play(engine: Engine, name: str, owner: str = ME) -> str:

@@ -6,6 +6,7 @@ file of the name `HELD`.
 
 import asyncio
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from streamlit.web.cli import main
@@ -18,7 +19,7 @@ PACE = 0.02
 """Seconds between two words: readable on a screen that is drawn three times a second."""
 
 
-def open_paced(data: Path) -> Engine:
+def open_paced(data: Path, **options: Any) -> Engine:
     """An engine that plays walkthroughs in the open."""
 
     async def sleep(seconds: float) -> None:
@@ -26,7 +27,7 @@ def open_paced(data: Path) -> Engine:
         while (data / HELD).exists():  # noqa: ASYNC110 - it is another process that holds it
             await asyncio.sleep(PACE)
 
-    return open_engine(data, pace=PACE, sleep=sleep)
+    return open_engine(data, pace=PACE, sleep=sleep, **options)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from tests.app.opening import page_engine
 
 ME = "a" * 48
 
-SERVER = ModelSpec(kind="openai", name="n", model="m", base_url="http://h/v1")
+SERVER = ModelSpec(kind="openai", name="n", model="m", base_url="http://127.0.0.1:9/v1")
 FOUND = ProbeReport(
     capabilities=Capabilities(
         languages=frozenset({"zh", "en"}),

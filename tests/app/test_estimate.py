@@ -105,7 +105,7 @@ def test_the_first_choice_is_asked_with_the_setup_folded_away(engine: Engine):
 
 def test_a_price_is_given_in_the_form_and_shown_on_the_card(engine: Engine):
     test = page("models").run()
-    for field, value in {"name": "Mine", "model": "m", "address": "http://h/v1"}.items():
+    for field, value in {"name": "Mine", "model": "m", "address": "http://127.0.0.1:9/v1"}.items():
         test.text_input(key=f"new.{field}").input(value)
     test.number_input(key="new.price.read").set_value(0.4)
     test.number_input(key="new.price.written").set_value(1.2)

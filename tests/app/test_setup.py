@@ -20,8 +20,10 @@ from tests.app.opening import page_engine
 from tests.app.playing import WALL, load, open_engine, play, seen
 from tests.app.test_screens import FOLDS, ME, QUESTION, page
 
-SERVER = ModelSpec(kind="openai", name="Second", model="m", base_url="http://h/v1")
-MUTE = ModelSpec(kind="openai", name="Mute", model="m", base_url="http://h/v1", top_logprobs=0)
+SERVER = ModelSpec(kind="openai", name="Second", model="m", base_url="http://127.0.0.1:9/v1")
+MUTE = ModelSpec(
+    kind="openai", name="Mute", model="m", base_url="http://127.0.0.1:9/v1", top_logprobs=0
+)
 EMBEDDED = ModelSpec()
 KEY = "never-to-be-stored-0815"
 SAME = "is the same model as the main one"
