@@ -19,6 +19,8 @@ from pipelines.errors import InvalidInputError, failure
 
 HOUR = 3600.0
 
+_TOO_OFTEN = {"visitor": "asking.often_visitor", "address": "asking.often_address"}
+
 _BELIEVED = "FORWARDED_ALLOW_IPS"
 """Where the server looks for the proxies that it believes."""
 
@@ -107,7 +109,7 @@ class Rates:
             if len(begun) >= self._most[kind]:
                 after = begun[0] + HOUR - now
                 minutes = max(1, math.ceil(after / 60))
-                error = failure(f"asking.often_{kind}", most=self._most[kind], minutes=minutes)
+                error = failure(_TOO_OFTEN[kind], most=self._most[kind], minutes=minutes)
                 error.retry_after = after
                 raise error
 
