@@ -125,8 +125,8 @@ class SpacePage:
             [visit, parts.samples],
             [example],
             cancels=[asked, used],
-            # Through the queue, so that no earlier frame of what goes on arrives later; at once, also
-            # while another one is worked on: held back, it would come after what is asked next.
+            # Through the queue, so that no earlier frame of what goes on arrives later; also while
+            # another one is worked on: held back, it would come after what is asked next.
             **slow | {"trigger_mode": "multiple"},
         )
         # What is typed while the server is asked stays.
