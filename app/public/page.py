@@ -46,6 +46,9 @@ from pipelines.types import Language
 _MINUTES = 120
 """A longer time is told in hours."""
 
+_REMEMBERED = 1000
+"""Sessions of pages and programs of which Gradio may keep that nothing of theirs is waiting."""
+
 
 class SpacePage:
     """The page and what its events do; one serves every visitor."""
@@ -181,10 +184,13 @@ class SpacePage:
         visit = self._visits.get(session)
         if visit is not None:
             visit.put_away()
-        # Gradio itself leaves an empty set for every session that there ever was.
+        # Gradio leaves an empty set for every session that there ever was, also of programs, whose
+        # end nobody is told. The oldest of those are surely over.
         waiting = self._page._queue.pending_event_ids_session
-        if session in waiting and not waiting[session]:
-            del waiting[session]
+        oldest = list(waiting)[: max(0, len(waiting) - _REMEMBERED)]
+        for ended in (session, *oldest):
+            if ended in waiting and not waiting[ended]:
+                del waiting[ended]
 
     def speak(self, visit: VisitorSession, language: Language) -> list[Any]:
         """Every word of the page in `language`."""
