@@ -56,7 +56,7 @@ def _locked(path: Path, mode: int) -> TextIO:
         file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, mode), "w", encoding="utf-8")
         fcntl.flock(file, fcntl.LOCK_EX)
         with suppress(OSError):
-            # Whoever had it before may have moved it away meanwhile.
+            # Another process, which had it before, may have moved it away meanwhile.
             if path.stat().st_ino == os.fstat(file.fileno()).st_ino:
                 return file
         file.close()

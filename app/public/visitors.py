@@ -1,8 +1,8 @@
 """Who asks: visitors are told apart by their address, and by the name that their browser keeps.
 
-The name is easily thrown away, so limits hold for an address as well. Behind a proxy all visitors
-have the proxy's address, unless the operator says which proxy to believe: then it is the one that
-the proxy names in X-Forwarded-For, read from the right. The server (uvicorn) does that reading.
+A visitor can drop that name at any time, so limits hold for an address as well. Behind a proxy all
+visitors have the proxy's address, unless the operator says which proxy to believe: then it is the
+one that the proxy names in X-Forwarded-For, read from the right. The server (uvicorn) reads it.
 """
 
 from __future__ import annotations

@@ -42,9 +42,10 @@ class _InFlight:
 class Cache:
     """Replies by scope and request; identical requests of one scope join.
 
-    A scope is whoever must not learn what others asked, and the model: a reply of another scope is
-    never given, and no request of another scope is joined. `size` is in tokens, over all scopes
-    (about 4 KB each, with their alternatives); what was not used for longest is forgotten first.
+    A scope is a visitor, who must not learn what others asked, and a model: a reply of another
+    scope is never given, and no request of another scope is joined. `size` is in tokens, over all
+    scopes (about 4 KB each, with their alternatives); what was not used for longest is forgotten
+    first.
     A reply that a watcher cut short is not the answer to the request and is never kept.
     """
 

@@ -297,7 +297,7 @@ def test_a_caller_who_asks_too_often_is_told_when_to_ask_again(
     assert refused.json()["remedy"] == "Wait."
 
 
-async def test_a_failure_after_the_reply_is_told_to_whoever_looks(
+async def test_a_failure_after_the_reply_is_told_to_those_who_look(
     held: Served, monkeypatch: pytest.MonkeyPatch
 ):
     api = Api(held.space.runs, held.space.catalog)

@@ -41,7 +41,7 @@ def asking(host: str | None) -> Any:
     [
         ("203.0.113.7", "203.0.113.7"),
         ("::ffff:203.0.113.7", "203.0.113.7"),
-        # Whoever has one address of such a network has all of them.
+        # Who has one address of such a network has all of them.
         ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
         ("fe80::1%eth0", "fe80::/64"),
         ("not an address", "not an address"),
