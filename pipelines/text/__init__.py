@@ -2,7 +2,7 @@
 
 from pipelines.text.alignment import Span, token_spans, tokens_covering
 from pipelines.text.entities import Entity, EntityRecognizer
-from pipelines.text.languages import detect_language, has_han
+from pipelines.text.languages import changes_to_chinese, detect_language, has_han
 from pipelines.text.sentences import split_sentences
 from pipelines.text.wording import is_thinking, repeats_question, text_key, without_thinking
 
@@ -10,6 +10,7 @@ __all__ = [
     "Entity",
     "EntityRecognizer",
     "Span",
+    "changes_to_chinese",
     "detect_language",
     "has_han",
     "is_thinking",

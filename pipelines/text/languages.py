@@ -20,6 +20,11 @@ def has_han(text: str) -> bool:
     return _HAN_CHARACTER.search(text) is not None
 
 
+def changes_to_chinese(text: str, *before: str) -> bool:
+    """Whether `text` is Chinese, and nothing that it follows on holds a Chinese character."""
+    return detect_language(text) == "zh" and not any(has_han(one) for one in before)
+
+
 def detect_language(text: str) -> Language:
     """`"zh"` when at least as many words of `text` are Chinese as are Latin, else `"en"`.
 

@@ -244,7 +244,7 @@ class Serving:
         self.killer.kills += 1
         told = [job.outputs() for job in jobs]
         self.finished += sum(any(one["status"] == "finished" for one in each) for each in told)
-        self.shared |= {one["run"] for each in told for one in each if one.get("run")}
+        self.shared |= {one["shared"] for each in told for one in each if one["shared"]}
         stored = self.killer.runs(self.data)
         assert self.shared <= stored.keys()
         kinds = [events[-1]["kind"] for events in stored.values()]

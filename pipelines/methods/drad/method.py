@@ -34,7 +34,7 @@ from pipelines.prompts import load_prompts
 from pipelines.run.findings import ConfidenceSource, DetectorThresholds, DraftMeasured
 from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
-from pipelines.text import Entity, detect_language, has_han, split_sentences
+from pipelines.text import Entity, changes_to_chinese, has_han, split_sentences
 from pipelines.types import Answer, Generation, Message, Passage, Token
 
 PROMPTS = load_prompts("drad")
@@ -419,7 +419,7 @@ def _goes_on(whole: Generation, start: int) -> bool:
     added = whole.text[start:].strip()
     if not added or declines(added) or whole.finish_reason == "filter":
         return False
-    if start and detect_language(added) == "zh" and not has_han(whole.text[:start]):
+    if start and changes_to_chinese(added, whole.text[:start]):
         return False
     return whole.finish_reason != "length" or any(
         span.end > start for span in split_sentences(whole.text)[:-1]

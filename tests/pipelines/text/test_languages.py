@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.text.languages import detect_language, has_han
+from pipelines.text.languages import changes_to_chinese, detect_language, has_han
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,18 @@ def test_language_by_script_share(text: str, language: str) -> None:
 def test_has_han_ignores_punctuation_and_other_scripts() -> None:
     assert has_han("abc 中")
     assert not has_han("，。！ かな 한글 abc")
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "changes"),
+    [
+        ("他出生在霍普。", ("He was born in 1946.",), True),
+        ("He lived in Hope.", ("He was born in 1946.",), False),
+        # A text that has Chinese in it may go on in Chinese.
+        ("北京。", ("What is Beijing called?", "It is called 北京."), False),
+        ("He lived in Hope.", ("他出生在霍普。",), False),
+        ("他出生在霍普。", (), True),
+    ],
+)
+def test_a_text_that_changes_to_chinese(text: str, before: tuple[str, ...], changes: bool):
+    assert changes_to_chinese(text, *before) is changes

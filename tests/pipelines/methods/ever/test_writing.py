@@ -285,7 +285,7 @@ async def test_where_a_sentence_words_corrections_a_long_answer_begins_as_direct
 
 @pytest.mark.parametrize(
     "reply",
-    ["I'm sorry, but I can't help with that.", "很抱歉，我无法回答这个问题。", ""],
+    ["I'm sorry, but I can't help with that.", "很抱歉，我无法回答这个问题。", "", "她住在那里。"],
 )
 async def test_a_sentence_that_is_refused_ends_the_text_with_a_remark(reply: str):
     part = Part(texts={"": WHOLE, FIRST: reply})

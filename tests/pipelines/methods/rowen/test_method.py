@@ -271,6 +271,7 @@ async def test_a_search_that_failed_beside_others_is_mentioned():
         "I don't know.",
         Generation(text="The town in which Bill", finish_reason="length"),
         Generation(text="In Hope.", finish_reason="filter"),
+        "这是一段完全无关的文字。",
     ],
 )
 async def test_a_repair_that_is_none_keeps_the_answer(unusable: str | Generation):
