@@ -9,9 +9,7 @@ class Player {
     this.turn = 0;
     this.playing = false;
     this.given = false;
-    this.language = "";
     this.lang = "en";
-    this.mounted = Promise.withResolvers();
     this.pieces = [];
     this.frames = [];
     this.made = new Map();
@@ -20,7 +18,6 @@ class Player {
   /** Take in the view called `name`: with `draw(html, lang)`, `restore()`, `tell(event)`, `host`. */
   join(name, view) {
     this.views.set(name, view);
-    this.mounted.resolve();
     // A tab that is opened gets its width then, and is drawn as of then.
     new ResizeObserver(() => this.draw(name)).observe(view.host);
     this.draw(name);
@@ -35,31 +32,14 @@ class Player {
     for (const [other, view] of this.views) if (other !== name) view.restore();
   }
 
-  /** Play at once what the server will say that is to be played, so that nobody waits for it. */
-  begin() {
-    const asked = new URLSearchParams(location.search);
-    if (asked.has("run")) return;
-    const spoken = (asked.get("lang") || navigator.language).toLowerCase();
-    this.load(spoken.startsWith("zh") ? "zh" : "en");
-  }
-
   /** Play the walkthrough that `cue` (JSON) names from its beginning; none where that is empty. */
-  play(cue) {
+  async play(cue) {
     if (!cue || this.given) return;
-    const { language, lang, wait } = JSON.parse(cue);
-    const begun = language === this.language;
-    if (!begun) this.clear();
-    if (wait && !this.made.size) this.views.get("bar")?.draw(wait, lang);
-    if (!begun) this.load(language);
-    // What the server has just said of the button that stops it is older than this.
-    else if (this.made.size) this.tell(this.playing ? "play" : "end");
-  }
-
-  async load(language) {
-    this.language = language;
+    this.clear();
     const turn = this.turn;
+    const { language, lang, wait } = JSON.parse(cue);
+    if (wait) this.views.get("bar")?.draw(wait, lang);
     const file = await this.fetched(language, turn);
-    await this.mounted.promise;
     if (!file || turn !== this.turn) return;
     Object.assign(this, { lang: file.lang, pieces: file.pieces, frames: [...file.frames] });
     this.began = performance.now();
@@ -84,7 +64,6 @@ class Player {
     this.turn += 1;
     clearTimeout(this.timer);
     this.playing = false;
-    this.language = "";
     this.frames = [];
     this.made.clear();
   }
@@ -142,4 +121,3 @@ class Player {
 }
 
 globalThis.veriscopePlayer = new Player();
-globalThis.veriscopePlayer.begin();

@@ -127,7 +127,8 @@ class SpacePage:
             self.take,
             [visit, parts.samples],
             [example],
-            cancels=[asked, used],
+            # What goes on is ended by `take` itself: told to cancel it, the browser would cancel a
+            # question that is asked in the meantime.
             # Through the queue, so that no earlier frame of what goes on arrives later; also while
             # another one is worked on: held back, it would come after what is asked next.
             **slow | {"trigger_mode": "multiple"},

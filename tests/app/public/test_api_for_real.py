@@ -68,7 +68,7 @@ def test_long_runs_are_followed_and_survive_a_kill(tmp_path: Path):
     with started(tmp_path) as space, http(space) as client:
         assert client.get(f"/runs/{found['run']}").json()["methods"] == found["methods"]
         ended = client.get(f"/runs/{interrupted['run']}").json()
-        assert (ended["status"], ended["reason"]) == ("cancelled", "shutdown")
+        assert (ended["status"], ended["reason"]) == ("cancelled", "interrupted")
         for run in (found["run"], interrupted["run"]):
             assert client.delete(f"/runs/{run}").status_code == 204
             assert client.get(f"/runs/{run}").status_code == 404

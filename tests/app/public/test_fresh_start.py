@@ -13,6 +13,7 @@ from tests.app.public.starting import ROOT, started
 
 
 @pytest.mark.verify
+@pytest.mark.installs
 def test_a_fresh_environment_fetches_the_weights_and_answers(tmp_path: Path) -> None:
     environment = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", environment], check=True)

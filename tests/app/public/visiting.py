@@ -39,18 +39,10 @@ class PageSession:
         """What happens until the walkthrough moves."""
         page = (await self._get("/")).text
         self._config = json.loads(_found(_CONFIG, page))
-        # The browser begins to play beside the events that the page sends when it is loaded.
-        await asyncio.gather(self._play(), self._arrive())
-
-    async def _play(self) -> None:
-        played = (await self._get("/walkthrough/en")).json()
-        self.frames = len(played["frames"])
-        # The second frame is the first that moves.
-        await asyncio.sleep(played["frames"][1][0])
-        self.moved_after = self.seconds
-
-    async def _arrive(self) -> None:
-        (first,) = (one for one in self._events() if [0, "load"] in map(list, one["targets"]))
+        # Of the page itself: nothing else here is loaded.
+        first = next(
+            one for one in self._events() if "load" in [name for _, name in one["targets"]]
+        )
         owner, language = await self._send(first, [None, ""])
         words, *_ = self._after(first)
         await self._send(words, [None, language])
@@ -60,7 +52,11 @@ class PageSession:
             self._send(play, [None]), self._send(estimate, [None, ticked, "openai", *[None] * 3])
         )
         assert owner
-        assert json.loads(cue)["language"] == language
+        played = (await self._get(f"/walkthrough/{json.loads(cue)['language']}")).json()
+        self.frames = len(played["frames"])
+        # The second frame is the first that moves.
+        await asyncio.sleep(played["frames"][1][0])
+        self.moved_after = self.seconds
 
     @property
     def seconds(self) -> float:
