@@ -127,8 +127,7 @@ class SpacePage:
             self.take,
             [visit, parts.samples],
             [example],
-            # What goes on is ended by `take` itself: told to cancel it, the browser would cancel a
-            # question that is asked in the meantime.
+            cancels=[asked, used],
             # Through the queue, so that no earlier frame of what goes on arrives later; also while
             # another one is worked on: held back, it would come after what is asked next.
             **slow | {"trigger_mode": "multiple"},
