@@ -89,6 +89,7 @@ class SpacePage:
         slow = {**hidden, "concurrency_limit": None, "concurrency_id": "clicks"}
         # Pressed twice, it asks once.
         once = {**slow, "trigger_mode": "once"}
+        each: dict[str, Any] = {**slow, "trigger_mode": "multiple"}
         begun = page.load(self.arrive, [visit, owner], [owner, parts.language], **quick)
         told = begun.then(self.speak, [visit, parts.language], parts.words, **quick)
         self._show(told, visit, parts, quick)
@@ -130,7 +131,7 @@ class SpacePage:
             cancels=[asked, used],
             # Through the queue, so that no earlier frame of what goes on arrives later; also while
             # another one is worked on: held back, it would come after what is asked next.
-            **slow | {"trigger_mode": "multiple"},
+            **each,
         )
         # What is typed while the server is asked stays.
         put = "(example, typed) => veriscopeSpace.put(example, typed)"
