@@ -9,7 +9,9 @@ class Player {
     this.turn = 0;
     this.playing = false;
     this.given = false;
+    this.language = "";
     this.lang = "en";
+    this.mounted = Promise.withResolvers();
     this.pieces = [];
     this.frames = [];
     this.made = new Map();
@@ -21,6 +23,7 @@ class Player {
     // A tab that is opened gets its width then, and is drawn as of then.
     new ResizeObserver(() => this.draw(name)).observe(view.host);
     this.draw(name);
+    if (name === "bar") this.mounted.resolve();
   }
 
   /** The server shows something in the view called `name`. */
@@ -32,14 +35,29 @@ class Player {
     for (const [other, view] of this.views) if (other !== name) view.restore();
   }
 
+  /** Play at once what the server will say is to be played, so that nobody waits for it. */
+  begin() {
+    const asked = new URLSearchParams(location.search);
+    if (asked.has("run")) return;
+    const spoken = (asked.get("lang") || navigator.language).toLowerCase();
+    this.load(spoken.startsWith("zh") ? "zh" : "en");
+  }
+
   /** Play the walkthrough that `cue` (JSON) names from its beginning; none where that is empty. */
-  async play(cue) {
+  play(cue) {
     if (!cue || this.given) return;
-    this.clear();
-    const turn = this.turn;
     const { language, lang, wait } = JSON.parse(cue);
-    if (wait) this.views.get("bar")?.draw(wait, lang);
+    const begun = language === this.language;
+    if (!begun) this.clear();
+    if (wait && !this.frames.length && !this.made.size) this.views.get("bar")?.draw(wait, lang);
+    if (!begun) this.load(language);
+  }
+
+  async load(language) {
+    this.language = language;
+    const turn = this.turn;
     const file = await this.fetched(language, turn);
+    await this.mounted.promise;
     if (!file || turn !== this.turn) return;
     Object.assign(this, { lang: file.lang, pieces: file.pieces, frames: [...file.frames] });
     this.began = performance.now();
@@ -64,6 +82,7 @@ class Player {
     this.turn += 1;
     clearTimeout(this.timer);
     this.playing = false;
+    this.language = "";
     this.frames = [];
     this.made.clear();
   }
@@ -121,3 +140,4 @@ class Player {
 }
 
 globalThis.veriscopePlayer = new Player();
+globalThis.veriscopePlayer.begin();

@@ -1,11 +1,22 @@
 // What the buttons of the Space's page do in the browser.
 globalThis.veriscopeSpace = {
+  clicks: 0,
+  last: "",
   typed: "",
+  /** The inputs of a click with its number, by which the server knows the order of the clicks. */
+  numbered(kind, [visit, , ...others]) {
+    // Run pressed twice has one number, so that it asks once.
+    if (kind !== this.last || kind === "example") this.clicks += 1;
+    this.last = kind;
+    return [visit, this.clicks, ...others];
+  },
   note(typed) {
     this.typed = typed;
   },
   put(example, typed) {
-    return typed === this.typed ? example : typed;
+    if (!example || typed !== this.typed) return typed;
+    this.typed = example;
+    return example;
   },
   link(id) {
     return id ? `${location.origin}${location.pathname}?run=${id}` : "";

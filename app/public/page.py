@@ -85,11 +85,11 @@ class SpacePage:
             "trigger_mode": "always_last",
         }
         quick = {**hidden, "queue": False}
-        # One queue for all of them, so that they begin in the order of the clicks.
+        # What a run changes comes through one queue, so that no earlier frame arrives later.
         slow = {**hidden, "concurrency_limit": None, "concurrency_id": "clicks"}
-        # Pressed twice, it asks once.
-        once = {**slow, "trigger_mode": "once"}
+        # Each click is sent at once, with its number: held back, it would come after later ones.
         each: dict[str, Any] = {**slow, "trigger_mode": "multiple"}
+        number = gr.Number(visible="hidden", precision=0)
         begun = page.load(self.arrive, [visit, owner], [owner, parts.language], **quick)
         told = begun.then(self.speak, [visit, parts.language], parts.words, **quick)
         self._show(told, visit, parts, quick)
@@ -100,52 +100,49 @@ class SpacePage:
             # A text is read when it is complete.
             told_by = field.blur if isinstance(field, gr.Textbox) else field.change
             told_by(*expected, **quick)
-        asking = [parts.run.click, parts.question.submit]
         asked = gr.on(
-            asking,
+            [parts.run.click, parts.question.submit],
             self.answer,
-            [visit, parts.question, parts.methods, *parts.own_fields],
+            [visit, number, parts.question, parts.methods, *parts.own_fields],
             parts.frame,
-            **once,
+            js=_numbered("ask"),
+            **each,
         )
         asked.then(*expected, **quick)
-        again = [view.retry for view in parts.views.values()]
-        used = gr.on(again, self.act, [visit, *parts.own_fields], parts.frame, **once)
-        # What goes on gives way to what is asked for after it.
-        gr.on(asking, None, cancels=[used])
-        gr.on(again, None, cancels=[asked])
+        gr.on(
+            [view.retry for view in parts.views.values()],
+            self.act,
+            [visit, number, *parts.own_fields],
+            parts.frame,
+            js=_numbered("again"),
+            **each,
+        )
         gr.on(
             [view.select for view in parts.views.values()],
             self.open_page,
             [visit],
             [parts.pages, *parts.frame],
-            **quick,
+            **slow,
         )
         example = gr.Textbox(visible="hidden")
         noted = "(typed) => veriscopeSpace.note(typed)"
         parts.samples.click(None, [parts.question], None, js=noted)
         taken = parts.samples.click(
-            self.take,
-            [visit, parts.samples],
-            [example],
-            cancels=[asked, used],
-            # Through the queue, so that no earlier frame of what goes on arrives later; also while
-            # another one is worked on: held back, it would come after what is asked next.
-            **each,
+            self.take, [visit, number, parts.samples], [example], js=_numbered("example"), **each
         )
         # What is typed while the server is asked stays.
         put = "(example, typed) => veriscopeSpace.put(example, typed)"
         taken.then(None, [example, parts.question], [parts.question], js=put)
         taken.then(self._frame, [visit], parts.frame, **slow)
-        parts.stop.click(self.stop, [visit], None, **quick)
         parts.stop.click(None, None, None, js="() => veriscopePlayer.finish()")
+        parts.stop.click(self.stop, [visit, number], None, js=_numbered("stop"), **each)
         for moved in (parts.bar.play, parts.bar.end):
             moved(None, None, [parts.stop], js="() => veriscopePlayer.stoppable")
         spoken = parts.language.input(self.speak, [visit, parts.language], parts.words, **quick)
         self._show(spoken, visit, parts, slow)
         spoken.then(*expected, **quick)
         for name, tab in parts.tabs.items():
-            tab.select(partial(self.turn_to, name), [visit], parts.frame, **quick)
+            tab.select(partial(self.turn_to, name), [visit], parts.frame, **slow)
         share = parts.share.click(self.share, [visit], [parts.link, parts.bar], **quick)
         share.then(None, [parts.link], [parts.link], js="(id) => veriscopeSpace.link(id)").then(
             None, [parts.link], [parts.link], js="(link) => veriscopeSpace.copy(link)"
@@ -209,21 +206,24 @@ class SpacePage:
         if self._runs.walkthroughs.ready(visit.language) is None:
             t = Catalogue(visit.language)
             cue["wait"] = notice(t("space.preparing"), "preparing", role="status")
-        # It is a whole run, which can be shared and kept while it plays.
-        return [json.dumps(cue), *_nothing()[:-4], *_buttons(busy=False, shown=True)]
+        return [json.dumps(cue), *_nothing()]
 
     async def answer(
         self,
         visit: VisitorSession,
+        clicked: int | None,
         question: str,
         methods: Sequence[str],
         request: gr.Request,
         *own: str | None,
     ) -> AsyncGenerator[list[Any]]:
         """Wait for a slot, then run, showing both; `own` are the fields of `OwnModel`."""
+        number = visit.number(clicked)
+        if not visit.begin(number):
+            yield _nothing()
+            return
         visit.owner = visit.owner or new_owner()
-        turn = visit.begin()
-        visit.waiting = True
+        visit.asking, visit.waiting = number, True
         seen: Any = None
         try:
             models, keys = self._models(own)
@@ -231,7 +231,7 @@ class SpacePage:
             caller = caller_of(request, visit.owner)
             async with aclosing(self._runs.ask(spec, visit.owner, keys, visitor=caller)) as stages:
                 async for stage in stages:
-                    if visit.turn != turn:
+                    if visit.turn != number:
                         if isinstance(stage, Watched):
                             await self._end(stage, visit.owner)
                         yield await self._frame(visit)
@@ -240,14 +240,15 @@ class SpacePage:
                         return
                     t = Catalogue(visit.language)
                     if isinstance(stage, Turn):
-                        if visit.left:
+                        if visit.stopped > number:
                             visit.waiting = False
                             yield await self._told(visit, notice(t("space.left"), "left"))
                             return
                         yield await self._told(visit, queue_note(stage, t))
                         continue
-                    visit.watched, visit.waiting = stage, False
-                    if visit.left:
+                    visit.waiting = False
+                    visit.show(stage, number)
+                    if visit.stopped > number:
                         await self._end(stage, visit.owner)
                     # The clocks on the page go on by themselves between two frames.
                     now = (stage.pull(), visit.page, visit.language, int(time.monotonic()))
@@ -255,12 +256,12 @@ class SpacePage:
                         seen = now
                         yield await self._frame(visit)
         except VeriscopeError as error:
-            if visit.turn == turn:
+            if visit.turn == number:
                 visit.waiting = False
                 yield await self._told(visit, _refusal(error, Catalogue(visit.language)))
         finally:
-            if visit.turn == turn:
-                visit.waiting = False
+            if visit.asking == number:
+                visit.asking, visit.waiting = 0, False
 
     def _models(self, own: Sequence[str | None]) -> tuple[dict[str, ModelSpec], dict[str, str]]:
         """The model of each role, a visitor's own as the main one, and the key of that."""
@@ -293,7 +294,12 @@ class SpacePage:
         return [gr.update(selected=wanted), *await self.turn_to(wanted, visit)]
 
     async def act(
-        self, visit: VisitorSession, event: gr.EventData, request: gr.Request, *own: str | None
+        self,
+        visit: VisitorSession,
+        clicked: int | None,
+        event: gr.EventData,
+        request: gr.Request,
+        *own: str | None,
     ) -> AsyncGenerator[list[Any]]:
         """A button inside a run tries again, or runs the other methods too."""
         watched = await self._shown(visit)
@@ -301,32 +307,33 @@ class SpacePage:
         if event.action == "complete":
             both = {*methods, *left_out(watched.view)}
             methods = [name for name in METHODS if name in both]
-        async with aclosing(self.answer(visit, question, methods, request, *own)) as frames:
+        async with aclosing(
+            self.answer(visit, clicked, question, methods, request, *own)
+        ) as frames:
             async for frame in frames:
                 yield frame
 
-    async def stop(self, visit: VisitorSession) -> None:
+    async def stop(self, visit: VisitorSession, clicked: int | None) -> None:
         """End the run, or leave the queue."""
-        visit.left = True
-        if visit.watched is not None:
+        number = visit.number(clicked)
+        visit.stopped = max(visit.stopped, number)
+        if visit.watched is not None and visit.shown < number:
             await self._end(visit.watched, visit.owner)
 
-    async def take(self, visit: VisitorSession, sample: int) -> str:
-        """Put an example into the input; one that was recorded is shown at once.
+    async def take(self, visit: VisitorSession, clicked: int | None, sample: int) -> str:
+        """The example to be put into the input; one that was recorded is shown at once.
 
-        What went on before is over.
+        What went on before is over. Empty where another example was clicked later.
         """
-        turn = visit.begin()
-        visit.waiting = False
+        number = visit.number(clicked)
         question = sample_questions(visit.language)[sample]
-        if visit.watched is not None:
+        last = visit.begin(number)
+        if last and visit.watched is not None:
             await self._end(visit.watched, visit.owner)
         recorded = recorded_sample(question)
         if recorded is not None:
-            found = await self._runs.open(recorded.id, visit.owner)
-            if visit.turn == turn:
-                visit.watched = found
-        return question
+            visit.show(await self._runs.open(recorded.id, visit.owner), number)
+        return question if last else ""
 
     async def turn_to(self, name: str, visit: VisitorSession) -> list[Any]:
         """Show another page of the run."""
@@ -416,6 +423,11 @@ def _refusal(error: VeriscopeError, t: Catalogue) -> Html:
     if minutes > _MINUTES:
         when = t("space.often.hours", count=hours)
     return join([notice(when, "often"), note])
+
+
+def _numbered(kind: str) -> str:
+    """What the browser does first with a click: its number becomes the second of its inputs."""
+    return f'(...inputs) => veriscopeSpace.numbered("{kind}", inputs)'
 
 
 def _nothing() -> list[Any]:

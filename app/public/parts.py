@@ -106,8 +106,9 @@ class Parts:
                 with put(gr.Tab, {"label": f"nav.{name}"}, id=name) as self.tabs[name]:
                     self.views[name] = html_view(name=f"view-{name}", played=name)
         with gr.Row(elem_id="actions"):
-            self.share = put(gr.Button, {"value": "space.share"}, size="sm", interactive=False)
-            self.report = put(gr.Button, {"value": "space.report"}, size="sm", interactive=False)
+            # The walkthrough is a whole run, which can be shared and kept while it plays.
+            self.share = put(gr.Button, {"value": "space.share"}, size="sm")
+            self.report = put(gr.Button, {"value": "space.report"}, size="sm")
             self.link = put(gr.Textbox, {"label": "space.link"}, interactive=False)
         with put(gr.Accordion, {"label": "space.own"}, open=False, elem_id="own"):
             note: Words = {

@@ -102,7 +102,7 @@ class Space:
             css_paths=[ASSETS / "theme" / f"{name}.css" for name in _SHEETS],
             head=HEAD,
             favicon_path=ASSETS / "logo" / "mark.svg",
-            footer_links=["api"],
+            footer_links=["api", "gradio"],
             # Its tools would be the calls for its own clients; ours are served beside it.
             mcp_server=False,
             ssr_mode=False,

@@ -104,10 +104,13 @@ class VisitorSession:
     """One visitor, for as long as their page is open.
 
     `owner` is who the runs belong to; `page` is the open tab, the only one kept up to date.
-    `began` says that the visitor started something themselves, so that nothing plays any more;
-    `turn` counts what they started, of which only the last is shown; `waiting` that their run has
-    not begun yet, `left` that they gave it up; `problem` why the run of the address is not shown;
-    `away` is the id of the run that was watched when the page was closed.
+    `began` says that the visitor started something themselves, so that nothing plays any more.
+    The browser numbers their clicks, for those that follow each other may arrive in another order:
+    `turn` is the number of the last one that started something, `stopped` that of the last one on
+    Stop, `asking` that of the run that is asked for or goes on, or 0, `shown` that of the click
+    whose run is `watched`. `waiting` says that their run has not begun yet; `problem` why the run
+    of the address is not shown; `away` is the id of the run that was watched when the page was
+    closed.
     """
 
     owner: str = ""
@@ -116,16 +119,32 @@ class VisitorSession:
     watched: Watched | None = field(default=None, compare=False)
     began: bool = False
     turn: int = 0
+    stopped: int = 0
+    asking: int = 0
+    shown: int = 0
     waiting: bool = False
-    left: bool = False
     problem: VeriscopeError | None = field(default=None, compare=False)
     away: str = ""
 
-    def begin(self) -> int:
-        """The visitor starts something: what was shown or played before gives way. Its number."""
-        self.began, self.left = True, False
-        self.turn += 1
-        return self.turn
+    def number(self, clicked: int | None) -> int:
+        """The number of a click; where the browser gives none, it is the next one."""
+        return clicked or max(self.turn, self.stopped) + 1
+
+    def begin(self, number: int) -> bool:
+        """A click starts something: what went on before gives way.
+
+        False where it does not: something was started by a later click, or this one came twice.
+        """
+        self.began = True
+        if number < self.turn or number == self.asking:
+            return False
+        self.turn, self.asking, self.waiting = number, 0, False
+        return True
+
+    def show(self, watched: Watched, number: int) -> None:
+        """Show the run of a click, unless that of a later one is shown."""
+        if number >= self.shown:
+            self.watched, self.shown = watched, number
 
     def put_away(self) -> None:
         """The page is closed: of the run that was watched, keep only what it is called."""

@@ -77,7 +77,8 @@ async def test_the_browser_plays_and_the_server_only_says_in_which_language(tmp_
         assert json.loads(cue)["language"] == "zh"
         assert "wait" in json.loads(cue)
         assert changes(frame) == []
-        assert usable(frame) == [True, False, True, True]
+        # Nor does it say anything of the buttons, which what was clicked meanwhile has changed.
+        assert usable(frame) == [None] * 4
         # Another tab, or another language, is the browser's matter as well.
         assert changes(await page.turn_to("drad", visit)) == []
         assert runs.engine.service.store.list("me") == []
@@ -116,7 +117,7 @@ async def test_an_example_clicked_during_the_walkthrough_leaves_run_usable(
     async with opened(tmp_path) as (page, _, _):
         visit = VisitorSession(owner="me")
         await page.play(visit)
-        question = await page.take(visit, sample)
+        question = await page.take(visit, None, sample)
         assert question == sample_questions("en")[sample]
         frame = await page._frame(visit)
         assert usable(frame)[:2] == [True, False]
@@ -126,10 +127,10 @@ async def test_an_example_ends_the_run_that_goes_on_and_run_can_be_used_again(tm
     async with opened(tmp_path) as (page, _, model):
         model.gate.clear()
         visit = VisitorSession(owner="me")
-        frames = page.answer(visit, "Who?", ["direct"], REQUEST)
+        frames = page.answer(visit, None, "Who?", ["direct"], REQUEST)
         assert usable(await anext(frames))[:2] == [False, True]
         assert usable(await anext(frames))[:2] == [False, True]
-        await page.take(visit, UNRECORDED)
+        await page.take(visit, None, UNRECORDED)
         assert usable(await page._frame(visit)) == [True, False, True, True]
         # What comes late from what was ended says what is true, and lastly nothing.
         late, last = [frame async for frame in frames]
@@ -142,9 +143,9 @@ async def test_the_later_of_two_questions_is_the_one_that_is_shown(tmp_path: Pat
     async with opened(tmp_path) as (page, runs, model):
         model.gate.clear()
         visit = VisitorSession(owner="me")
-        first = page.answer(visit, "First?", ["direct"], REQUEST)
+        first = page.answer(visit, None, "First?", ["direct"], REQUEST)
         await anext(first)
-        second = page.answer(visit, "Second?", ["direct"], REQUEST)
+        second = page.answer(visit, None, "Second?", ["direct"], REQUEST)
         assert usable(await anext(second))[:2] == [False, True]
         late, nothing = [frame async for frame in first]
         assert usable(late)[:2] == [False, True]
@@ -156,13 +157,52 @@ async def test_the_later_of_two_questions_is_the_one_that_is_shown(tmp_path: Pat
         assert visit.watched.spec.question == "Second?"
 
 
+async def test_clicks_count_in_their_order_in_whichever_they_arrive(tmp_path: Path):
+    recorded, plain = sample_questions("en")[0], sample_questions("en")[UNRECORDED]
+    async with opened(tmp_path) as (page, _, model):
+        model.gate.clear()
+        visit = VisitorSession(owner="me")
+        second = page.answer(visit, 2, "Second?", ["direct"], REQUEST)
+        await anext(second)
+        # Of what was clicked before, nothing is shown in place of it.
+        assert await page.take(visit, 1, 0) == ""
+        assert [usable(frame) async for frame in page.answer(visit, 1, "?", [], REQUEST)] == [
+            [None] * 4
+        ]
+        await page.stop(visit, 1)
+        assert visit.watched is not None
+        assert visit.watched.spec.question == "Second?"
+        assert usable(await anext(second))[:2] == [False, True]
+        # Pressed twice, it asks once.
+        assert len([frame async for frame in page.answer(visit, 2, "?", [], REQUEST)]) == 1
+        # One that shows nothing ends the run, and an earlier one is still to be shown.
+        assert await page.take(visit, 4, UNRECORDED) == plain
+        assert await page.take(visit, 3, 0) == ""
+        assert visit.watched.spec.question == recorded
+        assert usable(await page._frame(visit)) == [True, False, True, True]
+        late, _ = [frame async for frame in second]
+        assert usable(late) == [True, False, True, True]
+
+
+async def test_stop_counts_for_what_was_asked_before_it_alone(tmp_path: Path):
+    async with opened(tmp_path) as (page, _, model):
+        model.gate.clear()
+        visit = VisitorSession(owner="me")
+        await page.stop(visit, 2)
+        before = [frame async for frame in page.answer(visit, 1, "Before?", ["direct"], REQUEST)]
+        assert usable(before[-1]) == [True, False, True, True]
+        after = page.answer(visit, 3, "After?", ["direct"], REQUEST)
+        assert usable(await anext(after))[:2] == [False, True]
+        await after.aclose()
+
+
 async def test_who_stops_before_the_run_has_begun_stops_it(tmp_path: Path):
     async with opened(tmp_path) as (page, _, model):
         model.gate.clear()
         visit = VisitorSession(owner="me")
-        frames = page.answer(visit, "Who?", ["direct"], REQUEST)
+        frames = page.answer(visit, None, "Who?", ["direct"], REQUEST)
         await anext(frames)
-        await page.stop(visit)
+        await page.stop(visit, None)
         *_, last = [frame async for frame in frames]
         assert usable(last) == [True, False, True, True]
 
@@ -170,7 +210,7 @@ async def test_who_stops_before_the_run_has_begun_stops_it(tmp_path: Path):
 async def test_a_question_that_cannot_be_asked_leaves_run_usable(tmp_path: Path):
     async with opened(tmp_path) as (page, _, _):
         visit = VisitorSession(owner="me")
-        (frame,) = [frame async for frame in page.answer(visit, "", ["direct"], REQUEST)]
+        (frame,) = [frame async for frame in page.answer(visit, None, "", ["direct"], REQUEST)]
         assert "The question is empty" in frame[0]["value"]
         assert usable(frame)[:2] == [True, False]
 
@@ -180,7 +220,7 @@ async def test_who_asks_before_they_are_known_is_somebody(tmp_path: Path):
         first, second = VisitorSession(), VisitorSession()
         for visit in (first, second):
             # There is no question, which is said; what matters is who asked.
-            assert [frame async for frame in page.answer(visit, "", ["direct"], REQUEST)]
+            assert [frame async for frame in page.answer(visit, None, "", ["direct"], REQUEST)]
         assert first.owner
         assert second.owner
         assert first.owner != second.owner
@@ -218,12 +258,14 @@ async def test_the_methods_that_were_left_out_are_run_too(tmp_path: Path):
         visit.watched = cast("Watched", SimpleNamespace(view=view, spec=asked, methods=["direct"]))
         seen: list[tuple[str, list[str]]] = []
 
-        async def answer(visit: Any, question: str, methods: list[str], request: Any, *own: Any):
+        async def answer(
+            visit: Any, clicked: int | None, question: str, methods: list[str], *own: Any
+        ):
             seen.append((question, methods))
             yield ["frame"]
 
         page.answer = answer  # type: ignore[method-assign]
         pressed = cast("gr.EventData", SimpleNamespace(action="complete", value="standard"))
-        frames = [frame async for frame in page.act(visit, pressed, REQUEST)]
+        frames = [frame async for frame in page.act(visit, None, pressed, REQUEST)]
         assert len(frames) == 1
         assert seen == [(asked.question, standard_methods())]
