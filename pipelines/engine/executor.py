@@ -235,6 +235,7 @@ async def run_method(
         retry=retry,
         web_evidence=spec.evidence.on_the_web,
         effort=method.effort,
+        given=spec.answer,
     )
     started = MethodStarted(
         settings=settings.model_dump(mode="json"), models=capabilities, embedder=root.embedder

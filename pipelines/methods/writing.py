@@ -74,7 +74,12 @@ async def write_draft(
 async def first_draft(
     step: Scope, messages: Sequence[Message], max_tokens: int, watch: Watcher | None = None
 ) -> Generation:
-    """`write_draft` for a method's first text, without which it has nothing; see `not_empty`."""
+    """`write_draft` for a method's first text, without which it has nothing; see `not_empty`.
+
+    Where the answer is given, it is that, and nothing is written; it has no token probabilities.
+    """
+    if step.given is not None:
+        return Generation(text=step.given.text)
     return await not_empty(
         step, lambda sample: write_draft(step, messages, max_tokens, watch, sample)
     )

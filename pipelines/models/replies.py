@@ -212,8 +212,12 @@ class ReplyBuilder:
         return len(self._content) >= self._most
 
     def close(self, reason: str) -> None:
-        """Take the server's reason for ending: "stop", "length", "content_filter", ..."""
-        self.finish_reason = "length" if self.is_full else _FINISH.get(reason, "stop")
+        """Take the server's reason for ending: "stop", "length", "content_filter", ...
+
+        A refusal comes in pieces of its own, after which the server says "stop".
+        """
+        if self.finish_reason != "filter":
+            self.finish_reason = "length" if self.is_full else _FINISH.get(reason, "stop")
 
     def add(self, content: str, entries: Sequence[Mapping[str, Any]] = ()) -> Delta | None:
         """Take the next part; returns what can be shown now, None when that is nothing."""

@@ -32,6 +32,7 @@ from pipelines.run.events import (
 from pipelines.run.findings import Finding, StepDetail
 from pipelines.run.live import Recorder
 from pipelines.run.materials import Materials
+from pipelines.run.spec import GivenAnswer
 from pipelines.text import Entity
 from pipelines.types import Answer, Generation, Language, Message, Passage
 
@@ -57,6 +58,7 @@ class Scope:
     `id` is the span, as a score names what is behind it. `web_evidence` says that passages come
     from a search of the web, which knows more than one question finds. `effort` is the number of
     calls the method is expected to need: where calls wait, those of short methods go first.
+    `given` is the answer to be checked, where the model writes none.
     `drafts` are the drafts of the method so far, whole, which all its spans share. A method works
     through the functions, since what it took from `materials` by itself would not be recorded.
     """
@@ -72,6 +74,7 @@ class Scope:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     web_evidence: bool = False
     effort: int = 1
+    given: GivenAnswer | None = None
     drafts: list[Generation] = field(default_factory=list)
     _ended: bool = field(default=False, init=False)
 

@@ -52,11 +52,21 @@ class MethodSpec(Frozen):
     settings: dict[str, Any] = Field(default_factory=dict)
 
 
+class GivenAnswer(Frozen):
+    """An answer that is there already: methods check it instead of writing a first draft.
+
+    `samples` are other answers of the model that wrote it, for methods that compare samples.
+    """
+
+    text: Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
+    samples: tuple[Annotated[str, Field(max_length=MAX_TEXT)], ...] = ()
+
+
 class RunSpec(Frozen):
     """Everything that determines a run.
 
     `language` None lets the question decide. `models` maps a role (see `ROLES`) to a model; "main"
-    must be there.
+    must be there. `answer` is a given answer to the question, None where methods write one.
     """
 
     question: str
@@ -64,5 +74,6 @@ class RunSpec(Frozen):
     models: dict[str, ModelSpec] = Field(default_factory=lambda: {"main": ModelSpec()})
     evidence: EvidenceSpec = EvidenceSpec()
     language: Language | None = None
+    answer: GivenAnswer | None = None
     seed: int = 0
     reproducible: bool = False

@@ -69,6 +69,12 @@ async def test_a_stream_needs_no_closing_mark(wire: Wire):
     assert reply.text == "Hi"
 
 
+async def test_a_streamed_refusal_stays_one_when_the_server_says_stop_after_it(wire: Wire):
+    wire.answers(streams(chunk(role="assistant", refusal="I cannot"), chunk(finish="stop")))
+    (reply,) = await model(wire, llama_cpp=True).generate(asks(prefix="Ada was"))
+    assert (reply.text, reply.finish_reason) == ("", "filter")
+
+
 async def test_the_watcher_ends_the_work_of_the_server(wire: Wire):
     wire.answers(streams_then_waits(chunk("Hi"), chunk(" you")))
     (reply,) = await model(wire).generate(asks(), lambda delta: delta.text == " you")

@@ -1,0 +1,1 @@
+"""Evaluation: methods on data sets, with metrics, intervals and paired comparisons."""
