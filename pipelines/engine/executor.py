@@ -101,7 +101,7 @@ async def gather_materials(
 ) -> Materials:
     """Load the models of `plan` and open what it searches; raises what loading raises.
 
-    `owner` is whose run it is.
+    `owner` is whose cached replies it shares.
     """
     evidence, language = plan.spec.evidence, plan.question.language
     retriever = dense = None

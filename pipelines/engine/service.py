@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from sqlalchemy.engine import URL
@@ -33,7 +32,7 @@ from pipelines.models.providers import model_spec
 from pipelines.remote.retry import RetryPolicy
 from pipelines.run.calls import RunModel
 from pipelines.run.defaults import default_models
-from pipelines.run.events import CancelReason, Event
+from pipelines.run.events import CancelReason, Event, ModelCalled
 from pipelines.run.live import Limits, LiveRun, Subscription
 from pipelines.run.materials import Materials
 from pipelines.run.replay import replay_materials
@@ -102,11 +101,31 @@ class Service:
         self._live: dict[str, LiveRun] = {}
         self._background: set[asyncio.Task[None]] = set()
 
-    async def start(self, spec: RunSpec, *, owner: str, keys: Keys | None = None) -> str:
-        """Start a run and return its id; raises InvalidInputError when it cannot be."""
+    async def start(
+        self,
+        spec: RunSpec,
+        *,
+        owner: str,
+        keys: Keys | None = None,
+        run_id: str | None = None,
+        cache: str = "",
+        known: Sequence[ModelCalled] = (),
+    ) -> str:
+        """Start a run and return its id; raises InvalidInputError when it cannot be.
+
+        `run_id` is the id it gets, one that no run has. Runs of one owner share the replies that
+        were cached, but for those with another `cache`. What `known` calls were answered is in the
+        cache from the beginning.
+        """
         plan = make_plan(spec)
-        gather = partial(gather_materials, plan, keys or {}, self.pool, self.libraries, owner)
-        run_id = await self._begin(plan, owner, gather)
+        scope = f"{owner}/{cache}" if cache else owner
+
+        async def gather() -> Materials:
+            found = await gather_materials(plan, keys or {}, self.pool, self.libraries, scope)
+            found.remember(known)
+            return found
+
+        run_id = await self._begin(plan, owner, gather, run_id=run_id)
         for model in plan.spec.models.values():
             self.unknown.ask_soon(model, (keys or {}).get(model.name), owner=owner)
         return run_id
@@ -288,8 +307,9 @@ class Service:
         retry: RetryPolicy | None = None,
         *,
         stored: bool = True,
+        run_id: str | None = None,
     ) -> str:
-        run_id = new_run_id()
+        run_id = run_id or new_run_id()
         unsaved: asyncio.Queue[Event] = asyncio.Queue()
         live = LiveRun(run_id, owner, unsaved.put_nowait, holds_end=stored)
         started = start_event(live, plan)

@@ -67,7 +67,7 @@ class Cache:
 
         `watch` sees a text grow, also where another caller asked for it.
         """
-        key = sha256(f"{scope}\n{request_key(request)}".encode()).hexdigest()
+        key = _key(request, scope)
         while True:
             if key in self._replies:
                 self._replies.move_to_end(key)
@@ -79,6 +79,12 @@ class Cache:
             if followed is not None:
                 return followed, True
             # The first caller failed, was cancelled or stopped early: make the request again.
+
+    def remember(self, request: ModelRequest, reply: Any, *, scope: str = "") -> None:
+        """Keep a reply that was given elsewhere, in place of one that is here; a whole one."""
+        texts = reply if isinstance(reply, tuple) else ()
+        if all(text.finish_reason != "watcher" for text in texts):
+            self._keep(_key(request, scope), reply)
 
     async def _ask(
         self,
@@ -105,11 +111,17 @@ class Cache:
                 in_flight.done.set_result(None)
 
     def _keep(self, key: str, reply: Any) -> None:
+        if key in self._replies:
+            self._held -= _weight(self._replies.pop(key))
         self._replies[key] = reply
         self._held += _weight(reply)
         while self._held > self._size:
             _, forgotten = self._replies.popitem(last=False)
             self._held -= _weight(forgotten)
+
+
+def _key(request: ModelRequest, scope: str) -> str:
+    return sha256(f"{scope}\n{request_key(request)}".encode()).hexdigest()
 
 
 def _weight(reply: Any) -> int:

@@ -22,7 +22,7 @@ from pipelines.models.base import (
 from pipelines.remote.retry import RetryPolicy
 from pipelines.run.cache import Cache
 from pipelines.run.events import ModelCalled, TokenWritten
-from pipelines.run.materials import Slot
+from pipelines.run.materials import Slot, cache_scope
 from pipelines.types import Choice, Generation
 
 T = TypeVar("T")
@@ -78,7 +78,7 @@ class RunModel(Model):
         self._emit = emit
         self._now = now
         self._effort = effort
-        self._cache_scope = f"{owner}:{slot.identity}"
+        self._cache_scope = cache_scope(owner, slot)
 
     @property
     def capabilities(self) -> Capabilities:

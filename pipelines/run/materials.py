@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pipelines.models.base import Model
+from pipelines.models.base import Model, ScoreRequest, SimilarityRequest
 from pipelines.models.limiter import Limiter
 from pipelines.models.providers import LOCAL_SLOTS
 from pipelines.retrieval.base import Retriever, Similarity
 from pipelines.run.cache import Cache
+from pipelines.run.events import ModelCalled
 from pipelines.text import Entity, EntityRecognizer
 from pipelines.types import Language
 
@@ -27,6 +28,11 @@ class Slot:
     limiter: Limiter = field(default_factory=lambda: Limiter(LOCAL_SLOTS))
     cache: Cache | None = field(default_factory=Cache)
     identity: str = ""
+
+
+def cache_scope(owner: str, slot: Slot) -> str:
+    """Under which name the replies of this model are kept for an owner."""
+    return f"{owner}:{slot.identity}"
 
 
 class Recognizer(Protocol):
@@ -58,3 +64,18 @@ class Materials:
     similarity: Similarity | None = None
     recognizer: Recognizer = field(default_factory=EntityRecognizer)
     owner: str = ""
+
+    def remember(self, calls: Iterable[ModelCalled]) -> None:
+        """Put what these calls were answered into the caches, as if this owner had made them."""
+        for call in calls:
+            slot = self.slots.get(call.role)
+            if slot is None or slot.cache is None or call.error is not None:
+                continue
+            request = call.request
+            if isinstance(request, SimilarityRequest):
+                continue
+            # What is not cached when it is asked is not found in the cache either.
+            reply = call.choice if call.choice is not None else call.generations
+            if isinstance(request, ScoreRequest):
+                (reply,) = call.generations
+            slot.cache.remember(request, reply, scope=cache_scope(self.owner, slot))

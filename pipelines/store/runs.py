@@ -32,6 +32,7 @@ from pipelines.run.events import (
 from pipelines.run.spec import ModelSpec
 from pipelines.run.trace import Trace
 from pipelines.store.database import Database
+from pipelines.store.evaluations import EvaluationStore
 from pipelines.store.exchange import cancelled_after, export_lines, parse_lines
 from pipelines.store.migrations import check, upgrade
 from pipelines.store.opening import DEFAULT_URL
@@ -106,6 +107,7 @@ class RunStore:
         self._database = Database(url, upgrade, check)
         self.models = ModelStore(self._database)
         self.sizes = StoredBytes(self._database)
+        self.evaluations = EvaluationStore(self._database)
 
     @property
     def refusal(self) -> VeriscopeError | None:

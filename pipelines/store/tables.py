@@ -140,8 +140,90 @@ class ModelRow(Base):
     __table_args__ = (Index(None, "saved"),)
 
 
-_INSERT = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
-"""By dialect, the insertion that can replace a row instead."""
+class EvaluationRow(Base):
+    """An evaluation; `spec` is a `pipelines.evaluation.plan` EvaluationSpec."""
+
+    __tablename__ = "evaluations"
+
+    id: Mapped[str] = mapped_column(CleanText(64), primary_key=True)
+    owner: Mapped[str] = mapped_column(CleanText(64))
+    name: Mapped[str] = mapped_column(CleanText(200))
+    created: Mapped[datetime] = mapped_column(UtcDateTime())
+    spec: Mapped[dict[str, Any]] = mapped_column(JSON)
+
+    __table_args__ = (Index(None, "owner", "created"),)
+
+
+class EvaluationItemRow(Base):
+    """An item of an evaluation's data set, at its `position`; `body` is an Item."""
+
+    __tablename__ = "evaluation_items"
+
+    evaluation: Mapped[str] = mapped_column(
+        CleanText(64), ForeignKey("evaluations.id", ondelete="CASCADE"), primary_key=True
+    )
+    position: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    item: Mapped[str] = mapped_column(CleanText())
+    body: Mapped[dict[str, Any]] = mapped_column(JSON)
+
+
+class EvaluationTaskRow(Base):
+    """One answer that an evaluation needs: a system on an item, once for each repeat.
+
+    `key` is that of the outcome which answers it, and `done` says whether there is one.
+    """
+
+    __tablename__ = "evaluation_tasks"
+
+    evaluation: Mapped[str] = mapped_column(
+        CleanText(64), ForeignKey("evaluations.id", ondelete="CASCADE"), primary_key=True
+    )
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    position: Mapped[int]
+    system: Mapped[int]
+    repeat: Mapped[int]
+    key: Mapped[str] = mapped_column(CleanText(64))
+    done: Mapped[bool]
+
+    __table_args__ = (Index(None, "evaluation", "done", "number"),)
+
+
+class EvaluationAttemptRow(Base):
+    """A run that was begun for a task. `spent` is what it took, once that was `counted`."""
+
+    __tablename__ = "evaluation_attempts"
+
+    run: Mapped[str] = mapped_column(CleanText(64), primary_key=True)
+    evaluation: Mapped[str] = mapped_column(
+        CleanText(64), ForeignKey("evaluations.id", ondelete="CASCADE")
+    )
+    number: Mapped[int]
+    counted: Mapped[bool]
+    spent: Mapped[dict[str, Any]] = mapped_column(JSON)
+
+    __table_args__ = (
+        Index(None, "evaluation", "counted"),
+        Index(None, "evaluation", "number"),
+    )
+
+
+class OutcomeRow(Base):
+    """What a system answered on an item, found by what was asked; never changed.
+
+    `run` is the recorded run; `body` a `pipelines.evaluation.outcomes` Outcome.
+    """
+
+    __tablename__ = "outcomes"
+
+    owner: Mapped[str] = mapped_column(CleanText(64), primary_key=True)
+    key: Mapped[str] = mapped_column(CleanText(64), primary_key=True)
+    run: Mapped[str] = mapped_column(CleanText(64))
+    created: Mapped[datetime] = mapped_column(UtcDateTime())
+    body: Mapped[dict[str, Any]] = mapped_column(JSON)
+
+
+INSERT = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
+"""By dialect, the insertion that can do something else where the row is there already."""
 
 
 class ModelStore:
@@ -162,7 +244,7 @@ class ModelStore:
         found = {"spec": to_json(spec), "saved": datetime.now(UTC)}
         with self._database.write() as session:
             # In one statement: two that save at the same time do not collide.
-            kind = _INSERT[session.get_bind().dialect.name]
+            kind = INSERT[session.get_bind().dialect.name]
             statement = kind(ModelRow).values(owner=owner, name=spec.name, **found)
             names = [column.name for column in inspect(ModelRow).primary_key]
             session.execute(statement.on_conflict_do_update(index_elements=names, set_=found))

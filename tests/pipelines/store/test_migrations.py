@@ -47,8 +47,13 @@ def test_an_empty_database_gets_the_newest_schema(engine: Engine, url: str):
     assert revision(engine) == newest(engine)
     assert set(inspect(engine).get_table_names()) == {
         "alembic_version",
+        "evaluation_attempts",
+        "evaluation_items",
+        "evaluation_tasks",
+        "evaluations",
         "events",
         "models",
+        "outcomes",
         "runs",
     }
 
@@ -168,9 +173,9 @@ def test_a_new_table_becomes_a_revision(copied: Path, tmp_path: Path):
     finally:
         Base.metadata.remove(table)
     assert path is not None
-    assert path.name == "0002_notes_on_runs.py"
+    assert path.name == "0003_notes_on_runs.py"
     written = path.read_text()
-    assert 'down_revision = "0001"' in written.replace("'", '"')
+    assert 'down_revision = "0002"' in written.replace("'", '"')
     # A revision stays true when our own types change.
     assert "sa.DateTime(timezone=True)" in written
     assert "pipelines" not in written

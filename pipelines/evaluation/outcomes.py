@@ -1,0 +1,182 @@
+"""What a method answered on one item, with its verdicts and its cost: read from a recorded run.
+
+Metrics are computed from outcomes, so that one which is added later needs no new run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated
+
+from pydantic import Field
+
+from pipelines.models.base import ChoiceRequest, GenerationRequest
+from pipelines.models.providers import ModelSpec
+from pipelines.run.cache import request_key
+from pipelines.run.events import Judged, ModelCalled, Verdict, What
+from pipelines.run.trace import Trace
+from pipelines.run.view import MethodView, fold
+from pipelines.types import Frozen
+
+Amount = Annotated[float, Field(ge=0)]
+
+
+class Cost(Frozen):
+    """What was asked for an answer.
+
+    `calls` are those of models that write, or score what was written; `judge_calls` ask judges.
+    `prompt_tokens` were read and `tokens` written. `seconds` go from the start of the run to the
+    answer. `money` is by currency, for models with a price.
+    """
+
+    calls: Amount = 0
+    judge_calls: Amount = 0
+    retrievals: Amount = 0
+    prompt_tokens: Amount = 0
+    tokens: Amount = 0
+    seconds: Amount = 0
+    money: dict[str, Amount] = Field(default_factory=dict)
+
+    def __add__(self, other: Cost) -> Cost:
+        currencies = sorted({*self.money, *other.money})
+        return Cost(
+            **{
+                name: getattr(self, name) + getattr(other, name)
+                for name in type(self).model_fields
+                if name != "money"
+            },
+            money={one: self.money.get(one, 0) + other.money.get(one, 0) for one in currencies},
+        )
+
+
+class Piece(Frozen):
+    """A verdict on [start, end) of a draft, with its scores by name."""
+
+    what: What
+    start: int
+    end: int
+    draft: int
+    verdict: Verdict
+    text: str
+    label: str = ""
+    scores: dict[str, float] = Field(default_factory=dict)
+
+
+class Outcome(Frozen):
+    """What one method answered on one item.
+
+    `error` is the code of the error that ended it, with `answer` being what it had by then.
+    `verdict` and `scores` are those on its original answer as a whole; `pieces` are the verdicts on
+    parts of it. `cost` is what the method takes by itself, also where a reply was in the cache,
+    and `paid` what was really asked.
+    """
+
+    answer: str = ""
+    original: str = ""
+    short: str | None = None
+    abstained: bool = False
+    error: str = ""
+    flags: tuple[str, ...] = ()
+    verdict: Verdict | None = None
+    scores: dict[str, float] = Field(default_factory=dict)
+    pieces: tuple[Piece, ...] = ()
+    cost: Cost = Cost()
+    paid: Cost = Cost()
+
+
+def outcome_of(trace: Trace, method: str, models: Mapping[str, ModelSpec]) -> Outcome | None:
+    """What `method` answered in a recorded run; None where the run did not come to an end of it.
+
+    `models` are those of the evaluation by role, with their prices. A method that failed has an
+    outcome, with its error; one that was stopped has none.
+    """
+    view = fold(trace.events)
+    found = view.methods.get(method)
+    if found is None:
+        if view.status != "failed" or view.error is None:
+            return None
+        return Outcome(error=view.error.code)
+    answer = found.answer
+    if answer is None and (found.error is None or found.outcome == "cancelled"):
+        return None
+    whole = [event for event in found.judged if event.what == "answer"]
+    last = whole[-1] if whole else None
+    return Outcome(
+        answer=answer.text if answer else "",
+        original=answer.original if answer else "",
+        short=answer.short if answer else None,
+        abstained=bool(answer and answer.abstained),
+        error=found.error.code if found.error else "",
+        flags=answer.flags if answer else (),
+        verdict=last.verdict if last else None,
+        scores=_scores(last) if last else {},
+        pieces=tuple(_piece(event) for event in found.judged if event.what != "answer"),
+        cost=_cost(found, _once(found.calls), models),
+        paid=_cost(found, found.made, models),
+    )
+
+
+def paid_in(trace: Trace, models: Mapping[str, ModelSpec]) -> Cost:
+    """What was asked in a run, whether it came to an end or not."""
+    view = fold(trace.events)
+    return sum((_cost(one, one.made, models) for one in view.methods.values()), Cost())
+
+
+def _once(calls: Iterable[ModelCalled]) -> list[ModelCalled]:
+    """The calls that the method makes by itself: each request once, from the cache or not.
+
+    Attempts that failed count as they were made; what was tried again for an empty cache is not.
+    """
+    seen: set[str] = set()
+    kept: list[ModelCalled] = []
+    for call in calls:
+        if call.role == "embedder":
+            continue
+        key = f"{call.role}:{request_key(call.request)}"
+        if call.cached and key in seen:
+            continue
+        seen.add(key)
+        kept.append(call)
+    return kept
+
+
+def _cost(
+    method: MethodView, calls: Iterable[ModelCalled], models: Mapping[str, ModelSpec]
+) -> Cost:
+    total = {"calls": 0, "judge_calls": 0, "prompt_tokens": 0, "tokens": 0}
+    money: dict[str, float] = {}
+    for call in calls:
+        spec = models.get(call.role)
+        judge = spec is not None and spec.kind == "judge"
+        total["judge_calls" if judge else "calls"] += 1
+        read = sum(one.usage.prompt_tokens for one in call.generations)
+        written = sum(one.usage.completion_tokens for one in call.generations)
+        total["prompt_tokens"] += read
+        total["tokens"] += written
+        price = spec.price if spec is not None else None
+        if price is not None and isinstance(call.request, GenerationRequest | ChoiceRequest):
+            amount = (price.read * read + price.written * written) / 1e6
+            money[price.currency] = money.get(price.currency, 0.0) + amount
+    return Cost(
+        **total,
+        retrievals=len(method.searches),
+        seconds=(method.ended or method.started) - method.started,
+        money=money,
+    )
+
+
+def _scores(event: Judged) -> dict[str, float]:
+    return {score.name: score.value for score in event.scores if score.value is not None}
+
+
+def _piece(event: Judged) -> Piece:
+    return Piece(
+        what=event.what,
+        start=event.start,
+        end=event.end,
+        draft=event.draft,
+        verdict=event.verdict,
+        text=event.text,
+        label=event.label,
+        scores=_scores(event),
+    )

@@ -1,0 +1,201 @@
+"""What an evaluation is asked to do: systems on the items of a data set, and what one answer needs.
+
+A system is a method with its settings, models and evidence. What it answers on an item is found
+again by a key of everything that decides it, so that nothing is asked or paid for twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from pipelines.engine.executor import MAX_QUESTION, used_models
+from pipelines.errors import InvalidInputError
+from pipelines.evaluation.items import Item
+from pipelines.methods.registry import get_method
+from pipelines.models.providers import ModelSpec
+from pipelines.run.spec import MAX_TEXT, EvidenceSpec, GivenAnswer, MethodSpec, RunSpec
+from pipelines.store.evaluations import Task
+from pipelines.types import Frozen
+
+MAX_ITEMS = 100_000
+MAX_SYSTEMS = 50
+MAX_REPEATS = 20
+
+_PIPELINES = Path(__file__).resolve().parents[1]
+_DECIDING = ("text", "retrieval", "models", "run", "methods")
+
+
+class System(Frozen):
+    """A method with everything that decides what it answers; `name` is unique in an evaluation.
+
+    `models` are those of every role, also those that the method does not use. `evidence` None: the
+    passages that belong to the item.
+    """
+
+    name: str
+    method: MethodSpec
+    models: dict[str, ModelSpec]
+    evidence: EvidenceSpec | None = EvidenceSpec()
+
+
+class Budget(Frozen):
+    """Where an evaluation stops: before the next answer, once this much was spent; None: nowhere.
+
+    It counts what was asked in all attempts, those of failed and interrupted runs too.
+    `money` is in the currency of the models' prices, where they have one.
+    """
+
+    calls: Annotated[int, Field(ge=0)] | None = None
+    tokens: Annotated[int, Field(ge=0)] | None = None
+    money: Annotated[float, Field(ge=0)] | None = None
+    hours: Annotated[float, Field(ge=0)] | None = None
+
+
+class EvaluationSpec(Frozen):
+    """Everything that determines an evaluation.
+
+    `data` names the data set, `data_hash` is of its items; `code` is the `code_version` it began
+    with. `checks` says what methods do with the
+    items: answer their questions, or check the texts that they hold. Repeat r is asked with the
+    seed `seed` + r, and never answered by another repeat's replies. `metrics` are those that the
+    table shows; None: all that apply.
+    """
+
+    data: str
+    data_hash: str
+    code: str
+    source: str = ""
+    licence: str = ""
+    checks: Literal["questions", "texts"] = "questions"
+    systems: tuple[System, ...]
+    seed: int = 0
+    repeats: Annotated[int, Field(ge=1, le=MAX_REPEATS)] = 1
+    metrics: tuple[str, ...] | None = None
+
+
+def checked_spec(spec: EvaluationSpec, items: Sequence[Item]) -> EvaluationSpec:
+    """`spec`, once everything about it was checked; raises InvalidInputError saying what to do."""
+    if not items:
+        raise InvalidInputError("The data set is empty.", remedy="Choose another file or part.")
+    if not spec.systems:
+        raise InvalidInputError("No method was chosen.", remedy="Choose at least one.")
+    for what, count, most in (
+        ("items", len(items), MAX_ITEMS),
+        ("systems", len(spec.systems), MAX_SYSTEMS),
+    ):
+        if count > most:
+            raise InvalidInputError(
+                f"There are {count:,} {what}; {most:,} can be evaluated at once.",
+                remedy="Evaluate a part of them.",
+            )
+    names = [system.name for system in spec.systems]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise InvalidInputError(
+            f"Two systems are called {twice!r}.", remedy="Give each a name of its own."
+        )
+    ids = {item.id for item in items}
+    if len(ids) < len(items):
+        raise InvalidInputError("Two items have the same id.", remedy="Give each item its own.")
+    for system in spec.systems:
+        get_method(system.method.name).settings(system.method.settings)
+        if "main" not in system.models:
+            raise InvalidInputError(
+                f"{system.name!r} has no main model.", remedy="Choose one for it."
+            )
+    for number, item in enumerate(items, start=1):
+        _check(item, spec, number)
+    return spec
+
+
+def _check(item: Item, spec: EvaluationSpec, number: int) -> None:
+    if not item.question.strip() or len(item.question) > MAX_QUESTION:
+        raise InvalidInputError(
+            f"Item {number} ({item.id}) has no question of 1 to {MAX_QUESTION:,} characters.",
+            remedy="Map the column that holds the questions, or leave the item out.",
+        )
+    if spec.checks == "texts" and not 1 <= len(item.text) <= MAX_TEXT:
+        raise InvalidInputError(
+            f"Item {number} ({item.id}) has no text of 1 to {MAX_TEXT:,} characters to check.",
+            remedy="Map the column that holds the texts, or evaluate answers to the questions.",
+        )
+
+
+def run_of(spec: EvaluationSpec, system: System, item: Item, repeat: int) -> RunSpec:
+    """The run in which `system` answers `item`."""
+    evidence = system.evidence
+    if evidence is None:
+        text = "\n\n".join(passage.text for passage in item.passages)
+        evidence = EvidenceSpec(source="given", text=text[:MAX_TEXT])
+    given = None
+    if spec.checks == "texts":
+        samples = tuple(sample[:MAX_TEXT] for sample in item.samples)
+        given = GivenAnswer(text=item.text, samples=samples)
+    return RunSpec(
+        question=item.question,
+        methods=(system.method,),
+        models=used_models([system.method.name], system.models),
+        evidence=evidence,
+        language=item.language,
+        answer=given,
+        seed=spec.seed + repeat,
+    )
+
+
+def key_of(run: RunSpec, repeat: int) -> str:
+    """What everything that decides the answer of a run comes to: 64 hexadecimal digits.
+
+    That is the run's specification with the settings that it leaves to their defaults, the prompts
+    of the method, the repeat, and the version of the code.
+    """
+    (chosen,) = run.methods
+    method = get_method(chosen.name)
+    whole: dict[str, Any] = {
+        "run": run.model_dump(mode="json"),
+        "settings": method.settings(chosen.settings).model_dump(mode="json"),
+        "prompts": {prompts.name: prompts.hash for prompts in method.prompts},
+        "repeat": repeat,
+        "code": code_version(),
+    }
+    text = json.dumps(whole, sort_keys=True, ensure_ascii=False)
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@cache
+def code_version() -> str:
+    """What the code comes to that decides what methods answer: 12 hexadecimal digits."""
+    digest = sha256()
+    for room in _DECIDING:
+        for file in sorted((_PIPELINES / room).rglob("*.py")):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def tasks_of(spec: EvaluationSpec, items: Sequence[Item]) -> Iterator[Task]:
+    """Every answer that is needed: all systems on the first item, then on the next one.
+
+    So a table of what there is compares systems on the same items, however far it has come.
+    """
+    number = 0
+    for position, item in enumerate(items):
+        for repeat in range(spec.repeats):
+            for index, system in enumerate(spec.systems):
+                key = key_of(run_of(spec, system, item, repeat), repeat)
+                yield Task(number, position, index, repeat, key)
+                number += 1
+
+
+def system_names(methods: Sequence[str]) -> Mapping[str, str]:
+    """A name for each of `methods`, which may be named twice: "drad", "drad 2"."""
+    seen: dict[str, int] = {}
+    named: dict[str, str] = {}
+    for method in methods:
+        seen[method] = seen.get(method, 0) + 1
+        named[method if seen[method] == 1 else f"{method} {seen[method]}"] = method
+    return named

@@ -1,0 +1,260 @@
+"""Carries an evaluation out: several answers at a time, stopped and continued at any moment.
+
+Before a run is begun, its id is stored; when it is over, its answer and its cost are, in one
+transaction. So after a process was killed, the runs that it had begun are known: what they spent is
+counted, and the replies that they recorded are not asked for again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from pipelines.concurrency import ended
+from pipelines.engine.service import Service
+from pipelines.errors import NotFoundError
+from pipelines.evaluation.items import Item
+from pipelines.evaluation.outcomes import Cost, Outcome, outcome_of, paid_in
+from pipelines.evaluation.plan import Budget, EvaluationSpec, run_of
+from pipelines.run.events import ModelCalled
+from pipelines.run.trace import Trace
+from pipelines.run.view import fold
+from pipelines.store import new_run_id
+from pipelines.store.evaluations import Task
+from pipelines.store.tables import to_json
+
+T = TypeVar("T")
+
+Reason = Literal["done", "budget", "stopped", "failing"]
+"""Why it ended: everything is answered; the budget is spent; it was stopped; too many runs failed
+one after the other for a reason that may pass, such as a server that cannot be reached."""
+
+_PATIENCE = 5
+"""So many answers in a row may fail for a passing reason."""
+
+_SPEEDS = 40
+"""Of so many answers the mean time is taken for the time that is left."""
+
+
+@dataclass
+class Progress:
+    """How far an evaluation has come, and what it has spent in all attempts.
+
+    `answered` of `total` tasks are done; `failed` counts those of this process that stayed open.
+    `seconds` is the time that this process has worked; `left` the seconds that are left at this
+    pace, None until something was answered.
+    """
+
+    total: int
+    answered: int
+    spent: Cost = field(default_factory=Cost)
+    failed: int = 0
+    seconds: float = 0.0
+    left: float | None = None
+    last_error: str = ""
+    reason: Reason | None = None
+
+
+class _Answered(NamedTuple):
+    """The outcome of a task, None where it may be tried again; what was asked; and the error."""
+
+    outcome: Outcome | None
+    paid: Cost
+    error: str
+
+
+class Runner:
+    """One evaluation of `owner`, carried out on `service`; `at_once` answers at a time.
+
+    `keys` are those of the models, by name. Example:
+
+        runner = Runner(service, evaluation, owner="me", budget=Budget(money=5))
+        async for progress in runner.run():
+            print(progress.answered, progress.total)
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        evaluation: str,
+        *,
+        owner: str,
+        keys: Mapping[str, str] | None = None,
+        budget: Budget | None = None,
+        at_once: int = 2,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._service = service
+        self._store = service.store.evaluations
+        self._evaluation = evaluation
+        self._owner = owner
+        self._keys = dict(keys or {})
+        self._budget = budget or Budget()
+        self._at_once = at_once
+        self._clock = clock
+        self._ends: deque[float] = deque(maxlen=_SPEEDS)
+        self._failing = 0
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """End the runs under way; what they have recorded is used when it is continued."""
+        self._stopping.set()
+
+    async def run(self, most: int | None = None) -> AsyncIterator[Progress]:
+        """Answer what is missing, `most` answers at most; progress after each of them.
+
+        Leaving early stops it. Raises NotFoundError where there is no such evaluation.
+        """
+        stored = await self._call(self._store.get, self._evaluation, self._owner)
+        spec = EvaluationSpec.model_validate(stored.spec)
+        progress = Progress(stored.tasks, stored.done)
+        await self._count_what_died(spec)
+        for attempt in await self._call(self._store.attempts, self._evaluation, counted=True):
+            progress.spent += Cost.model_validate(attempt.spent)
+        began = self._clock()
+        tasks = self._missing(most)
+        working: set[asyncio.Task[_Answered]] = set()
+        stopped = asyncio.create_task(self._stopping.wait())
+        try:
+            yield progress
+            while True:
+                while len(working) < self._at_once and progress.reason is None:
+                    progress.reason = self._why_to_end(progress, began)
+                    task = None if progress.reason else await anext(tasks, None)
+                    if task is None:
+                        break
+                    working.add(asyncio.create_task(self._answer(spec, task)))
+                if not working:
+                    break
+                await asyncio.wait({*working, stopped}, return_when=asyncio.FIRST_COMPLETED)
+                if stopped.done():
+                    progress.reason = "stopped"
+                    break
+                for one in [one for one in working if one.done()]:
+                    working.discard(one)
+                    self._take(progress, one.result())
+                progress.seconds = self._clock() - began
+                progress.left = self._left(progress, began)
+                yield progress
+        finally:
+            await ended(stopped, *working)
+        # What was stopped has spent something too.
+        progress.spent += await self._count_what_died(spec)
+        if progress.reason is None:
+            progress.reason = "done" if progress.answered == progress.total else None
+        progress.seconds = self._clock() - began
+        yield progress
+
+    def _take(self, progress: Progress, answered: _Answered) -> None:
+        progress.spent += answered.paid
+        self._ends.append(self._clock())
+        if answered.outcome is None:
+            progress.failed += 1
+            progress.last_error = answered.error
+            self._failing += 1
+            return
+        self._failing = 0
+        progress.answered += 1
+
+    def _why_to_end(self, progress: Progress, began: float) -> Reason | None:
+        budget, spent = self._budget, progress.spent
+        limits = (
+            (budget.calls, spent.calls + spent.judge_calls),
+            (budget.tokens, spent.prompt_tokens + spent.tokens),
+            (budget.money, sum(spent.money.values())),
+            (budget.hours, (self._clock() - began) / 3600),
+        )
+        if any(most is not None and used >= most for most, used in limits):
+            return "budget"
+        return "failing" if self._failing >= _PATIENCE else None
+
+    def _left(self, progress: Progress, began: float) -> float | None:
+        first = self._ends[0] if len(self._ends) == _SPEEDS else began
+        answers = len(self._ends) - (len(self._ends) == _SPEEDS)
+        if not answers:
+            return None
+        pace = (self._clock() - first) / answers
+        return pace * (progress.total - progress.answered)
+
+    async def _missing(self, most: int | None) -> AsyncIterator[Task]:
+        """The open tasks, each once, in their order."""
+        after, given = -1, 0
+        while some := await self._call(self._store.open_tasks, self._evaluation, after):
+            for task in some:
+                if most is not None and given >= most:
+                    return
+                after, given = task.number, given + 1
+                yield task
+
+    async def _answer(self, spec: EvaluationSpec, task: Task) -> _Answered:
+        system = spec.systems[task.system]
+        body = await self._call(self._store.item, self._evaluation, task.position)
+        item = Item.model_validate(body)
+        known = await self._replies_so_far(task)
+        run = new_run_id()
+        await self._call(self._store.attempt, self._evaluation, task.number, run)
+        await self._service.start(
+            run_of(spec, system, item, task.repeat),
+            owner=self._owner,
+            keys=self._keys,
+            run_id=run,
+            cache=f"{self._evaluation}/{task.repeat}",
+            known=known,
+        )
+        async for _ in self._service.follow(run, owner=self._owner):
+            pass
+        trace = await self._service.load(run, owner=self._owner)
+        outcome = outcome_of(trace, system.method.name, system.models)
+        paid = paid_in(trace, system.models)
+        passing = _passing_error(trace)
+        if passing:
+            outcome = None
+        kept = None if outcome is None else to_json(outcome)
+        await self._call(
+            self._store.finish, self._evaluation, self._owner, task, run, kept, to_json(paid)
+        )
+        return _Answered(outcome, paid, passing)
+
+    async def _replies_so_far(self, task: Task) -> list[ModelCalled]:
+        """What models have replied in attempts at this task that came to no answer."""
+        calls: list[ModelCalled] = []
+        for run in await self._call(self._store.attempts_at, self._evaluation, task.number):
+            trace = await self._recorded(run)
+            if trace is not None:
+                calls += [one for one in trace.events if isinstance(one, ModelCalled)]
+        return calls
+
+    async def _count_what_died(self, spec: EvaluationSpec) -> Cost:
+        """Count what the attempts have spent whose process died, or that were stopped."""
+        total = Cost()
+        for attempt in await self._call(self._store.attempts, self._evaluation, counted=False):
+            trace = await self._recorded(attempt.run)
+            system = spec.systems[attempt.number % len(spec.systems)]
+            paid = paid_in(trace, system.models) if trace is not None else Cost()
+            await self._call(self._store.count, attempt.run, to_json(paid))
+            total += paid
+        return total
+
+    async def _recorded(self, run: str) -> Trace | None:
+        try:
+            return await self._service.load(run, owner=self._owner)
+        except NotFoundError:
+            # It was killed before the run was stored, or the run was deleted.
+            return None
+
+    async def _call(self, work: Callable[..., T], *arguments: Any, **named: Any) -> T:
+        """The store blocks, so it is asked in another thread."""
+        return await asyncio.to_thread(work, *arguments, **named)
+
+
+def _passing_error(trace: Trace) -> str:
+    """Why an answer may be tried again, "" where there is no use in that."""
+    view = fold(trace.events)
+    if view.status == "cancelled":
+        return "The run was stopped."
+    errors = [view.error, *(method.error for method in view.methods.values())]
+    return next((error.message for error in errors if error is not None and error.retryable), "")

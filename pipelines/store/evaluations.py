@@ -1,0 +1,293 @@
+"""Evaluations: their items, what is to be done, what was answered and what was spent.
+
+What was answered is kept under a key of its own, apart from the evaluation that asked for it, and
+nothing of it is ever changed: another evaluation that asks the same finds it. What is missing is
+read from an index, so that finding it takes time in proportion to what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
+
+from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy.orm import Session
+
+from pipelines.errors import failure
+from pipelines.store.database import Database
+from pipelines.store.tables import (
+    INSERT,
+    EvaluationAttemptRow,
+    EvaluationItemRow,
+    EvaluationRow,
+    EvaluationTaskRow,
+    OutcomeRow,
+    to_json,
+)
+from pipelines.types import Frozen
+
+T = TypeVar("T")
+
+_AT_ONCE = 500
+"""Rows that one statement reads or writes."""
+
+
+class Task(NamedTuple):
+    """One answer that an evaluation needs: system `system` on item `position`, for the `repeat`th
+    time; `number` counts the tasks of an evaluation from 0. `key` says what is asked."""
+
+    number: int
+    position: int
+    system: int
+    repeat: int
+    key: str
+
+
+class StoredEvaluation(Frozen):
+    """An evaluation as it is listed; `spec` is what it was asked to do."""
+
+    id: str
+    name: str
+    created: datetime
+    spec: dict[str, Any]
+    tasks: int
+    done: int
+
+
+class Attempt(NamedTuple):
+    """A run that was begun for task `number`; `spent` is empty until it was counted."""
+
+    run: str
+    number: int
+    spent: dict[str, Any]
+
+
+class EvaluationStore:
+    """Evaluations in the database of a RunStore. Every method blocks; any thread may call it.
+
+    An evaluation belongs to its owner: for anyone else it does not exist (NotFoundError).
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(
+        self,
+        evaluation: str,
+        owner: str,
+        name: str,
+        spec: dict[str, Any],
+        items: Iterable[tuple[str, Frozen]],
+        tasks: Iterable[Task],
+    ) -> None:
+        """Store an evaluation whole, or nothing of it. What was answered already is done."""
+        with self._database.write() as session:
+            row = {"id": evaluation, "owner": owner, "name": name, "spec": spec}
+            session.execute(insert(EvaluationRow), [{**row, "created": datetime.now(UTC)}])
+            rows = (
+                {"evaluation": evaluation, "position": at, "item": item, "body": to_json(body)}
+                for at, (item, body) in enumerate(items)
+            )
+            for some in _in_parts(rows):
+                session.execute(insert(EvaluationItemRow), some)
+            for some in _in_parts(tasks):
+                known = _known(session, owner, [task.key for task in some])
+                session.execute(
+                    insert(EvaluationTaskRow),
+                    [
+                        {"evaluation": evaluation, **task._asdict(), "done": task.key in known}
+                        for task in some
+                    ],
+                )
+
+    def get(self, evaluation: str, owner: str) -> StoredEvaluation:
+        """One evaluation. Raises NotFoundError."""
+        found = self._listed(owner, EvaluationRow.id == evaluation)
+        if not found:
+            raise failure("storage.no_evaluation")
+        return found[0]
+
+    def list(self, owner: str) -> list[StoredEvaluation]:
+        """Those of `owner`, newest first."""
+        return self._listed(owner)
+
+    def delete(self, evaluation: str, owner: str) -> None:
+        """Delete an evaluation. What was answered, and its runs, stay. Raises NotFoundError."""
+        with self._database.write() as session:
+            self._require(session, evaluation, owner)
+            session.execute(delete(EvaluationRow).where(EvaluationRow.id == evaluation))
+
+    def items(self, evaluation: str, owner: str, after: int = -1) -> list[dict[str, Any]]:
+        """The items after position `after` in order, some hundreds at most."""
+        row = EvaluationItemRow
+        query = (
+            select(row.body)
+            .where(row.evaluation == evaluation, row.position > after)
+            .order_by(row.position)
+            .limit(_AT_ONCE)
+        )
+        with self._database.read() as session:
+            self._require(session, evaluation, owner)
+            return list(session.scalars(query))
+
+    def item(self, evaluation: str, position: int) -> dict[str, Any]:
+        """The item at `position`. Raises NotFoundError."""
+        with self._database.read() as session:
+            row = session.get(EvaluationItemRow, (evaluation, position))
+            if row is None:
+                raise failure("storage.no_evaluation")
+            return row.body
+
+    def open_tasks(self, evaluation: str, after: int = -1, limit: int = _AT_ONCE) -> list[Task]:
+        """What is missing, from the task after number `after`: `limit` tasks at most."""
+        row = EvaluationTaskRow
+        query = (
+            select(row.number, row.position, row.system, row.repeat, row.key)
+            .where(row.evaluation == evaluation, row.done.is_(False), row.number > after)
+            .order_by(row.number)
+            .limit(limit)
+        )
+        with self._database.read() as session:
+            return [Task(*found) for found in session.execute(query)]
+
+    def attempt(self, evaluation: str, number: int, run: str) -> None:
+        """A run is about to be begun for a task: whatever happens, what it spends is found."""
+        with self._database.write() as session:
+            session.execute(
+                insert(EvaluationAttemptRow),
+                [
+                    {
+                        "evaluation": evaluation,
+                        "number": number,
+                        "run": run,
+                        "counted": False,
+                        "spent": {},
+                    }
+                ],
+            )
+
+    def finish(
+        self,
+        evaluation: str,
+        owner: str,
+        task: Task,
+        run: str,
+        outcome: dict[str, Any] | None,
+        spent: dict[str, Any],
+    ) -> None:
+        """Keep what a run has answered and spent; without an `outcome` the task stays open."""
+        with self._database.write() as session:
+            session.execute(_counted(run, spent))
+            if outcome is None:
+                return
+            row = {"owner": owner, "key": task.key, "run": run, "body": outcome}
+            kind = INSERT[session.get_bind().dialect.name]
+            # The first answer stays: who asked for it twice at the same time reads the same.
+            session.execute(
+                kind(OutcomeRow)
+                .values({**row, "created": datetime.now(UTC)})
+                .on_conflict_do_nothing(index_elements=["owner", "key"])
+            )
+            session.execute(
+                update(EvaluationTaskRow)
+                .where(
+                    EvaluationTaskRow.evaluation == evaluation,
+                    EvaluationTaskRow.number == task.number,
+                )
+                .values(done=True)
+            )
+
+    def count(self, run: str, spent: dict[str, Any]) -> None:
+        """Keep what an attempt took whose process died."""
+        with self._database.write() as session:
+            session.execute(_counted(run, spent))
+
+    def attempts(self, evaluation: str, *, counted: bool) -> list[Attempt]:
+        """The runs that were begun, those that failed too; or those that nobody has counted."""
+        row = EvaluationAttemptRow
+        query = select(row.run, row.number, row.spent).where(
+            row.evaluation == evaluation, row.counted.is_(counted)
+        )
+        with self._database.read() as session:
+            return [Attempt(*found) for found in session.execute(query)]
+
+    def attempts_at(self, evaluation: str, number: int) -> list[str]:
+        """The runs that were begun for one task."""
+        row = EvaluationAttemptRow
+        query = select(row.run).where(row.evaluation == evaluation, row.number == number)
+        with self._database.read() as session:
+            return list(session.scalars(query))
+
+    def outcomes(
+        self, evaluation: str, owner: str, after: int = -1
+    ) -> list[tuple[Task, str, dict[str, Any]]]:
+        """What was answered for the tasks after number `after`, with the run: some hundreds."""
+        row = EvaluationTaskRow
+        query = (
+            select(
+                *(row.number, row.position, row.system, row.repeat, row.key),
+                *(OutcomeRow.run, OutcomeRow.body),
+            )
+            .join(OutcomeRow, (OutcomeRow.key == row.key) & (OutcomeRow.owner == owner))
+            .where(row.evaluation == evaluation, row.number > after)
+            .order_by(row.number)
+            .limit(_AT_ONCE)
+        )
+        with self._database.read() as session:
+            self._require(session, evaluation, owner)
+            return [(Task(*found[:5]), found[5], found[6]) for found in session.execute(query)]
+
+    def _listed(self, owner: str, *conditions: Any) -> list[StoredEvaluation]:
+        task = EvaluationTaskRow
+        counts = (
+            select(
+                task.evaluation,
+                func.count().label("tasks"),
+                func.count().filter(task.done.is_(True)).label("done"),
+            )
+            .group_by(task.evaluation)
+            .subquery()
+        )
+        row = EvaluationRow
+        query = (
+            select(row.id, row.name, row.created, row.spec, counts.c.tasks, counts.c.done)
+            .outerjoin(counts, counts.c.evaluation == row.id)
+            .where(row.owner == owner, *conditions)
+            .order_by(row.created.desc(), row.id)
+        )
+        with self._database.read() as session:
+            return [
+                StoredEvaluation(
+                    id=found.id,
+                    name=found.name,
+                    created=found.created,
+                    spec=found.spec,
+                    tasks=found.tasks or 0,
+                    done=found.done or 0,
+                )
+                for found in session.execute(query)
+            ]
+
+    def _require(self, session: Session, evaluation: str, owner: str) -> None:
+        row = session.get(EvaluationRow, evaluation)
+        if row is None or row.owner != owner:
+            raise failure("storage.no_evaluation")
+
+
+def _counted(run: str, spent: dict[str, Any]) -> Any:
+    row = EvaluationAttemptRow
+    return update(row).where(row.run == run).values(spent=spent, counted=True)
+
+
+def _known(session: Session, owner: str, keys: Sequence[str]) -> set[str]:
+    """Those of `keys` that were answered."""
+    query = select(OutcomeRow.key).where(OutcomeRow.owner == owner, OutcomeRow.key.in_(keys))
+    return set(session.scalars(query))
+
+
+def _in_parts(rows: Iterable[T]) -> Iterator[list[T]]:
+    rows = iter(rows)
+    while some := list(islice(rows, _AT_ONCE)):
+        yield some
