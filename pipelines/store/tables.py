@@ -88,7 +88,8 @@ class Base(DeclarativeBase):
 class RunRow(Base):
     """A run. `created` is when it entered this store, which for an imported run is the import.
 
-    `length` counts its events, hence is the next sequence number; `writer` names the store object
+    `length` counts its events, hence is the next sequence number; `size` is that of their bodies in
+    characters; `writer` names the store object
     that writes them (see `pipelines.store.presence`); `summary` is a `pipelines.store.runs`
     Tally.
     """
@@ -104,6 +105,7 @@ class RunRow(Base):
     finished: Mapped[datetime | None] = mapped_column(UtcDateTime())
     writer: Mapped[str] = mapped_column(CleanText(64))
     length: Mapped[int]
+    size: Mapped[int]
     spec: Mapped[dict[str, Any]] = mapped_column(JSON)
     summary: Mapped[dict[str, Any]] = mapped_column(JSON)
 
