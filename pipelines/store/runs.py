@@ -36,7 +36,7 @@ from pipelines.store.evaluations import EvaluationStore
 from pipelines.store.exchange import cancelled_after, export_lines, parse_lines
 from pipelines.store.migrations import check, upgrade
 from pipelines.store.opening import DEFAULT_URL
-from pipelines.store.sizes import SHARED, StoredBytes, copy_id
+from pipelines.store.sizes import SHARED, StoredBytes, copy_id, size_of
 from pipelines.store.tables import (
     EventRow,
     ModelStore,
@@ -311,6 +311,7 @@ class RunStore:
             finished=None,
             writer=self._database.presence.writer,
             length=0,
+            size=0,
             spec=to_json(header.spec),
             summary=to_json(Tally(methods=tuple(one.name for one in header.spec.methods))),
         )
@@ -341,6 +342,7 @@ def _add(session: Session, run: RunRow, events: Sequence[Event]) -> None:
         for event in events
     ]
     session.execute(insert(EventRow), rows)
+    run.size += size_of(session, run.id, events[0].seq)
     run.length += len(events)
     run.summary = to_json(tally(events, Tally.model_validate(run.summary)))
     run.status = status_after(events[-1])
