@@ -1,6 +1,6 @@
 """Evaluations: their items, tasks and attempts, and what was answered.
 
-Revision: 0002, after 0001.
+Revision: 0003, after 0002.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
+revision = "0003"
+down_revision = "0002"
 branch_labels = None
 depends_on = None
 
@@ -78,7 +78,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Back to revision 0001."""
+    """Back to revision 0002."""
     for table in ("outcomes", "evaluation_attempts", "evaluation_tasks", "evaluation_items"):
         op.drop_table(table)
     op.drop_table("evaluations")
