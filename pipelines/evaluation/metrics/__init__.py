@@ -1,0 +1,1 @@
+"""Metrics of answers, lists, detectors and cost, and the table of them."""
