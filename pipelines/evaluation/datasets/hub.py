@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines.errors import InvalidInputError, NotFoundError, OfflineError, VeriscopeError
@@ -17,7 +18,7 @@ MAXIMUM_ROWS = 200_000
 """The longest split that is read."""
 
 _ADDRESS = re.compile(
-    r"hub:(?P<name>[\w.-]+(?:/[\w.-]+)?)(?:/(?P<config>[\w.-]+))?(?:@(?P<split>[^\s@]+))?"
+    r"hub:(?P<name>\w[\w.-]*(?:/\w[\w.-]*)?)(?:/(?P<config>[\w.-]+))?(?:@(?P<split>[^\s@]+))?"
 )
 _PREFERRED_SPLITS = ("validation", "test", "train")
 
@@ -40,6 +41,12 @@ class HubAddress(NamedTuple):
             raise InvalidInputError(
                 f"{address!r} names no data set of the hub.",
                 remedy="Write hub:OWNER/NAME, hub:OWNER/NAME@SPLIT or hub:OWNER/NAME/CONFIG@SPLIT.",
+            )
+        if Path(found["name"]).exists():
+            # The library would read the folder in place of the hub.
+            raise InvalidInputError(
+                f"{found['name']!r} is a folder or a file here.",
+                remedy='Give its path without "hub:", or run this in another folder.',
             )
         return cls(found["name"], found["config"], found["split"])
 
