@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.research.metrics import auroc, average_precision, best_cut, youden
+from pipelines.evaluation.metrics.separation import auroc, average_precision, best_cut, youden
 
 # One tie between a positive and a negative.
 SCORES = (0.9, 0.8, 0.8, 0.3)
