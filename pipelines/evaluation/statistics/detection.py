@@ -1,0 +1,304 @@
+"""How well scores tell hallucinated items from others: AUROC and AUC-PR with intervals, curves.
+
+Scores are higher where a hallucination is more likely; labels are 1 for hallucinated and 0 for
+accurate items. Only the order of the scores counts, except for the reliability diagram, whose
+scores are probabilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import precision_recall_curve, roc_curve
+
+from pipelines.evaluation.statistics.paired import PairedDifference, adjusted
+from pipelines.evaluation.statistics.resampling import (
+    Estimate,
+    Floats,
+    Sampling,
+    draws,
+    group_numbers,
+    interval,
+    wilson,
+)
+from pipelines.types import Frozen
+
+Ranking = Literal["auroc", "auc_pr", "auc_pr_accurate"]
+"""Area under the ROC curve; under precision and recall of hallucinated, and of accurate items."""
+
+RANKINGS: tuple[Ranking, ...] = ("auroc", "auc_pr", "auc_pr_accurate")
+
+
+class _Ranked(NamedTuple):
+    """The rankings [RANKINGS] of one detector, and their bootstrap distribution.
+
+    `draws` is [resamples, RANKINGS], or None with fewer than two groups.
+    """
+
+    value: Floats
+    draws: Floats | None
+
+
+def _under(scores: Floats, labels: Floats) -> Callable[[NDArray[np.floating[Any]]], Floats]:
+    """A function of weights [draws, items] that gives every ranking: [draws, RANKINGS]."""
+    items = np.argsort(-scores, kind="stable")
+    ordered = scores[items]
+    # Items of equal scores are flagged together, so only the ends of ties count.
+    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
+    wanted = labels[items] == 1
+
+    def under(weights: NDArray[np.floating[Any]]) -> Floats:
+        drawn = weights[:, items]
+        hits = np.cumsum(drawn * wanted, axis=1)[:, ends]
+        misses = np.cumsum(drawn, axis=1)[:, ends] - hits
+        return np.stack(_areas(hits, misses), axis=1)
+
+    return under
+
+
+def _areas(
+    hits: NDArray[np.floating[Any]], misses: NDArray[np.floating[Any]]
+) -> tuple[Floats, Floats, Floats]:
+    """Each ranking from hallucinated and accurate items up to each score: [draws, scores]."""
+    found = np.diff(hits, axis=1, prepend=0.0)
+    false = np.diff(misses, axis=1, prepend=0.0)
+    all_found, all_false = hits[:, -1:], misses[:, -1:]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # A pair of equal scores counts half.
+        pairs = (false * (hits - found / 2)).sum(axis=1, dtype=np.float64)
+        auroc = pairs / (all_found[:, 0].astype(float) * all_false[:, 0])
+        precision = np.nan_to_num(hits / (hits + misses))
+        # From the other end: what is not flagged yet is taken for accurate.
+        rest, rest_false = all_found - hits + found, all_false - misses + false
+        accurate = np.nan_to_num(rest_false / (rest + rest_false))
+        shares = (found / all_found * precision).sum(axis=1, dtype=np.float64)
+        turned = (false / all_false * accurate).sum(axis=1, dtype=np.float64)
+    one_class = (all_found[:, 0] == 0) | (all_false[:, 0] == 0)
+    return (
+        np.where(one_class, np.nan, auroc),
+        np.where(one_class, np.nan, shares),
+        np.where(one_class, np.nan, turned),
+    )
+
+
+class Detection(Frozen):
+    """Rankings of several detectors on the same items, and every pair of detectors compared.
+
+    `rankings` holds, for each detector in order, name to estimate. `base_rate` is the share of
+    hallucinated items, which is the AUC-PR of a detector without any skill.
+    """
+
+    detectors: tuple[str, ...]
+    rankings: tuple[dict[Ranking, Estimate], ...]
+    differences: dict[Ranking, tuple[PairedDifference, ...]]
+    base_rate: float | None
+    n: int
+
+
+def detection(
+    scores: Floats,
+    labels: Floats,
+    detectors: Sequence[str],
+    groups: Sequence[str],
+    sampling: Sampling,
+) -> Detection:
+    """Rankings of `detectors` from `scores` [detectors, items] and `labels` [items].
+
+    NaN is a missing score or label. Each detector is ranked on the items that it scored; a pair is
+    compared on the items that both scored. Intervals are percentile intervals of the bootstrap
+    over groups; p is twice the smaller share of draws on either side of 0, with Holm's correction
+    over the pairs of a ranking.
+    """
+    labelled = np.isfinite(labels)
+    scored = np.isfinite(scores) & labelled
+    pairs = list(combinations(range(len(detectors)), 2))
+    ranker = _Ranker(scores, labels, groups, sampling)
+    single = [ranker.ranked(k, scored[k]) for k in range(len(detectors))]
+    rankings: list[dict[Ranking, Estimate]] = [{} for _ in detectors]
+    differences: dict[Ranking, tuple[PairedDifference, ...]] = {}
+    known = labels[labelled]
+    for place, name in enumerate(RANKINGS):
+        for k, ranked in enumerate(single):
+            rankings[k][name] = ranker.estimate(scored[k], place, ranked)[0]
+        compared: list[PairedDifference] = []
+        for a, b in pairs:
+            both = scored[a] & scored[b]
+            first, second = ranker.ranked(a, both), ranker.ranked(b, both)
+            estimate, p = ranker.estimate(both, place, first, second)
+            compared.append(
+                PairedDifference(
+                    first=detectors[a],
+                    second=detectors[b],
+                    difference=estimate,
+                    p=p,
+                    test="none" if p is None else "bootstrap",
+                    left_out=int((scored[a] ^ scored[b]).sum()),
+                )
+            )
+        differences[name] = tuple(adjusted(compared))
+    return Detection(
+        detectors=tuple(detectors),
+        rankings=tuple(rankings),
+        differences=differences,
+        base_rate=float(known.mean()) if known.size else None,
+        n=int(labelled.sum()),
+    )
+
+
+class _Ranker:
+    """Ranks detectors on subsets of the items; what was computed for a subset is kept.
+
+    The draws depend only on the groups of the subset, so that two detectors on the same items are
+    paired.
+    """
+
+    def __init__(
+        self, scores: Floats, labels: Floats, groups: Sequence[str], sampling: Sampling
+    ) -> None:
+        self._scores, self._labels, self._groups = scores, labels, groups
+        self._sampling = sampling
+        self._known: dict[tuple[int, bytes], _Ranked | None] = {}
+
+    def ranked(self, detector: int, items: NDArray[np.bool_]) -> _Ranked | None:
+        """The rankings of `detector` on `items`; None without items of both classes."""
+        key = detector, items.tobytes()
+        if key not in self._known:
+            self._known[key] = self._rank(detector, np.flatnonzero(items))
+        return self._known[key]
+
+    def _rank(self, detector: int, held: NDArray[np.intp]) -> _Ranked | None:
+        labels = self._labels[held]
+        if not len(held) or np.ptp(labels) == 0:
+            return None
+        under = _under(self._scores[detector, held], labels)
+        value = under(np.ones((1, len(held))))[0]
+        numbers = self._numbers(held)
+        size = int(numbers.max()) + 1
+        if size < 2:
+            return _Ranked(value, None)
+        weights = draws(size, self._sampling.resamples, self._sampling.seed)
+        # Single precision holds these counts exactly, in half the time.
+        light = (batch.astype(np.float32)[:, numbers] for batch in weights)
+        return _Ranked(value, np.concatenate([under(batch) for batch in light]))
+
+    def _numbers(self, held: NDArray[np.intp]) -> NDArray[np.intp]:
+        return group_numbers([self._groups[place] for place in held.tolist()])
+
+    def estimate(
+        self,
+        items: NDArray[np.bool_],
+        place: int,
+        first: _Ranked | None,
+        second: _Ranked | None = None,
+    ) -> tuple[Estimate, float | None]:
+        """One ranking of one detector on `items`, or the first minus the second, with its p."""
+        numbers = self._numbers(np.flatnonzero(items))
+        base = Estimate(value=None, n=len(numbers), groups=int(numbers.max(initial=-1)) + 1)
+        if first is None:
+            reason = "one_class" if len(numbers) else "no_items"
+            return base.model_copy(update={"reason": reason}), None
+        value = float(first.value[place] - (second.value[place] if second else 0.0))
+        base = base.model_copy(update={"value": value})
+        if first.draws is None:
+            return base.model_copy(update={"reason": "too_few_groups"}), None
+        drawn = first.draws[:, place]
+        if second is not None and second.draws is not None:
+            drawn = drawn - second.draws[:, place]
+        # A draw of one class only has no ranking.
+        drawn = drawn[np.isfinite(drawn)]
+        if len(drawn) < self._sampling.resamples / 2:
+            return base.model_copy(update={"reason": "no_resamples"}), None
+        low, high, method = interval(value, drawn, None, self._sampling.level)
+        found = base.model_copy(update={"low": low, "high": high, "method": method})
+        if second is None:
+            return found, None
+        fewer = min((drawn <= 0).sum(), (drawn >= 0).sum())
+        return found, min(1.0, 2 * (fewer + 1) / (len(drawn) + 1))
+
+
+class Curve(Frozen):
+    """Points of a curve in order, and the threshold at each: an item is flagged from there up.
+
+    ROC: x is the false positive rate, y the true positive rate. PR: x is recall, y precision. The
+    end at which nothing is flagged has the threshold None.
+    """
+
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    thresholds: tuple[float | None, ...]
+
+
+def curves(scores: Floats, labels: Floats) -> tuple[Curve, Curve] | None:
+    """The ROC and the precision-recall curve of one detector; None with one class only.
+
+    Both arguments are [items]; items without a score or a label are left out.
+    """
+    known = np.isfinite(scores) & np.isfinite(labels)
+    scores, labels = scores[known], labels[known]
+    if not len(labels) or np.ptp(labels) == 0:
+        return None
+    false_rate, true_rate, cuts = roc_curve(labels, scores)
+    precision, recall, steps = precision_recall_curve(labels, scores)
+    return (
+        _curve(false_rate, true_rate, cuts),
+        _curve(recall, precision, np.append(steps, np.inf)),
+    )
+
+
+def _curve(x: Floats, y: Floats, thresholds: Floats) -> Curve:
+    return Curve(
+        x=tuple(map(float, x)),
+        y=tuple(map(float, y)),
+        thresholds=tuple(float(one) if np.isfinite(one) else None for one in thresholds),
+    )
+
+
+class ReliabilityBin(Frozen):
+    """Items whose predicted probability lies in [start, end): how often the event happened.
+
+    `predicted` is their mean prediction, `observed` the share of events with its Wilson interval;
+    all lie in [0, 1].
+    """
+
+    start: float
+    end: float
+    n: int
+    predicted: float
+    observed: float
+    low: float
+    high: float
+
+
+def reliability(
+    probabilities: Floats, labels: Floats, bins: int = 10, level: float = 0.95
+) -> list[ReliabilityBin]:
+    """The reliability diagram of predictions in [0, 1]: bins of equal width that hold items.
+
+    The last bin includes 1. Raises ValueError for predictions outside [0, 1].
+    """
+    known = np.isfinite(probabilities) & np.isfinite(labels)
+    predicted, events = probabilities[known], labels[known]
+    if predicted.size and (predicted.min() < 0 or predicted.max() > 1):
+        raise ValueError("A reliability diagram needs probabilities in [0, 1].")
+    places = np.minimum((predicted * bins).astype(int), bins - 1)
+    found: list[ReliabilityBin] = []
+    for place in np.unique(places):
+        among = places == place
+        n, hits = int(among.sum()), int(events[among].sum())
+        low, high = wilson(hits, n, level)
+        found.append(
+            ReliabilityBin(
+                start=place / bins,
+                end=(place + 1) / bins,
+                n=n,
+                predicted=float(predicted[among].mean()),
+                observed=hits / n,
+                low=low,
+                high=high,
+            )
+        )
+    return found
