@@ -106,13 +106,15 @@ def detection(
     groups: Sequence[str],
     sampling: Sampling,
 ) -> Detection:
-    """Rankings of `detectors` from `scores` [detectors, items] and `labels` [items].
+    """Rankings of `detectors` from `scores` [detectors, items] and `labels`.
 
-    NaN is a missing score or label. Each detector is ranked on the items that it scored; a pair is
+    `labels` is [items], or [detectors, items] where each detector checks answers of its own. NaN is
+    a missing score or label. Each detector is ranked on the items that it scored; a pair is
     compared on the items that both scored. Intervals are percentile intervals of the bootstrap
     over groups; p is twice the smaller share of draws on either side of 0, with Holm's correction
     over the pairs of a ranking.
     """
+    labels = np.broadcast_to(labels, scores.shape)
     labelled = np.isfinite(labels)
     scored = np.isfinite(scores) & labelled
     pairs = list(combinations(range(len(detectors)), 2))
@@ -145,7 +147,7 @@ def detection(
         rankings=tuple(rankings),
         differences=differences,
         base_rate=float(known.mean()) if known.size else None,
-        n=int(labelled.sum()),
+        n=int(labelled.any(axis=0).sum()),
     )
 
 
@@ -171,7 +173,7 @@ class _Ranker:
         return self._known[key]
 
     def _rank(self, detector: int, held: NDArray[np.intp]) -> _Ranked | None:
-        labels = self._labels[held]
+        labels = self._labels[detector, held]
         if not len(held) or np.ptp(labels) == 0:
             return None
         under = _under(self._scores[detector, held], labels)
@@ -186,7 +188,7 @@ class _Ranker:
         return _Ranked(value, np.concatenate([under(batch) for batch in light]))
 
     def _numbers(self, held: NDArray[np.intp]) -> NDArray[np.intp]:
-        return group_numbers([self._groups[place] for place in held.tolist()])
+        return group_numbers([self._groups[int(place)] for place in held])
 
     def estimate(
         self,
