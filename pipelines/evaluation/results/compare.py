@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.results.arrays import Grid, value_reader
@@ -116,7 +117,7 @@ def comparison(
     part = evaluation.selected(tags=tags, language=language)
     grid = Grid.of(part, chosen)
     values = grid.means(grid.read(value_reader(metric)))
-    shared = np.isfinite(values).all(axis=0)
+    shared = np.asarray(np.isfinite(values).all(axis=0))
     if not shared.any():
         raise InvalidInputError(
             f"No item has a value of {metric!r} by all of these systems.",
@@ -204,7 +205,7 @@ def joined(
 
 
 def _items(
-    part: Evaluation, grid: Grid, values: Floats, shared: np.ndarray
+    part: Evaluation, grid: Grid, values: Floats, shared: NDArray[np.bool_]
 ) -> tuple[ComparedItem, ...]:
     """The shared items, the largest differences first, else in the order of the evaluation."""
     first: dict[tuple[int, int], ItemScore] = {}
