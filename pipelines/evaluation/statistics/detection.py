@@ -43,46 +43,55 @@ class _Ranked(NamedTuple):
     draws: Floats | None
 
 
-def _under(scores: Floats, labels: Floats) -> Callable[[NDArray[np.floating[Any]]], Floats]:
-    """A function of weights [draws, items] that gives every ranking: [draws, RANKINGS]."""
+Weights = NDArray[np.floating[Any]]
+"""How often each item counts in each draw: [items, draws], which adds up fastest in this order."""
+
+
+def _under(scores: Floats, labels: Floats) -> Callable[[Weights], Floats]:
+    """A function of weights that gives every ranking under each draw: [draws, RANKINGS]."""
     items = np.argsort(-scores, kind="stable")
     ordered = scores[items]
     # Items of equal scores are flagged together, so only the ends of ties count.
     ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
+    starts = np.append(0, ends[:-1] + 1)
     wanted = labels[items] == 1
 
-    def under(weights: NDArray[np.floating[Any]]) -> Floats:
-        drawn = weights[:, items]
-        hits = np.cumsum(drawn * wanted, axis=1)[:, ends]
-        misses = np.cumsum(drawn, axis=1)[:, ends] - hits
-        return np.stack(_areas(hits, misses), axis=1)
+    def under(weights: Weights) -> Floats:
+        drawn = weights[items]
+        if len(ends) < len(items):
+            hits = np.add.reduceat(drawn * wanted[:, None], starts, axis=0)
+            misses = np.add.reduceat(drawn, starts, axis=0) - hits
+            return np.stack(_areas(hits, misses), axis=1)
+        hits = drawn * wanted[:, None]
+        return np.stack(_areas(hits, drawn - hits), axis=1)
 
     return under
 
 
-def _areas(
-    hits: NDArray[np.floating[Any]], misses: NDArray[np.floating[Any]]
-) -> tuple[Floats, Floats, Floats]:
-    """Each ranking from hallucinated and accurate items up to each score: [draws, scores]."""
-    found = np.diff(hits, axis=1, prepend=0.0)
-    false = np.diff(misses, axis=1, prepend=0.0)
-    all_found, all_false = hits[:, -1:], misses[:, -1:]
+def _areas(hits: Weights, misses: Weights) -> tuple[Floats, Floats, Floats]:
+    """Each ranking from the hallucinated and accurate items at each score: [scores, draws]."""
+    # Rows without any of a class add nothing to a sum over that class.
+    some_hits, some_misses = hits.any(axis=1), misses.any(axis=1)
+    hits_so_far = np.cumsum(hits, axis=0)
+    flagged = hits_so_far + np.cumsum(misses, axis=0)
+    all_hits, every = hits_so_far[-1].astype(np.float64), flagged[-1].astype(np.float64)
+    all_misses = every - all_hits
     with np.errstate(invalid="ignore", divide="ignore"):
+        false = misses[some_misses]
         # A pair of equal scores counts half.
-        pairs = (false * (hits - found / 2)).sum(axis=1, dtype=np.float64)
-        auroc = pairs / (all_found[:, 0].astype(float) * all_false[:, 0])
-        precision = np.nan_to_num(hits / (hits + misses))
+        above = hits_so_far[some_misses] - hits[some_misses] / 2
+        auroc = np.einsum("ij,ij->j", false, above, dtype=np.float64) / (all_hits * all_misses)
+        found, until = hits[some_hits], flagged[some_hits]
+        precision = hits_so_far[some_hits] / np.maximum(until, 1)
+        shares = np.einsum("ij,ij->j", found, precision, dtype=np.float64) / all_hits
         # From the other end: what is not flagged yet is taken for accurate.
-        rest, rest_false = all_found - hits + found, all_false - misses + false
-        accurate = np.nan_to_num(rest_false / (rest + rest_false))
-        shares = (found / all_found * precision).sum(axis=1, dtype=np.float64)
-        turned = (false / all_false * accurate).sum(axis=1, dtype=np.float64)
-    one_class = (all_found[:, 0] == 0) | (all_false[:, 0] == 0)
-    return (
-        np.where(one_class, np.nan, auroc),
-        np.where(one_class, np.nan, shares),
-        np.where(one_class, np.nan, turned),
-    )
+        wrong = hits_so_far[-1] - hits_so_far[some_misses] + hits[some_misses]
+        right = flagged[-1] - flagged[some_misses] + false + hits[some_misses] - wrong
+        accurate = right / np.maximum(right + wrong, 1)
+        turned = np.einsum("ij,ij->j", false, accurate, dtype=np.float64) / all_misses
+    one_class = (all_hits == 0) | (all_misses == 0)
+    auroc, shares, turned = (np.where(one_class, np.nan, x) for x in (auroc, shares, turned))
+    return auroc, shares, turned
 
 
 class Detection(Frozen):
@@ -164,31 +173,41 @@ class _Ranker:
         self._scores, self._labels, self._groups = scores, labels, groups
         self._sampling = sampling
         self._known: dict[tuple[int, bytes], _Ranked | None] = {}
+        self._subsets: dict[bytes, tuple[NDArray[np.intp], list[Weights]]] = {}
 
     def ranked(self, detector: int, items: NDArray[np.bool_]) -> _Ranked | None:
         """The rankings of `detector` on `items`; None without items of both classes."""
         key = detector, items.tobytes()
         if key not in self._known:
-            self._known[key] = self._rank(detector, np.flatnonzero(items))
+            self._known[key] = self._rank(detector, items)
         return self._known[key]
 
-    def _rank(self, detector: int, held: NDArray[np.intp]) -> _Ranked | None:
-        labels = self._labels[detector, held]
-        if not len(held) or np.ptp(labels) == 0:
+    def _rank(self, detector: int, items: NDArray[np.bool_]) -> _Ranked | None:
+        labels = self._labels[detector, items]
+        if not len(labels) or np.ptp(labels) == 0:
             return None
-        under = _under(self._scores[detector, held], labels)
-        value = under(np.ones((1, len(held))))[0]
-        numbers = self._numbers(held)
-        size = int(numbers.max()) + 1
-        if size < 2:
+        under = _under(self._scores[detector, items], labels)
+        value = under(np.ones((len(labels), 1)))[0]
+        weights = self._subset(items)[1]
+        if not weights:
             return _Ranked(value, None)
-        weights = draws(size, self._sampling.resamples, self._sampling.seed)
-        # Single precision holds these counts exactly, in half the time.
-        light = (batch.astype(np.float32)[:, numbers] for batch in weights)
-        return _Ranked(value, np.concatenate([under(batch) for batch in light]))
+        return _Ranked(value, np.concatenate([under(batch) for batch in weights]))
 
-    def _numbers(self, held: NDArray[np.intp]) -> NDArray[np.intp]:
-        return group_numbers([self._groups[int(place)] for place in held])
+    def _subset(self, items: NDArray[np.bool_]) -> tuple[NDArray[np.intp], list[Weights]]:
+        """The numbers of the groups of `items`, and draws of these groups, none with one group."""
+        key = items.tobytes()
+        if key not in self._subsets:
+            groups = [self._groups[int(place)] for place in np.flatnonzero(items)]
+            numbers = group_numbers(groups)
+            size = int(numbers.max(initial=-1)) + 1
+            weights: list[Weights] = []
+            if size > 1:
+                drawn = draws(size, self._sampling.resamples, self._sampling.seed)
+                # Single precision holds these counts exactly, in half the time.
+                weights = [batch.T.astype(np.float32)[numbers] for batch in drawn]
+            # The draws of one subset are kept: a pair of detectors mostly has the same items.
+            self._subsets = {key: (numbers, weights)}
+        return self._subsets[key]
 
     def estimate(
         self,
@@ -198,7 +217,7 @@ class _Ranker:
         second: _Ranked | None = None,
     ) -> tuple[Estimate, float | None]:
         """One ranking of one detector on `items`, or the first minus the second, with its p."""
-        numbers = self._numbers(np.flatnonzero(items))
+        numbers = self._subset(items)[0]
         base = Estimate(value=None, n=len(numbers), groups=int(numbers.max(initial=-1)) + 1)
         if first is None:
             reason = "one_class" if len(numbers) else "no_items"
