@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from math import isnan
+
+import numpy as np
+
 from components.elements import Column, Row, answer_text, button, flag_list, sign, table
 from components.evaluation_numbers import (
     estimate_cell,
@@ -64,6 +68,9 @@ def _summary(found: Comparison, t: Catalogue) -> list[Child]:
     )
     pairs = len(found.pairs)
     body = _sentences(found.pairs[0], found, t) if pairs == 1 else [_pairs(found, t)]
+    groups = found.estimates[0].groups
+    if groups < found.n:
+        counted = " · ".join([counted, t("evaluate.groups", n=integer(groups))])
     several = [band for band in found.bands if len(band) > 1]
     bands = "; ".join(t("list.separator").join(band) for band in several)
     title = metric_title(found.metric.name, t)
@@ -130,14 +137,19 @@ def _pairs(found: Comparison, t: Catalogue) -> Html:
             [
                 tag("span", tag("bdi", pair.first), " − ", tag("bdi", pair.second)),
                 estimate_cell(pair.difference, t, items=found.n, signed=True),
-                tag("span", p_text(pair.p), tag("span.vs-note", _test(pair, t))),
-                p_text(pair.adjusted),
+                tag("span", _p(pair.p), tag("span.vs-note", _test(pair, t))),
+                _p(pair.adjusted),
                 _follows(pair, found.metric, t),
             ],
         )
         for pair in found.pairs
     )
     return table(t("evaluate.pairs"), columns, rows, row_names=True)
+
+
+def _p(p: float | None) -> str:
+    # Under a head that names p there is no need for the sign.
+    return p_text(p).removeprefix("= ")
 
 
 def _test(pair: PairedDifference, t: Catalogue) -> str | None:
@@ -183,7 +195,12 @@ def _item(item: ComparedItem, found: Comparison, t: Catalogue) -> Html:
 def _answer(one: ComparedAnswer, found: Comparison, item: str, t: Catalogue) -> Html:
     key = f"{item}-{one.system}"
     body: list[Child] = [
-        tag("p.vs-label", tag("bdi", one.system), " ", value_mark(one.value, found.metric, t)),
+        tag(
+            "p.vs-label",
+            tag("bdi", one.system),
+            " ",
+            value_mark(one.value, t, binary=_binary(found)),
+        ),
     ]
     if one.error:
         body.append(tag("p.vs-note", t("evaluate.failed", what=named("error", one.error, t))))
@@ -196,12 +213,17 @@ def _answer(one: ComparedAnswer, found: Comparison, item: str, t: Catalogue) -> 
     return tag("div.vs-part", body, key=key)
 
 
-def value_mark(value: float | None, info: MetricInfo, t: Catalogue) -> Html:
-    """A value of an item: right and wrong with their signs, anything else as a number."""
+def _binary(found: Comparison) -> bool:
+    """Whether every value is right or wrong."""
+    values = all(pair.only_first is not None for pair in found.pairs)
+    return values and found.metric.better == "higher"
+
+
+def value_mark(value: float | None, t: Catalogue, *, binary: bool) -> Html:
+    """A value of an item: of a `binary` metric right or wrong with its sign, else the number."""
     if value is None:
         return tag("span.vs-note", "–")
-    share = (info.low, info.high, info.better) == (0.0, 1.0, "higher")
-    if share and value in (0.0, 1.0):
+    if binary and value in (0.0, 1.0):
         right = value == 1.0
         words = t("evaluate.value.right" if right else "evaluate.value.wrong")
         css = "vs-verdict-supported" if right else "vs-verdict-contradicted"
@@ -218,7 +240,8 @@ def items_view(
     """
     grid = Grid.of(evaluation)
     values = grid.means(grid.read(value_reader(metric)))
-    info = evaluation.metric(metric)
+    known = values[np.isfinite(values)]
+    binary = evaluation.metric(metric).better == "higher" and bool(np.isin(known, (0, 1)).all())
     title = metric_title(metric, t)
     columns = [t("evaluate.item"), *(Column(tag("bdi", name), "vs-num") for name in grid.systems)]
     last = min(start + count, len(grid.items))
@@ -226,7 +249,7 @@ def items_view(
     def row(place: int) -> Row:
         item = grid.items[place]
         column = (float(one) for one in values[:, place])
-        marks = (value_mark(one if one == one else None, info, t) for one in column)
+        marks = (value_mark(None if isnan(one) else one, t, binary=binary) for one in column)
         text = tag("span", evaluation.items[item].text or item, dir="auto")
         return Row(f"item-{item}", [text, *marks])
 

@@ -42,16 +42,23 @@ def estimate_text(estimate: Estimate, t: Catalogue, *, signed: bool = False) -> 
 
 
 def estimate_cell(
-    estimate: Estimate, t: Catalogue, *, items: int | None = None, signed: bool = False
+    estimate: Estimate,
+    t: Catalogue,
+    *,
+    items: int | None = None,
+    signed: bool = False,
+    mark: Child = None,
 ) -> Html:
-    """The estimate for a cell, with why something is missing, and n where it is not `items`."""
-    parts: list[Child] = [tag("span.vs-estimate", estimate_text(estimate, t, signed=signed))]
+    """The estimate for a cell, with why something is missing, and n where it is not `items`.
+
+    `mark` stands behind the number.
+    """
+    text = estimate_text(estimate, t, signed=signed)
+    parts: list[Child] = [tag("span.vs-estimate", text, mark)]
     if estimate.reason is not None:
         parts.append(tag("span.vs-note", t(f"evaluate.reason.{estimate.reason}")))
     if items is not None and estimate.n not in (0, items):
         parts.append(tag("span.vs-note", t("evaluate.n", n=integer(estimate.n))))
-    if estimate.groups < estimate.n and estimate.n:
-        parts.append(tag("span.vs-note", t("evaluate.groups", n=integer(estimate.groups))))
     return tag("span.vs-estimate-cell", parts)
 
 

@@ -49,6 +49,8 @@ def _about(results: ResultsTable, t: Catalogue) -> Html:
         t("evaluate.data", name=results.data_set, hash=results.data_hash[:12]),
         t("evaluate.items", count=integer(results.items)),
     ]
+    if results.groups < results.items:
+        words.append(t("evaluate.groups", n=integer(results.groups)))
     if results.tags:
         words.append(t("evaluate.tags", list=t("list.separator").join(results.tags)))
     if results.language:
@@ -79,7 +81,8 @@ def _system(row: ResultsRow, t: Catalogue) -> list[Child]:
     title = named("method", row.description.method, t)
     models = t("list.separator").join(dict.fromkeys(row.description.models.values()))
     about = " · ".join(filter(None, [title if title != row.system else "", models]))
-    return [tag("bdi.vs-strong", row.system), about and tag("span.vs-note", about)]
+    note = tag("span.vs-note", about) if about else None
+    return [tag("span.vs-estimate-cell", tag("bdi.vs-strong", row.system), note)]
 
 
 def _metric(info: MetricInfo, results: ResultsTable, t: Catalogue) -> _Part:
@@ -89,7 +92,7 @@ def _metric(info: MetricInfo, results: ResultsTable, t: Catalogue) -> _Part:
     def cell(row: ResultsRow) -> list[Child]:
         band = letters.get(row.system, "")
         mark = tag("sup.vs-band", band, title=t("evaluate.band.help")) if band else None
-        return [estimate_cell(row.metrics[info.name], t, items=results.items), mark]
+        return [estimate_cell(row.metrics[info.name], t, items=results.items, mark=mark)]
 
     return _Part(Column(head, "vs-num", label), cell)
 

@@ -31,7 +31,12 @@ from pipelines.evaluation.results.scores import (
 from pipelines.evaluation.statistics.detection import Detection, detection
 from pipelines.evaluation.statistics.estimates import Correction, correction, mean_estimates
 from pipelines.evaluation.statistics.paired import PairedDifference, bands, paired_differences
-from pipelines.evaluation.statistics.resampling import Estimate, Floats, Sampling
+from pipelines.evaluation.statistics.resampling import (
+    Estimate,
+    Floats,
+    Sampling,
+    group_numbers,
+)
 from pipelines.types import Frozen, Language
 
 _DETECTOR_VALUES = (HALLUCINATION_SCORE, HALLUCINATED)
@@ -76,7 +81,7 @@ class ResultsTable(Frozen):
     `differences` maps metric to every pair of systems, `bands` metric to groups of systems that
     cannot be told apart at 5 % (the best system first). `detection` ranks the detectors, with the
     controls "answer_length" and "word_overlap" as detectors at its end. `items` counts the items
-    after the filter of `tags` and `language`.
+    after the filter of `tags` and `language`, `groups` the independent groups that they form.
     """
 
     name: str
@@ -86,6 +91,7 @@ class ResultsTable(Frozen):
     tags: tuple[str, ...]
     language: Language | None
     items: int
+    groups: int
     metrics: tuple[MetricInfo, ...]
     rows: tuple[ResultsRow, ...]
     differences: dict[str, tuple[PairedDifference, ...]]
@@ -147,6 +153,7 @@ def results_table(
         tags=tags,
         language=language,
         items=len(part.items),
+        groups=int(group_numbers(grid.groups).max()) + 1,
         metrics=infos,
         rows=_rows(part, grid, infos, arrays, estimates, sampling),
         differences=differences,
