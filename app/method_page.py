@@ -28,10 +28,11 @@ from app.session import messages, owner, theme
 from app.settings_form import draw_settings, read_settings
 from components.elements import notice
 from components.messages import Catalogue, named
-from components.papers import has_paper, paper_section
+from components.papers import paper_section
 from components.run_pages import FIGURES, PAGES, panel_of
 from pipelines.engine.reevaluate import recorded_settings, reevaluate
 from pipelines.errors import VeriscopeError
+from pipelines.evaluation.results.papers import has_paper
 from pipelines.methods.registry import get_method
 from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.run.view import RunView

@@ -25,6 +25,7 @@ _SHEETS = (
     "ever",
     "grounding",
     "compare",
+    "evaluate",
 )
 _SERIES = ("generate", "retrieve", "score", "choose")
 """The tokens that colour the series of a chart."""

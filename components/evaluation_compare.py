@@ -1,0 +1,264 @@
+"""Systems compared item by item: the difference and its test, then the items where they differ."""
+
+from __future__ import annotations
+
+from math import isnan
+
+import numpy as np
+
+from components.elements import Column, Row, answer_text, button, flag_list, sign, table
+from components.evaluation_numbers import (
+    estimate_cell,
+    estimate_text,
+    metric_head,
+    metric_title,
+    number,
+    outcome,
+    p_text,
+    p_words,
+    sampling_text,
+)
+from components.markup import Child, Html, tag
+from components.messages import Catalogue, integer, named
+from components.page import section
+from pipelines.evaluation.results.arrays import Grid, value_reader
+from pipelines.evaluation.results.compare import ComparedAnswer, ComparedItem, Comparison
+from pipelines.evaluation.results.scores import Evaluation, MetricInfo
+from pipelines.evaluation.statistics.paired import PairedDifference
+
+PAGE = 20
+"""Items on a page unless another number is asked for."""
+
+
+def comparison_view(
+    found: Comparison,
+    t: Catalogue,
+    *,
+    start: int = 0,
+    count: int = PAGE,
+    only_different: bool = False,
+) -> str:
+    """The comparison, and `count` of its items from `start`, those that differ first."""
+    items = [item for item in found.items if item.spread > 0 or not only_different]
+    shown = items[start : start + count]
+    cards = (_item(item, found, t) for item in shown)
+    place = t(
+        "evaluate.shown",
+        first=integer(min(start + 1, len(items))),
+        last=integer(start + len(shown)),
+        total=integer(len(items)),
+    )
+    listed = [tag("p.vs-note", place), tag("ol.vs-stack", cards, key="items")]
+    if not items:
+        listed = [tag("p.vs-empty", t("evaluate.no_items"))]
+    return tag(
+        "div.vs-run.vs-evaluation",
+        section("pairs", metric_title(found.metric.name, t), *_summary(found, t)),
+        section("items", t("evaluate.by_item"), *listed),
+        key="comparison",
+    )
+
+
+def _summary(found: Comparison, t: Catalogue) -> list[Child]:
+    counted = t(
+        "evaluate.shared",
+        n=integer(found.n),
+        different=integer(found.discordant),
+        left_out=integer(found.left_out),
+    )
+    pairs = len(found.pairs)
+    body = _sentences(found.pairs[0], found, t) if pairs == 1 else [_pairs(found, t)]
+    groups = found.estimates[0].groups
+    if groups < found.n:
+        counted = " · ".join([counted, t("evaluate.groups", n=integer(groups))])
+    several = [band for band in found.bands if len(band) > 1]
+    bands = "; ".join(t("list.separator").join(band) for band in several)
+    title = metric_title(found.metric.name, t)
+    alike = t("evaluate.band", metric=title, list=bands) if several and pairs > 1 else None
+    return [
+        _means(found, t),
+        *body,
+        _two_by_two(found, t),
+        tag("p.vs-note", alike) if alike else None,
+        tag("p.vs-note", counted),
+        *(tag("p.vs-note", _lacks(one.system, one, t)) for one in found.lacking),
+        tag("p.vs-note", sampling_text(found.sampling, t)),
+    ]
+
+
+def _lacks(system: str, one: object, t: Catalogue) -> str:
+    counts = {name: integer(getattr(one, name)) for name in ("missing", "failed", "inapplicable")}
+    return t("evaluate.lacking", system=system, **counts)
+
+
+def _means(found: Comparison, t: Catalogue) -> Html:
+    head, label = metric_head(found.metric, t)
+    rows = (
+        Row(f"mean-{system}", [tag("bdi.vs-strong", system), estimate_cell(one, t, items=found.n)])
+        for system, one in zip(found.systems, found.estimates, strict=True)
+    )
+    columns = [Column(t("evaluate.system")), Column(head, "vs-num", label)]
+    return table(t("evaluate.table"), columns, rows, row_names=True)
+
+
+def _sentences(pair: PairedDifference, found: Comparison, t: Catalogue) -> list[Child]:
+    """The difference in one line, and what follows from it in a sentence."""
+    difference = t(
+        "evaluate.difference",
+        first=pair.first,
+        second=pair.second,
+        value=estimate_text(pair.difference, t, signed=True),
+    )
+    line = " · ".join([difference, p_words(pair, len(found.pairs), t)])
+    reason = pair.difference.reason
+    return [
+        tag("p.vs-num.vs-strong", line),
+        tag("p.vs-note", t(f"evaluate.reason.{reason}")) if reason else None,
+        tag("p", _follows(pair, found.metric, t)),
+    ]
+
+
+def _follows(pair: PairedDifference, info: MetricInfo, t: Catalogue) -> str:
+    return t(f"evaluate.outcome.{outcome(pair, info)}", first=pair.first, second=pair.second)
+
+
+def _pairs(found: Comparison, t: Catalogue) -> Html:
+    """All pairs as a table, with p before and after Holm's correction."""
+    columns = [
+        t("evaluate.pair"),
+        Column(t("evaluate.difference.title"), "vs-num"),
+        Column("p", "vs-num"),
+        Column(t("evaluate.holm", count=len(found.pairs)), "vs-num"),
+        t("evaluate.follows"),
+    ]
+    rows = (
+        Row(
+            f"pair-{pair.first}-{pair.second}",
+            [
+                tag("span", tag("bdi", pair.first), " − ", tag("bdi", pair.second)),
+                estimate_cell(pair.difference, t, items=found.n, signed=True),
+                tag("span", _p(pair.p), tag("span.vs-note", _test(pair, t))),
+                _p(pair.adjusted),
+                _follows(pair, found.metric, t),
+            ],
+        )
+        for pair in found.pairs
+    )
+    return table(t("evaluate.pairs"), columns, rows, row_names=True)
+
+
+def _p(p: float | None) -> str:
+    # Under a head that names p there is no need for the sign.
+    return p_text(p).removeprefix("= ")
+
+
+def _test(pair: PairedDifference, t: Catalogue) -> str | None:
+    return None if pair.test == "none" else f" {t(f'evaluate.test.{pair.test}')}"
+
+
+def _two_by_two(found: Comparison, t: Catalogue) -> Html | None:
+    """How many items both, one or none of two systems got right."""
+    if found.table is None:
+        return None
+    first, second = found.systems
+    both, only_first, only_second, none = found.table
+    title = t("evaluate.two_by_two", first=first, second=second)
+    columns = [
+        Column(""),
+        Column(t("evaluate.right", system=second), "vs-num"),
+        Column(t("evaluate.wrong", system=second), "vs-num"),
+    ]
+    rows = [
+        Row(None, [t("evaluate.right", system=first), integer(both), integer(only_first)]),
+        Row(None, [t("evaluate.wrong", system=first), integer(only_second), integer(none)]),
+    ]
+    return table(title, columns, rows, row_names=True, caption_css="vs-note")
+
+
+def _item(item: ComparedItem, found: Comparison, t: Catalogue) -> Html:
+    """One item with every system's answer, value and run."""
+    tags = (tag("span.vs-chip", one) for one in item.summary.tags)
+    head = tag(
+        "header",
+        tag("p.vs-strong", item.summary.text or item.item, dir="auto"),
+        tag("p.vs-chips.vs-note", tag("bdi", item.item), tags),
+    )
+    answers = (_answer(one, found, item.item, t) for one in item.answers)
+    return tag(
+        "li.vs-card.vs-padded.vs-evaluation-item",
+        head,
+        tag("div.vs-evaluation-answers", answers),
+        key=f"item-{item.item}",
+    )
+
+
+def _answer(one: ComparedAnswer, found: Comparison, item: str, t: Catalogue) -> Html:
+    key = f"{item}-{one.system}"
+    body: list[Child] = [
+        tag(
+            "p.vs-label",
+            tag("bdi", one.system),
+            " ",
+            value_mark(one.value, t, binary=_binary(found)),
+        ),
+    ]
+    if one.error:
+        body.append(tag("p.vs-note", t("evaluate.failed", what=named("error", one.error, t))))
+    body.append(answer_text(one.answer) if one.answer else tag("p.vs-note", t("ask.no_answer")))
+    if one.repeats > 1:
+        body.append(tag("p.vs-note", t("evaluate.repeats", count=one.repeats)))
+    body.append(flag_list(one.flags, t, f"{key}-flags"))
+    if one.run:
+        body.append(button(t("evaluate.open_run"), "open_run", one.run, f"{key}-run"))
+    return tag("div.vs-part", body, key=key)
+
+
+def _binary(found: Comparison) -> bool:
+    """Whether every value is right or wrong."""
+    values = all(pair.only_first is not None for pair in found.pairs)
+    return values and found.metric.better == "higher"
+
+
+def value_mark(value: float | None, t: Catalogue, *, binary: bool) -> Html:
+    """A value of an item: of a `binary` metric right or wrong with its sign, else the number."""
+    if value is None:
+        return tag("span.vs-note", "–")
+    if binary and value in (0.0, 1.0):
+        right = value == 1.0
+        words = t("evaluate.value.right" if right else "evaluate.value.wrong")
+        css = "vs-verdict-supported" if right else "vs-verdict-contradicted"
+        return tag(f"span.vs-badge.{css}", sign("✓" if right else "✗"), tag("span", words))
+    return tag("span.vs-num", number(value, 2))
+
+
+def items_view(
+    evaluation: Evaluation, metric: str, t: Catalogue, *, start: int = 0, count: int = PAGE
+) -> str:
+    """Items of an evaluation with the value of `metric` by every system, `count` from `start`.
+
+    A value is the mean over the repeats.
+    """
+    grid = Grid.of(evaluation)
+    values = grid.means(grid.read(value_reader(metric)))
+    known = values[np.isfinite(values)]
+    binary = evaluation.metric(metric).better == "higher" and bool(np.isin(known, (0, 1)).all())
+    title = metric_title(metric, t)
+    columns = [t("evaluate.item"), *(Column(tag("bdi", name), "vs-num") for name in grid.systems)]
+    last = min(start + count, len(grid.items))
+
+    def row(place: int) -> Row:
+        item = grid.items[place]
+        column = (float(one) for one in values[:, place])
+        marks = (value_mark(None if isnan(one) else one, t, binary=binary) for one in column)
+        text = tag("span", evaluation.items[item].text or item, dir="auto")
+        return Row(f"item-{item}", [text, *marks])
+
+    place = t(
+        "evaluate.shown",
+        first=integer(min(start + 1, last)),
+        last=integer(last),
+        total=integer(len(grid.items)),
+    )
+    body = table(title, columns, map(row, range(start, last)), row_names=True)
+    scroll = tag("div.vs-evaluation-scroll", body, role="region", aria_label=title, tabindex=0)
+    return tag("div.vs-run.vs-evaluation", tag("p.vs-note", f"{title} · {place}"), scroll)

@@ -1,0 +1,136 @@
+"""Numbers of evaluations in words: estimates with intervals, p values, what a metric means."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from components.markup import Child, Html, join, tag
+from components.messages import Catalogue, integer, named, two_digits
+from pipelines.evaluation.results.scores import MetricInfo
+from pipelines.evaluation.statistics.paired import PairedDifference
+from pipelines.evaluation.statistics.resampling import Estimate, Sampling
+
+_ARROWS = {"higher": "↑", "lower": "↓"}
+_NARROW = 0.02
+
+
+def digits_of(estimate: Estimate) -> int:
+    """Decimals that an estimate of a share deserves: three where its interval is very narrow."""
+    if estimate.low is None or estimate.high is None:
+        return 2
+    return 3 if estimate.high - estimate.low < _NARROW else 2
+
+
+def number(value: float, decimals: int, *, signed: bool = False) -> str:
+    """A value up to 10 with its decimals, a larger one with two significant digits."""
+    # What rounds to zero has no sign.
+    near = f"{round(value, decimals) + 0.0:.{decimals}f}"
+    text = (near if abs(value) < 10 else two_digits(value)).replace("-", "−")
+    return f"+{text}" if signed and value > 0 and text.strip("0.") else text
+
+
+def estimate_text(estimate: Estimate, t: Catalogue, *, signed: bool = False) -> str:
+    """ "0.53 [0.46, 0.60]", the number alone without an interval, a dash without a number."""
+    if estimate.value is None:
+        return "–"
+    decimals = digits_of(estimate)
+    value = number(estimate.value, decimals, signed=signed)
+    if estimate.low is None or estimate.high is None:
+        return value
+    low, high = (number(end, decimals, signed=signed) for end in (estimate.low, estimate.high))
+    return t("evaluate.interval", value=value, low=low, high=high)
+
+
+def estimate_cell(
+    estimate: Estimate,
+    t: Catalogue,
+    *,
+    items: int | None = None,
+    signed: bool = False,
+    mark: Child = None,
+) -> Html:
+    """The estimate for a cell, with why something is missing, and n where it is not `items`.
+
+    `mark` stands behind the number.
+    """
+    text = estimate_text(estimate, t, signed=signed)
+    parts: list[Child] = [tag("span.vs-estimate", text, mark)]
+    if estimate.reason is not None:
+        parts.append(tag("span.vs-note", t(f"evaluate.reason.{estimate.reason}")))
+    if items is not None and estimate.n not in (0, items):
+        parts.append(tag("span.vs-note", t("evaluate.n", n=integer(estimate.n))))
+    return tag("span.vs-estimate-cell", parts)
+
+
+def p_text(p: float | None) -> str:
+    """A p value: "= 0.034", "< 0.001" below that, a dash where there is none."""
+    if p is None:
+        return "–"
+    return "< 0.001" if p < 0.001 else f"= {p:.3f}" if p < 0.0995 else f"= {p:.2f}"
+
+
+def p_words(pair: PairedDifference, pairs: int, t: Catalogue) -> str:
+    """The p value with its test, and after Holm's correction where there are several pairs."""
+    if pair.p is None:
+        return t("evaluate.p.none")
+    test = t(f"evaluate.test.{pair.test}")
+    words = t("evaluate.p", p=p_text(pair.p), test=test)
+    if pairs < 2 or pair.adjusted is None:
+        return words
+    return words + t("evaluate.p.holm", p=p_text(pair.adjusted), count=pairs)
+
+
+Outcome = Literal["first", "second", "alike", "unknown"]
+
+
+def outcome(pair: PairedDifference, info: MetricInfo, alpha: float = 0.05) -> Outcome:
+    """Which of the two is better at `alpha` after Holm; "alike" cannot be told apart.
+
+    "unknown" is a difference that was not tested, or a metric without a better direction.
+    """
+    if pair.adjusted is None or pair.difference.value is None or info.better is None:
+        return "unknown"
+    if pair.adjusted >= alpha:
+        return "alike"
+    return "first" if (pair.difference.value > 0) == (info.better == "higher") else "second"
+
+
+def metric_title(name: str, t: Catalogue) -> str:
+    """What a metric is called; one without words keeps its name."""
+    if name in ("auroc", "auc_pr", "auc_pr_accurate"):
+        return t(f"evaluate.ranking.{name}")
+    return named("metric", name, t)
+
+
+def range_text(info: MetricInfo) -> str:
+    """ "0–1", "≥ 0", or nothing for a metric whose range is not known."""
+    if info.low is not None and info.high is not None:
+        return f"{info.low:g}–{info.high:g}"
+    if info.low is not None:
+        return f"≥ {info.low:g}"
+    return f"≤ {info.high:g}" if info.high is not None else ""
+
+
+def metric_head(info: MetricInfo, t: Catalogue) -> tuple[Html, str]:
+    """The head of a metric's column, and what a narrow screen calls it: name, range, direction."""
+    title, span = metric_title(info.name, t), range_text(info)
+    arrow = _ARROWS.get(info.better or "", "")
+    unit: list[Child] = [span]
+    if info.better is not None:
+        better = tag("span.vs-sr", t(f"papers.better.{info.better}"))
+        unit += [" ", tag("span", arrow, aria_hidden=True), better]
+    head = join([title, " ", tag("span.vs-paper-unit", unit)])
+    return head, " ".join(filter(None, [title, span, arrow]))
+
+
+def sampling_text(sampling: Sampling, t: Catalogue) -> str:
+    """How intervals and tests were computed, with the seed and the versions."""
+    versions = t("list.separator").join(f"{name} {one}" for name, one in sampling.versions.items())
+    return t(
+        "evaluate.sampling",
+        level=f"{100 * sampling.level:g}",
+        resamples=integer(sampling.resamples),
+        permutations=integer(sampling.permutations),
+        seed=sampling.seed,
+        versions=versions,
+    )

@@ -1,0 +1,1 @@
+"""Results of evaluations: scores of items, the table, comparisons, the papers' figures, exports."""

@@ -1,0 +1,284 @@
+"""Systems of one or two evaluations compared item by item, on the items that all of them have.
+
+Example::
+
+    found = comparison(evaluation, ["direct", "rowen"], "exact_match")
+    found.pairs[0].difference.value  # direct minus rowen
+    found.items[0].answers           # both answers where the two differ most
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.errors import InvalidInputError
+from pipelines.evaluation.results.arrays import Grid, value_reader
+from pipelines.evaluation.results.scores import (
+    Evaluation,
+    ItemScore,
+    ItemSummary,
+    MetricInfo,
+    System,
+)
+from pipelines.evaluation.statistics.estimates import mean_estimates
+from pipelines.evaluation.statistics.paired import PairedDifference, bands, paired_differences
+from pipelines.evaluation.statistics.resampling import Estimate, Floats, Sampling
+from pipelines.types import Frozen, Language
+
+
+class ComparedAnswer(Frozen):
+    """What one system made of an item: the mean value over repeats, and the first repeat's answer.
+
+    `run` is the id of the recorded run of that repeat. `error` and `flags` are its own.
+    """
+
+    system: str
+    value: float
+    repeats: int
+    run: str
+    answer: str
+    original: str
+    error: str = ""
+    flags: tuple[str, ...] = ()
+
+
+class ComparedItem(Frozen):
+    """An item by every compared system, in their order; `spread` is the largest minus smallest."""
+
+    item: str
+    summary: ItemSummary
+    spread: float
+    answers: tuple[ComparedAnswer, ...]
+
+
+class LeftOut(Frozen):
+    """How many items one system alone lacks, and why, as far as that is known."""
+
+    system: str
+    missing: int
+    failed: int
+    inapplicable: int
+
+
+class Comparison(Frozen):
+    """Systems on the `n` items that all of them have; items on which they differ come first.
+
+    `estimates` are the systems' means on these items. `table` counts items of two binary systems:
+    (both right, only the first, only the second, none). `left_out` counts the items of the
+    evaluations that at least one system lacks, `lacking` says which.
+    """
+
+    metric: MetricInfo
+    systems: tuple[str, ...]
+    descriptions: dict[str, System]
+    estimates: tuple[Estimate, ...]
+    pairs: tuple[PairedDifference, ...]
+    bands: tuple[tuple[str, ...], ...]
+    table: tuple[int, int, int, int] | None
+    items: tuple[ComparedItem, ...]
+    n: int
+    discordant: int
+    left_out: int
+    lacking: tuple[LeftOut, ...]
+    sampling: Sampling
+
+
+def comparison(
+    evaluation: Evaluation,
+    systems: Sequence[str],
+    metric: str,
+    *,
+    tags: tuple[str, ...] = (),
+    language: Language | None = None,
+    sampling: Sampling | None = None,
+) -> Comparison:
+    """Two or more `systems` of `evaluation` on one metric.
+
+    Raises InvalidInputError for fewer than two systems, for unknown ones, for a metric that none
+    of them has, and where they have no item in common.
+    """
+    sampling = sampling or Sampling(seed=evaluation.seed)
+    chosen = list(dict.fromkeys(systems))
+    unknown = [name for name in chosen if name not in evaluation.systems]
+    if unknown or len(chosen) < 2:
+        named = f"There is no system {unknown[0]!r}." if unknown else "One system is no comparison."
+        raise InvalidInputError(
+            named, remedy=f"Choose two or more of these: {', '.join(evaluation.systems)}."
+        )
+    if metric not in evaluation.metric_names():
+        raise InvalidInputError(
+            f"This evaluation holds no metric {metric!r}.",
+            remedy=f"Choose one of these: {', '.join(evaluation.metric_names())}.",
+        )
+    part = evaluation.selected(tags=tags, language=language)
+    grid = Grid.of(part, chosen)
+    values = grid.means(grid.read(value_reader(metric)))
+    shared = np.asarray(np.isfinite(values).all(axis=0))
+    if not shared.any():
+        raise InvalidInputError(
+            f"No item has a value of {metric!r} by all of these systems.",
+            remedy="Choose systems that were run on the same items, another metric, or fewer tags.",
+        )
+    kept = np.where(shared, values, np.nan)
+    info = part.metric(metric)
+    estimates = mean_estimates(kept, grid.groups, sampling)
+    pairs = paired_differences(kept, chosen, grid.groups, sampling)
+    means = np.nanmean(kept, axis=1)
+    ranked = [chosen[k] for k in np.argsort(means if info.better == "lower" else -means)]
+    items = _items(part, grid, values, shared)
+    return Comparison(
+        metric=info,
+        systems=tuple(chosen),
+        descriptions={name: part.systems[name] for name in chosen},
+        estimates=tuple(estimates),
+        pairs=tuple(pairs),
+        bands=tuple(bands(ranked, pairs)),
+        table=_two_by_two(values[:, shared]),
+        items=items,
+        n=len(items),
+        discordant=sum(item.spread > 0 for item in items),
+        left_out=len(grid.items) - len(items),
+        lacking=_lacking(grid, values),
+        sampling=sampling,
+    )
+
+
+def joined(
+    evaluations: Mapping[str, Evaluation], data: Literal["same", "any"] = "same"
+) -> Evaluation:
+    """Several evaluations as one, each system's name after the label of its evaluation.
+
+    The result's items are those of all; a comparison takes the ones that its systems share. Raises
+    InvalidInputError where the data sets differ, unless `data` is "any": items are then the same
+    where their ids are.
+    """
+    if len(evaluations) < 2:
+        raise InvalidInputError(
+            "One evaluation is no comparison.", remedy="Choose two or more evaluations."
+        )
+    all_of_them = list(evaluations.values())
+    if data == "same" and len({one.data_hash for one in all_of_them}) > 1:
+        names = ", ".join(f"{label} ({one.data_set})" for label, one in evaluations.items())
+        raise InvalidInputError(
+            f"These evaluations are not of the same data: {names}.",
+            remedy="Choose evaluations of one data set, or say that equal ids are equal items.",
+        )
+
+    def name(label: str, system: str) -> str:
+        return f"{label}: {system}"
+
+    metrics = {info.name: info for one in reversed(all_of_them) for info in one.metrics}
+    order = dict.fromkeys(info.name for one in all_of_them for info in one.metrics)
+    items: dict[str, ItemSummary] = {}
+    for one in all_of_them:
+        items = {**one.items, **items}
+    # A group known to one of them holds for the item in all.
+    groups = {s.item: s.group for one in all_of_them for s in one.scores if s.group}
+    scores = tuple(
+        score.model_copy(
+            update={"method": name(label, score.method), "group": groups.get(score.item, "")}
+        )
+        for label, one in evaluations.items()
+        for score in one.scores
+    )
+    first = all_of_them[0]
+    return Evaluation(
+        name=" / ".join(evaluations),
+        data_set=first.data_set,
+        data_hash=first.data_hash,
+        systems={
+            name(label, system): description
+            for label, one in evaluations.items()
+            for system, description in one.systems.items()
+        },
+        items=items,
+        scores=scores,
+        metrics=tuple(metrics[each] for each in order),
+        seed=first.seed,
+        created=max(one.created for one in all_of_them),
+        versions=first.versions,
+    )
+
+
+def _items(
+    part: Evaluation, grid: Grid, values: Floats, shared: NDArray[np.bool_]
+) -> tuple[ComparedItem, ...]:
+    """The shared items, the largest differences first, else in the order of the evaluation."""
+    first: dict[tuple[int, int], ItemScore] = {}
+    repeats: dict[tuple[int, int], int] = {}
+    for score, row, column in zip(grid.scores, grid.rows, grid.columns, strict=True):
+        key = int(row), int(column)
+        repeats[key] = repeats.get(key, 0) + 1
+        known = first.get(key)
+        # An answer says more than a failure, an earlier repeat stands for all.
+        if known is None or (bool(score.error), score.repeat) < (bool(known.error), known.repeat):
+            first[key] = score
+    spreads = np.where(shared, values.max(axis=0) - values.min(axis=0), 0.0)
+    found: list[ComparedItem] = []
+    for column in np.argsort(-spreads, kind="stable").tolist():
+        if not shared[column]:
+            continue
+        answers = tuple(
+            _answer(first[row, column], float(values[row, column]), repeats[row, column])
+            for row in range(len(grid.systems))
+        )
+        item = grid.items[column]
+        found.append(
+            ComparedItem(
+                item=item,
+                summary=part.items[item],
+                spread=float(spreads[column]),
+                answers=answers,
+            )
+        )
+    return tuple(found)
+
+
+def _answer(score: ItemScore, value: float, repeats: int) -> ComparedAnswer:
+    return ComparedAnswer(
+        system=score.method,
+        value=value,
+        repeats=repeats,
+        run=score.run,
+        answer=score.answer,
+        original=score.original,
+        error=score.error,
+        flags=score.flags,
+    )
+
+
+def _two_by_two(values: Floats) -> tuple[int, int, int, int] | None:
+    if len(values) != 2 or not np.isin(values, (0.0, 1.0)).all():
+        return None
+    first, second = values == 1
+    return (
+        int((first & second).sum()),
+        int((first & ~second).sum()),
+        int((~first & second).sum()),
+        int((~first & ~second).sum()),
+    )
+
+
+def _lacking(grid: Grid, values: Floats) -> tuple[LeftOut, ...]:
+    """For each system that lacks items: never run, failed, or without this metric."""
+    failed = grid.means(grid.read(lambda score: float(bool(score.error))))
+    found: list[LeftOut] = []
+    for row, system in enumerate(grid.systems):
+        lacks = ~np.isfinite(values[row])
+        never = lacks & ~np.isfinite(failed[row])
+        # Where every repeat failed.
+        broken = lacks & (failed[row] == 1)
+        if lacks.any():
+            found.append(
+                LeftOut(
+                    system=system,
+                    missing=int(never.sum()),
+                    failed=int(broken.sum()),
+                    inapplicable=int((lacks & ~never & ~broken).sum()),
+                )
+            )
+    return tuple(found)

@@ -1,0 +1,354 @@
+"""Results as files: the table for papers and spreadsheets, the scores for other programs.
+
+Tables are written as CSV, Markdown or LaTeX, scores as CSV or JSON Lines, and in the forms that
+evalstats and inspect_ai read. Numbers of files for programs are not rounded.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from pipelines.errors import InvalidInputError
+from pipelines.evaluation.results.papers import PaperFigure
+from pipelines.evaluation.results.scores import COSTS, Evaluation, ItemScore
+from pipelines.evaluation.results.table import ResultsRow, ResultsTable
+from pipelines.evaluation.statistics.detection import RANKINGS
+from pipelines.evaluation.statistics.resampling import Estimate
+
+Cell = str | int | float | None
+
+_EXECUTED = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "–": "--",
+    "−": "$-$",
+}
+_UNITS = {"percent": " %", "points": " of 100", "seconds": " s"}
+_ARROWS = {"higher": "↑", "lower": "↓", None: ""}
+_LATEX_ARROWS = {"higher": r"$\uparrow$", "lower": r"$\downarrow$", None: ""}
+
+
+class _Column(NamedTuple):
+    """A column of a printed table: its name, its better direction, its cell for each row."""
+
+    name: str
+    better: str | None
+    cells: list[str]
+
+
+def harmless(text: str) -> str:
+    """`text` as a CSV cell that no spreadsheet runs as a formula: an apostrophe stands before it.
+
+    Numbers stay as they are, so that programs can read them.
+    """
+    begins = text.lstrip()
+    if begins.startswith(_EXECUTED) and not _NUMBER.fullmatch(begins):
+        return f"'{text}"
+    return text
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+    """Rows as CSV (RFC 4180) under a row of names; None is an empty cell."""
+    file = io.StringIO()
+    writer = csv.writer(file)
+    writer.writerow([harmless(name) for name in columns])
+    for row in rows:
+        writer.writerow([harmless(cell) if isinstance(cell, str) else cell for cell in row])
+    return file.getvalue()
+
+
+def table_csv(table: ResultsTable) -> str:
+    """The table, one row a system: each number with its interval, method and count of items."""
+    names = ["system", "method", "models", "n", "repeats", "errors"]
+    numbers = ["abstained", *(info.name for info in table.metrics)]
+    for name in numbers:
+        names += [name, f"{name}_low", f"{name}_high", f"{name}_n", f"{name}_interval"]
+    corrected = list(dict.fromkeys(name for row in table.rows for name in row.corrections))
+    for name in corrected:
+        for kind in ("corrected", "spoiled", "change"):
+            names += [f"{name}_{kind}", f"{name}_{kind}_low", f"{name}_{kind}_high"]
+    ranked = RANKINGS if table.detection else ()
+    for name in ranked:
+        names += [name, f"{name}_low", f"{name}_high", f"{name}_n"]
+    for name in COSTS:
+        names += [f"{name}_mean", f"{name}_total"]
+    names += ["paper_figures", "data_set", "data_hash", "seed", "resamples", "level"]
+    return csv_text(names, (_table_row(row, table, corrected) for row in table.rows))
+
+
+def _table_row(row: ResultsRow, table: ResultsTable, corrected: Sequence[str]) -> list[Cell]:
+    models = "; ".join(f"{role}: {name}" for role, name in row.description.models.items())
+    cells: list[Cell] = [row.system, row.description.method, models]
+    cells += [row.n, row.repeats, row.errors]
+    for one in (row.abstained, *(row.metrics[info.name] for info in table.metrics)):
+        cells += [one.value, one.low, one.high, one.n, one.reason or one.method]
+    for name in corrected:
+        found = row.corrections.get(name)
+        for kind in ("corrected", "spoiled", "change"):
+            one = getattr(found, kind) if found else Estimate(value=None)
+            cells += [one.value, one.low, one.high]
+    if table.detection:
+        rankings = dict(zip(table.detection.detectors, table.detection.rankings, strict=True))
+        for name in RANKINGS:
+            one = rankings.get(row.system, {}).get(name, Estimate(value=None))
+            cells += [one.value, one.low, one.high, one.n]
+    for name in COSTS:
+        cells += [row.costs[name].mean, row.costs[name].total]
+    cells.append("; ".join(map(paper_words, row.papers)))
+    sampling = table.sampling
+    return [
+        *cells,
+        table.data_set,
+        table.data_hash,
+        sampling.seed,
+        sampling.resamples,
+        sampling.level,
+    ]
+
+
+def paper_value(figure: PaperFigure) -> str:
+    """The digits as printed, with the unit where it is not a fraction or a count."""
+    return f"{figure.value:f}{_UNITS.get(figure.unit, '')}"
+
+
+def paper_words(figure: PaperFigure) -> str:
+    """A paper's figure in one line, with all that it depends on."""
+    source = " ".join(filter(None, [figure.paper, figure.date]))
+    model, data = (words.en for words in (figure.model, figure.data))
+    what = f"{figure.row.en}, {figure.column.en}: {paper_value(figure)}"
+    return f"{what} (model: {model}; data: {data}; paper: {source})"
+
+
+def paper_numbers(table: ResultsTable) -> dict[PaperFigure, int]:
+    """The papers' figures of a table with the numbers of their notes, counted from 1."""
+    figures = dict.fromkeys(figure for row in table.rows for figure in row.papers)
+    return {figure: number for number, figure in enumerate(figures, start=1)}
+
+
+def estimate_words(estimate: Estimate, digits: int = 3, missing: str = "–") -> str:
+    """ "0.712 [0.680, 0.745]", without the interval where there is none."""
+    if estimate.value is None:
+        return missing
+    value = f"{estimate.value:.{digits}f}"
+    if estimate.low is None or estimate.high is None:
+        return value
+    return f"{value} [{estimate.low:.{digits}f}, {estimate.high:.{digits}f}]"
+
+
+def _columns(table: ResultsTable, digits: int) -> list[_Column]:
+    """The printed table: metrics, rankings, abstentions, errors and costs, and the papers'."""
+    rows = table.rows
+    found = [_Column("System", None, [row.system for row in rows])]
+    for info in table.metrics:
+        cells = [estimate_words(row.metrics[info.name], digits) for row in rows]
+        found.append(_Column(info.name, info.better, cells))
+        found += _papers(table, info.name, info.better)
+    if table.detection:
+        known = dict(zip(table.detection.detectors, table.detection.rankings, strict=True))
+        for name in RANKINGS:
+            cells = [
+                estimate_words(known[row.system][name], digits) if row.system in known else "–"
+                for row in rows
+            ]
+            found.append(_Column(name, "higher", cells))
+            found += _papers(table, name, "higher")
+    for metric in dict.fromkeys(name for row in rows for name in row.corrections):
+        for kind, better in (("corrected", "higher"), ("spoiled", "lower")):
+            cells = [
+                estimate_words(getattr(row.corrections[metric], kind), digits)
+                if metric in row.corrections
+                else "–"
+                for row in rows
+            ]
+            found.append(_Column(f"{kind} ({metric})", better, cells))
+    found.append(_Column("abstained", None, [estimate_words(r.abstained, digits) for r in rows]))
+    found.append(_Column("n", None, [str(row.n) for row in rows]))
+    found.append(_Column("errors", "lower", [str(row.errors) for row in rows]))
+    for name in COSTS:
+        means = [row.costs[name].mean for row in rows]
+        if any(mean is not None for mean in means):
+            cells = ["–" if mean is None else f"{mean:.4g}" for mean in means]
+            found.append(_Column(f"{name} per item", "lower", cells))
+    return found
+
+
+def _papers(table: ResultsTable, metric: str, better: str | None) -> list[_Column]:
+    """A column of what papers print for `metric`, each with the number of its note; or none."""
+    numbers = paper_numbers(table)
+    cells = [
+        "; ".join(
+            f"{paper_value(figure)} ({numbers[figure]})"
+            for figure in row.papers
+            if figure.metric == metric
+        )
+        for row in table.rows
+    ]
+    return [_Column(f"{metric}, papers", better, [c or "–" for c in cells])] if any(cells) else []
+
+
+def _notes(table: ResultsTable) -> list[str]:
+    """Under the table: what each figure of a paper depends on."""
+    return [f"({number}) {paper_words(one)}" for one, number in paper_numbers(table).items()]
+
+
+def _caption(table: ResultsTable) -> str:
+    sampling = table.sampling
+    filters = [*table.tags, *([table.language] if table.language else [])]
+    part = f", only {', '.join(filters)}" if filters else ""
+    return (
+        f"{table.name}: {table.data_set} ({table.data_hash[:12]}), {table.items} items{part}. "
+        f"Brackets: {100 * sampling.level:g} % intervals, {sampling.resamples} bootstrap draws "
+        f"over groups of items, seed {sampling.seed}; Wilson for proportions."
+    )
+
+
+def table_markdown(table: ResultsTable, digits: int = 3) -> str:
+    """The table in Markdown, with a line on how the intervals were computed."""
+    columns = _columns(table, digits)
+
+    def line(cells: Iterable[str]) -> str:
+        return "| " + " | ".join(map(_markdown, cells)) + " |"
+
+    heads = (f"{one.name} {_ARROWS[one.better]}".strip() for one in columns)
+    rule = "|" + "|".join([" --- ", *[" ---: "] * (len(columns) - 1)]) + "|"
+    rows = (line(cells) for cells in zip(*(one.cells for one in columns), strict=True))
+    notes = [part for note in _notes(table) for part in ("", _markdown(note))]
+    return "\n".join([line(heads), rule, *rows, "", _markdown(_caption(table)), *notes, ""])
+
+
+def _markdown(text: str) -> str:
+    plain = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
+    return re.sub(r"([\\|*_`\[\]#~])", r"\\\1", plain)
+
+
+def table_latex(table: ResultsTable, digits: int = 3, label: str = "tab:results") -> str:
+    r"""The table in LaTeX for the package booktabs; text is escaped, Chinese needs ctex or xeCJK.
+
+    Raises InvalidInputError for a label that LaTeX could not refer to.
+    """
+    if not re.fullmatch(r"[\w:.-]+", label, re.ASCII):
+        raise InvalidInputError(
+            f"{label!r} is no label for LaTeX.",
+            remedy="Use letters, digits, colons, full stops and hyphens.",
+        )
+    columns = _columns(table, digits)
+    heads = (f"{latex(one.name)} {_LATEX_ARROWS[one.better]}".strip() for one in columns)
+    rows = zip(*(one.cells for one in columns), strict=True)
+    # A line that begins with a bracket would be read as an option of the line before.
+    body = [" & ".join(map(latex, cells)) + r" \\" for cells in rows]
+    return "\n".join(
+        [
+            r"% \usepackage{booktabs}",
+            r"\begin{table}",
+            r"  \centering",
+            f"  \\caption{{{latex(_caption(table))}}}",
+            f"  \\label{{{label}}}",
+            f"  \\begin{{tabular}}{{l{'r' * (len(columns) - 1)}}}",
+            r"    \toprule",
+            "    " + " & ".join(heads) + r" \\",
+            r"    \midrule",
+            *(f"    {{}}{line}" for line in body),
+            r"    \bottomrule",
+            r"  \end{tabular}",
+            *(f"  \\par\\footnotesize {latex(note)}" for note in _notes(table)),
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def latex(text: str) -> str:
+    """`text` with everything escaped that LaTeX would take for a command."""
+    return "".join(_LATEX.get(character, character) for character in " ".join(text.split()))
+
+
+def scores_csv(evaluation: Evaluation) -> str:
+    """Every score of every item, one row each."""
+    metrics = evaluation.metric_names()
+    originals = sorted({name for one in evaluation.scores for name in one.original_values})
+    names = ["item", "group", "system", "repeat", "run", "error", "flags"]
+    names += [*metrics, *(f"original.{name}" for name in originals)]
+    names += [f"cost.{name}" for name in COSTS]
+    names += ["question", "answer", "original"]
+
+    def row(score: ItemScore) -> list[Cell]:
+        return [
+            *(score.item, score.group, score.method, score.repeat, score.run, score.error),
+            ";".join(score.flags),
+            *(score.values.get(name) for name in metrics),
+            *(score.original_values.get(name) for name in originals),
+            *(score.cost.get(name) for name in COSTS),
+            *(evaluation.items[score.item].text, score.answer, score.original),
+        ]
+
+    return csv_text(names, map(row, evaluation.scores))
+
+
+def scores_jsonl(evaluation: Evaluation) -> str:
+    """Every score as one line of JSON, after a first line on the evaluation itself."""
+    head = {"evaluation": evaluation.model_dump(mode="json", exclude={"scores"})}
+    lines: list[dict[str, Any]] = [head]
+    lines += [score.model_dump(mode="json") for score in evaluation.scores]
+    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+
+
+def evalstats_csv(evaluation: Evaluation, metrics: Sequence[str] | None = None) -> str:
+    """The long CSV that evalstats reads: prompt, input, run, evaluator, score.
+
+    Its "prompt" is the system, its "evaluator" the metric, its "run" the repeat. Values that are
+    missing are left out.
+    """
+    chosen = evaluation.metric_names() if metrics is None else metrics
+    rows = (
+        (score.method, score.item, score.repeat, metric, score.values[metric])
+        for score in evaluation.scores
+        for metric in chosen
+        if not score.error and score.values.get(metric) is not None
+    )
+    return csv_text(("prompt", "input", "run", "evaluator", "score"), rows)
+
+
+def inspect_jsonl(evaluation: Evaluation, system: str) -> str:
+    """The scores of one system in the form that `precomputed_scores` of inspect_ai reads.
+
+    One line a repeat: `id`, `epoch` (counted from 1), `value` (metric to number), `answer` and
+    `metadata`. The name of the file has to end in ".jsonl". Raises InvalidInputError for an unknown
+    system.
+    """
+    if system not in evaluation.systems:
+        raise InvalidInputError(
+            f"There is no system {system!r} in this evaluation.",
+            remedy=f"Choose one of these: {', '.join(evaluation.systems)}.",
+        )
+    lines: list[str] = []
+    for score in evaluation.scores:
+        known = {name: value for name, value in score.values.items() if value is not None}
+        if score.method != system or score.error or not known:
+            continue
+        record = {
+            "id": score.item,
+            "epoch": score.repeat + 1,
+            "value": known,
+            "answer": score.answer,
+            "metadata": {"run": score.run, "group": score.group, "flags": list(score.flags)},
+        }
+        lines.append(json.dumps(record, ensure_ascii=False) + "\n")
+    return "".join(lines)

@@ -1,0 +1,183 @@
+"""What an evaluation leaves behind: the scores of every item by every system, and what was asked.
+
+Example, one system on one item::
+
+    score = ItemScore(item="q1", method="direct", values={"exact_match": 1.0}, answer="Paris")
+    Evaluation(
+        name="capitals",
+        data_set="capitals",
+        data_hash="5f2a",
+        systems={"direct": System(method="direct")},
+        items={"q1": ItemSummary(text="What is the capital of France?")},
+        scores=(score,),
+    )
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from pipelines.types import Frozen, Language
+
+Better = Literal["higher", "lower"]
+
+ABSTAINED = "abstained"
+"""The flag of a score whose system declined to answer."""
+
+HALLUCINATION_SCORE = "hallucination_score"
+"""The value of a detector: higher where a hallucination is more likely."""
+
+HALLUCINATED = "hallucinated"
+"""The value that holds people's label: 1 for hallucinated, 0 for accurate."""
+
+ANSWER_LENGTH = "answer_length"
+"""Words of the answer; Chinese counts by character."""
+
+WORD_OVERLAP = "word_overlap"
+"""The share of the answer's words that the evidence holds, in [0, 1]."""
+
+CONTROLS = (ANSWER_LENGTH, WORD_OVERLAP)
+"""What stands in every table: a metric that follows these two measures little else."""
+
+Cost = Literal["calls", "judge_calls", "retrievals", "prompt_tokens", "tokens", "seconds", "money"]
+COSTS: tuple[Cost, ...] = (
+    "calls",
+    "judge_calls",
+    "retrievals",
+    "prompt_tokens",
+    "tokens",
+    "seconds",
+    "money",
+)
+"""Costs of one item in the order of the table. Tokens are the completion's, money is in dollars."""
+
+
+class ItemScore(Frozen):
+    """What one system made of one item, once.
+
+    `method` is the system's name in the evaluation, `repeat` counts from 0, `run` is the id of the
+    recorded run, `group` that of the document which the item shares with others. `error` is the
+    code of what failed, empty otherwise. `values` are the metrics of the final answer, None where
+    one does not apply; `original_values` those of the answer that the method started from, where
+    it rewrites. `cost` holds what `COSTS` names.
+    """
+
+    item: Annotated[str, Field(min_length=1)]
+    group: str = ""
+    method: Annotated[str, Field(min_length=1)]
+    repeat: Annotated[int, Field(ge=0)] = 0
+    run: str = ""
+    error: str = ""
+    values: dict[str, float | None] = Field(default_factory=dict)
+    original_values: dict[str, float | None] = Field(default_factory=dict)
+    cost: dict[str, float] = Field(default_factory=dict)
+    answer: str = ""
+    original: str = ""
+    flags: tuple[str, ...] = ()
+
+    @field_validator("values", "original_values", "cost")
+    @classmethod
+    def _finite(cls, values: dict[str, float | None]) -> dict[str, float | None]:
+        odd = [name for name, value in values.items() if value is not None and not isfinite(value)]
+        if odd:
+            raise ValueError(f"{', '.join(odd)}: not a finite number; use None for no value.")
+        return values
+
+    @property
+    def abstained(self) -> bool:
+        """Whether the system declined to answer."""
+        return ABSTAINED in self.flags
+
+
+class System(Frozen):
+    """What was evaluated under one name: a method with its settings and models by role."""
+
+    method: Annotated[str, Field(min_length=1)]
+    settings: dict[str, Any] = Field(default_factory=dict)
+    models: dict[str, str] = Field(default_factory=dict)
+
+
+class ItemSummary(Frozen):
+    """An item as results show it: a short text, its language and the data set's own classes."""
+
+    text: str = ""
+    language: Language | None = None
+    tags: tuple[str, ...] = ()
+
+
+class MetricInfo(Frozen):
+    """What a number means: its range [low, high], None where it has no end, and which is better.
+
+    `better` is None for what is neither good nor bad in itself, such as a length.
+    """
+
+    name: Annotated[str, Field(min_length=1)]
+    low: float | None = 0.0
+    high: float | None = 1.0
+    better: Better | None = "higher"
+
+
+class Evaluation(Frozen):
+    """Systems on the items of one data set.
+
+    `systems` maps the name that scores use to what it stands for, `items` the id to what is shown
+    of the item. `metrics` are shown in this order; a value without one is shown after them,
+    without a direction. `created` is seconds since the epoch, `versions` those of the program and
+    of libraries.
+    Raises ValueError for a score of an unknown system or item, and for one that is there twice.
+    """
+
+    name: str
+    data_set: str
+    data_hash: str
+    systems: dict[str, System]
+    items: dict[str, ItemSummary]
+    scores: tuple[ItemScore, ...]
+    metrics: tuple[MetricInfo, ...] = ()
+    seed: int = 0
+    created: float = 0.0
+    versions: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        seen = set[tuple[str, str, int]]()
+        for score in self.scores:
+            key = score.method, score.item, score.repeat
+            if score.method not in self.systems:
+                raise ValueError(f"A score names the system {score.method!r}, which is not listed.")
+            if score.item not in self.items:
+                raise ValueError(f"A score names the item {score.item!r}, which is not listed.")
+            if key in seen:
+                raise ValueError(
+                    f"Repeat {key[2]} of {key[0]!r} on item {key[1]!r} is there twice."
+                )
+            seen.add(key)
+        return self
+
+    def metric(self, name: str) -> MetricInfo:
+        """What is known of the metric `name`; one that is not listed has no range or direction."""
+        known = next((one for one in self.metrics if one.name == name), None)
+        return known or MetricInfo(name=name, low=None, high=None, better=None)
+
+    def metric_names(self) -> tuple[str, ...]:
+        """Every metric that a score holds: the listed ones first, others by name."""
+        held = {name for score in self.scores for name in score.values}
+        listed = [one.name for one in self.metrics if one.name in held]
+        return (*listed, *sorted(held.difference(listed)))
+
+    def selected(
+        self, *, tags: tuple[str, ...] = (), language: Language | None = None
+    ) -> Evaluation:
+        """The part of it on items that have all of `tags` and, if given, the `language`."""
+        if not tags and language is None:
+            return self
+        items = {
+            name: item
+            for name, item in self.items.items()
+            if set(tags) <= set(item.tags) and language in (None, item.language)
+        }
+        scores = tuple(score for score in self.scores if score.item in items)
+        return self.model_copy(update={"items": items, "scores": scores})

@@ -1,0 +1,299 @@
+"""The table of an evaluation: one row a system, every number with its interval.
+
+Example::
+
+    table = results_table(evaluation)
+    best = max(table.rows, key=lambda row: row.metrics["exact_match"].value or 0.0)
+    print(best.system, best.metrics["exact_match"].low, best.metrics["exact_match"].high)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pipelines.errors import InvalidInputError
+from pipelines.evaluation.results.arrays import Grid, answer_length, cost_reader, value_reader
+from pipelines.evaluation.results.papers import PaperFigure, paper_figures
+from pipelines.evaluation.results.scores import (
+    ANSWER_LENGTH,
+    CONTROLS,
+    COSTS,
+    HALLUCINATED,
+    HALLUCINATION_SCORE,
+    WORD_OVERLAP,
+    Cost,
+    Evaluation,
+    MetricInfo,
+    System,
+)
+from pipelines.evaluation.statistics.detection import Detection, detection
+from pipelines.evaluation.statistics.estimates import Correction, correction, mean_estimates
+from pipelines.evaluation.statistics.paired import PairedDifference, bands, paired_differences
+from pipelines.evaluation.statistics.resampling import (
+    Estimate,
+    Floats,
+    Sampling,
+    group_numbers,
+)
+from pipelines.types import Frozen, Language
+
+_DETECTOR_VALUES = (HALLUCINATION_SCORE, HALLUCINATED)
+
+_CONTROL_INFO = {
+    ANSWER_LENGTH: MetricInfo(name=ANSWER_LENGTH, high=None, better=None),
+    WORD_OVERLAP: MetricInfo(name=WORD_OVERLAP, better=None),
+}
+
+
+class CostSummary(Frozen):
+    """A cost of one system: the mean per item and repeat, and the sum; `n` scores have it."""
+
+    mean: float | None
+    total: float | None
+    n: int
+
+
+class ResultsRow(Frozen):
+    """One system. `metrics` maps metric to estimate, `corrections` metric to correction.
+
+    `n` counts items with at least one score that did not fail, `repeats` the most repeats of an
+    item. `errors` counts failed scores, `abstained` is the share of the others that declined.
+    `papers` are the figures that papers print about the same method on the same data set.
+    """
+
+    system: str
+    description: System
+    n: int
+    repeats: int
+    errors: int
+    abstained: Estimate
+    metrics: dict[str, Estimate]
+    corrections: dict[str, Correction]
+    costs: dict[Cost, CostSummary]
+    papers: tuple[PaperFigure, ...] = ()
+
+
+class ResultsTable(Frozen):
+    """All systems of an evaluation, in its order.
+
+    `differences` maps metric to every pair of systems, `bands` metric to groups of systems that
+    cannot be told apart at 5 % (the best system first). `detection` ranks the detectors, with the
+    controls "answer_length" and "word_overlap" as detectors at its end. `items` counts the items
+    after the filter of `tags` and `language`, `groups` the independent groups that they form.
+    """
+
+    name: str
+    data_set: str
+    data_hash: str
+    created: float
+    tags: tuple[str, ...]
+    language: Language | None
+    items: int
+    groups: int
+    metrics: tuple[MetricInfo, ...]
+    rows: tuple[ResultsRow, ...]
+    differences: dict[str, tuple[PairedDifference, ...]]
+    bands: dict[str, tuple[tuple[str, ...], ...]]
+    detection: Detection | None
+    sampling: Sampling
+    versions: dict[str, str]
+
+    def metric(self, name: str) -> MetricInfo:
+        """What is known of a metric of the table. Raises InvalidInputError for another."""
+        for one in self.metrics:
+            if one.name == name:
+                return one
+        known = ", ".join(one.name for one in self.metrics)
+        raise InvalidInputError(
+            f"The table has no metric {name!r}.", remedy=f"Choose one of these: {known}."
+        )
+
+
+def results_table(
+    evaluation: Evaluation,
+    *,
+    metrics: Sequence[str] | None = None,
+    tags: tuple[str, ...] = (),
+    language: Language | None = None,
+    sampling: Sampling | None = None,
+) -> ResultsTable:
+    """The table of `evaluation`, on the items with all `tags` and the `language`.
+
+    `metrics` are shown in this order, by default all; answer length and word overlap are always
+    added. Raises InvalidInputError for a filter that leaves nothing and for an unknown metric.
+    """
+    sampling = sampling or Sampling(seed=evaluation.seed)
+    part = evaluation.selected(tags=tags, language=language)
+    if not part.items:
+        raise InvalidInputError(
+            "No item of this evaluation has these tags and this language.",
+            remedy="Choose fewer tags or another language.",
+        )
+    grid = Grid.of(part)
+    infos = _chosen(evaluation, metrics)
+    arrays = {info.name: grid.read(value_reader(info.name)) for info in infos}
+    means = {name: grid.means(values) for name, values in arrays.items()}
+    estimates = _estimates(means, grid, sampling)
+    differences: dict[str, tuple[PairedDifference, ...]] = {}
+    alike: dict[str, tuple[tuple[str, ...], ...]] = {}
+    for info in infos:
+        if info.name in CONTROLS and info.better is None:
+            continue
+        compared = paired_differences(means[info.name], grid.systems, grid.groups, sampling)
+        differences[info.name] = tuple(compared)
+        ranked = _ranked(info, estimates[info.name], grid.systems)
+        alike[info.name] = tuple(bands(ranked, compared))
+    return ResultsTable(
+        name=evaluation.name,
+        data_set=evaluation.data_set,
+        data_hash=evaluation.data_hash,
+        created=evaluation.created,
+        tags=tags,
+        language=language,
+        items=len(part.items),
+        groups=int(group_numbers(grid.groups).max()) + 1,
+        metrics=infos,
+        rows=_rows(part, grid, infos, arrays, estimates, sampling),
+        differences=differences,
+        bands=alike,
+        detection=detectors(part, sampling),
+        sampling=sampling,
+        versions=evaluation.versions,
+    )
+
+
+def detector_arrays(
+    evaluation: Evaluation, grid: Grid | None = None
+) -> tuple[list[str], Floats, Floats]:
+    """Names, scores and labels of the detectors of `evaluation`: [detectors, items] each.
+
+    A detector is a system with at least one hallucination score and label. A label that a repeat
+    contradicts is the label of the majority; a tie is left out.
+    """
+    grid = grid or Grid.of(evaluation)
+    scores = grid.means(grid.read(value_reader(HALLUCINATION_SCORE)))
+    labels = grid.means(grid.read(value_reader(HALLUCINATED)))
+    labels = np.where(labels == 0.5, np.nan, np.where(np.isfinite(labels), labels > 0.5, np.nan))
+    held = np.flatnonzero((np.isfinite(scores) & np.isfinite(labels)).any(axis=1))
+    return [grid.systems[k] for k in held], scores[held], labels[held]
+
+
+def detectors(evaluation: Evaluation, sampling: Sampling) -> Detection | None:
+    """How well each detector ranks the items, and the controls; None without any detector.
+
+    As a control, an answer is the more suspicious the longer it is, or the fewer of its words the
+    evidence holds. Controls have the texts and labels of the first detector.
+    """
+    grid = Grid.of(evaluation)
+    names, scores, labels = detector_arrays(evaluation, grid)
+    if not names:
+        return None
+    first = grid.systems.index(names[0])
+    controls = {
+        ANSWER_LENGTH: grid.means(
+            grid.read(lambda score: float(answer_length(score.answer)) if score.answer else None)
+        )[first],
+        WORD_OVERLAP: -grid.means(grid.read(value_reader(WORD_OVERLAP)))[first],
+    }
+    for name, row in controls.items():
+        if np.isfinite(row).any():
+            names.append(name)
+            scores, labels = np.vstack([scores, row]), np.vstack([labels, labels[0]])
+    return detection(scores, labels, names, grid.groups, sampling)
+
+
+def _chosen(evaluation: Evaluation, metrics: Sequence[str] | None) -> tuple[MetricInfo, ...]:
+    known = evaluation.metric_names()
+    names = [name for name in known if name not in _DETECTOR_VALUES]
+    if metrics is not None:
+        unknown = [name for name in metrics if name not in (*known, *CONTROLS)]
+        if unknown:
+            raise InvalidInputError(
+                f"This evaluation holds no metric {unknown[0]!r}.",
+                remedy=f"Choose among these: {', '.join(names)}.",
+            )
+        names = list(dict.fromkeys(metrics))
+    names += [name for name in CONTROLS if name not in names]
+    listed = {one.name for one in evaluation.metrics}
+    return tuple(
+        _CONTROL_INFO[name] if name in CONTROLS and name not in listed else evaluation.metric(name)
+        for name in names
+    )
+
+
+def _estimates(
+    means: dict[str, Floats], grid: Grid, sampling: Sampling
+) -> dict[str, list[Estimate]]:
+    """Metric to the estimate of each system; all are computed from the same draws at once."""
+    stacked = np.concatenate(list(means.values()))
+    found = mean_estimates(stacked, grid.groups, sampling)
+    size = len(grid.systems)
+    return {name: found[k * size : (k + 1) * size] for k, name in enumerate(means)}
+
+
+def _ranked(info: MetricInfo, estimates: Sequence[Estimate], systems: Sequence[str]) -> list[str]:
+    """The systems that have a value, the best first."""
+    known = [
+        (estimate.value, system)
+        for estimate, system in zip(estimates, systems, strict=True)
+        if estimate.value is not None
+    ]
+    lower = info.better == "lower"
+    return [name for _, name in sorted(known, key=lambda one: one[0], reverse=not lower)]
+
+
+def _rows(
+    part: Evaluation,
+    grid: Grid,
+    infos: Sequence[MetricInfo],
+    arrays: dict[str, Floats],
+    estimates: dict[str, list[Estimate]],
+    sampling: Sampling,
+) -> tuple[ResultsRow, ...]:
+    failed = grid.read(lambda score: float(bool(score.error)))
+    abstained = grid.means(grid.read(lambda one: None if one.error else float(one.abstained)))
+    declined = mean_estimates(abstained, grid.groups, sampling)
+    costs: dict[Cost, Floats] = {name: grid.read(cost_reader(name)) for name in COSTS}
+    originals = {
+        info.name: grid.read(value_reader(info.name, original=True))
+        for info in infos
+        if (info.low, info.high, info.better) == (0.0, 1.0, "higher")
+    }
+    rows: list[ResultsRow] = []
+    for k, system in enumerate(grid.systems):
+        among = grid.rows == k
+        changed = {name for name, values in originals.items() if np.isfinite(values[among]).any()}
+        description = part.systems[system]
+        rows.append(
+            ResultsRow(
+                system=system,
+                description=description,
+                n=declined[k].n,
+                repeats=int(grid.repeats[among].max(initial=-1)) + 1,
+                errors=int(failed[among].sum()),
+                abstained=declined[k],
+                metrics={info.name: estimates[info.name][k] for info in infos},
+                corrections={
+                    name: correction(
+                        grid.by_repeat(originals[name], k),
+                        grid.by_repeat(arrays[name], k),
+                        grid.groups,
+                        sampling,
+                    )
+                    for name in originals
+                    if name in changed
+                },
+                costs={name: _cost(values[among]) for name, values in costs.items()},
+                papers=paper_figures(description.method, part.data_set),
+            )
+        )
+    return tuple(rows)
+
+
+def _cost(values: Floats) -> CostSummary:
+    known = values[np.isfinite(values)]
+    if not known.size:
+        return CostSummary(mean=None, total=None, n=0)
+    return CostSummary(mean=float(known.mean()), total=float(known.sum()), n=int(known.size))

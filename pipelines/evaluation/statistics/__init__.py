@@ -1,0 +1,1 @@
+"""Statistics of evaluations: intervals, paired differences, tests, bands, detection."""

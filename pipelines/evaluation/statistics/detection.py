@@ -1,0 +1,325 @@
+"""How well scores tell hallucinated items from others: AUROC and AUC-PR with intervals, curves.
+
+Scores are higher where a hallucination is more likely; labels are 1 for hallucinated and 0 for
+accurate items. Only the order of the scores counts, except for the reliability diagram, whose
+scores are probabilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import precision_recall_curve, roc_curve
+
+from pipelines.evaluation.statistics.paired import PairedDifference, adjusted
+from pipelines.evaluation.statistics.resampling import (
+    Estimate,
+    Floats,
+    Sampling,
+    draws,
+    group_numbers,
+    interval,
+    wilson,
+)
+from pipelines.types import Frozen
+
+Ranking = Literal["auroc", "auc_pr", "auc_pr_accurate"]
+"""Area under the ROC curve; under precision and recall of hallucinated, and of accurate items."""
+
+RANKINGS: tuple[Ranking, ...] = ("auroc", "auc_pr", "auc_pr_accurate")
+
+
+class _Ranked(NamedTuple):
+    """The rankings [RANKINGS] of one detector, and their bootstrap distribution.
+
+    `draws` is [resamples, RANKINGS], or None with fewer than two groups.
+    """
+
+    value: Floats
+    draws: Floats | None
+
+
+Weights = NDArray[np.floating[Any]]
+"""How often each item counts in each draw: [items, draws], which adds up fastest in this order."""
+
+
+def _under(scores: Floats, labels: Floats) -> Callable[[Weights], Floats]:
+    """A function of weights that gives every ranking under each draw: [draws, RANKINGS]."""
+    items = np.argsort(-scores, kind="stable")
+    ordered = scores[items]
+    # Items of equal scores are flagged together, so only the ends of ties count.
+    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
+    starts = np.append(0, ends[:-1] + 1)
+    wanted = labels[items] == 1
+
+    def under(weights: Weights) -> Floats:
+        drawn = weights[items]
+        if len(ends) < len(items):
+            hits = np.add.reduceat(drawn * wanted[:, None], starts, axis=0)
+            misses = np.add.reduceat(drawn, starts, axis=0) - hits
+            return np.stack(_areas(hits, misses), axis=1)
+        hits = drawn * wanted[:, None]
+        return np.stack(_areas(hits, drawn - hits), axis=1)
+
+    return under
+
+
+def _areas(hits: Weights, misses: Weights) -> tuple[Floats, Floats, Floats]:
+    """Each ranking from the hallucinated and accurate items at each score: [scores, draws]."""
+    # Rows without any of a class add nothing to a sum over that class.
+    some_hits, some_misses = hits.any(axis=1), misses.any(axis=1)
+    hits_so_far = np.cumsum(hits, axis=0)
+    flagged = hits_so_far + np.cumsum(misses, axis=0)
+    all_hits, every = hits_so_far[-1].astype(np.float64), flagged[-1].astype(np.float64)
+    all_misses = every - all_hits
+    with np.errstate(invalid="ignore", divide="ignore"):
+        false = misses[some_misses]
+        # A pair of equal scores counts half.
+        above = hits_so_far[some_misses] - hits[some_misses] / 2
+        auroc = np.einsum("ij,ij->j", false, above, dtype=np.float64) / (all_hits * all_misses)
+        found, until = hits[some_hits], flagged[some_hits]
+        precision = hits_so_far[some_hits] / np.maximum(until, 1)
+        shares = np.einsum("ij,ij->j", found, precision, dtype=np.float64) / all_hits
+        # From the other end: what is not flagged yet is taken for accurate.
+        wrong = hits_so_far[-1] - hits_so_far[some_misses] + hits[some_misses]
+        right = flagged[-1] - flagged[some_misses] + false + hits[some_misses] - wrong
+        accurate = right / np.maximum(right + wrong, 1)
+        turned = np.einsum("ij,ij->j", false, accurate, dtype=np.float64) / all_misses
+    one_class = (all_hits == 0) | (all_misses == 0)
+    auroc, shares, turned = (np.where(one_class, np.nan, x) for x in (auroc, shares, turned))
+    return auroc, shares, turned
+
+
+class Detection(Frozen):
+    """Rankings of several detectors on the same items, and every pair of detectors compared.
+
+    `rankings` holds, for each detector in order, name to estimate. `base_rate` is the share of
+    hallucinated items, which is the AUC-PR of a detector without any skill.
+    """
+
+    detectors: tuple[str, ...]
+    rankings: tuple[dict[Ranking, Estimate], ...]
+    differences: dict[Ranking, tuple[PairedDifference, ...]]
+    base_rate: float | None
+    n: int
+
+
+def detection(
+    scores: Floats,
+    labels: Floats,
+    detectors: Sequence[str],
+    groups: Sequence[str],
+    sampling: Sampling,
+) -> Detection:
+    """Rankings of `detectors` from `scores` [detectors, items] and `labels`.
+
+    `labels` is [items], or [detectors, items] where each detector checks answers of its own. NaN is
+    a missing score or label. Each detector is ranked on the items that it scored; a pair is
+    compared on the items that both scored. Intervals are percentile intervals of the bootstrap
+    over groups; p is twice the smaller share of draws on either side of 0, with Holm's correction
+    over the pairs of a ranking.
+    """
+    labels = np.broadcast_to(labels, scores.shape)
+    labelled = np.isfinite(labels)
+    scored = np.isfinite(scores) & labelled
+    pairs = list(combinations(range(len(detectors)), 2))
+    ranker = _Ranker(scores, labels, groups, sampling)
+    single = [ranker.ranked(k, scored[k]) for k in range(len(detectors))]
+    rankings: list[dict[Ranking, Estimate]] = [{} for _ in detectors]
+    differences: dict[Ranking, tuple[PairedDifference, ...]] = {}
+    known = labels[labelled]
+    for place, name in enumerate(RANKINGS):
+        for k, ranked in enumerate(single):
+            rankings[k][name] = ranker.estimate(scored[k], place, ranked)[0]
+        compared: list[PairedDifference] = []
+        for a, b in pairs:
+            both = scored[a] & scored[b]
+            first, second = ranker.ranked(a, both), ranker.ranked(b, both)
+            estimate, p = ranker.estimate(both, place, first, second)
+            compared.append(
+                PairedDifference(
+                    first=detectors[a],
+                    second=detectors[b],
+                    difference=estimate,
+                    p=p,
+                    test="none" if p is None else "bootstrap",
+                    left_out=int((scored[a] ^ scored[b]).sum()),
+                )
+            )
+        differences[name] = tuple(adjusted(compared))
+    return Detection(
+        detectors=tuple(detectors),
+        rankings=tuple(rankings),
+        differences=differences,
+        base_rate=float(known.mean()) if known.size else None,
+        n=int(labelled.any(axis=0).sum()),
+    )
+
+
+class _Ranker:
+    """Ranks detectors on subsets of the items; what was computed for a subset is kept.
+
+    The draws depend only on the groups of the subset, so that two detectors on the same items are
+    paired.
+    """
+
+    def __init__(
+        self, scores: Floats, labels: Floats, groups: Sequence[str], sampling: Sampling
+    ) -> None:
+        self._scores, self._labels, self._groups = scores, labels, groups
+        self._sampling = sampling
+        self._known: dict[tuple[int, bytes], _Ranked | None] = {}
+        self._subsets: dict[bytes, tuple[NDArray[np.intp], list[Weights]]] = {}
+
+    def ranked(self, detector: int, items: NDArray[np.bool_]) -> _Ranked | None:
+        """The rankings of `detector` on `items`; None without items of both classes."""
+        key = detector, items.tobytes()
+        if key not in self._known:
+            self._known[key] = self._rank(detector, items)
+        return self._known[key]
+
+    def _rank(self, detector: int, items: NDArray[np.bool_]) -> _Ranked | None:
+        labels = self._labels[detector, items]
+        if not len(labels) or np.ptp(labels) == 0:
+            return None
+        under = _under(self._scores[detector, items], labels)
+        value = under(np.ones((len(labels), 1)))[0]
+        weights = self._subset(items)[1]
+        if not weights:
+            return _Ranked(value, None)
+        return _Ranked(value, np.concatenate([under(batch) for batch in weights]))
+
+    def _subset(self, items: NDArray[np.bool_]) -> tuple[NDArray[np.intp], list[Weights]]:
+        """The numbers of the groups of `items`, and draws of these groups, none with one group."""
+        key = items.tobytes()
+        if key not in self._subsets:
+            groups = [self._groups[int(place)] for place in np.flatnonzero(items)]
+            numbers = group_numbers(groups)
+            size = int(numbers.max(initial=-1)) + 1
+            weights: list[Weights] = []
+            if size > 1:
+                drawn = draws(size, self._sampling.resamples, self._sampling.seed)
+                # Single precision holds these counts exactly, in half the time.
+                weights = [batch.T.astype(np.float32)[numbers] for batch in drawn]
+            # The draws of one subset are kept: a pair of detectors mostly has the same items.
+            self._subsets = {key: (numbers, weights)}
+        return self._subsets[key]
+
+    def estimate(
+        self,
+        items: NDArray[np.bool_],
+        place: int,
+        first: _Ranked | None,
+        second: _Ranked | None = None,
+    ) -> tuple[Estimate, float | None]:
+        """One ranking of one detector on `items`, or the first minus the second, with its p."""
+        numbers = self._subset(items)[0]
+        base = Estimate(value=None, n=len(numbers), groups=int(numbers.max(initial=-1)) + 1)
+        if first is None:
+            reason = "one_class" if len(numbers) else "no_items"
+            return base.model_copy(update={"reason": reason}), None
+        value = float(first.value[place] - (second.value[place] if second else 0.0))
+        base = base.model_copy(update={"value": value})
+        if first.draws is None:
+            return base.model_copy(update={"reason": "too_few_groups"}), None
+        drawn = first.draws[:, place]
+        if second is not None and second.draws is not None:
+            drawn = drawn - second.draws[:, place]
+        # A draw of one class only has no ranking.
+        drawn = drawn[np.isfinite(drawn)]
+        if len(drawn) < self._sampling.resamples / 2:
+            return base.model_copy(update={"reason": "no_resamples"}), None
+        low, high, method = interval(value, drawn, None, self._sampling.level)
+        found = base.model_copy(update={"low": low, "high": high, "method": method})
+        if second is None:
+            return found, None
+        fewer = min((drawn <= 0).sum(), (drawn >= 0).sum())
+        return found, min(1.0, 2 * (fewer + 1) / (len(drawn) + 1))
+
+
+class Curve(Frozen):
+    """Points of a curve in order, and the threshold at each: an item is flagged from there up.
+
+    ROC: x is the false positive rate, y the true positive rate. PR: x is recall, y precision. The
+    end at which nothing is flagged has the threshold None.
+    """
+
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    thresholds: tuple[float | None, ...]
+
+
+def curves(scores: Floats, labels: Floats) -> tuple[Curve, Curve] | None:
+    """The ROC and the precision-recall curve of one detector; None with one class only.
+
+    Both arguments are [items]; items without a score or a label are left out.
+    """
+    known = np.isfinite(scores) & np.isfinite(labels)
+    scores, labels = scores[known], labels[known]
+    if not len(labels) or np.ptp(labels) == 0:
+        return None
+    false_rate, true_rate, cuts = roc_curve(labels, scores)
+    precision, recall, steps = precision_recall_curve(labels, scores)
+    return (
+        _curve(false_rate, true_rate, cuts),
+        _curve(recall, precision, np.append(steps, np.inf)),
+    )
+
+
+def _curve(x: Floats, y: Floats, thresholds: Floats) -> Curve:
+    return Curve(
+        x=tuple(map(float, x)),
+        y=tuple(map(float, y)),
+        thresholds=tuple(float(one) if np.isfinite(one) else None for one in thresholds),
+    )
+
+
+class ReliabilityBin(Frozen):
+    """Items whose predicted probability lies in [start, end): how often the event happened.
+
+    `predicted` is their mean prediction, `observed` the share of events with its Wilson interval;
+    all lie in [0, 1].
+    """
+
+    start: float
+    end: float
+    n: int
+    predicted: float
+    observed: float
+    low: float
+    high: float
+
+
+def reliability(
+    probabilities: Floats, labels: Floats, bins: int = 10, level: float = 0.95
+) -> list[ReliabilityBin]:
+    """The reliability diagram of predictions in [0, 1]: bins of equal width that hold items.
+
+    The last bin includes 1. Raises ValueError for predictions outside [0, 1].
+    """
+    known = np.isfinite(probabilities) & np.isfinite(labels)
+    predicted, events = probabilities[known], labels[known]
+    if predicted.size and (predicted.min() < 0 or predicted.max() > 1):
+        raise ValueError("A reliability diagram needs probabilities in [0, 1].")
+    places = np.minimum((predicted * bins).astype(int), bins - 1)
+    found: list[ReliabilityBin] = []
+    for place in np.unique(places):
+        among = places == place
+        n, hits = int(among.sum()), int(events[among].sum())
+        low, high = wilson(hits, n, level)
+        found.append(
+            ReliabilityBin(
+                start=place / bins,
+                end=(place + 1) / bins,
+                n=n,
+                predicted=float(predicted[among].mean()),
+                observed=hits / n,
+                low=low,
+                high=high,
+            )
+        )
+    return found

@@ -1,0 +1,204 @@
+"""Paired comparisons of systems on the same items: differences, tests, Holm, bands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+from scipy.stats import binom
+from statsmodels.stats.multitest import multipletests
+
+from pipelines.evaluation.statistics.estimates import ratio_estimates
+from pipelines.evaluation.statistics.resampling import (
+    Estimate,
+    Floats,
+    Sampling,
+    group_numbers,
+    group_sums,
+)
+from pipelines.types import Frozen
+
+Test = Literal["mcnemar", "permutation", "bootstrap", "none"]
+
+_BATCH = 500
+_EXACT_GROUPS = 13
+
+
+class PairedDifference(Frozen):
+    """First minus second system on the items that both have, with a test of "no difference".
+
+    `p` is two-sided in [0, 1]; `adjusted` is p after Holm over all pairs of the same table.
+    "mcnemar" is the mid-p test (Fagerland, Lydersen and Laake 2013) of two binary columns whose
+    items are independent; "permutation" changes the signs of the groups' differences; "bootstrap"
+    is by the share of draws on the other side of 0. `only_first` and `only_second` count the
+    discordant items, where just one of two binary systems is right. `left_out` counts items that
+    only one of the two has.
+    """
+
+    first: str
+    second: str
+    difference: Estimate
+    p: float | None = None
+    adjusted: float | None = None
+    test: Test = "none"
+    only_first: int | None = None
+    only_second: int | None = None
+    left_out: int = 0
+
+
+def mcnemar_midp(only_first: int, only_second: int) -> float:
+    """Two-sided mid-p value of McNemar's test from the two discordant counts, in (0, 1].
+
+    The exact binomial p value without half of the probability of what was observed (Fagerland,
+    Lydersen and Laake 2013, equations 5 and 6). 1 where nothing is discordant.
+    """
+    if min(only_first, only_second) < 0:
+        raise ValueError("Counts are 0 or more.")
+    trials, fewer = only_first + only_second, min(only_first, only_second)
+    observed = float(binom.pmf(fewer, trials, 0.5))
+    if only_first == only_second:
+        return 1.0 if trials == 0 else 1 - observed / 2
+    return min(1.0, 2 * float(binom.cdf(fewer, trials, 0.5)) - observed)
+
+
+def permutation_p(sums: Floats, sampling: Sampling) -> Floats:
+    """Two-sided p of each column of paired differences, summed over groups: [groups, columns].
+
+    Under "no difference" the sign of each group's difference is arbitrary. With up to 13 groups
+    all signs are tried; with more, `sampling.permutations` random ones, where the observed one
+    counts as one of them (Phipson and Smyth 2010).
+    """
+    groups, columns = sums.shape
+    observed = np.abs(sums.sum(axis=0))
+    # Sums that differ only by rounding are equal.
+    reached = observed - 1e-9 * np.maximum(1.0, np.abs(sums).sum(axis=0))
+    if groups <= _EXACT_GROUPS:
+        codes = np.arange(2**groups)[:, None] >> np.arange(groups)[None, :]
+        signs = 1.0 - 2.0 * (codes & 1)
+        return (np.abs(signs @ sums) >= reached).mean(axis=0)
+    source = np.random.default_rng(sampling.seed)
+    hits = np.zeros(columns)
+    for start in range(0, sampling.permutations, _BATCH):
+        size = min(_BATCH, sampling.permutations - start)
+        bits = np.frombuffer(source.bytes(size * (-(-groups // 8))), dtype=np.uint8)
+        drawn = np.unpackbits(bits.reshape(size, -1), axis=1, count=groups)
+        signs = 1.0 - 2.0 * drawn
+        hits += (np.abs(signs @ sums) >= reached).sum(axis=0)
+    return (hits + 1) / (sampling.permutations + 1)
+
+
+def paired_differences(
+    values: Floats,
+    systems: Sequence[str],
+    groups: Sequence[str],
+    sampling: Sampling,
+    pairs: Sequence[tuple[int, int]] | None = None,
+) -> list[PairedDifference]:
+    """Every pair of `systems` compared on `values` [systems, items]; NaN is missing.
+
+    `pairs` are the numbers of the systems to compare, all pairs without it; Holm's correction is
+    over these pairs.
+    """
+    pairs = list(combinations(range(len(systems)), 2)) if pairs is None else list(pairs)
+    if not pairs:
+        return []
+    first, second = (values[[pair[side] for pair in pairs]] for side in (0, 1))
+    both = np.isfinite(first) & np.isfinite(second)
+    either = np.isfinite(first) | np.isfinite(second)
+    differences = np.where(both, first, 0.0) - np.where(both, second, 0.0)
+    # A difference that is only 0 or 1 is no proportion: its interval is the bootstrap's too.
+    estimates = ratio_estimates(
+        differences, both.astype(float), groups, sampling, proportions=False
+    )
+    numbers = group_numbers(groups)
+    sums = group_sums(differences, numbers, int(numbers.max(initial=-1)) + 1)
+    binary = [_binary(a[m]) and _binary(b[m]) for a, b, m in zip(first, second, both, strict=True)]
+    # McNemar's test takes independent items; others are tested by groups.
+    exact = [binary[k] and one.n == one.groups for k, one in enumerate(estimates)]
+    permuted = [k for k, one in enumerate(estimates) if one.n and not exact[k]]
+    values_of_p = dict(zip(permuted, permutation_p(sums[:, permuted], sampling), strict=True))
+    found: list[PairedDifference] = []
+    for k, (a, b) in enumerate(pairs):
+        more, fewer = int((differences[k] > 0).sum()), int((differences[k] < 0).sum())
+        p: float | None = None
+        test: Test = "none"
+        if k in values_of_p:
+            p, test = float(values_of_p[k]), "permutation"
+        elif estimates[k].n:
+            p, test = mcnemar_midp(more, fewer), "mcnemar"
+        found.append(
+            PairedDifference(
+                first=systems[a],
+                second=systems[b],
+                difference=estimates[k],
+                p=p,
+                test=test,
+                only_first=more if binary[k] else None,
+                only_second=fewer if binary[k] else None,
+                left_out=int((either[k] & ~both[k]).sum()),
+            )
+        )
+    return adjusted(found)
+
+
+def adjusted(found: Sequence[PairedDifference]) -> list[PairedDifference]:
+    """The same comparisons with Holm's correction (1979) over those that have a p value."""
+    known = [k for k, one in enumerate(found) if one.p is not None]
+    if not known:
+        return list(found)
+    corrected = np.asarray(multipletests([found[k].p for k in known], method="holm")[1])
+    values: dict[int, float] = dict(zip(known, corrected.tolist(), strict=True))
+    return [one.model_copy(update={"adjusted": values.get(k)}) for k, one in enumerate(found)]
+
+
+def bands(
+    systems: Sequence[str], compared: Sequence[PairedDifference], alpha: float = 0.05
+) -> list[tuple[str, ...]]:
+    """Groups of systems that cannot be told apart: no pair of a group differs at `alpha` (Holm).
+
+    A system may stand in several. Each group is as large as it can be and in the order of
+    `systems`; the groups are in the order of their first members. Pairs without a p value cannot
+    be told apart.
+    """
+    order = {name: place for place, name in enumerate(systems)}
+    apart = {
+        frozenset((one.first, one.second))
+        for one in compared
+        if one.adjusted is not None and one.adjusted < alpha
+    }
+    alike = {
+        name: {
+            other for other in systems if other != name and frozenset((name, other)) not in apart
+        }
+        for name in systems
+    }
+    found: list[tuple[str, ...]] = []
+    _extend(set(), set(systems), set(), alike, found)
+    ordered = [tuple(sorted(band, key=order.__getitem__)) for band in found]
+    return sorted(ordered, key=lambda band: [order[name] for name in band])
+
+
+def _extend(
+    band: set[str],
+    candidates: set[str],
+    done: set[str],
+    alike: dict[str, set[str]],
+    found: list[tuple[str, ...]],
+) -> None:
+    """All largest groups of mutually alike systems (Bron and Kerbosch 1973, with a pivot)."""
+    if not candidates and not done:
+        if band:
+            found.append(tuple(band))
+        return
+    pivot = max(candidates | done, key=lambda name: len(candidates & alike[name]))
+    for name in sorted(candidates - alike[pivot]):
+        near = alike[name]
+        _extend(band | {name}, candidates & near, done & near, alike, found)
+        candidates = candidates - {name}
+        done = done | {name}
+
+
+def _binary(values: Floats) -> bool:
+    return bool(np.isin(values, (0.0, 1.0)).all())

@@ -1,0 +1,142 @@
+"""The bootstrap over groups of items, for all columns of a table at once.
+
+Items of one group (questions on one document) are not independent, so whole groups are drawn with
+replacement. A draw is a vector of weights: how often each group was drawn. A mean is a ratio of two
+sums over groups, so the means of all systems under all draws are two matrix products. All columns
+share the draws, which keeps differences between systems paired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from scipy.special import ndtr, ndtri
+from statsmodels.stats.proportion import proportion_confint
+
+from pipelines.types import Frozen
+
+Floats = NDArray[np.float64]
+IntervalMethod = Literal["bca", "percentile", "wilson", "none"]
+Reason = Literal["no_items", "too_few_groups", "all_equal", "one_class", "no_resamples"]
+"""Why a number or its interval is not defined; the texts are `evaluate.reason.<reason>`."""
+
+_BATCH = 250
+
+
+class Sampling(Frozen):
+    """How intervals and tests were computed, so that they can be computed again.
+
+    `level` is the coverage of the intervals in (0, 1), `resamples` the number of bootstrap draws,
+    `permutations` that of random permutations. `versions` are those of the libraries.
+    """
+
+    seed: Annotated[int, Field(ge=0)] = 0
+    resamples: Annotated[int, Field(ge=100, le=100_000)] = 2000
+    permutations: Annotated[int, Field(ge=99, le=1_000_000)] = 9999
+    level: Annotated[float, Field(gt=0.5, lt=1)] = 0.95
+    versions: dict[str, str] = Field(
+        default_factory=lambda: {name: version(name) for name in ("numpy", "scipy", "statsmodels")}
+    )
+
+
+class Estimate(Frozen):
+    """A number with its interval [low, high], which is None where it is not defined.
+
+    `n` counts items, `groups` the independent groups they form. `reason` says why the value or the
+    interval is missing. `method` is how the interval was computed: "bca" is the bias-corrected and
+    accelerated bootstrap (Efron 1987), "percentile" the plain one, "wilson" the score interval of a
+    proportion (Wilson 1927).
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+    groups: int = 0
+    method: IntervalMethod = "none"
+    reason: Reason | None = None
+
+
+def group_numbers(groups: Sequence[str]) -> NDArray[np.intp]:
+    """The number of each item's group, counted from 0. An item without a group is its own."""
+    known: dict[tuple[str, int], int] = {}
+    found = [
+        known.setdefault((group, -1) if group else ("", place), len(known))
+        for place, group in enumerate(groups)
+    ]
+    return np.asarray(found, dtype=np.intp)
+
+
+def group_sums(values: Floats, numbers: NDArray[np.intp], groups: int) -> Floats:
+    """Sums of `values` [columns, items] over the items of each group: [groups, columns]."""
+    if groups == values.shape[1] and np.array_equal(numbers, np.arange(groups)):
+        return np.ascontiguousarray(values.T)
+    sums = np.zeros((groups, values.shape[0]))
+    np.add.at(sums, numbers, values.T)
+    return sums
+
+
+def draws(groups: int, resamples: int, seed: int) -> Iterator[Floats]:
+    """Bootstrap weights in batches [draws, groups]; each row sums to `groups`."""
+    source = np.random.default_rng(seed)
+    for start in range(0, resamples, _BATCH):
+        size = min(_BATCH, resamples - start)
+        drawn = source.integers(0, groups, (size, groups))
+        drawn += np.arange(size)[:, None] * groups
+        counts = np.bincount(drawn.ravel(), minlength=size * groups)
+        yield counts.reshape(size, groups).astype(np.float64)
+
+
+def ratio_draws(numerators: Floats, denominators: Floats, sampling: Sampling) -> Floats:
+    """The ratio of sums of every column under every draw: [resamples, columns].
+
+    Both arguments are sums over groups, [groups, columns]. NaN where a draw holds nothing.
+    """
+    found = []
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for weights in draws(len(numerators), sampling.resamples, sampling.seed):
+            found.append((weights @ numerators) / (weights @ denominators))
+    return np.concatenate(found)
+
+
+def interval(
+    value: float, distribution: Floats, left_out: Floats | None, level: float
+) -> tuple[float, float, IntervalMethod]:
+    """The bootstrap interval of `value` from its `distribution` [resamples].
+
+    `left_out` are the values without each group in turn (the jackknife), from which the BCa
+    interval takes its acceleration (Efron and Tibshirani 1993, chapter 14). Where BCa is not
+    defined, or without `left_out`, it is the percentile interval. Draws that are NaN do not count.
+    """
+    distribution = distribution[np.isfinite(distribution)]
+    tails = np.array([(1 - level) / 2, (1 + level) / 2])
+    method: IntervalMethod = "percentile"
+    if left_out is not None:
+        corrected = _corrected(value, distribution, left_out[np.isfinite(left_out)], tails)
+        if np.isfinite(corrected).all():
+            tails, method = corrected, "bca"
+    low, high = np.quantile(distribution, tails)
+    return float(low), float(high), method
+
+
+def _corrected(value: float, distribution: Floats, left_out: Floats, tails: Floats) -> Floats:
+    """The tail probabilities of the BCa interval; NaN or infinite where they are not defined."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # Values equal to the estimate count half: proportions have many.
+        below = np.mean(distribution < value) + np.mean(distribution <= value)
+        bias = ndtri(below / 2)
+        centred = left_out.mean() - left_out
+        acceleration = (centred**3).sum() / (6 * (centred**2).sum() ** 1.5)
+        shifted = bias + ndtri(tails)
+        return ndtr(bias + shifted / (1 - acceleration * shifted))
+
+
+def wilson(hits: int, n: int, level: float) -> tuple[float, float]:
+    """The Wilson score interval of a proportion of `hits` among `n` (1 or more) items."""
+    low, high = proportion_confint(hits, n, alpha=1 - level, method="wilson")
+    return float(np.asarray(low)), float(np.asarray(high))
