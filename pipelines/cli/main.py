@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from pipelines.cli.catalogue import download, show_catalogue
+from pipelines.cli.evaluate import add_evaluation_commands
 from pipelines.cli.leaving import Unawaited
 from pipelines.cli.models import add_model_options, models_by_role, named_key
 from pipelines.cli.terminal import Terminal, describe
@@ -246,6 +247,8 @@ def _parser() -> argparse.ArgumentParser:
     listing.add_argument("--limit", type=int, default=20)
 
     add("import", _import, "store an exported run").add_argument("file", type=Path)
+
+    add_evaluation_commands(commands)
 
     models = commands.add_parser("models", help="models to download").add_subparsers(required=True)
     listed = models.add_parser("catalogue", help="models that can be downloaded, and their sizes")

@@ -50,7 +50,7 @@ class Cost(Frozen):
 
 
 class Piece(Frozen):
-    """A verdict on [start, end) of a draft, with its scores by name."""
+    """A verdict on [start, end) of a draft, with its scores by name; `doubt` as in `Outcome`."""
 
     what: What
     start: int
@@ -60,6 +60,7 @@ class Piece(Frozen):
     text: str
     label: str = ""
     scores: dict[str, float] = Field(default_factory=dict)
+    doubt: float | None = None
 
 
 class Outcome(Frozen):
@@ -67,8 +68,9 @@ class Outcome(Frozen):
 
     `error` is the code of the error that ended it, with `answer` being what it had by then.
     `verdict` and `scores` are those on its original answer as a whole; `pieces` are the verdicts on
-    parts of it. `cost` is what the method takes by itself, also where a reply was in the cache,
-    and `paid` what was really asked.
+    parts of it. `doubt` is the score that decided the verdict, turned so that a higher one speaks
+    for a hallucination; where there is none, the verdict as 0, 0.5 or 1. `cost` is what the method
+    takes by itself, also where a reply was in the cache, and `paid` what was really asked.
     """
 
     answer: str = ""
@@ -79,6 +81,7 @@ class Outcome(Frozen):
     flags: tuple[str, ...] = ()
     verdict: Verdict | None = None
     scores: dict[str, float] = Field(default_factory=dict)
+    doubt: float | None = None
     pieces: tuple[Piece, ...] = ()
     cost: Cost = Cost()
     paid: Cost = Cost()
@@ -110,6 +113,7 @@ def outcome_of(trace: Trace, method: str, models: Mapping[str, ModelSpec]) -> Ou
         flags=answer.flags if answer else (),
         verdict=last.verdict if last else None,
         scores=_scores(last) if last else {},
+        doubt=_doubt(last) if last else None,
         pieces=tuple(_piece(event) for event in found.judged if event.what != "answer"),
         cost=_cost(found, _once(found.calls), models),
         paid=_cost(found, found.made, models),
@@ -179,4 +183,24 @@ def _piece(event: Judged) -> Piece:
         text=event.text,
         label=event.label,
         scores=_scores(event),
+        doubt=_doubt(event),
     )
+
+
+_DOUBTS: dict[Verdict, float] = {
+    "supported": 0.0,
+    "confident": 0.0,
+    "not_enough": 0.5,
+    "doubtful": 1.0,
+    "contradicted": 1.0,
+}
+
+
+def _doubt(event: Judged) -> float | None:
+    first = next((score for score in event.scores if score.value is not None), None)
+    if first is None or first.value is None:
+        return _DOUBTS.get(event.verdict)
+    if first.bad == "above":
+        return first.value
+    # Where it has both ends it stays within them, so that a probability stays one.
+    return -first.value if first.high is None else first.low + first.high - first.value

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -104,7 +104,7 @@ class Runner:
         """End the runs under way; what they have recorded is used when it is continued."""
         self._stopping.set()
 
-    async def run(self, most: int | None = None) -> AsyncIterator[Progress]:
+    async def run(self, most: int | None = None) -> AsyncGenerator[Progress]:
         """Answer what is missing, `most` answers at most; progress after each of them.
 
         Leaving early stops it. Raises NotFoundError where there is no such evaluation.
@@ -180,7 +180,7 @@ class Runner:
         pace = (self._clock() - first) / answers
         return pace * (progress.total - progress.answered)
 
-    async def _missing(self, most: int | None) -> AsyncIterator[Task]:
+    async def _missing(self, most: int | None) -> AsyncGenerator[Task]:
         """The open tasks, each once, in their order."""
         after, given = -1, 0
         while some := await self._call(self._store.open_tasks, self._evaluation, after):

@@ -1,0 +1,392 @@
+"""Evaluations on the command line: begin, continue, list, show, compare, delete."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from pipelines.cli.models import add_model_options, models_by_role
+from pipelines.engine.service import Service
+from pipelines.errors import InvalidInputError
+from pipelines.evaluation.datasets.mapping import ColumnMapping
+from pipelines.evaluation.datasets.opening import open_data_set
+from pipelines.evaluation.forecast import Forecast, Range, forecast
+from pipelines.evaluation.items import Item
+from pipelines.evaluation.outcomes import Cost, Outcome
+from pipelines.evaluation.plan import (
+    Budget,
+    EvaluationSpec,
+    System,
+    checked_spec,
+    code_version,
+    system_names,
+    tasks_of,
+)
+from pipelines.evaluation.results.compare import comparison
+from pipelines.evaluation.results.export import (
+    evalstats_csv,
+    scores_csv,
+    scores_jsonl,
+    table_csv,
+    table_latex,
+    table_markdown,
+)
+from pipelines.evaluation.results.scores import Evaluation
+from pipelines.evaluation.results.table import results_table
+from pipelines.evaluation.runner import Progress, Runner
+from pipelines.evaluation.scoring import read_results
+from pipelines.methods.registry import METHODS
+from pipelines.printable import printable
+from pipelines.run.spec import EvidenceSpec, MethodSpec
+from pipelines.store import new_run_id
+
+OWNER = "command-line"
+
+_PROBED = 3
+"""Items that every system answers before the forecast."""
+
+_FORMATS: dict[str, Callable[[Evaluation], str]] = {
+    "markdown": lambda found: table_markdown(results_table(found)),
+    "csv": lambda found: table_csv(results_table(found)),
+    "latex": lambda found: table_latex(results_table(found)),
+    "scores-csv": scores_csv,
+    "scores-jsonl": scores_jsonl,
+    "evalstats": evalstats_csv,
+}
+
+_ENDS = {
+    "done": "Everything is answered.",
+    "budget": "The budget is spent.",
+    "stopped": "It was stopped.",
+    "failing": "Too many answers failed one after the other: {error}",
+}
+
+
+async def evaluate(service: Service, options: argparse.Namespace) -> int:
+    """Begin an evaluation, or continue one; prints its table at the end."""
+    keys: dict[str, str] = {}
+    if options.resume:
+        evaluation = options.resume
+    else:
+        evaluation, keys = await _created(service, options)
+    store = service.store.evaluations
+    stored = await asyncio.to_thread(store.get, evaluation, OWNER)
+    spec = EvaluationSpec.model_validate(stored.spec)
+    if spec.code != code_version():
+        _say("The code has changed since this evaluation began: what is answered now may differ.")
+    if options.resume:
+        _, keys = await models_by_role(service, options)
+    budget = Budget(
+        calls=options.max_calls,
+        tokens=options.max_tokens,
+        money=options.max_money,
+        hours=options.max_hours,
+    )
+
+    async def work(most: int | None = None) -> Progress:
+        runner = Runner(
+            service, evaluation, owner=OWNER, keys=keys, budget=budget, at_once=options.at_once
+        )
+        last = Progress(stored.tasks, stored.done)
+        async with aclosing(runner.run(most)) as steps:
+            async for last in steps:
+                _show(last)
+        print(file=sys.stderr)
+        return last
+
+    probe = _PROBED * len(spec.systems) * spec.repeats
+    if stored.done < min(probe, stored.tasks):
+        _say(f"Evaluation {evaluation}: the first {_PROBED} items, for a forecast.")
+        progress = await work(probe - stored.done)
+        if progress.reason not in (None, "done"):
+            return _ended(progress)
+    found = await asyncio.to_thread(_forecast, service, evaluation, spec, options.at_once)
+    _say(_told(found))
+    if found.answers and not _agreed(options):
+        _say(f"To go on: python -m pipelines evaluate --resume {evaluation} --yes")
+        return 0
+    status = _ended(await work()) if found.answers else 0
+    _, results = await asyncio.to_thread(read_results, store, evaluation, OWNER)
+    print(await asyncio.to_thread(_FORMATS["markdown"], results))
+    return status
+
+
+async def show_evaluations(service: Service, options: argparse.Namespace) -> int:
+    """The evaluations, newest first."""
+    for one in await asyncio.to_thread(service.store.evaluations.list, OWNER):
+        done = f"{one.done} of {one.tasks}"
+        print(printable(f"{one.id}  {one.created:%Y-%m-%d %H:%M}  {done:>16}  {one.name}"))
+    return 0
+
+
+async def show_table(service: Service, options: argparse.Namespace) -> int:
+    """The results of an evaluation in one of several forms."""
+    store = service.store.evaluations
+    _, found = await asyncio.to_thread(read_results, store, options.evaluation, OWNER)
+    if not found.scores:
+        raise InvalidInputError(
+            "Nothing of this evaluation is answered yet.",
+            remedy=f"Go on with: python -m pipelines evaluate --resume {options.evaluation}",
+        )
+    text = await asyncio.to_thread(_FORMATS[options.format], found)
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    return 0
+
+
+async def compare(service: Service, options: argparse.Namespace) -> int:
+    """Systems item by item, those on which they differ first."""
+    store = service.store.evaluations
+    _, found = await asyncio.to_thread(read_results, store, options.evaluation, OWNER)
+    systems = options.systems.split(",") if options.systems else list(found.systems)
+    done = await asyncio.to_thread(comparison, found, systems, options.metric)
+    print(f"{done.metric.name} on {done.n} items, {done.left_out} left out")
+    for name, estimate in zip(done.systems, done.estimates, strict=True):
+        print(f"  {name}: {_interval(estimate.value, estimate.low, estimate.high)}")
+    for pair in done.pairs:
+        difference = _interval(pair.difference.value, pair.difference.low, pair.difference.high)
+        tested = "" if pair.p is None else f", p = {pair.p:.3g} ({pair.test})"
+        if pair.adjusted is not None and len(done.pairs) > 1:
+            tested += f", Holm {pair.adjusted:.3g}"
+        print(f"  {pair.first} - {pair.second}: {difference}{tested}")
+    for item in done.items[: options.items]:
+        print(printable(f"\n{item.item}: {item.summary.text}"))
+        for answer in item.answers:
+            said = " ".join(answer.answer.split())
+            print(printable(f"  {answer.system} {answer.value:g} [{answer.run}]: {said}"))
+    return 0
+
+
+async def delete_evaluation(service: Service, options: argparse.Namespace) -> int:
+    """Delete an evaluation; its runs stay."""
+    await asyncio.to_thread(service.store.evaluations.delete, options.evaluation, OWNER)
+    return 0
+
+
+def add_evaluation_commands(commands: Any) -> None:
+    """`evaluate` and `evaluations`."""
+    run = commands.add_parser("evaluate", help="methods on a data set, with intervals and costs")
+    run.set_defaults(command=evaluate)
+    what = run.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        "--data",
+        dest="data_set",
+        metavar="FILE",
+        help="a file, hub:OWNER/NAME, or sample:en, sample:zh, statements:en",
+    )
+    what.add_argument("--resume", metavar="ID", help="go on with an evaluation")
+    run.add_argument("--kind", help="what the file is, where that is not recognised")
+    run.add_argument(
+        "--map",
+        action="append",
+        default=[],
+        metavar="PART=COLUMN",
+        help="which column holds question, answers, text ...; repeat for several",
+    )
+    run.add_argument("--part", choices=["all", "even", "odd"], default="all")
+    run.add_argument("--limit", type=int, metavar="N", help="so many items, drawn with --seed")
+    run.add_argument("--methods", default="direct,rag", help="names with commas between them")
+    run.add_argument(
+        "--set", action="append", default=[], metavar="SYSTEM.SETTING=VALUE", help="a setting"
+    )
+    run.add_argument("--name", default="", help="what the evaluation is called")
+    run.add_argument(
+        "--texts", action="store_true", help="check the texts of the items; nothing is written"
+    )
+    run.add_argument(
+        "--passages", action="store_true", help="the items' own passages are the evidence"
+    )
+    run.add_argument("--repeats", type=int, default=1)
+    run.add_argument("--seed", type=int, default=0)
+    run.add_argument("--at-once", type=int, default=2, metavar="N", help="answers at a time")
+    run.add_argument("--max-calls", type=int, metavar="N", help="stop after so many calls")
+    run.add_argument("--max-tokens", type=int, metavar="N", help="... tokens read and written")
+    run.add_argument("--max-money", type=float, metavar="AMOUNT", help="... spent")
+    run.add_argument("--max-hours", type=float, metavar="HOURS", help="... of work")
+    run.add_argument("--yes", action="store_true", help="go on after the forecast, unasked")
+    add_model_options(run)
+
+    group = commands.add_parser("evaluations", help="evaluations and their results")
+    parts = group.add_subparsers(required=True)
+    parts.add_parser("list", help="all, newest first").set_defaults(command=show_evaluations)
+    table = parts.add_parser("show", help="the table of one")
+    table.set_defaults(command=show_table)
+    table.add_argument("--format", choices=list(_FORMATS), default="markdown")
+    compared = parts.add_parser("compare", help="systems item by item")
+    compared.set_defaults(command=compare)
+    compared.add_argument("--systems", default="", help="names with commas; default: all")
+    compared.add_argument("--metric", default="accuracy")
+    compared.add_argument("--items", type=int, default=10, help="so many items are printed")
+    deleted = parts.add_parser("delete", help="delete one; its runs stay")
+    deleted.set_defaults(command=delete_evaluation)
+    for command in (table, compared, deleted):
+        command.add_argument("evaluation")
+
+
+async def _created(service: Service, options: argparse.Namespace) -> tuple[str, dict[str, str]]:
+    """Store a new evaluation; its id, and the keys of its models."""
+    mapping = _mapping(options.map)
+    data = await asyncio.to_thread(
+        open_data_set,
+        options.data_set,
+        kind=options.kind,
+        mapping=mapping,
+        part=options.part,
+        limit=options.limit,
+        seed=options.seed,
+    )
+    models, keys = await models_by_role(service, options)
+    methods = [name.strip() for name in options.methods.split(",") if name.strip()]
+    unknown = [name for name in methods if name not in METHODS]
+    if unknown:
+        raise InvalidInputError(
+            f"There is no method {unknown[0]!r}.", remedy=f"Choose from: {', '.join(METHODS)}."
+        )
+    evidence = None if options.passages else EvidenceSpec()
+    systems = _systems(system_names(methods), options.set, models, evidence)
+    spec = EvaluationSpec(
+        data=data.name,
+        data_hash=data.hash,
+        source=data.source,
+        licence=data.licence,
+        code=code_version(),
+        checks="texts" if options.texts else "questions",
+        systems=systems,
+        seed=options.seed,
+        repeats=options.repeats,
+    )
+    items = _asked(data.items, texts=options.texts)
+    checked_spec(spec, items)
+    evaluation = new_run_id()
+    await asyncio.to_thread(
+        service.store.evaluations.create,
+        evaluation,
+        OWNER,
+        options.name or f"{data.name}: {', '.join(system.name for system in systems)}",
+        spec.model_dump(mode="json"),
+        [(item.id, item) for item in items],
+        tasks_of(spec, items),
+    )
+    return evaluation, keys
+
+
+def _asked(items: Sequence[Item], *, texts: bool) -> list[Item]:
+    """The items that there is something to do with; of how many others there is not, is said."""
+    usable = [item for item in items if (item.text if texts else item.question)]
+    if texts:
+        # A text without a question answers the question what there is to say.
+        usable = [
+            item if item.question else item.model_copy(update={"question": item.text[:200]})
+            for item in usable
+        ]
+    if left := len(items) - len(usable):
+        _say(f"{left} items have no {'text' if texts else 'question'} and are left out.")
+    return usable
+
+
+def _systems(
+    names: Any, assignments: Sequence[str], models: dict[str, Any], evidence: EvidenceSpec | None
+) -> tuple[System, ...]:
+    settings: dict[str, dict[str, Any]] = {name: {} for name in names}
+    for assignment in assignments:
+        target, _, value = assignment.partition("=")
+        system, _, field = target.partition(".")
+        if system not in settings or not field or not value:
+            raise InvalidInputError(
+                f"--set {assignment!r} names no setting of a chosen method.",
+                remedy="Write SYSTEM.SETTING=VALUE, for example 'drad 2.theta_1=0.5'.",
+            )
+        try:
+            settings[system][field] = json.loads(value)
+        except json.JSONDecodeError:
+            settings[system][field] = value
+    return tuple(
+        System(
+            name=name,
+            method=MethodSpec(name=method, settings=settings[name]),
+            models=models,
+            evidence=evidence,
+        )
+        for name, method in names.items()
+    )
+
+
+def _mapping(assignments: Sequence[str]) -> ColumnMapping | None:
+    parts: dict[str, Any] = {}
+    for assignment in assignments:
+        part, _, column = assignment.partition("=")
+        if part not in ColumnMapping.model_fields or not column:
+            known = ", ".join(ColumnMapping.model_fields)
+            raise InvalidInputError(
+                f"--map {assignment!r} names no part of an item.",
+                remedy=f"Write PART=COLUMN, where PART is one of: {known}.",
+            )
+        several = ColumnMapping.model_fields[part].annotation is not str and part != "separator"
+        parts[part] = tuple(column.split(",")) if several else column
+    return ColumnMapping(**parts) if parts else None
+
+
+def _forecast(service: Service, evaluation: str, spec: EvaluationSpec, at_once: int) -> Forecast:
+    store = service.store.evaluations
+    names = [system.name for system in spec.systems]
+    stored = store.get(evaluation, OWNER)
+    paid: dict[str, list[Cost]] = {name: [] for name in names}
+    after = -1
+    while rows := store.outcomes(evaluation, OWNER, after):
+        after = rows[-1][0].number
+        for task, _, body in rows:
+            paid[names[task.system]].append(Outcome.model_validate(body).paid)
+    each = stored.tasks // len(names)
+    left = {name: each - len(paid[name]) for name in names}
+    return forecast(paid, left, at_once=at_once)
+
+
+def _told(found: Forecast) -> str:
+    money = ", ".join(f"{_range(amount)} {one}" for one, amount in found.money.items())
+    return (
+        f"Left: {found.answers} answers, {_range(found.calls)} calls, {_range(found.tokens)}"
+        f" tokens, {_range(found.seconds)} seconds, {money or 'no price known'}."
+    )
+
+
+def _range(found: Range) -> str:
+    digits = 2 if found.value < 10 else 0
+    if found.low is None or found.high is None or found.low == found.high:
+        return f"{found.value:,.{digits}f}"
+    return f"{found.value:,.{digits}f} ({found.low:,.{digits}f} to {found.high:,.{digits}f})"
+
+
+def _interval(value: float | None, low: float | None, high: float | None) -> str:
+    if value is None:
+        return "not known"
+    return f"{value:.3f}" if low is None or high is None else f"{value:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def _agreed(options: argparse.Namespace) -> bool:
+    """Whether to go on after the forecast."""
+    if options.yes:
+        return True
+    if not sys.stdin.isatty():
+        return False
+    return input("Go on? [y/N] ").strip().lower() in ("y", "yes")
+
+
+def _ended(progress: Progress) -> int:
+    if progress.reason is None:
+        _say(f"{progress.failed} answers failed and can be tried again: {progress.last_error}")
+        return 1
+    _say(_ENDS[progress.reason].format(error=progress.last_error))
+    return 0 if progress.reason == "done" else 1
+
+
+def _show(progress: Progress) -> None:
+    left = "" if progress.left is None else f", {progress.left / 60:.1f} minutes left"
+    print(f"\r{progress.answered} of {progress.total} answered{left}   ", end="", file=sys.stderr)
+
+
+def _say(text: str) -> None:
+    print(printable(text), file=sys.stderr)
