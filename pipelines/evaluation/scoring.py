@@ -121,7 +121,8 @@ def _scored(
             "prompt_tokens": cost.prompt_tokens,
             "tokens": cost.tokens,
             "seconds": cost.seconds,
-            "money": sum(cost.money.values()),
+            # No price is not free of charge, and amounts in other currencies are no dollars.
+            **({"money": cost.money["USD"]} if list(cost.money) == ["USD"] else {}),
         },
         answer=outcome.answer,
         original=outcome.original,
