@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from components.elements import Column, Row, Status, notice, status_badge, table
 from components.markup import Child, Html, shown, tag
 from components.messages import Catalogue, duration, integer, named, two_digits
+from pipelines.engine.executor import used_models
 from pipelines.errors import ErrorInfo
 from pipelines.evaluation.forecast import Forecast, Range
 from pipelines.evaluation.items import Item
@@ -99,10 +100,10 @@ def _label(hallucinated: bool | None, t: Catalogue) -> str:
     return t("evaluate.label.hallucinated" if hallucinated else "evaluate.label.accurate")
 
 
-def about_view(stored: StoredEvaluation, standing: Standing, t: Catalogue) -> str:
-    """What an evaluation is: its name, data, systems with their models, and how it stands."""
+def about_view(stored: StoredEvaluation, t: Catalogue) -> str:
+    """What an evaluation is: its name, its data, the models that its systems use."""
     spec = EvaluationSpec.model_validate(stored.spec)
-    items = standing.total // (len(spec.systems) * spec.repeats)
+    items = stored.tasks // (len(spec.systems) * spec.repeats)
     facts = [
         t("evaluate.data", name=spec.data, hash=spec.data_hash[:12]),
         t("evaluate.items", count=integer(items)),
@@ -116,16 +117,17 @@ def about_view(stored: StoredEvaluation, standing: Standing, t: Catalogue) -> st
         facts.append(t("evaluate.repeated", count=spec.repeats))
     source = " · ".join(filter(None, [spec.source, spec.licence]))
     models = dict.fromkeys(
-        f"{named('role', role, t)}: {model.name}"
+        t("evaluate.model", role=named("role", role, t), name=model.name)
         for system in spec.systems
-        for role, model in system.models.items()
+        for role, model in used_models([system.method.name], system.models).items()
     )
+    lines = [" · ".join(facts), t("list.separator").join(models)]
+    if source:
+        lines.append(t("evaluate.source", name=source))
     return tag(
-        "div.vs-run",
+        "div.vs-run.vs-evaluation-about",
         tag("h2.vs-question", shown(stored.name), dir="auto"),
-        tag("p.vs-note", standing_badge(standing, t), " ", shown(" · ".join(facts))),
-        tag("p.vs-note", shown(t("list.separator").join(models))),
-        tag("p.vs-note", shown(t("evaluate.source", name=source))) if source else None,
+        (tag("p.vs-note", shown(line)) for line in lines),
     )
 
 

@@ -76,8 +76,10 @@ def show() -> None:
     stored, missing = _follow_address()
     draw_error("evaluate", missing)
     if stored is not None:
-        st.button(t("evaluate.all"), key="evaluate.all", on_click=_close)
-        draw_evaluation(stored, t, delete=partial(_delete, stored.id))
+        with st.container(horizontal=True, key="evaluate-head"):
+            st.button(t("evaluate.all"), key="evaluate.all", on_click=_close)
+            delete_button(stored.id, t("evaluate.delete.sure"), partial(_delete, stored.id))
+        draw_evaluation(stored, t)
         return
     _form(t)
     _list(t)
@@ -246,16 +248,14 @@ def _begin_buttons(
     if not names:
         show_html(notice(t("ask.no_method"), "no-method"), key="no-method")
     else:
-        answers = len(items) * len(names) * repeats
-        st.caption(
-            t(
-                "evaluate.size",
-                items=integer(len(items)),
-                systems=integer(len(names)),
-                repeats=integer(repeats),
-                answers=integer(answers),
-            )
-        )
+        counts = {
+            "items": len(items),
+            "systems": len(names),
+            "repeats": repeats,
+            "answers": len(items) * len(names) * repeats,
+        }
+        words = "evaluate.size" if repeats == 1 else "evaluate.size.repeated"
+        st.caption(t(words, **{name: integer(count) for name, count in counts.items()}))
     with st.container(horizontal=True, key="evaluate-begin"):
         for word, probe in (("try", True), ("run", False)):
             st.button(

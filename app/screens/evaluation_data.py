@@ -49,6 +49,10 @@ _SEPARATORS: tuple[Separator, ...] = get_args(Separator)
 _MAPPED = "columns"
 """The kind of a file whose columns are mapped by hand."""
 
+_USUAL = ("question", "answers", "passages", "text", "hallucinated")
+_COLUMNS = (*_USUAL, *(part for part in PARTS if part not in _USUAL))
+"""The parts of an item, those that most files hold first."""
+
 _FIRST_ROWS = 5
 _AT_FIRST = 20
 """Items that are taken until somebody says otherwise: a first look should not take hours."""
@@ -191,7 +195,7 @@ def _mapping(table: Table, number: int, t: Catalogue) -> ColumnMapping:
     suggested = suggested_mapping(table.columns)
     columns = list(table.columns)
     chosen: dict[str, Any] = {}
-    for column, part in in_rows(PARTS, 3):
+    for column, part in in_rows(_COLUMNS, 3):
         place = f"evaluate.map.{number}.{part}"
         told: Any = {
             "label": t(f"evaluate.part.{part}"),

@@ -8,7 +8,7 @@ from typing import Literal, cast
 import streamlit as st
 from plotly.graph_objects import Figure
 
-from app.evaluated import Filter, Of, curves_of
+from app.evaluated import Filter, Of, computed, curves_of
 from app.parts import choose_one, section_title, show_figure
 from app.session import theme
 from components.evaluation_figures import (
@@ -38,7 +38,7 @@ def draw_figures(of: Of, table: ResultsTable, t: Catalogue) -> None:
         for info in table.metrics
         if info.better is not None and any(row.metrics[info.name].n for row in table.rows)
     ]
-    drawn = curves_of(of, Filter(table.tags, table.language))
+    drawn = computed(curves_of, of, Filter(table.tags, table.language))
     shown: dict[_Kind, bool] = {
         "forest": bool(metrics),
         "cost": bool(metrics),

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import streamlit as st
 
 from app import evaluating
 from app.engine import engine
-from app.evaluated import Of, forecast_of
+from app.evaluated import NotYet, Of, computed, forecast_of
 from app.parts import (
-    delete_button,
     guarded,
     redraw_if_asked,
     redraw_whole,
@@ -54,16 +53,15 @@ def standing_of(stored: StoredEvaluation) -> Standing:
     return Standing(done, stored.tasks, going_on)
 
 
-def draw_evaluation(stored: StoredEvaluation, t: Catalogue, *, delete: Callable[[], None]) -> None:
+def draw_evaluation(stored: StoredEvaluation, t: Catalogue) -> None:
     """The whole page of one evaluation."""
     standing = standing_of(stored)
-    show_html(about_view(stored, standing, t), key="evaluation-about")
+    show_html(about_view(stored, t), key="evaluation-about")
     if EvaluationSpec.model_validate(stored.spec).code != code_version():
         show_html(notice(t("evaluate.other_code"), "other-code"), key="other-code")
     _draw_progress(stored, standing)
     if not standing.going_on:
         _draw_continuing(stored, standing, t)
-    delete_button(stored.id, t("evaluate.delete.sure"), delete)
     draw_results(stored, standing, t)
 
 
@@ -104,8 +102,10 @@ def _draw_continuing(stored: StoredEvaluation, standing: Standing, t: Catalogue)
     probe = probe_size(EvaluationSpec.model_validate(stored.spec), stored.tasks)
     if standing.done:
         at_once = int(st.session_state.get("evaluate.at_once") or _AT_ONCE)
-        found = forecast_of(Of(stored.id, owner(), standing.done), at_once)
-        show_html(forecast_view(found, t), key="evaluation-forecast")
+        # Where it takes long, it is shown when the page is drawn again.
+        with suppress(NotYet):
+            found = computed(forecast_of, Of(stored.id, owner(), standing.done), at_once)
+            show_html(forecast_view(found, t), key="evaluation-forecast")
     with st.expander(t("evaluate.limits"), key="evaluate.limits"):
         draw_limits(t)
     with st.container(horizontal=True, key="evaluate-continue"):

@@ -12,7 +12,7 @@ from typing import cast, get_args
 import streamlit as st
 
 from app import live
-from app.evaluated import Filter, Of, comparison_of, metrics_of, results_of, table_of
+from app.evaluated import Filter, NotYet, Of, comparison_of, computed, scores_of, table_of
 from app.parts import (
     Action,
     draw_unfolded,
@@ -23,8 +23,9 @@ from app.parts import (
     show_html,
 )
 from app.screens.evaluation_figures import draw_figures, metric_select
-from app.session import owner
-from components.evaluation_compare import PAGE, comparison_view
+from app.session import messages, owner
+from components.elements import notice
+from components.evaluation_compare import comparison_view
 from components.evaluation_numbers import metric_title
 from components.evaluation_state import Standing
 from components.evaluation_table import results_view
@@ -46,6 +47,12 @@ from pipelines.store.evaluations import StoredEvaluation
 from pipelines.types import Language
 
 _FEWEST = 2
+_PAGE = 10
+"""Items on a page."""
+
+_LOOK = 1.0
+"""Seconds between two looks at what is being computed."""
+
 _MOST_SYSTEMS = 6
 _TAGS = 200
 """A longer list of tags helps nobody."""
@@ -55,8 +62,8 @@ _LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 def draw_results(stored: StoredEvaluation, standing: Standing, t: Catalogue) -> None:
     """All there is to see of what was answered."""
-    section_title(t("evaluate.table"))
     if not standing.done:
+        section_title(t("evaluate.table"))
         st.html(tag("p", t("evaluate.nothing_yet"), class_="workbench-empty"))
         return
     if standing.going_on:
@@ -69,22 +76,41 @@ def draw_results(stored: StoredEvaluation, standing: Standing, t: Catalogue) -> 
     of = Of(stored.id, owner(), stored.done)
     try:
         with st.spinner(t("evaluate.computing")):
-            found = results_of(of)
-        part, metrics = _filter(of, found, t)
-        with st.spinner(t("evaluate.computing")):
-            table = table_of(of, part, metrics)
+            _draw(of, t)
+    except NotYet as work:
+        _wait(work)
     except VeriscopeError as error:
         show_error(error, key="results-error")
-        return
+
+
+def _draw(of: Of, t: Catalogue) -> None:
+    """Everything, as far as it is computed; raises NotYet for the rest."""
+    found, metrics = computed(scores_of, of)
+    part, chosen = _filter(found, metrics, t)
+    table = computed(table_of, of, part, chosen)
     show_html(results_view(table, t), key="evaluation-results")
     draw_figures(of, table, t)
     fold = st.expander(t("action.export"), key="evaluate.export", on_change="rerun")
-    draw_unfolded(fold, partial(_exports, stored.id[:8], found, table, t))
+    draw_unfolded(fold, partial(_exports, of.evaluation[:8], found, table, t))
     if len(found.systems) >= _FEWEST:
         _compare(of, part, table, t)
 
 
-def _filter(of: Of, found: Evaluation, t: Catalogue) -> tuple[Filter, tuple[str, ...]]:
+def _wait(work: NotYet) -> None:
+    """Say that the rest is being computed, and draw the page again when it is."""
+
+    def body() -> None:
+        t = messages()
+        show_html(notice(t("evaluate.computing.long"), "computing", role="status"), key="computing")
+        if work.done():
+            st.rerun()
+
+    st.fragment(body, run_every=_LOOK)()
+
+
+def _filter(
+    found: Evaluation, known_metrics: tuple[str, ...], t: Catalogue
+) -> tuple[Filter, tuple[str, ...]]:
     """Tags, language and metrics; no metrics are all."""
     known = sorted({one for item in found.items.values() for one in item.tags})[:_TAGS]
     languages = [
@@ -113,7 +139,7 @@ def _filter(of: Of, found: Evaluation, t: Catalogue) -> tuple[Filter, tuple[str,
     with columns[2]:
         metrics = st.multiselect(
             t("evaluate.filter.metrics"),
-            list(metrics_of(of)),
+            list(known_metrics),
             key="evaluate.filter.metrics",
             format_func=lambda name: metric_title(name, t),
             placeholder=t("evaluate.filter.all"),
@@ -177,19 +203,19 @@ def _compare(of: Of, part: Filter, table: ResultsTable, t: Catalogue) -> None:
         st.caption(t("evaluate.compare.hint"))
         return
     try:
-        compared = comparison_of(of, part, tuple(systems), metric)
+        compared = computed(comparison_of, of, part, tuple(systems), metric)
     except VeriscopeError as error:
         show_error(error, key="compare-error")
         return
     count = compared.discordant if different else compared.n
     start = _page(count, f"{of} {part} {systems} {metric} {different}", t)
-    html = comparison_view(compared, t, start=start, count=PAGE, only_different=different)
+    html = comparison_view(compared, t, start=start, count=_PAGE, only_different=different)
     show_html(html, key="evaluation-comparison", on_action=_act)
 
 
 def _page(count: int, what: str, t: Catalogue) -> int:
     """The first item of the page that is looked at; a list of its own begins at its beginning."""
-    pages = max(1, -(-count // PAGE))
+    pages = max(1, -(-count // _PAGE))
     if st.session_state.get("_evaluate.paged") != what:
         st.session_state["_evaluate.paged"] = what
         st.session_state["evaluate.page"] = 1
@@ -203,7 +229,7 @@ def _page(count: int, what: str, t: Catalogue) -> int:
         key="evaluate.page",
         width=200,
     )
-    return (int(page) - 1) * PAGE
+    return (int(page) - 1) * _PAGE
 
 
 def _act(action: Action) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from math import isfinite, isinf
 
+from pipelines.engine.executor import used_models
 from pipelines.evaluation.datasets.offers import applies
 from pipelines.evaluation.items import Item, LabelledSpan, Offer
 from pipelines.evaluation.metrics.table import METRICS, GivenAnswer, Metric
@@ -62,7 +63,10 @@ def read_results(
             system.name: System(
                 method=system.method.name,
                 settings=system.method.settings,
-                models={role: model.name for role, model in system.models.items()},
+                models={
+                    role: model.name
+                    for role, model in used_models([system.method.name], system.models).items()
+                },
             )
             for system in spec.systems
         },
@@ -97,7 +101,10 @@ def _scored(
     outcome: Outcome,
 ) -> Iterator[tuple[ItemScore, ItemSummary]]:
     """The scores of one answer: one, or one for each labelled sentence of a text."""
-    values, originals = _values(metrics, item, outcome), _values(metrics, item, outcome, first=True)
+    values = _values(metrics, item, outcome)
+    changed = outcome.original != outcome.answer
+    # Most answers are the original ones: what takes long is computed once.
+    originals = _values(metrics, item, outcome, first=True) if changed else dict(values)
     system = spec.systems[task.system]
     labelled = spec.checks == "texts" and item.sentences
     if not labelled:
@@ -113,7 +120,7 @@ def _scored(
         run=run,
         error=outcome.error,
         values=values,
-        original_values=originals if outcome.original != outcome.answer else {},
+        original_values=originals if changed else {},
         cost={
             "calls": cost.calls,
             "judge_calls": cost.judge_calls,
