@@ -30,7 +30,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _PATIENCE = 5.0
-"""Seconds that a page waits for a result before it says that it is being computed."""
+"""Seconds that a page waits for a new result before it says that it is being computed."""
 
 _KEPT = 32
 _KEPT_SCORES = 4
@@ -90,6 +90,8 @@ def computed(make: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
     key = (make, arguments, tuple(named.items()))
     with _lock:
         work = _works.get(key)
+        # Who asked before has waited already.
+        patience = 0.0 if work is not None else _PATIENCE
         if work is None:
             work = _works[key] = _pool.submit(make, *arguments, **named)
         _works.move_to_end(key)
@@ -97,7 +99,7 @@ def computed(make: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         for old in done[: max(0, len(_works) - _KEPT)]:
             del _works[old]
     try:
-        return work.result(timeout=_PATIENCE)
+        return work.result(timeout=patience)
     except TimeoutError:
         raise NotYet(work) from None
     except Exception:

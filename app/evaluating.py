@@ -54,7 +54,10 @@ class Work:
             self._runner.stop()
 
         engine().call(tell())
-        # What went wrong meanwhile stands in `error`.
+        self.wait()
+
+    def wait(self) -> None:
+        """Until it has ended; what went wrong stands in `error`."""
         with suppress(Exception):
             self._future.result()
 
