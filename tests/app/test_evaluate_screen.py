@@ -231,7 +231,7 @@ def test_a_half_and_a_number_of_items_are_taken(engine: Engine):
     test = with_file("capitals.csv", CAPITALS, **{"evaluate.half": "odd"})
     assert "2 items × 2 methods = 4 answers" in captions(test)
     assert "Japan" in seen(test)
-    token = next(one.key for one in test.number_input if "evaluate.limit" in (one.key or ""))
+    token = next(one.key or "" for one in test.number_input if "limit" in (one.key or ""))
     test.number_input(key=token).set_value(1).run()
     assert "1 items × 2 methods = 2 answers" in captions(test)
 
@@ -314,7 +314,7 @@ def test_it_stops_at_a_limit(engine: Engine, model: FakeModel):
 
 
 def test_a_server_that_is_away_is_told(engine: Engine, model: FakeModel):
-    model.replies = [UnreachableError("Nobody answers.", remedy="Start it.")]
+    model.replies[:] = [UnreachableError("Nobody answers.", remedy="Start it.")]
     test = ended(press(with_file("capitals.csv", CAPITALS), "run"))
     assert "Nobody answers." in seen(test)
     assert "0 of 10 answers" in seen(test)

@@ -1,0 +1,188 @@
+"""What is told of an evaluation before and while it is carried out."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from components.evaluation_state import (
+    Standing,
+    about_view,
+    ended_view,
+    forecast_view,
+    items_view,
+    progress_view,
+    range_words,
+    rows_view,
+    summary_view,
+)
+from components.messages import Catalogue
+from pipelines.errors import UnreachableError
+from pipelines.evaluation.forecast import Forecast, Range
+from pipelines.evaluation.items import Item
+from pipelines.evaluation.outcomes import Cost
+from pipelines.evaluation.plan import EvaluationSpec, System
+from pipelines.evaluation.runner import Progress
+from pipelines.models.providers import ModelSpec
+from pipelines.run.spec import MethodSpec
+from pipelines.store.evaluations import StoredEvaluation
+from tests.components.html_tree import read
+
+HOSTILE = "<script>alert(1)</script>\u202e"
+
+
+def stored(**options: object) -> StoredEvaluation:
+    models = {"main": ModelSpec(name="writer"), "judge_1": ModelSpec(name="assessor")}
+    system = {"models": models, "evidence": None}
+    spec = EvaluationSpec.model_validate(
+        {
+            "data": "capitals",
+            "data_hash": "0123456789abcdef",
+            "code": "c",
+            "source": "mine",
+            "systems": [
+                System(name="direct", method=MethodSpec(name="direct"), **system),
+                System(name="again", method=MethodSpec(name="direct"), **system),
+            ],
+            "repeats": 3,
+            **options,
+        }
+    )
+    return StoredEvaluation(
+        id="e",
+        name=f"Capitals {HOSTILE}",
+        created=datetime(2026, 1, 2, tzinfo=UTC),
+        spec=spec.model_dump(mode="json"),
+        tasks=60,
+        done=12,
+    )
+
+
+@pytest.mark.parametrize(
+    ("standing", "status"),
+    [
+        (Standing(0, 8), "waiting"),
+        (Standing(8, 8), "done"),
+        (Standing(8, 8, going_on=True), "running"),
+    ],
+)
+def test_how_an_evaluation_stands(standing: Standing, status: str):
+    assert standing.status == status
+
+
+def test_an_evaluation_tells_what_it_is_and_which_models_it_uses(t: Catalogue):
+    page = read(about_view(stored(), t))
+    told = page.text()
+    # 60 answers are 10 items by two systems, three times.
+    assert t("evaluate.items", count="10") in told
+    assert t("evaluate.repeated", count=3) in told
+    assert t("evaluate.evidence.items") in told
+    assert "0123456789ab" in told
+    assert "writer" in told
+    # The method asks no judge.
+    assert "assessor" not in told
+    assert page.all("script") == []
+
+
+def test_progress_has_a_bar_and_what_was_spent(t: Catalogue):
+    spent = Cost(calls=1200, judge_calls=34, prompt_tokens=5000, tokens=600, money={"USD": 1.234})
+    progress = Progress(total=40, answered=10, spent=spent, left=125.0)
+    page = read(progress_view(progress, Standing(10, 40, going_on=True), t, goal=12))
+    assert page.one("progress").attributes["value"] == "0.2500"
+    assert page.one("progress").attributes["aria-label"] == t("evaluate.progress")
+    told = page.text()
+    assert t("evaluate.answered", done="10", total="40") in told
+    assert "1,234" in told
+    assert "5,600" in told
+    assert "1.2 USD" in told
+    assert t("evaluate.left", value=t("unit.minutes", minutes=2, seconds=5)) in told
+    assert t("evaluate.trying", count=12) in told
+
+
+def test_before_the_first_answer_the_time_is_not_known(t: Catalogue):
+    page = read(progress_view(Progress(8, 0), Standing(0, 8, going_on=True), t, goal=8))
+    assert t("evaluate.left", value="…") in page.text()
+    assert t("evaluate.trying", count=8) not in page.text()
+    paused = read(progress_view(None, Standing(0, 8), t))
+    assert t("evaluate.paused") in paused.text()
+
+
+@pytest.mark.parametrize("reason", ["budget", "stopped", "failing"])
+def test_why_it_ended_is_said(reason: str, t: Catalogue):
+    progress = Progress(8, 4, reason=reason, last_error="Nobody answers.")  # type: ignore[arg-type]
+    shown = ended_view(progress, None, t)
+    assert shown is not None
+    assert t(f"evaluate.ended.{reason}", why="Nobody answers.") in read(shown).text()
+    error = UnreachableError("x", remedy="y").info()
+    assert ended_view(progress, error, t) is None
+
+
+def test_what_failed_for_now_is_said_and_all_else_is_not(t: Catalogue):
+    open_ones = ended_view(Progress(8, 6, failed=2, last_error="Late."), None, t)
+    assert open_ones is not None
+    assert t("evaluate.open_answers", count=2, why="Late.") in read(open_ones).text()
+    assert ended_view(Progress(8, 8, reason="done"), None, t) is None
+    assert ended_view(Progress(8, 3), None, t) is None
+    assert ended_view(None, None, t) is None
+
+
+def test_a_forecast_has_its_spread(t: Catalogue):
+    found = Forecast(
+        answers=54,
+        calls=Range(value=120.4, low=89.6, high=150.2),
+        tokens=Range(value=5100.0),
+        seconds=Range(value=90.0, low=90.0, high=90.0),
+        money={"USD": Range(value=0.1234, low=0.1, high=0.15)},
+        unknown=("ever",),
+    )
+    told = read(forecast_view(found, t)).text()
+    assert t("evaluate.range", value="120", low="90", high="150") in told
+    assert "5,100" in told
+    assert t("unit.minutes", minutes=1, seconds=30) in told
+    assert t("evaluate.range", value="0.12", low="0.10", high="0.15") in told
+    assert t("evaluate.forecast.unknown", list="ever") in told
+    free = Forecast(
+        answers=1,
+        calls=Range(value=1),
+        tokens=Range(value=1),
+        seconds=Range(value=1),
+        money={},
+    )
+    assert t("evaluate.forecast.no_price") in read(forecast_view(free, t)).text()
+
+
+def test_an_amount_of_money_is_not_rounded_away(t: Catalogue):
+    assert range_words(Range(value=0.0042), t, exact=True) == "0.0042"
+    assert range_words(Range(value=1234.5), t, exact=True) == "1,234"
+
+
+def test_items_show_only_what_one_of_them_has(t: Catalogue):
+    items = [
+        Item(id="a", question="Who?", answers=("Ada", "A. Brandt")),
+        Item(id="b", question=HOSTILE, hallucinated=False),
+    ]
+    page = read(items_view(items, t))
+    heads = [head.text() for head in page.all("th")]
+    assert heads == [t(f"evaluate.part.{one}") for one in ("question", "answers", "hallucinated")]
+    assert t("evaluate.several.separator").join(items[0].answers) in page.text()
+    assert t("evaluate.label.accurate") in page.text()
+    assert page.all("script") == []
+
+
+def test_rows_show_long_and_deep_cells_shortened(t: Catalogue):
+    columns = [f"c{number}" for number in range(10)]
+    rows = [{"c0": "word " * 100, "c1": {"a": ["李白"]}, "c2": None}]
+    page = read(rows_view(columns, rows, t))
+    assert len(page.all("th")) == 8
+    assert t("evaluate.columns.more", count=2) in page.text()
+    assert '{"a": ["李白"]}' in page.text()
+    assert "…" in page.text()
+    assert max(len(cell.text()) for cell in page.all("td")) < 170
+
+
+def test_the_list_names_an_evaluation(t: Catalogue):
+    page = read(summary_view(stored(), Standing(12, 60), "2026-01-02 10:00", t))
+    assert t("evaluate.answered", done="12", total="60") in page.text()
+    assert "2026-01-02 10:00" in page.text()
+    assert page.all("script") == []

@@ -1,0 +1,56 @@
+"""What begins an evaluation, and forecasts what is stored of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipelines.errors import InvalidInputError, NotFoundError
+from pipelines.evaluation.beginning import (
+    create_evaluation,
+    probe_size,
+    stored_forecast,
+    usable_items,
+)
+from pipelines.evaluation.items import Item
+from pipelines.evaluation.runner import Runner
+from tests.pipelines.evaluation.test_runner import ITEMS, carried_out, opened, spec, system
+from tests.pipelines.run.fakes import FakeModel
+
+TEXT = Item(id="t", text="Ada was born in Delft. " * 20)
+
+
+def test_items_without_a_question_or_a_text_are_left_out():
+    assert usable_items([*ITEMS, TEXT], texts=False) == ITEMS
+    (item,) = usable_items([*ITEMS, TEXT], texts=True)
+    # The beginning of a text stands for its question.
+    assert item.question == TEXT.text[:200]
+    assert item.text == TEXT.text
+    asked = TEXT.model_copy(update={"question": "Who was Ada?"})
+    assert usable_items([asked], texts=True) == [asked]
+
+
+@pytest.mark.parametrize(("tasks", "size"), [(100, 12), (7, 7)])
+def test_three_items_by_every_system_and_repeat_are_probed(tasks: int, size: int):
+    asked = spec(system("direct"), system("rag"), repeats=2)
+    assert probe_size(asked, tasks) == size
+
+
+async def test_an_evaluation_is_stored_and_forecast(tmp_path: Path):
+    async with opened(tmp_path, FakeModel("one two")) as service:
+        store = service.store.evaluations
+        name = create_evaluation(store, "me", spec(), ITEMS)
+        assert store.get(name, "me").name == "mine: direct"
+        found = stored_forecast(store, name, "me")
+        assert (found.answers, found.unknown) == (4, ("direct",))
+        await carried_out(Runner(service, name, owner="me"), most=1)
+        found = stored_forecast(store, name, "me", at_once=3)
+        # One answer took one call of two tokens, for two units of money each.
+        assert (found.answers, found.calls.value, found.tokens.value) == (3, 3, 6)
+        assert found.money["USD"].value == pytest.approx(12.0)
+        assert found.calls.low is None
+        with pytest.raises(NotFoundError):
+            stored_forecast(store, name, "you")
+        with pytest.raises(InvalidInputError, match="empty"):
+            create_evaluation(store, "me", spec(), [])
