@@ -229,9 +229,10 @@ class _Ranker:
         drawn = first.draws[:, place]
         if second is not None and second.draws is not None:
             drawn = drawn - second.draws[:, place]
-        # A draw of one class only has no ranking.
+        # A draw of one class only has no ranking. The others alone would mislead if these are many:
+        # with a single item of a class they are more than a third.
         drawn = drawn[np.isfinite(drawn)]
-        if len(drawn) < self._sampling.resamples / 2:
+        if len(drawn) < 0.8 * self._sampling.resamples:
             return base.model_copy(update={"reason": "no_resamples"}), None
         low, high, method = interval(value, drawn, None, self._sampling.level)
         found = base.model_copy(update={"low": low, "high": high, "method": method})
