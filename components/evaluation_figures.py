@@ -96,7 +96,7 @@ def reliability_figure(
             customdata=[
                 [number(one.predicted, 2), number(one.observed, 2), integer(one.n)] for one in found
             ],
-            hovertemplate=f"{label(name)}<br>{t('evaluate.figure.predicted')} "
+            hovertemplate=f"%{{fullData.name}}<br>{t('evaluate.figure.predicted')} "
             f"%{{customdata[0]}}<br>{t('evaluate.figure.observed')} %{{customdata[1]}}"
             "<br>n = %{customdata[2]}<extra></extra>",
             mode="lines+markers",
@@ -221,7 +221,7 @@ def _lines(
             x=list(curve.x),
             y=list(curve.y),
             customdata=[["–" if cut is None else f"{cut:.3g}"] for cut in curve.thresholds],
-            hovertemplate=f"{label(name)}<br>(%{{x:.2f}}, %{{y:.2f}})<br>"
+            hovertemplate=f"%{{fullData.name}}<br>(%{{x:.2f}}, %{{y:.2f}})<br>"
             f"{threshold} %{{customdata[0]}}<extra></extra>",
             mode="lines",
             name=label(name),
