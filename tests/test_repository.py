@@ -21,6 +21,7 @@ REQUIREMENT_FILES = (
     *RUNTIME_FILES,
     "requirements-research.txt",
     "requirements-postgres.txt",
+    "requirements-hub.txt",
     "requirements-dev.txt",
 )
 MAXIMUM_LINES = 600

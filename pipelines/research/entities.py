@@ -19,7 +19,7 @@ from typing import Self
 from pydantic import model_validator
 
 from pipelines.errors import InvalidInputError
-from pipelines.research.data import Record, read_records
+from pipelines.evaluation.datasets.records import Record, read_records
 from pipelines.text.entities import EntityRecognizer
 from pipelines.text.languages import detect_language
 

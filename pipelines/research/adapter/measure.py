@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from pipelines.evaluation.datasets.bundled import sample_rows
 from pipelines.methods.base import Question
 from pipelines.methods.ever.concepts import concepts_in, read_concepts
 from pipelines.methods.ever.questions import Checked, validation_for
@@ -46,7 +47,6 @@ from pipelines.research.adapter.pairs import (
     validate_prompt,
     verify_prompt,
 )
-from pipelines.research.data import sample_rows
 from pipelines.research.training.examples import library
 from pipelines.retrieval.dense import EmbeddedEmbedder
 from pipelines.samples.scoring import Reference, score

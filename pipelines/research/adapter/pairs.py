@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 from typing import Literal, NamedTuple, get_args
 
+from pipelines.evaluation.datasets.questions import Article
 from pipelines.methods.base import Question
 from pipelines.methods.ever.calls import PROMPTS as EVER
 from pipelines.methods.ever.questions import Checked, is_usable, main_subject
@@ -20,7 +21,6 @@ from pipelines.methods.nearest import PROMPTS as NEAREST
 from pipelines.methods.replies.questions import asks_yes_or_no
 from pipelines.methods.rowen.asking import PROMPTS as ROWEN
 from pipelines.research.adapter.rewording import rewordings
-from pipelines.research.data import Article
 from pipelines.research.training.examples import Text, text_of
 from pipelines.research.training.generated import Names
 from pipelines.research.training.rewriting import as_question, as_statement

@@ -24,6 +24,8 @@ from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, VeriscopeError, exit_status
+from pipelines.evaluation.datasets.questions import Article
+from pipelines.evaluation.datasets.texts import Biography
 from pipelines.methods.drad.rhd import entropies_over
 from pipelines.models.base import EMBEDDED_NAME
 from pipelines.models.embedded import gguf_path, is_available
@@ -32,14 +34,7 @@ from pipelines.models.providers import BUILT_IN
 from pipelines.paths import ASSETS
 from pipelines.prompts import load_prompts
 from pipelines.research.calibration import drad, haarag, slm, wikibio
-from pipelines.research.data import (
-    Article,
-    Biography,
-    Half,
-    read_articles,
-    read_biographies,
-    read_qa,
-)
+from pipelines.research.data import Half, read_articles, read_biographies, read_qa
 from pipelines.retrieval.bm25 import LexicalEmbedder
 from pipelines.retrieval.dense import default_embedder
 from pipelines.run.spec import ModelSpec

@@ -15,10 +15,10 @@ from tqdm import tqdm
 from pipelines.engine.libraries import SAMPLE_LIBRARY
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.evaluation.datasets.bundled import sample_rows
+from pipelines.evaluation.metrics.separation import auroc, average_precision, best_cut, youden
 from pipelines.methods.drad import Drad, rhd
 from pipelines.methods.drad.rhd import EntityReading
-from pipelines.research.data import sample_rows
-from pipelines.research.metrics import auroc, average_precision, best_cut, youden
 from pipelines.retrieval.documents import load_library
 from pipelines.run.events import Judged, Revised, RunFailed
 from pipelines.run.findings import DetectorThresholds

@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 
 from pipelines.engine.libraries import SAMPLE_LIBRARY
 from pipelines.errors import InvalidInputError
+from pipelines.evaluation.datasets.bundled import sample_rows
+from pipelines.evaluation.datasets.questions import Article
+from pipelines.evaluation.datasets.texts import QaRecord
+from pipelines.evaluation.metrics.separation import auroc, best_cut, youden
 from pipelines.methods.haarag import Haarag
 from pipelines.methods.haarag.alignment import aligned_text, context_cosine
 from pipelines.methods.haarag.retrieval import Found, rate
-from pipelines.research.data import Article, QaRecord, sample_rows
-from pipelines.research.metrics import auroc, best_cut, youden
 from pipelines.retrieval.base import Embedder
 from pipelines.retrieval.documents import Document, load_library
 from pipelines.retrieval.passages import cut_document, indexed_text

@@ -22,12 +22,13 @@ from tqdm import tqdm
 
 from pipelines.concurrency import together
 from pipelines.errors import InvalidInputError
+from pipelines.evaluation.datasets.texts import QaRecord
+from pipelines.evaluation.metrics.separation import auroc, precision_recall_f1
 from pipelines.methods.slm.judging import judge_request, probability_of_yes
 from pipelines.methods.slm.scores import average, response_score, scale_of_scores, z_score
 from pipelines.methods.slm.settings import MEANS, Mean, Scaling
 from pipelines.models.base import Model
-from pipelines.research.data import Half, QaRecord
-from pipelines.research.metrics import auroc, precision_recall_f1
+from pipelines.research.data import Half
 from pipelines.research.training.generated import Names
 from pipelines.research.training.public import article_claims, article_texts
 from pipelines.run.findings import JudgeScale

@@ -14,12 +14,12 @@ from typing import Any
 from tqdm import tqdm
 
 from pipelines.errors import InvalidInputError
+from pipelines.evaluation.datasets.texts import Biography
+from pipelines.evaluation.metrics.separation import average_precision
 from pipelines.methods.base import Question
 from pipelines.methods.drad import rhd
 from pipelines.methods.drad.rhd import EntityReading
 from pipelines.models.base import Model, ScoreRequest
-from pipelines.research.data import Biography
-from pipelines.research.metrics import average_precision
 from pipelines.text import EntityRecognizer, tokens_covering
 from pipelines.types import Frozen, Message, Token
 

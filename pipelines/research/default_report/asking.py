@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Literal, get_args
 
 from pipelines.engine.service import Service
-from pipelines.research.data import sample_rows
+from pipelines.evaluation.datasets.bundled import sample_rows
 from pipelines.run.defaults import default_models
 from pipelines.run.events import Event, SpanStarted, Verdict
 from pipelines.run.findings import (

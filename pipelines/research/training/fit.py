@@ -23,6 +23,7 @@ from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import AttentionMaskInterface, eager_mask
 from transformers.optimization import get_cosine_schedule_with_warmup
 
+from pipelines.evaluation.metrics.separation import auroc
 from pipelines.models.judges.inputs import (
     Pair,
     asked_pieces,
@@ -32,7 +33,6 @@ from pipelines.models.judges.inputs import (
 )
 from pipelines.models.judges.network import Batch, JudgeNetwork, read_network, save_weights
 from pipelines.models.judges.trained import Calibration, JudgeReader, Scores
-from pipelines.research.metrics import auroc
 from pipelines.research.training.examples import LABELS, Example
 from pipelines.research.training.recipe import Files, Recipe, Split, split
 

@@ -9,18 +9,11 @@ from pathlib import Path
 from random import Random
 from typing import cast
 
-from pipelines.research.data import (
-    Biography,
-    Facts,
-    Half,
-    Paragraph,
-    QaRecord,
-    Question,
-    Stance,
-    Truthful,
-    read_articles,
-    read_records,
-)
+from pipelines.evaluation.datasets.claims import Stance
+from pipelines.evaluation.datasets.questions import Facts, Paragraph, Question, Truthful
+from pipelines.evaluation.datasets.records import read_records
+from pipelines.evaluation.datasets.texts import Biography, QaRecord
+from pipelines.research.data import Half, read_articles
 from pipelines.research.training.examples import Example, Label, Text, text_of
 from pipelines.research.training.generated import Names
 from pipelines.research.training.rewriting import as_statement
@@ -47,7 +40,7 @@ _FORMS = (
 def biography_texts(records: Sequence[Biography]) -> Iterator[Text]:
     """The articles on these people."""
     for record in records:
-        yield text_of(f"wikibio-{record.concept}", _name(record), record.wiki_bio_text)
+        yield text_of(f"wikibio-{record.concept}", record.name, record.wiki_bio_text)
 
 
 def resampled_texts(records: Sequence[Biography], random: Random, each: int) -> Iterator[Text]:
@@ -56,12 +49,7 @@ def resampled_texts(records: Sequence[Biography], random: Random, each: int) -> 
         samples = random.sample(record.gpt3_text_samples, min(each, len(record.gpt3_text_samples)))
         group = f"wikibio-{record.concept}"
         for number, sample in enumerate(samples):
-            yield text_of(f"{group}-{number}", _name(record), sample, group)
-
-
-def _name(record: Biography) -> str:
-    """The name without its disambiguation, which begins with "-lrb-"."""
-    return record.concept.partition(" -lrb-")[0].title()
+            yield text_of(f"{group}-{number}", record.name, sample, group)
 
 
 def biography_pairs(records: Sequence[Biography]) -> Iterator[Example]:

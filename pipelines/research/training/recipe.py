@@ -9,7 +9,8 @@ from random import Random
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from pipelines.research.data import read_biographies, read_qa, sample_rows
+from pipelines.evaluation.datasets.bundled import sample_rows
+from pipelines.research.data import read_biographies, read_qa
 from pipelines.research.training import public
 from pipelines.research.training.examples import Example, Text, library, text_of
 from pipelines.research.training.generated import Names, examples_of

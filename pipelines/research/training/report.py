@@ -18,10 +18,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from pipelines.concurrency import together
+from pipelines.evaluation.datasets.bundled import sample_rows
+from pipelines.evaluation.metrics.separation import auroc, precision_recall_f1
 from pipelines.methods.slm.judging import judge_request, probability_of_yes
 from pipelines.models.base import Claim, Model
-from pipelines.research.data import Half, read_biographies, read_qa, sample_rows
-from pipelines.research.metrics import auroc, precision_recall_f1
+from pipelines.research.data import Half, read_biographies, read_qa
 from pipelines.research.training import public
 from pipelines.research.training.examples import LABELS, Example, Label, library
 from pipelines.research.training.generated import Names

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import SGDClassifier
 
-from pipelines.research.metrics import auroc
+from pipelines.evaluation.metrics.separation import auroc
 from pipelines.research.training.examples import Example
 
 

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from pipelines.errors import InvalidInputError
-from pipelines.research.data import read_records
+from pipelines.evaluation.datasets.records import read_records
 from pipelines.research.entities import LabelledSentence, Score, evaluate, main
 from pipelines.text import Entity, EntityRecognizer
 from pipelines.text.entity_rules import Label

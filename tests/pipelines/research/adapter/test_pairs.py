@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+from pipelines.evaluation.datasets.questions import Article
 from pipelines.methods.base import Question
 from pipelines.methods.ever.concepts import concepts_in, read_concepts
 from pipelines.methods.rowen.reading import paraphrases_in
@@ -18,7 +19,7 @@ from pipelines.research.adapter.pairs import (
     pairs,
     paraphrase_prompt,
 )
-from pipelines.research.data import Article, read_articles
+from pipelines.research.data import read_articles
 
 CITIES = ("Arlen", "Brandtburg", "Carrville", "Dunmore", "Eastwick", "Fairholt")
 PEOPLE = ("Ada Brandt", "Emil Carr", "Nora Dunn", "Otto Eberle", "Paul Fischer", "Rita Graf")

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from pipelines.errors import InvalidInputError
+from pipelines.evaluation.datasets.questions import Article
+from pipelines.evaluation.datasets.texts import QaRecord
 from pipelines.research.calibration import __main__ as command
 from pipelines.research.calibration import haarag
 from pipelines.research.calibration.haarag import Measured, fit, measure, on_halueval
-from pipelines.research.data import Article, QaRecord, read_articles
+from pipelines.research.data import read_articles
 from pipelines.text import has_han
 from pipelines.types import Language
 

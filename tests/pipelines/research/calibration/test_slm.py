@@ -11,6 +11,7 @@ import pytest
 
 from pipelines.calibration import calibration
 from pipelines.errors import InvalidInputError, UnreachableError
+from pipelines.evaluation.datasets.texts import QaRecord
 from pipelines.methods.slm.scores import normal_cdf, response_score
 from pipelines.methods.slm.settings import MEANS, Scaling
 from pipelines.models.base import Model
@@ -26,7 +27,7 @@ from pipelines.research.calibration.slm import (
     fit,
     judge_answers,
 )
-from pipelines.research.data import QaRecord, read_qa
+from pipelines.research.data import read_qa
 from pipelines.run.materials import Slot
 from tests.pipelines.methods.slm.judges import JudgeModel, statement_of
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import InvalidInputError
+from pipelines.evaluation.datasets.texts import Biography
 from pipelines.methods.drad.rhd import EntityReading
 from pipelines.models.base import Capabilities, GenerationRequest, Model, ScoreRequest, Watcher
 from pipelines.research.calibration.wikibio import (
@@ -17,7 +18,7 @@ from pipelines.research.calibration.wikibio import (
     measured,
     score_sentences,
 )
-from pipelines.research.data import Biography, read_biographies
+from pipelines.research.data import read_biographies
 from pipelines.types import Generation, Token
 
 ADA = Biography(

@@ -10,7 +10,9 @@ from random import Random
 import pytest
 
 from pipelines.errors import InvalidInputError
-from pipelines.research.data import Stance, read_biographies, read_qa, read_records
+from pipelines.evaluation.datasets.claims import Stance
+from pipelines.evaluation.datasets.records import read_records
+from pipelines.research.data import read_biographies, read_qa
 from pipelines.research.training.generated import Names
 from pipelines.research.training.public import (
     article_pairs,

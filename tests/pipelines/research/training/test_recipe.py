@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.research.data import sample_rows
+from pipelines.evaluation.datasets.bundled import sample_rows
 from pipelines.research.training.examples import Example
 from pipelines.research.training.recipe import (
     Files,

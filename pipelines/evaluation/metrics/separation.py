@@ -79,6 +79,35 @@ def best_cut(scores: Sequence[float], positive: Sequence[bool]) -> Cut | None:
     return Cut((low + high) / 2, low, high, best / (positives * negatives))
 
 
+def accuracy(flagged: Sequence[bool], positive: Sequence[bool]) -> float:
+    """Share of items that were flagged rightly or rightly not, in [0, 1]."""
+    _count(positive)
+    return float(np.mean(np.equal(flagged, positive)))
+
+
+def balanced_accuracy(flagged: Sequence[bool], positive: Sequence[bool]) -> float:
+    """Mean of sensitivity and specificity in [0, 1]; 0.5 is what chance reaches."""
+    return (youden(flagged, positive) + 1) / 2
+
+
+def best_accuracy(scores: Sequence[float], positive: Sequence[bool]) -> float:
+    """The accuracy in [0, 1] at the threshold that is best on these very items.
+
+    It is an upper bound: a threshold that was chosen elsewhere reaches at most this.
+    """
+    positives, negatives = _count(positive)
+    _, false, _, true, _ = confusion_matrix_at_thresholds(positive, _finite(scores))
+    # A threshold above all scores flags nothing.
+    right = max(float(np.max(true + negatives - false)), float(negatives))
+    return right / (positives + negatives)
+
+
+def best_balanced_accuracy(scores: Sequence[float], positive: Sequence[bool]) -> float:
+    """The balanced accuracy in [0.5, 1] at the threshold that is best on these very items."""
+    cut = best_cut(scores, positive)
+    return 0.5 if cut is None else (cut.youden + 1) / 2
+
+
 def precision_recall_f1(
     truth: Sequence[object], predicted: Sequence[object], labels: Sequence[object]
 ) -> NDArray[np.float64]:

@@ -1,0 +1,32 @@
+"""Data sets: published files, any table by its columns, the hub, and the bundled samples."""
+
+from pipelines.evaluation.datasets.bundled import BUNDLED
+from pipelines.evaluation.datasets.files import MAXIMUM_BYTES, Table
+from pipelines.evaluation.datasets.formats import KINDS, recognised
+from pipelines.evaluation.datasets.mapping import PARTS, ColumnMapping, suggested_mapping
+from pipelines.evaluation.datasets.offers import Need, applies
+from pipelines.evaluation.datasets.opening import (
+    Part,
+    hash_of,
+    open_data_set,
+    open_table,
+    sampled,
+)
+
+__all__ = [
+    "BUNDLED",
+    "KINDS",
+    "MAXIMUM_BYTES",
+    "PARTS",
+    "ColumnMapping",
+    "Need",
+    "Part",
+    "Table",
+    "applies",
+    "hash_of",
+    "open_data_set",
+    "open_table",
+    "recognised",
+    "sampled",
+    "suggested_mapping",
+]

@@ -1,0 +1,327 @@
+"""Tables of any columns: which column holds which part of an item."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import BeforeValidator
+
+from pipelines.errors import InvalidInputError
+from pipelines.evaluation.datasets.files import Row, Table
+from pipelines.evaluation.datasets.formats import listed
+from pipelines.evaluation.datasets.records import distinct, locate, make_item, make_passages
+from pipelines.evaluation.items import Item, Label, LabelledSpan
+from pipelines.types import Frozen, Language
+
+Separator = Literal["", ";", "|", ",", "\n"]
+"""What separates the values in a cell of text; "" where a cell holds one value."""
+
+
+def _several(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+Columns = Annotated[tuple[str, ...], BeforeValidator(_several)]
+"""Names of columns, whose values are joined to one list; a single name may be given as such."""
+
+
+class ColumnMapping(Frozen):
+    """The columns that hold the parts of an item; a part without one stays empty.
+
+    Cells of lists hold JSON lists, or values that `separator` separates. `lists` holds a list for
+    each entity, or entities whose aliases "|" separates. `passages` holds texts, or objects with
+    "title" and "text". `sentences` and `spans` hold objects with a "label" and with "start" and
+    "end", or with the "text" that they label; or the pairs [start, end]. `hallucinated` holds
+    yes, true, 1, hallucinated, and the like; with `hallucinated_values`, these values alone mean
+    yes, and any other means no.
+    """
+
+    id: str = ""
+    question: str = ""
+    language: str = ""
+    answers: Columns = ()
+    wrong_answers: Columns = ()
+    lists: str = ""
+    passages: Columns = ()
+    text: str = ""
+    hallucinated: str = ""
+    sentences: str = ""
+    spans: str = ""
+    samples: Columns = ()
+    group: str = ""
+    tags: Columns = ()
+    separator: Separator = ""
+    hallucinated_values: tuple[str, ...] = ()
+
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """Part of an item to the columns that hold it, without the parts that have none."""
+        named = {part: _several(getattr(self, part)) for part in PARTS}
+        kept = {part: tuple(filter(None, columns)) for part, columns in named.items()}
+        return {part: columns for part, columns in kept.items() if columns}
+
+
+PARTS: tuple[str, ...] = tuple(
+    name for name in ColumnMapping.model_fields if name not in ("separator", "hallucinated_values")
+)
+"""The parts of an item that a column can hold."""
+
+_USUAL: dict[str, str] = {
+    "id": "id qid uid questionid itemid exampleid 编号 序号",
+    "question": "question query prompt input instruction questiontext userquery 问题 提问 题目 问",
+    "language": "language lang 语言 语种",
+    "answers": """answer answers ans reference references gold goldanswer goldanswers target targets
+        bestanswer correctanswer correctanswers rightanswer rightanswers aliases
+        groundtruth 答案 参考答案 正确答案 标准答案 别名""",
+    "wrong_answers": """wronganswer wronganswers incorrectanswer incorrectanswers
+        hallucinatedanswer 错误答案 错误回答""",
+    "lists": "answerlist answerslist entities lists 答案列表 实体列表",
+    "passages": """passage passages context contexts evidence evidences knowledge document documents
+        source facts 证据 段落 上下文 资料 文档 知识""",
+    "text": """text response output generation generatedanswer generatedtext modelanswer prediction
+        claim statement summary 文本 回答 模型回答 回复 输出 生成文本 陈述 声明""",
+    "hallucinated": """hallucinated hallucination ishallucination ishallucinated hashallucination
+        label labels 幻觉 是否幻觉 标签""",
+    "sentences": "sentences labelledsentences sentencelabels 句子 句子标注",
+    "spans": "spans labelledspans hallucinationspans 片段 标注片段",
+    "samples": "samples sample sampledanswers textsamples 采样 样本",
+    "group": "group documentid sourceid article topic 组 分组 文章 主题",
+    "tags": "tags tag category type split class 标签类别 类别 分类 类型",
+}
+_SEVERAL = {"answers", "wrong_answers", "passages", "samples", "tags"}
+_PART_OF = {name: part for part, names in _USUAL.items() for name in names.split()}
+
+
+def suggested_mapping(columns: Sequence[str]) -> ColumnMapping:
+    """A mapping guessed from usual names of columns, English and Chinese.
+
+    Case, spaces, "_" and "-" do not count, nor does a number at the end ("Answer 1", "答案2").
+    Of several columns for a part that has one, the first is taken.
+    """
+    found: dict[str, list[str]] = {}
+    for column in columns:
+        bare = re.sub(r"[\s_-]+", "", column).casefold()
+        part = _PART_OF.get(bare) or _PART_OF.get(re.sub(r"\d+$", "", bare))
+        if part:
+            found.setdefault(part, []).append(column)
+    fields: dict[str, Any] = {
+        part: tuple(names) if part in _SEVERAL else names[0] for part, names in found.items()
+    }
+    return ColumnMapping(**fields)
+
+
+def mapped_items(table: Table, mapping: ColumnMapping) -> Iterator[Item]:
+    """One item for each row of `table`.
+
+    Raises InvalidInputError for a column that is not there and for a cell that does not hold what
+    it should; it names the row and the column.
+    """
+    named = mapping.columns()
+    absent = sorted({name for names in named.values() for name in names} - set(table.columns))
+    if absent:
+        raise InvalidInputError(
+            f"{table.name} has no column {listed(absent)}.",
+            remedy=f"Map columns that are there: {listed(table.columns)}.",
+        )
+    if not {"question", "text"} & named.keys():
+        raise InvalidInputError(
+            f"No column of {table.name} is mapped to a question or to a text to be checked.",
+            remedy=f"Map one of {listed(table.columns)} to question or to text.",
+        )
+    for number, row in enumerate(table.rows):
+        yield _MappedRow(row, mapping, f"{table.name}: {table.place(number)}").item()
+
+
+class _MappedRow:
+    """A row that is read by a mapping."""
+
+    def __init__(self, row: Row, mapping: ColumnMapping, place: str) -> None:
+        self._row, self._mapping, self._place = row, mapping, place
+
+    def item(self) -> Item:
+        mapping = self._mapping
+        question, text = self._string(mapping.question), self._string(mapping.text)
+        if not question.strip() and not text.strip():
+            column = mapping.question or mapping.text
+            raise self._error(column, "is empty, so that there is nothing to ask or to check")
+        return make_item(
+            self._string(mapping.id),
+            question=question.strip(),
+            language=self._language(),
+            answers=distinct(self._strings(mapping.answers)),
+            wrong_answers=distinct(self._strings(mapping.wrong_answers)),
+            lists=self._lists(),
+            passages=self._passages(),
+            text=text,
+            hallucinated=self._hallucinated(),
+            sentences=self._spans(mapping.sentences, text),
+            spans=self._spans(mapping.spans, text),
+            samples=tuple(self._strings(mapping.samples)),
+            group=self._string(mapping.group).strip(),
+            tags=distinct(self._strings(mapping.tags)),
+        )
+
+    def _error(self, column: str, problem: str) -> InvalidInputError:
+        return InvalidInputError(
+            f"{self._place}, column {column!r} {problem}.",
+            remedy="Correct the cell, or map another column.",
+        )
+
+    def _string(self, column: str) -> str:
+        value = self._row.get(column) if column else None
+        if value is None:
+            return ""
+        if isinstance(value, str | int | float):
+            return str(value)
+        raise self._error(column, "holds a list or an object where a text should be")
+
+    def _language(self) -> Language | None:
+        code = self._string(self._mapping.language).strip().lower()
+        if not code:
+            return None
+        found = _LANGUAGES.get(re.split(r"[-_]", code)[0])
+        if found is None:
+            raise self._error(self._mapping.language, f"names the language {code!r}, not en or zh")
+        return found
+
+    def _values(self, column: str) -> list[Any]:
+        """The values in a cell: of a list, of a JSON list, or of a text that is separated."""
+        value = self._row.get(column) if column else None
+        if value is None:
+            return []
+        if isinstance(value, list):
+            return value
+        if isinstance(value, str):
+            if value.lstrip().startswith("["):
+                try:
+                    parsed = json.loads(value)
+                except (json.JSONDecodeError, RecursionError):
+                    # A text may begin with a bracket, such as "[1] Paris".
+                    parsed = None
+                if isinstance(parsed, list):
+                    return parsed
+            separator = self._mapping.separator
+            parts = value.split(separator) if separator else [value]
+            return [part.strip() for part in parts if part.strip()]
+        return [value]
+
+    def _strings(self, columns: Sequence[str]) -> list[str]:
+        return [
+            self._shown(column, value)
+            for column in columns
+            for value in self._values(column)
+            if value is not None
+        ]
+
+    def _shown(self, column: str, value: Any) -> str:
+        if isinstance(value, bool):
+            # The answers of a question of truth.
+            return "yes" if value else "no"
+        if isinstance(value, str | int | float):
+            return str(value)
+        raise self._error(column, "holds a list or an object where texts should be")
+
+    def _lists(self) -> tuple[tuple[str, ...], ...]:
+        column = self._mapping.lists
+        entities = []
+        for value in self._values(column):
+            aliases = value if isinstance(value, list) else self._shown(column, value).split("|")
+            entities.append(distinct(self._shown(column, alias) for alias in aliases))
+        return tuple(filter(None, entities))
+
+    def _passages(self) -> Any:
+        texts, titles = list[str](), list[str]()
+        for column in self._mapping.passages:
+            for value in self._values(column):
+                is_object = isinstance(value, Mapping)
+                texts.append(self._shown(column, value.get("text") if is_object else value))
+                titles.append(str(value.get("title") or "") if is_object else "")
+        return make_passages(texts, "data set", titles)
+
+    def _hallucinated(self) -> bool | None:
+        column = self._mapping.hallucinated
+        value = self._row.get(column) if column else None
+        if value is None or value == "":
+            return None
+        word = str(value).strip().casefold()
+        if self._mapping.hallucinated_values:
+            return word in {one.strip().casefold() for one in self._mapping.hallucinated_values}
+        if word in _YES:
+            return True
+        if word in _NO:
+            return False
+        problem = f"holds {value!r}, which is neither yes nor no"
+        raise self._error(column, f"{problem}; hallucinated_values can name what means yes")
+
+    def _spans(self, column: str, text: str) -> tuple[LabelledSpan, ...]:
+        spans = []
+        position = 0
+        for value in self._values(column):
+            span = self._span(column, value, text, position)
+            if not span.start < span.end <= len(text):
+                raise self._error(column, f"has a span {span.start} to {span.end} outside the text")
+            position = span.end
+            spans.append(span)
+        return tuple(spans)
+
+    def _span(self, column: str, value: Any, text: str, position: int) -> LabelledSpan:
+        fields: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
+        if isinstance(value, str):
+            fields = {"text": value}
+        elif isinstance(value, list) and len(value) == 2:
+            fields = {"start": value[0], "end": value[1]}
+        start, end = fields.get("start"), fields.get("end")
+        if start is None and isinstance(fields.get("text"), str):
+            place = locate(text, fields["text"], position)
+            if place is None:
+                raise self._error(column, f"labels {fields['text']!r}, which the text lacks")
+            start, end = place
+        if not _is_offset(start) or not _is_offset(end):
+            raise self._error(column, "holds a span without a start and an end of 0 or more")
+        word = str(fields.get("label", "major")).strip().casefold()
+        label = _LABELS.get(word)
+        if label is None:
+            raise self._error(column, f"has the label {word!r}, none of {', '.join(_LABELS)}")
+        return LabelledSpan(
+            start=cast(int, start),
+            end=cast(int, end),
+            label=label,
+            kind=str(fields.get("kind", "")),
+        )
+
+
+def _is_offset(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+_LANGUAGES: dict[str, Language] = {
+    "en": "en",
+    "english": "en",
+    "英文": "en",
+    "英语": "en",
+    "zh": "zh",
+    "cn": "zh",
+    "chinese": "zh",
+    "中文": "zh",
+    "汉语": "zh",
+}
+_YES = {
+    *("yes", "true", "1", "1.0", "hallucinated", "hallucination", "refutes", "refuted"),
+    *("unsupported", "inaccurate", "wrong", "是", "有", "错误"),
+}
+_NO = {
+    *("no", "false", "0", "0.0", "faithful", "factual", "supports", "supported"),
+    *("accurate", "right", "correct", "否", "无", "没有", "正确"),
+}
+_LABELS: dict[str, Label] = {
+    "accurate": "accurate",
+    "supported": "accurate",
+    "minor": "minor",
+    "minor_inaccurate": "minor",
+    "major": "major",
+    "major_inaccurate": "major",
+    "hallucinated": "major",
+    "unsupported": "major",
+}

@@ -1,0 +1,255 @@
+"""The table of metrics: what each is, what it needs, and how it is computed.
+
+Values are taken per item wherever that is possible, because intervals and tests are over items.
+Those of detectors are of all scores together, those of spans of the counts of all texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import inf
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pipelines.evaluation.datasets.offers import Need
+from pipelines.evaluation.items import Item
+from pipelines.evaluation.metrics import answers, lists, reliability, separation
+from pipelines.evaluation.metrics.spans import Ends, SpanCounts, SpanMatch, count_spans
+from pipelines.types import Frozen, Passage
+
+MetricKind = Literal["answer", "list", "detector", "cost"]
+Better = Literal["higher", "lower", "neither"]
+
+Count = Annotated[int, Field(ge=0)]
+
+
+class GivenAnswer(Frozen):
+    """What a method answered to an item, as metrics take it.
+
+    `short` is the bare answer where the method has one, "" where it kept nothing; `abstained` is
+    the run's flag. `supported` says of each atomic fact of the text whether it is supported.
+    `passages` are those that the method retrieved. Then its cost: calls of models, their tokens,
+    retrievals, and seconds from start to end.
+    """
+
+    text: str
+    short: str | None = None
+    abstained: bool = False
+    supported: tuple[bool, ...] = ()
+    passages: tuple[Passage, ...] = ()
+    calls: Count = 0
+    prompt_tokens: Count = 0
+    completion_tokens: Count = 0
+    retrievals: Count = 0
+    seconds: Annotated[float, Field(ge=0)] = 0.0
+
+    @property
+    def bare(self) -> str:
+        """The short answer where there is one, else the whole text."""
+        return self.text if self.short is None else self.short
+
+
+ItemValue = Callable[[GivenAnswer, Item], float | None]
+"""The value of one answer; None where it is not defined, and is left out of the mean."""
+
+ScoresValue = Callable[[Sequence[float], Sequence[bool]], float]
+"""The value of scores and truths, one each per item; a higher score speaks for a hallucination.
+
+Raises ValueError where it is not defined.
+"""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric: exactly one of `value`, `of_scores` and `span_match` says how it is computed.
+
+    `low` and `high` are the ends of its range. `needs` are what items must offer. With
+    `probabilities`, scores have to lie in [0, 1].
+    """
+
+    name: str
+    kind: MetricKind
+    needs: tuple[Need, ...] = ()
+    value: ItemValue | None = None
+    of_scores: ScoresValue | None = None
+    span_match: SpanMatch | None = None
+    low: float = 0.0
+    high: float = 1.0
+    better: Better = "higher"
+    probabilities: bool = False
+
+    @property
+    def title_key(self) -> str:
+        """The catalogue key of its name."""
+        return f"metric.{self.name}.title"
+
+    @property
+    def help_key(self) -> str:
+        """The catalogue key of its explanation."""
+        return f"metric.{self.name}.help"
+
+    def counts(self, predicted: Sequence[Ends], item: Item) -> SpanCounts | None:
+        """Counts of predicted spans of one text; None where its errors are not labelled.
+
+        A text that is labelled as free of hallucinations has no labelled spans. Labelled
+        sentences that are not accurate stand for spans where there are none.
+        """
+        if self.span_match is None:
+            raise ValueError(f"The metric {self.name!r} is not one of spans.")
+        labelled = [span for span in item.spans or item.sentences if span.label != "accurate"]
+        if not labelled and item.hallucinated is not False and not item.sentences:
+            return None
+        ends = [(span.start, span.end) for span in labelled]
+        return count_spans(predicted, ends, self.span_match)
+
+
+def _on_bare(function: Callable[[str, Item], float]) -> ItemValue:
+    """A comparison with accepted answers: who abstains gives none, and scores 0."""
+
+    def value(answer: GivenAnswer, item: Item) -> float | None:
+        if not item.answers:
+            return None
+        return 0.0 if answer.abstained else function(answer.bare, item)
+
+    return value
+
+
+def _outcome_is(wanted: str) -> ItemValue:
+    def value(answer: GivenAnswer, item: Item) -> float | None:
+        return float(_outcome(answer, item) == wanted) if item.answers else None
+
+    return value
+
+
+def _outcome(answer: GivenAnswer, item: Item) -> str:
+    return answers.outcome(answer.bare, item, abstained=answer.abstained)
+
+
+def _answered_accuracy(answer: GivenAnswer, item: Item) -> float | None:
+    if not item.answers or (said := _outcome(answer, item)) == "abstained":
+        return None
+    return float(said == "right")
+
+
+def _abstention(answer: GivenAnswer, item: Item) -> float:
+    return float(answers.abstains(answer.bare, item, abstained=answer.abstained))
+
+
+def _truthful(answer: GivenAnswer, item: Item) -> float | None:
+    if not item.answers or not item.wrong_answers:
+        return None
+    # To say nothing is truthful, if not informative (Lin, Hilton and Evans 2022, section 2).
+    return 1.0 if _abstention(answer, item) else answers.truthful(answer.bare, item)
+
+
+def _list_value(field: Literal["precision", "recall_5", "f1_5"]) -> ItemValue:
+    def value(answer: GivenAnswer, item: Item) -> float | None:
+        if not item.lists:
+            return None
+        return 0.0 if answer.abstained else getattr(lists.score_list(answer.bare, item), field)
+
+    return value
+
+
+def _fact_precision(answer: GivenAnswer, _item: Item, *, minimum: int) -> float | None:
+    return None if answer.abstained else answers.fact_precision(answer.supported, minimum)
+
+
+def _facts(answer: GivenAnswer, _item: Item) -> float:
+    return float(len(answer.supported))
+
+
+def _passage_overlap(answer: GivenAnswer, item: Item) -> float | None:
+    return answers.passage_overlap(answer.text, answer.passages or item.passages)
+
+
+def _words(answer: GivenAnswer, _item: Item) -> float:
+    return float(answers.word_count(answer.text))
+
+
+def _cost(field: str) -> ItemValue:
+    return lambda answer, _item: float(getattr(answer, field))
+
+
+def _tokens(answer: GivenAnswer, _item: Item) -> float:
+    return float(answer.prompt_tokens + answer.completion_tokens)
+
+
+def _factual_average_precision(scores: Sequence[float], positive: Sequence[bool]) -> float:
+    return separation.average_precision(
+        [-score for score in scores], [not wrong for wrong in positive]
+    )
+
+
+_ANSWERS: tuple[Need, ...] = ("questions", "answers")
+_LABELS: tuple[Need, ...] = (("labelled_texts", "labelled_sentences"),)
+_SPANS: tuple[Need, ...] = (("labelled_spans", "labelled_sentences"),)
+
+_ALL = (
+    Metric("exact_match", "answer", _ANSWERS, _on_bare(answers.exact_match)),
+    Metric("f1", "answer", _ANSWERS, _on_bare(answers.f1)),
+    Metric("contains_match", "answer", _ANSWERS, _on_bare(answers.contains_match)),
+    Metric("accuracy", "answer", _ANSWERS, _outcome_is("right")),
+    Metric("answered_accuracy", "answer", _ANSWERS, _answered_accuracy),
+    Metric("wrong_answer", "answer", _ANSWERS, _outcome_is("wrong"), better="lower"),
+    Metric("abstention", "answer", ("questions",), _abstention, better="neither"),
+    Metric("truthful", "answer", (*_ANSWERS, "wrong_answers"), _truthful),
+    Metric("bleu", "answer", _ANSWERS, _on_bare(answers.bleu)),
+    Metric("rouge_l", "answer", _ANSWERS, _on_bare(answers.rouge_l)),
+    Metric("fact_precision", "answer", ("questions",), partial(_fact_precision, minimum=0)),
+    Metric("factscore", "answer", ("questions",), partial(_fact_precision, minimum=10)),
+    Metric("facts", "answer", ("questions",), _facts, high=inf, better="neither"),
+    Metric("passage_overlap", "answer", ("questions",), _passage_overlap, better="neither"),
+    Metric("answer_words", "answer", ("questions",), _words, high=inf, better="neither"),
+    Metric("list_precision", "list", ("questions", "lists"), _list_value("precision")),
+    Metric("list_recall_5", "list", ("questions", "lists"), _list_value("recall_5")),
+    Metric("list_f1_5", "list", ("questions", "lists"), _list_value("f1_5")),
+    Metric("auroc", "detector", _LABELS, of_scores=separation.auroc),
+    Metric("auc_pr_nonfactual", "detector", _LABELS, of_scores=separation.average_precision),
+    Metric("auc_pr_factual", "detector", _LABELS, of_scores=_factual_average_precision),
+    Metric("best_accuracy", "detector", _LABELS, of_scores=separation.best_accuracy),
+    Metric(
+        "best_balanced_accuracy",
+        "detector",
+        _LABELS,
+        of_scores=separation.best_balanced_accuracy,
+        low=0.5,
+    ),
+    Metric(
+        "brier",
+        "detector",
+        _LABELS,
+        of_scores=reliability.brier,
+        better="lower",
+        probabilities=True,
+    ),
+    Metric(
+        "ece",
+        "detector",
+        _LABELS,
+        of_scores=reliability.calibration_error,
+        better="lower",
+        probabilities=True,
+    ),
+    Metric(
+        "ece_equal_mass",
+        "detector",
+        _LABELS,
+        of_scores=partial(reliability.calibration_error, binning="mass"),
+        better="lower",
+        probabilities=True,
+    ),
+    Metric("span_f1_exact", "detector", _SPANS, span_match="exact"),
+    Metric("span_f1_iou", "detector", _SPANS, span_match="iou"),
+    Metric("span_f1_characters", "detector", _SPANS, span_match="characters"),
+    Metric("calls", "cost", (), _cost("calls"), high=inf, better="lower"),
+    Metric("tokens", "cost", (), _tokens, high=inf, better="lower"),
+    Metric("retrievals", "cost", (), _cost("retrievals"), high=inf, better="lower"),
+    Metric("seconds", "cost", (), _cost("seconds"), high=inf, better="lower"),
+)
+
+METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
+"""Name to metric, in the order in which screens list them."""
