@@ -17,7 +17,7 @@ from components.messages import Catalogue, integer
 from components.theme import Theme, plotly_template, tokens
 from pipelines.evaluation.results.scores import Cost, MetricInfo
 from pipelines.evaluation.results.table import ResultsTable
-from pipelines.evaluation.statistics.detection import Curve, ReliabilityBin
+from pipelines.evaluation.statistics.detection import Curve, ReliabilityPoint
 from pipelines.evaluation.statistics.resampling import Estimate
 
 _SERIES = ("generate", "retrieve", "score", "choose", "accent", "heat-line", "ink-2")
@@ -71,7 +71,7 @@ def table_forest(
 
 
 def reliability_figure(
-    bins: Mapping[str, Sequence[ReliabilityBin]], t: Catalogue, theme: Theme = "light"
+    bins: Mapping[str, Sequence[ReliabilityPoint]], t: Catalogue, theme: Theme = "light"
 ) -> go.Figure:
     """How often each detector's predictions came true; on the diagonal they are calibrated.
 

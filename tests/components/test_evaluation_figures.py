@@ -55,7 +55,7 @@ def test_a_forest_has_the_best_at_the_top(t: Catalogue) -> None:
 
 def test_the_axis_says_range_and_direction(t: Catalogue) -> None:
     figure = plain(forest_figure(ESTIMATES, MetricInfo(name="accuracy"), t))
-    assert figure["layout"]["xaxis"]["title"]["text"] == "accuracy 0–1 ↑"
+    assert figure["layout"]["xaxis"]["title"]["text"] == "Accuracy 0–1 ↑"
 
 
 def test_a_forest_of_a_table(t: Catalogue) -> None:
@@ -116,7 +116,7 @@ def test_cost_against_quality(t: Catalogue) -> None:
 def test_without_a_direction_there_is_no_line(t: Catalogue) -> None:
     made = evaluation([score("q", name, 1, cost={"calls": n}) for n, name in enumerate("ab")])
     table = results_table(made, sampling=SAMPLING)
-    assert len(plain(cost_figure(table, "answer_length", "calls", t))["data"]) == 1
+    assert len(plain(cost_figure(table, "answer_words", "calls", t))["data"]) == 1
 
 
 def test_names_are_no_markup(t: Catalogue) -> None:

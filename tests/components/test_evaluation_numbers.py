@@ -8,7 +8,6 @@ from components.evaluation_numbers import (
     estimate_cell,
     estimate_text,
     metric_head,
-    metric_title,
     number,
     outcome,
     p_text,
@@ -16,7 +15,7 @@ from components.evaluation_numbers import (
     range_text,
     sampling_text,
 )
-from components.messages import LANGUAGES, Catalogue
+from components.messages import Catalogue
 from pipelines.evaluation.results.scores import MetricInfo
 from pipelines.evaluation.statistics.paired import PairedDifference
 from pipelines.evaluation.statistics.resampling import Estimate, Sampling
@@ -110,13 +109,6 @@ def test_a_head_says_range_and_direction(t: Catalogue) -> None:
     assert t("papers.better.lower") in read(head).text()
     head, label = metric_head(MetricInfo(name="made_up", low=None, high=None, better=None), t)
     assert (label, read(head).text().strip()) == ("made_up", "made_up")
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_rankings_have_words(language: str) -> None:
-    t = Catalogue("zh" if language == "zh" else "en")
-    for name in ("auroc", "auc_pr", "auc_pr_accurate"):
-        assert metric_title(name, t) != name
 
 
 def test_how_it_was_computed_is_told(t: Catalogue) -> None:

@@ -55,10 +55,10 @@ def full() -> Evaluation:
 def test_a_row_has_every_number_with_its_meaning(t: Catalogue) -> None:
     page = drawn(binary(a=[1, 1, 1, 0], b=[0, 0, 1]), t)
     row = cells(page, "a")
-    assert row["accuracy 0–1 ↑"].startswith("0.75 [0.30, 0.95]")
+    assert row["Accuracy 0–1 ↑"].startswith("0.75 [0.30, 0.95]")
     assert row[t("evaluate.count")] == "4"
     # The second system lacks an item, and says so.
-    assert "n = 3" in cells(page, "b")["accuracy 0–1 ↑"]
+    assert "n = 3" in cells(page, "b")["Accuracy 0–1 ↑"]
     heads = page.all("table")[0].one("thead").all("th")
     assert {head.attributes["scope"] for head in heads} == {"col"}
 
@@ -88,16 +88,18 @@ def test_everything_is_shown_in_both_languages(language: Language) -> None:
         in row[t("evaluate.per_item", name=t("evaluate.cost.money"))]
     )
     # Four of eight were corrected, but one of the four right ones is q7, and q6 failed: 4 of 7.
-    corrected = t("evaluate.corrected", metric="accuracy")
+    corrected = t("evaluate.corrected", metric=t("metric.accuracy.title"))
     assert row[f"{corrected} 0–1 ↑"].startswith("0.57")
     assert t("evaluate.groups", n=4) in text
     assert "2023-11-14" in text
-    assert t("evaluate.control", name="answer_length") in text
+    assert t("evaluate.control", name=t("metric.answer_words.title")) in text
     assert "veriscope 0.1.0" in text
 
 
 def test_what_papers_print_stands_beside_with_model_data_and_date(t: Catalogue) -> None:
-    printed = cells(drawn(full(), t), "rowen")[t("evaluate.papers.column", metric="accuracy")]
+    printed = cells(drawn(full(), t), "rowen")[
+        t("evaluate.papers.column", metric=t("metric.accuracy.title"))
+    ]
     for part in ("75.60", "(%)", "gpt-3.5-turbo", "TruthfulQA and StrategyQA", "2024-02"):
         assert part in printed
     assert t("papers.not_comparable") in drawn(full(), t).text()

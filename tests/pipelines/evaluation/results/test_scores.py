@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from pipelines.evaluation.results.arrays import Grid, answer_length, cost_reader, value_reader
+from pipelines.evaluation.results.arrays import Grid, cost_reader, value_reader
 from pipelines.evaluation.results.scores import Evaluation, ItemScore
 from tests.pipelines.evaluation.results.evaluations import binary, evaluation, score
 
@@ -41,6 +41,10 @@ def test_listed_metrics_come_first() -> None:
     assert made.metric_names() == ("accuracy", "a", "b")
     unknown = made.metric("a")
     assert (unknown.low, unknown.high, unknown.better) == (None, None, None)
+    # What is not listed is looked up in the table of metrics.
+    length, error = made.metric("answer_words"), made.metric("brier")
+    assert (length.low, length.high, length.better) == (0, None, None)
+    assert (error.low, error.high, error.better) == (0, 1, "lower")
 
 
 def test_a_part_by_tag_and_language() -> None:
@@ -52,20 +56,6 @@ def test_a_part_by_tag_and_language() -> None:
     assert not made.selected(tags=("odd",), language="en").items
 
 
-@pytest.mark.parametrize(
-    ("text", "length"),
-    [
-        ("", 0),
-        ("It's a well-known fact.", 4),
-        ("巴黎是法国的首都。", 8),
-        ("东京 Tokyo 2020", 4),
-        (" ... ", 0),
-    ],
-)
-def test_words_are_counted_and_chinese_by_character(text: str, length: int) -> None:
-    assert answer_length(text) == length
-
-
 def test_a_failed_score_has_a_cost_but_no_value() -> None:
     failed = score("q", "a", 1, error="timeout", cost={"calls": 3})
     assert value_reader("accuracy")(failed) is None
@@ -74,9 +64,9 @@ def test_a_failed_score_has_a_cost_but_no_value() -> None:
 
 
 def test_the_length_is_counted_where_it_is_not_given() -> None:
-    read = value_reader("answer_length")
+    read = value_reader("answer_words")
     assert read(score("q", "a", 1, answer="two words")) == 2
-    assert read(score("q", "a", 1, answer="two words", values={"answer_length": 7})) == 7
+    assert read(score("q", "a", 1, answer="two words", values={"answer_words": 7})) == 7
     assert read(score("q", "a", 1, answer="")) is None
 
 

@@ -34,13 +34,13 @@ def test_means_with_their_intervals() -> None:
 
 def test_length_and_overlap_always_stand_in_it() -> None:
     table = made(binary(a=[1, 0]), metrics=["accuracy"])
-    assert [info.name for info in table.metrics] == ["accuracy", "answer_length", "word_overlap"]
+    assert [info.name for info in table.metrics] == ["accuracy", "answer_words", "passage_overlap"]
     # "a says q0" has three words.
-    assert table.rows[0].metrics["answer_length"].value == 3
-    assert table.rows[0].metrics["word_overlap"].reason == "no_items"
+    assert table.rows[0].metrics["answer_words"].value == 3
+    assert table.rows[0].metrics["passage_overlap"].reason == "no_items"
     # They are not contests, so nothing is tested.
     assert set(table.differences) == {"accuracy"}
-    assert table.metric("answer_length").better is None
+    assert table.metric("answer_words").better is None
 
 
 def test_failures_and_abstentions_are_counted_apart() -> None:
@@ -99,13 +99,13 @@ def test_detectors_beside_their_controls() -> None:
     scores = [
         score(f"q{n}", "detector", None, answer="word " * (n + 1), values={
             "hallucination_score": float(n >= 2), "hallucinated": float(n >= 2),
-            "word_overlap": 0.1 * n,
+            "passage_overlap": 0.1 * n,
         })
         for n in range(4)
     ]  # fmt: skip
     found = made(evaluation(scores)).detection
     assert found is not None
-    assert found.detectors == ("detector", "answer_length", "word_overlap")
+    assert found.detectors == ("detector", "answer_words", "passage_overlap")
     # The longer answers are the hallucinated ones; those with more overlap are so too, and less
     # overlap is what counts as suspicious.
     assert [one["auroc"].value for one in found.rankings] == [1, 1, 0]

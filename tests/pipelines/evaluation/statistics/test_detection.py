@@ -29,7 +29,7 @@ def test_auroc_by_hand() -> None:
     )
     assert found.rankings[0]["auroc"].value == pytest.approx(3.5 / 4)
     # Flagged first 3: precision 1 at half of the recall; then both 2s: precision 2/3.
-    assert found.rankings[0]["auc_pr"].value == pytest.approx(0.5 * 1 + 0.5 * 2 / 3)
+    assert found.rankings[0]["auc_pr_nonfactual"].value == pytest.approx(0.5 * 1 + 0.5 * 2 / 3)
     assert (found.base_rate, found.n) == (0.5, 4)
 
 
@@ -44,9 +44,11 @@ def test_rankings_are_those_of_scikit_learn(rows: list[tuple[int, int]]) -> None
     few = Sampling(resamples=100)
     found = detection(scores[None, :], labels, ["a"], [""] * len(rows), few).rankings[0]
     assert found["auroc"].value == pytest.approx(roc_auc_score(labels, scores))
-    assert found["auc_pr"].value == pytest.approx(average_precision_score(labels, scores))
+    assert found["auc_pr_nonfactual"].value == pytest.approx(
+        average_precision_score(labels, scores)
+    )
     turned = average_precision_score(1 - labels, -scores)
-    assert found["auc_pr_accurate"].value == pytest.approx(turned)
+    assert found["auc_pr_factual"].value == pytest.approx(turned)
 
 
 def test_draws_weigh_items_as_copies_would() -> None:
@@ -96,7 +98,7 @@ def test_copies_of_an_item_in_its_group_tell_nothing_new() -> None:
         np.repeat(groups, 3).tolist(),
         SAMPLING,
     ).rankings[0]
-    for name in ("auroc", "auc_pr"):
+    for name in ("auroc", "auc_pr_nonfactual"):
         assert often[name].value == pytest.approx(once[name].value)
         assert often[name].low == pytest.approx(once[name].low, abs=1e-6)
     assert (often["auroc"].n, often["auroc"].groups) == (180, 60)
@@ -159,8 +161,11 @@ def test_one_class_has_no_curve() -> None:
 
 def test_reliability_by_hand() -> None:
     found = reliability(np.array([0.05, 0.15, 0.18, 1.0, NAN]), np.array([0, 1, 0, 1, 1.0]))
-    assert [(one.start, one.n) for one in found] == [(0.0, 1), (0.1, 2), (0.9, 1)]
-    assert found[1].predicted == pytest.approx(0.165)
+    assert [(one.predicted, one.n) for one in found] == [
+        (0.05, 1),
+        (pytest.approx(0.165), 2),
+        (1, 1),
+    ]
     assert found[1].observed == 0.5
     assert (found[1].low, found[1].high) == wilson(1, 2, 0.95)
 
