@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from app.public.api import Api, checked
 from app.public.contract import (
@@ -30,9 +30,6 @@ from app.public.contract import (
     with_methods,
 )
 from pipelines.errors import VeriscopeError, failure
-
-MAX_BODY = 256 * 1024
-"""Bytes of a request: the longest texts, however they are escaped."""
 
 _STATUS = {
     "invalid_input": 422,
@@ -68,12 +65,6 @@ _OTHERS = {
     405: ("This address has no such method.", _SEE),
 }
 _CODES = {404: "not_found"}
-
-TOO_LARGE = ApiError(
-    code="too_large",
-    message=f"The request is longer than {MAX_BODY} bytes.",
-    remedy="Shorten its texts.",
-)
 
 _Wait = Annotated[float, Query(ge=0, le=LONGEST_WAIT, description="Seconds to wait.")]
 
@@ -133,7 +124,7 @@ def http_api(api: Api) -> ASGIApp:
     for kind in (Refused, VeriscopeError):
         served.add_exception_handler(kind, _failed)
     served.add_exception_handler(Exception, unexpected)
-    return _BodyLimit(served)
+    return served
 
 
 class _Documented(FastAPI):
@@ -146,26 +137,6 @@ class _Documented(FastAPI):
         schemas = dict(described["components"]["schemas"])
         schemas["AskRequest"] = with_methods(schemas["AskRequest"], self.api.methods())
         return {**described, "components": {**described["components"], "schemas": schemas}}
-
-
-class _BodyLimit:
-    """Refuses bodies that are larger than any request is."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        size = 0
-
-        async def limited() -> Message:
-            nonlocal size
-            message = await receive()
-            size += len(message.get("body", b""))
-            if size > MAX_BODY:
-                raise HTTPException(413)
-            return message
-
-        await self._app(scope, limited, send)
 
 
 async def _waited(
@@ -220,8 +191,6 @@ async def _other(request: Request, error: Exception) -> Response:
     """What is wrong with a request before any call reads it."""
     del request
     assert isinstance(error, HTTPException)
-    if error.status_code == 413:
-        return as_answer(TOO_LARGE, 413)
     message, remedy = _OTHERS.get(error.status_code, (error.detail, _SEE))
     code = _CODES.get(error.status_code, "invalid_request")
     known = ApiError(code=code, message=message, remedy=remedy)

@@ -19,7 +19,6 @@ from mcp import types
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.transport_security import RequestBodyLimitMiddleware
 from pydantic import BaseModel
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
@@ -40,7 +39,6 @@ from app.public.contract import (
     told,
     with_methods,
 )
-from app.public.http_api import MAX_BODY
 from pipelines.errors import VeriscopeError, failure
 
 _BEAT = 5.0
@@ -102,7 +100,6 @@ class McpServer:
         # The calls check their arguments themselves, with errors that say what to do.
         self._server.call_tool(validate_input=False)(self._called)
         self._manager = StreamableHTTPSessionManager(self._server, stateless=True)
-        self._limited = RequestBodyLimitMiddleware(self._serve, MAX_BODY)
         self._under_way: dict[tuple[str, str], CancelScope] = {}
 
     @asynccontextmanager
@@ -114,7 +111,7 @@ class McpServer:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; what is not sent by POST is told so."""
         if scope["method"] == "POST":
-            await self._limited(scope, receive, send)
+            await self._serve(scope, receive, send)
             return
         answer = PlainTextResponse(
             "This is the address of an MCP server (streamable HTTP): give it to an MCP client.\n",
@@ -124,7 +121,10 @@ class McpServer:
         await answer(scope, receive, send)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the library answer, after what it leaves out where it keeps no sessions."""
+        """Let the library answer, after what it leaves out where it keeps no sessions.
+
+        The body comes whole and limited: see `app.public.bodies`.
+        """
         whole = await receive()
         message = _message(whole.get("body", b""))
         session = Headers(scope=scope).get(MCP_SESSION_ID_HEADER)
