@@ -342,7 +342,10 @@ _REMEDIES = {
     "rate_limit": _OF_MODELS,
     "storage": "Ask again later; if it happens again, tell who runs the server.",
     "storage_busy": "Ask again in a moment.",
+    "storage_damaged": "Tell who runs the server: the database of runs is damaged.",
+    "storage_disk": "Tell who runs the server: the disk that keeps the runs reports an error.",
     "storage_full": "Tell who runs the server: there is no space left.",
+    "storage_lost": "Ask again: the run ended when the server lost the connection to its storage.",
     "storage_read_only": "Tell who runs the server: runs cannot be stored.",
     **dict.fromkeys(
         (
@@ -361,8 +364,8 @@ _REMEDIES = {
 }
 """What a program can do about an error. It sees no screens, and cannot choose models or keys."""
 
-_BUSY = 30.0
-"""Seconds after which a full queue may have room again."""
+_RETRY_AFTER = {"busy": 30.0, "storage": 30.0, "storage_busy": 5.0}
+"""Seconds after which what is over by itself may be over: a full queue, a server that restarts."""
 
 
 def for_caller(info: ErrorInfo) -> ApiError:
@@ -379,7 +382,7 @@ def told(error: Refused | VeriscopeError) -> ApiError:
     if error.retry_after is not None:
         # It says itself what to wait for.
         return known.model_copy(update={"remedy": error.remedy, "retry_after": error.retry_after})
-    return known.model_copy(update={"retry_after": _BUSY}) if error.code == "busy" else known
+    return known.model_copy(update={"retry_after": _RETRY_AFTER.get(error.code)})
 
 
 _WORDS = {

@@ -38,7 +38,10 @@ _STATUS = {
     "rate_limit": 429,
     "storage": 503,
     "storage_busy": 503,
+    "storage_damaged": 503,
+    "storage_disk": 503,
     "storage_full": 503,
+    "storage_lost": 503,
     "storage_read_only": 503,
 }
 """The status of an error's code. Of others it is 429 where they say when to ask again, else 500."""
@@ -51,7 +54,8 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
         413: "The body is too large.",
         422: "A field is wrong; `field` names it.",
         429: "Too many requests of one caller; Retry-After says when to ask again.",
-        503: "The queue is full; Retry-After says when to ask again.",
+        503: "The queue is full, or runs cannot be stored; Retry-After says when to ask again,"
+        " where that may help.",
     }.items()
 }
 
