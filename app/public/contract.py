@@ -337,6 +337,8 @@ _REMEDIES = {
     "capability": "Ask with another method: list_methods says what each needs.",
     "not_found": "Give the id that ask or check gave as `run`, or that of a shared run. Runs are"
     " deleted after some time.",
+    "queued_already": "Wait until one of your runs is over, or cancel the one that waits"
+    " (cancel_run; HTTP: POST /api/runs/RUN/cancel).",
     "unexpected": "Ask again; if it happens again, tell who runs the server.",
     "refused_request": "Shorten the question or the texts, or ask with other settings.",
     "rate_limit": _OF_MODELS,
@@ -364,8 +366,8 @@ _REMEDIES = {
 }
 """What a program can do about an error. It sees no screens, and cannot choose models or keys."""
 
-_RETRY_AFTER = {"busy": 30.0, "storage": 30.0, "storage_busy": 5.0}
-"""Seconds after which what is over by itself may be over: a full queue, a server that restarts."""
+_RETRY_AFTER = {"busy": 30.0, "queued_already": 10.0, "storage": 30.0, "storage_busy": 5.0}
+"""Seconds after which what is over by itself may be over: a full queue, a run of the caller."""
 
 
 def for_caller(info: ErrorInfo) -> ApiError:

@@ -35,6 +35,7 @@ _STATUS = {
     "invalid_input": 422,
     "not_found": 404,
     "busy": 503,
+    "queued_already": 429,
     "rate_limit": 429,
     "storage": 503,
     "storage_busy": 503,

@@ -39,7 +39,7 @@ class Ticket:
 
 @dataclass
 class Admission:
-    """At most `slots` runs at once, `per_visitor` of one visitor, and `max_queue` that wait.
+    """At most `slots` runs at once and `max_queue` that wait; of one visitor `per_visitor` of each.
 
     Runs begin in the order of asking, but a visitor who has as many runs as allowed is skipped
     until one of them ends. All methods belong to one event loop.
@@ -57,13 +57,13 @@ class Admission:
     async def slot(self, visitor: str) -> AsyncIterator[Ticket]:
         """Wait in the queue, and hold a slot from when `admitted` is set to the end of the block.
 
-        Leaving early gives it up. Raises BusyError where the queue is full, or the visitor is in it
-        as often as allowed.
+        Leaving early gives it up. Raises BusyError where the queue is full, and QueuedAlreadyError
+        where the visitor is in it as often as allowed.
         """
         if len(self._queue) >= self.max_queue:
             raise failure("asking.long_queue", waiting=self.max_queue)
         if sum(waiting.visitor == visitor for waiting in self._queue) >= self.per_visitor:
-            raise failure("asking.queued_already")
+            raise failure("asking.queued_already", most=self.per_visitor)
         ticket = Ticket(visitor)
         self._queue.append(ticket)
         self._admit()
