@@ -157,9 +157,16 @@ class ApiError(Frozen):
 class Refused(Exception):  # noqa: N818 - what happened to the request
     """A request that cannot be carried out as it is."""
 
-    def __init__(self, message: str, remedy: str, field: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        remedy: str,
+        field: str | None = None,
+        *,
+        code: str = "invalid_input",
+    ) -> None:
         super().__init__(f"{message} {remedy}")
-        self.error = ApiError(code="invalid_input", message=message, remedy=remedy, field=field)
+        self.error = ApiError(code=code, message=message, remedy=remedy, field=field)
 
 
 class ScoreFound(Frozen):

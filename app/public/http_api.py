@@ -32,6 +32,7 @@ from app.public.contract import (
 from pipelines.errors import VeriscopeError, failure
 
 _STATUS = {
+    "elsewhere": 409,
     "invalid_input": 422,
     "not_found": 404,
     "busy": 503,
@@ -52,6 +53,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     for status, description in {
         400: "The body is no JSON.",
         404: "There is no such run.",
+        409: "The run is carried out by another process of this server.",
         413: "The body is too large.",
         422: "A field is wrong; `field` names it.",
         429: "Too many requests of one caller; Retry-After says when to ask again.",
@@ -89,14 +91,12 @@ def http_api(api: Api) -> ASGIApp:
     @served.post("/ask", responses={202: {"model": RunResult}})
     async def ask(asked: AskRequest, request: Request, response: Response) -> RunResult:
         """Answer a question; 202 and the run's id where it takes longer than `wait`."""
-        going = await api.ask(asked, request)
-        return await _waited(going.follow(asked.wait, leave=asked.wait == 0), request, response)
+        return await _waited(await api.start(asked, request), request, response)
 
     @served.post("/check", responses={202: {"model": RunResult}})
     async def check(asked: CheckRequest, request: Request, response: Response) -> RunResult:
         """Check an answer against a text; 202 and the run's id where it takes longer."""
-        going = await api.check(asked, request)
-        return await _waited(going.follow(asked.wait, leave=asked.wait == 0), request, response)
+        return await _waited(await api.start(asked, request), request, response)
 
     @served.get("/runs/{run}", responses={202: {"model": RunResult}})
     async def get_run(
@@ -104,10 +104,7 @@ def http_api(api: Api) -> ASGIApp:
     ) -> RunResult:
         """How far a run has come, after at most `wait` seconds; 200 once it is over."""
         asked = checked(GetRunRequest, {"run": run, "wait": wait})
-        going = api.going(asked.run)
-        if going is None:
-            return await api.get(asked.run)
-        return await _waited(going.follow(asked.wait, leave=True), request, response)
+        return await _waited(api.follow(asked), request, response)
 
     @served.post("/runs/{run}/cancel")
     async def cancel_run(run: str) -> RunResult:

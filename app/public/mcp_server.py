@@ -87,8 +87,8 @@ class McpServer:
     def __init__(self, api: Api) -> None:
         self._api = api
         self.tools = {
-            "ask": _Tool("Answer a question", AskRequest, RunResult, _RUNS, self._ask),
-            "check": _Tool("Check an answer", CheckRequest, RunResult, _RUNS, self._check),
+            "ask": _Tool("Answer a question", AskRequest, RunResult, _RUNS, self._start),
+            "check": _Tool("Check an answer", CheckRequest, RunResult, _RUNS, self._start),
             "get_run": _Tool("Get a run", GetRunRequest, RunResult, _READS, self._get_run),
             "cancel_run": _Tool("Cancel a run", CancelRequest, RunResult, _ENDS, self._cancel_run),
             "list_methods": _Tool(
@@ -207,20 +207,14 @@ class McpServer:
 
         return tell
 
-    async def _ask(self, asked: AskRequest, request: Request, tell: Tell) -> RunResult:
-        going = await self._api.ask(asked, request)
-        return await _last(going.follow(asked.wait, leave=asked.wait == 0), tell)
-
-    async def _check(self, asked: CheckRequest, request: Request, tell: Tell) -> RunResult:
-        going = await self._api.check(asked, request)
-        return await _last(going.follow(asked.wait, leave=asked.wait == 0), tell)
+    async def _start(
+        self, asked: AskRequest | CheckRequest, request: Request, tell: Tell
+    ) -> RunResult:
+        return await _last(await self._api.start(asked, request), tell)
 
     async def _get_run(self, asked: GetRunRequest, request: Request, tell: Tell) -> RunResult:
         del request
-        going = self._api.going(asked.run)
-        if going is None:
-            return await self._api.get(asked.run)
-        return await _last(going.follow(asked.wait, leave=True), tell)
+        return await _last(self._api.follow(asked), tell)
 
     async def _cancel_run(self, asked: CancelRequest, request: Request, tell: Tell) -> RunResult:
         del request, tell
