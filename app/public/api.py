@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import re
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Mapping
@@ -44,13 +43,10 @@ from pipelines.methods.registry import METHODS
 from pipelines.run.events import CancelReason
 from pipelines.run.spec import EvidenceSpec, MethodSpec, RunSpec
 from pipelines.run.view import fold
-from pipelines.store import RunSummary, new_owner
+from pipelines.store import RunSummary, is_owner, new_owner
 
 R = TypeVar("R", bound=BaseModel)
 Connection = HTTPConnection | gr.Request
-
-_OWNED = re.compile(r"[0-9a-f]{48}")
-"""Ids of runs that a program asked for, which are names of owners."""
 
 _REMEMBERED = 2000
 """Runs that are over of which more is known than the store keeps."""
@@ -365,7 +361,8 @@ class Api:
 
     async def _stored(self, run: str) -> RunSummary | None:
         """The run as the store has it, None where it has none."""
-        if not _OWNED.fullmatch(run):
+        # Ids of runs that a program asked for are names of owners.
+        if not is_owner(run):
             return None
         store = self._runs.engine.service.store
         found = await asyncio.to_thread(store.list, run, 1)

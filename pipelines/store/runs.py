@@ -35,7 +35,7 @@ from pipelines.store.database import Database
 from pipelines.store.exchange import cancelled_after, export_lines, parse_lines
 from pipelines.store.migrations import check, upgrade
 from pipelines.store.opening import DEFAULT_URL
-from pipelines.store.sizes import SHARED, StoredBytes, copy_id
+from pipelines.store.sizes import SHARED, StoredBytes, copy_id, size_of
 from pipelines.store.tables import (
     EventRow,
     ModelStore,
@@ -309,6 +309,7 @@ class RunStore:
             finished=None,
             writer=self._database.presence.writer,
             length=0,
+            size=0,
             spec=to_json(header.spec),
             summary=to_json(Tally(methods=tuple(one.name for one in header.spec.methods))),
         )
@@ -339,6 +340,7 @@ def _add(session: Session, run: RunRow, events: Sequence[Event]) -> None:
         for event in events
     ]
     session.execute(insert(EventRow), rows)
+    run.size += size_of(session, run.id, events[0].seq)
     run.length += len(events)
     run.summary = to_json(tally(events, Tally.model_validate(run.summary)))
     run.status = status_after(events[-1])

@@ -296,7 +296,8 @@ def test_the_third_run_of_one_address_is_refused_and_the_others_go_on(
     third = http.post("/ask", json=anew())
     assert (third.status_code, third.json()["code"]) == (429, "queued_already")
     assert int(third.headers["retry-after"]) == third.json()["retry_after"] > 0
-    assert "one visitor or address: 1" in third.json()["message"]
+    assert "of one visitor that may wait there: 1" in third.json()["message"]
+    assert "from one address" in third.json()["remedy"]
     assert "cancel the one that waits" in third.json()["remedy"]
     assert http.post(f"/runs/{runs[1]['run']}/cancel").json()["status"] == "cancelled"
     assert http.post("/ask", json={**anew(), "wait": 0}).json()["status"] == "waiting"
