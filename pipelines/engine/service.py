@@ -22,6 +22,7 @@ from pipelines.engine.executor import Keys, Plan, execute, gather_materials, mak
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import Loading, ModelPool
 from pipelines.engine.reevaluate import recorded_plan
+from pipelines.engine.renewal import PresenceRenewal
 from pipelines.engine.saving import Saver, cancel
 from pipelines.errors import MissingReply, VeriscopeError, failure, revived
 from pipelines.models import speed
@@ -101,6 +102,7 @@ class Service:
         self._closing = asyncio.Event()
         self._live: dict[str, LiveRun] = {}
         self._background: set[asyncio.Task[None]] = set()
+        self._renewal = PresenceRenewal(self.store, look_every, lambda: bool(self._live))
 
     async def start(self, spec: RunSpec, *, owner: str, keys: Keys | None = None) -> str:
         """Start a run and return its id; raises InvalidInputError when it cannot be."""
@@ -278,6 +280,7 @@ class Service:
         await self.pool.aclose()
         await self.libraries.aclose()
         await asyncio.to_thread(self.downloads.close)
+        await asyncio.to_thread(self._renewal.close)
         await asyncio.to_thread(self.store.close)
 
     async def _begin(
@@ -298,6 +301,7 @@ class Service:
         unsaved.get_nowait()
         live.task = asyncio.create_task(execute(live, plan, gather, retry or self._retry))
         self._live[run_id] = live
+        self._renewal.begin()
         saver = Saver(self.store, live, unsaved, self._patience, self._closing)
         for work in (self._keep(saver) if stored else _unkept(live), self._supervise(live)):
             task = asyncio.create_task(work)
@@ -321,9 +325,6 @@ class Service:
         assert live.task is not None
         while not live.task.done():
             await asyncio.wait({live.task}, timeout=self._look_every)
-            with suppress(StorageError):
-                # A server that was started again has forgotten who is writing.
-                await asyncio.to_thread(self.store.renew_presence)
             reason = live.spent(self._limits)
             if live.unwatched_for() > self._unwatched_after:
                 reason = "unwatched"

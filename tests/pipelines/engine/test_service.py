@@ -1,7 +1,9 @@
 """Runs through the service: side by side, stopped, unwatched, failing, replayed, kept apart."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -209,6 +211,28 @@ async def test_a_run_that_took_all_it_may_take_is_ended(bench):
     assert isinstance(events[-1], RunCancelled)
     assert events[-1].reason == "time_limit"
     assert (model.busy, model.cancelled) == (0, 1)
+
+
+async def test_a_server_that_does_not_answer_keeps_no_limit_from_being_checked(bench, monkeypatch):
+    model = FakeModel("one", gated=True)
+    it = bench(model, limits=Limits(seconds=0.05), look_every=0.01)
+    asked, answered, calls = threading.Event(), threading.Event(), count()
+
+    def renew() -> None:
+        next(calls)
+        asked.set()
+        answered.wait(60)
+
+    # Beginning a run asks too, before it is begun; it is the service that is looked at here.
+    monkeypatch.setattr(it.service._renewal._store, "renew_presence", renew)
+    first, second = [await it.service.start(spec(), owner=one) for one in (ANN, BEN)]
+    assert await asyncio.to_thread(asked.wait, 60)
+    for run_id, owner in ((first, ANN), (second, BEN)):
+        events = [event async for event in it.service.follow(run_id, owner=owner)]
+        assert events[-1].reason == "time_limit"
+    # One renewal for all runs.
+    assert next(calls) == 1
+    answered.set()
 
 
 async def test_a_run_is_shared_once_it_is_over(bench):
