@@ -199,7 +199,8 @@ async def _logprobs(model: Model) -> Found:
         try:
             reply = await _ask(model, _FRANCE, max_tokens=4, logprobs=True, top_k=wanted)
         except VeriscopeError as error:
-            if error.retryable:
+            if type(error).retryable:
+                # Nothing is known then, also where no call tries again, as after a time limit.
                 raise
             failure = error.message
             continue
