@@ -118,7 +118,7 @@ class Service:
 
         It has the settings and the language that the recorded run had. It fails with
         `missing_reply` where a method asks for what was not recorded. Where nothing can be written
-        it is not stored, and can be read until the process ends.
+        it is not stored, and can be read until the process ends; see `why_not_stored`.
         """
         trace = await self.load(run_id, owner=owner)
 
@@ -127,8 +127,12 @@ class Service:
 
         # What was tried again is recorded with its last outcome.
         once = RetryPolicy(attempts=1)
-        stored = self.store.refusal is None
-        return await self._begin(recorded_plan(trace), owner, gather, once, stored=stored)
+        return await self._begin(recorded_plan(trace), owner, gather, once, optional=True)
+
+    def why_not_stored(self, run_id: str, *, owner: str) -> VeriscopeError | None:
+        """Why a replay is not stored; None for one that is, and for every other run."""
+        live = self._live_of(run_id, owner)
+        return live.unstored if live is not None else None
 
     async def stream(
         self, spec: RunSpec, *, owner: str, keys: Keys | None = None
@@ -180,13 +184,16 @@ class Service:
     async def share(self, run_id: str, *, owner: str) -> str:
         """A copy of a finished run for everybody who has its id; the same run is copied once.
 
-        Raises NotFoundError if this owner has no such run, InvalidInputError while it goes on.
+        Raises NotFoundError if this owner has no such run, InvalidInputError while it goes on or
+        where it is a replay that is not stored.
         """
         if live := self._live_of(run_id, owner):
             if not live.over:
                 raise failure("asking.still_running")
             if live.unsaved is not None:
                 raise revived(live.unsaved)
+            if live.unstored is not None:
+                raise failure("asking.not_stored", why=live.unstored)
         if is_recording(run_id):
             return run_id
         return await asyncio.to_thread(self.store.share, run_id, owner)
@@ -290,20 +297,26 @@ class Service:
         gather: Callable[[], Awaitable[Materials]],
         retry: RetryPolicy | None = None,
         *,
-        stored: bool = True,
+        optional: bool = False,
     ) -> str:
+        """Begin a run, and to store it; with `optional` also where it cannot be stored."""
         run_id = new_run_id()
         unsaved: asyncio.Queue[Event] = asyncio.Queue()
-        live = LiveRun(run_id, owner, unsaved.put_nowait, holds_end=stored)
+        live = LiveRun(run_id, owner, unsaved.put_nowait, holds_end=True)
         started = start_event(live, plan)
-        if stored:
+        try:
             await asyncio.to_thread(self.store.create, run_id, owner, started)
+        except StorageError as error:
+            passes = error.retryable and self.store.refusal is None
+            if passes or not optional:
+                raise
+            live.unstored, live.holds_end = error, False
         unsaved.get_nowait()
         live.task = asyncio.create_task(execute(live, plan, gather, retry or self._retry))
         self._live[run_id] = live
         self._renewal.begin()
         saver = Saver(self.store, live, unsaved, self._patience, self._closing)
-        for work in (self._keep(saver) if stored else _unkept(live), self._supervise(live)):
+        for work in (_unkept(live) if live.unstored else self._keep(saver), self._supervise(live)):
             task = asyncio.create_task(work)
             self._background.add(task)
             task.add_done_callback(self._background.discard)

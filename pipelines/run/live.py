@@ -15,7 +15,7 @@ from itertools import count
 from math import inf
 from typing import Any, NamedTuple, TypeVar
 
-from pipelines.errors import ErrorInfo
+from pipelines.errors import ErrorInfo, VeriscopeError
 from pipelines.run.events import (
     CancelReason,
     Event,
@@ -158,6 +158,8 @@ class LiveRun:
         self.cancel_reason: CancelReason = "stopped"
         # Why it could not be recorded any more, if so.
         self.unsaved: ErrorInfo | None = None
+        # Why it is not stored at all, if so.
+        self.unstored: VeriscopeError | None = None
         # Set once nothing more is going to be stored, or it is known that it cannot be.
         self.kept = asyncio.Event()
         self._store = store
