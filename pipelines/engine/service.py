@@ -89,7 +89,7 @@ class Service:
             # What cannot be ended now, because nothing can be written, is ended another time.
             self.store.recover()
         self.earlier = EarlierRuns(self.store)
-        self.unknown = UnknownAbilities(self.store, self.model)
+        self.unknown = UnknownAbilities(self.store, self.model, self._is_reproduced)
         self.pool = pool or ModelPool()
         self.libraries = libraries or Libraries(data / "index")
         self.downloads = Downloads(data / "models")
@@ -323,6 +323,15 @@ class Service:
         # Let it begin: a task that is cancelled before it ran at all could not end its run.
         await asyncio.sleep(0)
         return run_id
+
+    def _is_reproduced(self, spec: ModelSpec, owner: str) -> bool:
+        """Whether a reproducible run of `owner` that goes on uses the model of that name."""
+        return any(
+            run.reproducible and any(one.name == spec.name for one in run.models.values())
+            for live in self._live.values()
+            if live.owner == owner and not live.over
+            for run in [live.header.spec]
+        )
 
     def _live_of(self, run_id: str, owner: str) -> LiveRun | None:
         live = self._live.get(run_id)

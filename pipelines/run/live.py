@@ -21,6 +21,7 @@ from pipelines.run.events import (
     Event,
     EventBase,
     ModelCalled,
+    RunStarted,
     TerminalEvent,
     TokenWritten,
 )
@@ -171,6 +172,11 @@ class LiveRun:
         self._being_written: dict[str, TokenWritten] = {}
         self._begun = self._last_read = clock()
         self._written = 0
+
+    @property
+    def header(self) -> RunStarted:
+        """What was asked for, once that is recorded."""
+        return self._events[0]
 
     @property
     def over(self) -> bool:

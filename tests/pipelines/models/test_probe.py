@@ -271,6 +271,8 @@ async def test_log_probabilities_that_come_too_late_are_unknown_and_not_absent()
 
 async def test_only_what_is_unknown_is_asked_again():
     known = Capabilities(logprobs=True, top_logprobs=3, prefill=False, judges=True)
-    report = await probe_again(able(**{"1,_2": "no"}), known, ("prefill", "chinese"))
+    again = probe_again(able(**{"1,_2": "no"}), known, ("prefill", "chinese"))
+    first, report = [report async for report in again]
+    assert [finding.key for finding in first.findings] == ["chinese"]
     assert [finding.key for finding in report.findings] == ["chinese", "prefill"]
     assert report.capabilities == known.model_copy(update={"languages": frozenset({"en", "zh"})})
