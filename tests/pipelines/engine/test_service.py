@@ -11,6 +11,7 @@ import pytest
 
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
+from pipelines.engine.reevaluate import recorded_plan
 from pipelines.engine.service import Service
 from pipelines.errors import (
     InvalidInputError,
@@ -32,7 +33,7 @@ from pipelines.run.events import (
 from pipelines.run.live import Limits
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.run.trace import Trace
-from pipelines.run.view import fold
+from pipelines.run.view import RunView, fold
 from tests.pipelines.run.fakes import FakeModel
 
 ANN, BEN = "ann", "ben"
@@ -375,6 +376,22 @@ async def test_an_unexpected_error_is_told_without_internals(bench, caplog):
     assert isinstance(events[-1], RunFailed)
     assert "secret detail" not in events[-1].model_dump_json()
     assert "secret detail" in caplog.text
+
+
+async def test_a_long_run_is_replayed_without_folding_all_of_it(bench, monkeypatch):
+    it = bench(FakeModel("William Shakespeare"))
+    events = await it.events(spec("Who wrote Hamlet?", "direct", "rag"))
+    folded: list[Any] = []
+
+    def seen(events: Any) -> RunView:
+        folded.extend(events)
+        return fold(folded)
+
+    monkeypatch.setattr("pipelines.engine.reevaluate.fold", seen)
+    plan = recorded_plan(await it.service.load(events[0].run, owner=ANN))
+    assert [method.name for method, _ in plan.methods] == ["direct", "rag"]
+    # The header, and the beginning of each method with its settings.
+    assert len(folded) == 3
 
 
 async def test_a_replay_makes_no_call_and_gives_the_same_answer(bench):
