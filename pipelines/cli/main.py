@@ -26,7 +26,7 @@ from pipelines.cli.terminal import Terminal, describe
 from pipelines.engine.executor import used_models
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, exit_status
-from pipelines.files import write_whole
+from pipelines.files import make_data_folder, write_whole
 from pipelines.methods.registry import METHODS
 from pipelines.paths import data_folder
 from pipelines.printable import guard_log, printable, printable_json
@@ -51,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 async def _with_service(options: argparse.Namespace) -> int:
     asyncio.get_running_loop().set_default_executor(Unawaited())
+    make_data_folder(options.data, str(options.data))
     service = Service(options.data, database=database_url(options.data, options.database))
     async with aclosing(service):
         return await options.command(service, options)

@@ -25,6 +25,7 @@ from pipelines.engine.reevaluate import recorded_plan
 from pipelines.engine.renewal import PresenceRenewal
 from pipelines.engine.saving import Saver, cancel
 from pipelines.errors import MissingReply, VeriscopeError, failure, revived
+from pipelines.files import make_data_folder
 from pipelines.models import speed
 from pipelines.models.base import Model
 from pipelines.models.catalogue import CatalogueEntry
@@ -79,11 +80,7 @@ class Service:
         limits: Limits | None = None,
         storage_patience: float = 20.0,
     ) -> None:
-        try:
-            # What people asked is nobody else's on this machine.
-            data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise failure("storage.no_folder", reason=error.strerror) from error
+        make_data_folder(data)
         self.store = RunStore(database or file_url(data))
         with suppress(StorageError):
             # What cannot be ended now, because nothing can be written, is ended another time.

@@ -16,7 +16,6 @@ from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 from pipelines.concurrency import ended
@@ -38,7 +37,7 @@ _TURNS = 20
 
 
 _STUCK_SECONDS = 10.0
-"""After so long, in which nothing waited for the clock and nothing happened, nothing will."""
+"""So long a run may wait for something else than the clock. Its own work is not counted."""
 
 _PAUSE = 0.01
 
@@ -110,19 +109,20 @@ async def _played(
     async with aclosing(libraries), aclosing(ModelPool(partial(_build, clock.sleep))) as pool:
         gather = partial(gather_materials, plan, {}, pool, libraries, "")
         running = asyncio.create_task(execute(live, plan, gather, RetryPolicy()))
-        last = monotonic()
+        idle = 0.0
         try:
             while not running.done() and not closing.is_set():
                 await _settled()
                 seen = watching.drain()
                 events += seen
                 if clock.advance() or seen:
-                    last = monotonic()
-                elif monotonic() - last > _STUCK_SECONDS:
+                    idle = 0.0
+                elif idle > _STUCK_SECONDS:
                     raise failure("asking.unexpected")
                 else:
                     # What it waits for is no pause of a text. Waiting must not take a whole core.
                     await asyncio.sleep(_PAUSE)
+                    idle += _PAUSE
         finally:
             await ended(running)
         if not running.cancelled():
