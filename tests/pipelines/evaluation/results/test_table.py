@@ -6,7 +6,7 @@ import pytest
 
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.results.papers import paper_figures
-from pipelines.evaluation.results.scores import Evaluation, MetricInfo, System
+from pipelines.evaluation.results.scores import Evaluation, ItemSummary, MetricInfo, System
 from pipelines.evaluation.results.table import ResultsTable, results_table
 from pipelines.evaluation.statistics.paired import mcnemar_midp
 from pipelines.evaluation.statistics.resampling import Sampling, wilson
@@ -171,3 +171,21 @@ def test_figures_are_looked_up_by_the_name_of_the_data(
     method: str, data_set: str, count: int
 ) -> None:
     assert len(paper_figures(method, data_set)) == count
+
+
+@pytest.mark.parametrize("systems", [{}, {"a": System(method="direct")}])
+def test_an_evaluation_that_has_not_begun_is_a_table_without_numbers(
+    systems: dict[str, System],
+) -> None:
+    begun = Evaluation(
+        name="n",
+        data_set="d",
+        data_hash="h",
+        systems=systems,
+        items={"q": ItemSummary()},
+        scores=(),
+    )
+    table = made(begun)
+    assert len(table.rows) == len(systems)
+    for row in table.rows:
+        assert (row.n, row.repeats, row.metrics["answer_words"].reason) == (0, 0, "no_items")
