@@ -193,6 +193,12 @@ class BusyError(VeriscopeError):
     retryable = True
 
 
+class QueuedAlreadyError(BusyError):
+    """A visitor has as many runs in the queue as one may have."""
+
+    code = "queued_already"
+
+
 class UnreachableError(VeriscopeError):
     """No connection to the provider could be made."""
 

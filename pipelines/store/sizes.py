@@ -55,7 +55,7 @@ class StoredBytes:
             runs = session.execute(query).all()
             copies = [copy_id(run.id) for run in runs]
             shared = select(RunRow.id, RunRow.size).where(RunRow.id.in_(copies))
-            copied = dict(session.execute(shared))
+            copied = {row.id: row.size for row in session.execute(shared)}
         return [
             StoredRun(run.id, run.created, run.status != "running", run.size, copied.get(copy, 0))
             for run, copy in zip(runs, copies, strict=True)
