@@ -14,15 +14,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipelines.errors import InvalidInputError
-from pipelines.evaluation.results.arrays import Grid, answer_length, cost_reader, value_reader
+from pipelines.evaluation.metrics.answers import word_count
+from pipelines.evaluation.results.arrays import Grid, cost_reader, value_reader
 from pipelines.evaluation.results.papers import PaperFigure, paper_figures
 from pipelines.evaluation.results.scores import (
-    ANSWER_LENGTH,
+    ANSWER_WORDS,
     CONTROLS,
     COSTS,
     HALLUCINATED,
     HALLUCINATION_SCORE,
-    WORD_OVERLAP,
+    PASSAGE_OVERLAP,
     Cost,
     Evaluation,
     MetricInfo,
@@ -40,11 +41,6 @@ from pipelines.evaluation.statistics.resampling import (
 from pipelines.types import Frozen, Language
 
 _DETECTOR_VALUES = (HALLUCINATION_SCORE, HALLUCINATED)
-
-_CONTROL_INFO = {
-    ANSWER_LENGTH: MetricInfo(name=ANSWER_LENGTH, high=None, better=None),
-    WORD_OVERLAP: MetricInfo(name=WORD_OVERLAP, better=None),
-}
 
 
 class CostSummary(Frozen):
@@ -80,7 +76,7 @@ class ResultsTable(Frozen):
 
     `differences` maps metric to every pair of systems, `bands` metric to groups of systems that
     cannot be told apart at 5 % (the best system first). `detection` ranks the detectors, with the
-    controls "answer_length" and "word_overlap" as detectors at its end. `items` counts the items
+    controls "answer_words" and "passage_overlap" as detectors at its end. `items` counts the items
     after the filter of `tags` and `language`, `groups` the independent groups that they form.
     """
 
@@ -192,10 +188,10 @@ def detectors(evaluation: Evaluation, sampling: Sampling) -> Detection | None:
         return None
     first = grid.systems.index(names[0])
     controls = {
-        ANSWER_LENGTH: grid.means(
-            grid.read(lambda score: float(answer_length(score.answer)) if score.answer else None)
+        ANSWER_WORDS: grid.means(
+            grid.read(lambda score: float(word_count(score.answer)) if score.answer else None)
         )[first],
-        WORD_OVERLAP: -grid.means(grid.read(value_reader(WORD_OVERLAP)))[first],
+        PASSAGE_OVERLAP: -grid.means(grid.read(value_reader(PASSAGE_OVERLAP)))[first],
     }
     for name, row in controls.items():
         if np.isfinite(row).any():
@@ -216,11 +212,7 @@ def _chosen(evaluation: Evaluation, metrics: Sequence[str] | None) -> tuple[Metr
             )
         names = list(dict.fromkeys(metrics))
     names += [name for name in CONTROLS if name not in names]
-    listed = {one.name for one in evaluation.metrics}
-    return tuple(
-        _CONTROL_INFO[name] if name in CONTROLS and name not in listed else evaluation.metric(name)
-        for name in names
-    )
+    return tuple(evaluation.metric(name) for name in names)
 
 
 def _estimates(
