@@ -26,11 +26,13 @@ _TOKENS = 32
 """Enough for a number and a few words around it."""
 
 _SCALE = re.compile(
-    r"(?:/|out of|on a scale of|from|between|of|满分|范围)\s*(?:0\s*(?:to|-|–|and|到|至)\s*)?100\b"
-    r"|\b0\s*(?:to|-|–|到|至)\s*100\b",
+    r"(?:/|out of|on a scale of|from|between|of|满分|范围)\s*(?:0\s*(?:to|-|–|and|到|至)\s*)?100(?!\d)"
+    r"|(?<!\d)0\s*(?:to|-|–|到|至)\s*100(?!\d)",
     re.I,
 )
-_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:[.,]\d+)?(?!\.?\d)")
+"""What only names the scale."""
+
+_NUMBER = re.compile(r"(?<![A-Za-z0-9.])-?\d+(?:[.,]\d+)?(?!\.?\d)")
 
 
 class VerbalisedConfidenceSettings(Settings):
