@@ -10,6 +10,14 @@ from typing import Any
 
 from pipelines.errors import InvalidInputError
 from pipelines.methods.base import Method
+from pipelines.methods.baselines.luq import Luq
+from pipelines.methods.baselines.p_true import PTrue
+from pipelines.methods.baselines.p_yes import PYes
+from pipelines.methods.baselines.sac3 import Sac3
+from pipelines.methods.baselines.selfcheck import SelfCheck
+from pipelines.methods.baselines.semantic_entropy import SemanticEntropy
+from pipelines.methods.baselines.token_probability import TokenProbability
+from pipelines.methods.baselines.verbalised_confidence import VerbalisedConfidence
 from pipelines.methods.direct import Direct
 from pipelines.methods.drad import Drad
 from pipelines.methods.ever import Ever
@@ -18,8 +26,20 @@ from pipelines.methods.rag import Rag
 from pipelines.methods.rowen import Rowen
 from pipelines.methods.slm import Slm
 
+_DETECTORS: tuple[Method[Any], ...] = (
+    TokenProbability(),
+    SelfCheck(),
+    PYes(),
+    PTrue(),
+    SemanticEntropy(),
+    Sac3(),
+    Luq(),
+    VerbalisedConfidence(),
+)
+
 METHODS: dict[str, Method[Any]] = {
-    method.name: method for method in (Direct(), Rag(), Rowen(), Drad(), Ever(), Haarag(), Slm())
+    method.name: method
+    for method in (Direct(), Rag(), Rowen(), Drad(), Ever(), Haarag(), Slm(), *_DETECTORS)
 }
 """Every method by name, in the order in which screens list them."""
 

@@ -31,6 +31,7 @@ _EverSentence = Literal["sentence", "next_sentence", "speculate", "rectify", "ca
 _EverCheck = Literal["verify", "extract", "concept", "statement"]
 _HaaragStep = Literal["rephrase", "align", "entail", "refine"]
 _SlmStep = Literal["ask_judges", "judge_sentence", "judge_response"]
+_DetectorStep = Literal["score_tokens", "compare_samples", "cluster", "ask_model"]
 StepName = Literal[
     "method",
     _WritingStep,
@@ -42,6 +43,7 @@ StepName = Literal[
     _EverCheck,
     _HaaragStep,
     _SlmStep,
+    _DetectorStep,
 ]
 """What a span is about; a screen words it under `step.*`."""
 
