@@ -13,19 +13,22 @@ from typing import Any
 from pipelines.cli.models import add_model_options, models_by_role
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
+from pipelines.evaluation.beginning import (
+    PROBED,
+    create_evaluation,
+    probe_size,
+    stored_forecast,
+    usable_items,
+)
 from pipelines.evaluation.datasets.mapping import ColumnMapping
 from pipelines.evaluation.datasets.opening import open_data_set
-from pipelines.evaluation.forecast import Forecast, Range, forecast
-from pipelines.evaluation.items import Item
-from pipelines.evaluation.outcomes import Cost, Outcome
+from pipelines.evaluation.forecast import Forecast, Range
 from pipelines.evaluation.plan import (
     Budget,
     EvaluationSpec,
     System,
-    checked_spec,
     code_version,
     system_names,
-    tasks_of,
 )
 from pipelines.evaluation.results.compare import comparison
 from pipelines.evaluation.results.export import (
@@ -43,12 +46,8 @@ from pipelines.evaluation.scoring import read_results
 from pipelines.methods.registry import METHODS
 from pipelines.printable import printable
 from pipelines.run.spec import EvidenceSpec, MethodSpec
-from pipelines.store import new_run_id
 
 OWNER = "command-line"
-
-_PROBED = 3
-"""Items that every system answers before the forecast."""
 
 _FORMATS: dict[str, Callable[[Evaluation], str]] = {
     "markdown": lambda found: table_markdown(results_table(found)),
@@ -99,13 +98,15 @@ async def evaluate(service: Service, options: argparse.Namespace) -> int:
         print(file=sys.stderr)
         return last
 
-    probe = _PROBED * len(spec.systems) * spec.repeats
-    if stored.done < min(probe, stored.tasks):
-        _say(f"Evaluation {evaluation}: the first {_PROBED} items, for a forecast.")
+    probe = probe_size(spec, stored.tasks)
+    if stored.done < probe:
+        _say(f"Evaluation {evaluation}: the first {PROBED} items, for a forecast.")
         progress = await work(probe - stored.done)
         if progress.reason not in (None, "done"):
             return _ended(progress)
-    found = await asyncio.to_thread(_forecast, service, evaluation, spec, options.at_once)
+    found = await asyncio.to_thread(
+        stored_forecast, store, evaluation, OWNER, at_once=options.at_once
+    )
     _say(_told(found))
     if found.answers and not _agreed(options):
         _say(f"To go on: python -m pipelines evaluate --resume {evaluation} --yes")
@@ -259,33 +260,13 @@ async def _created(service: Service, options: argparse.Namespace) -> tuple[str, 
         seed=options.seed,
         repeats=options.repeats,
     )
-    items = _asked(data.items, texts=options.texts)
-    checked_spec(spec, items)
-    evaluation = new_run_id()
-    await asyncio.to_thread(
-        service.store.evaluations.create,
-        evaluation,
-        OWNER,
-        options.name or f"{data.name}: {', '.join(system.name for system in systems)}",
-        spec.model_dump(mode="json"),
-        [(item.id, item) for item in items],
-        tasks_of(spec, items),
+    items = usable_items(data.items, texts=options.texts)
+    if left := len(data.items) - len(items):
+        _say(f"{left} items have no {'text' if options.texts else 'question'} and are left out.")
+    evaluation = await asyncio.to_thread(
+        create_evaluation, service.store.evaluations, OWNER, spec, items, options.name
     )
     return evaluation, keys
-
-
-def _asked(items: Sequence[Item], *, texts: bool) -> list[Item]:
-    """The items that there is something to do with; of how many others there is not, is said."""
-    usable = [item for item in items if (item.text if texts else item.question)]
-    if texts:
-        # A text without a question answers the question what there is to say.
-        usable = [
-            item if item.question else item.model_copy(update={"question": item.text[:200]})
-            for item in usable
-        ]
-    if left := len(items) - len(usable):
-        _say(f"{left} items have no {'text' if texts else 'question'} and are left out.")
-    return usable
 
 
 def _systems(
@@ -328,21 +309,6 @@ def _mapping(assignments: Sequence[str]) -> ColumnMapping | None:
         several = ColumnMapping.model_fields[part].annotation is not str and part != "separator"
         parts[part] = tuple(column.split(",")) if several else column
     return ColumnMapping(**parts) if parts else None
-
-
-def _forecast(service: Service, evaluation: str, spec: EvaluationSpec, at_once: int) -> Forecast:
-    store = service.store.evaluations
-    names = [system.name for system in spec.systems]
-    stored = store.get(evaluation, OWNER)
-    paid: dict[str, list[Cost]] = {name: [] for name in names}
-    after = -1
-    while rows := store.outcomes(evaluation, OWNER, after):
-        after = rows[-1][0].number
-        for task, _, body in rows:
-            paid[names[task.system]].append(Outcome.model_validate(body).paid)
-    each = stored.tasks // len(names)
-    left = {name: each - len(paid[name]) for name in names}
-    return forecast(paid, left, at_once=at_once)
 
 
 def _told(found: Forecast) -> str:

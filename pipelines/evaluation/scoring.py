@@ -16,10 +16,10 @@ from pipelines.evaluation.outcomes import Outcome, Piece
 from pipelines.evaluation.plan import EvaluationSpec
 from pipelines.evaluation.results.scores import (
     ABSTAINED,
-    ANSWER_LENGTH,
+    ANSWER_WORDS,
+    CONTROLS,
     HALLUCINATED,
     HALLUCINATION_SCORE,
-    WORD_OVERLAP,
     Evaluation,
     ItemScore,
     ItemSummary,
@@ -27,9 +27,6 @@ from pipelines.evaluation.results.scores import (
     System,
 )
 from pipelines.store.evaluations import EvaluationStore, StoredEvaluation, Task
-
-_CONTROLS = {"answer_words": ANSWER_LENGTH, "passage_overlap": WORD_OVERLAP}
-"""Metrics that stand in every table, under the names that it has for them."""
 
 _RIGHT = "accuracy"
 """The metric by which an answer of the method's own counts as a hallucination."""
@@ -83,7 +80,7 @@ def applicable(spec: EvaluationSpec, offers: Iterable[Offer]) -> list[Metric]:
         for metric in METRICS.values()
         if metric.value is not None
         and metric.kind in ("answer", "list")
-        and (spec.metrics is None or metric.name in spec.metrics or metric.name in _CONTROLS)
+        and (spec.metrics is None or metric.name in spec.metrics or metric.name in CONTROLS)
         and applies(metric.needs, held) is None
     ]
 
@@ -144,7 +141,7 @@ def _scored(
                     "item": f"{item.id}#{number}",
                     # Sentences of one text are not independent.
                     "group": item.group or item.id,
-                    "values": {**found, ANSWER_LENGTH: length},
+                    "values": {**found, ANSWER_WORDS: length},
                     "original_values": {},
                     "cost": share,
                     "answer": text,
@@ -175,7 +172,7 @@ def _values(
         assert metric.value is not None
         value = metric.value(answer, item)
         known = value is not None and isfinite(value)
-        found[_CONTROLS.get(metric.name, metric.name)] = value if known else None
+        found[metric.name] = value if known else None
     return found
 
 
@@ -206,7 +203,7 @@ def _piece_of(sentence: LabelledSpan, pieces: Iterable[Piece]) -> Piece | None:
 
 def _info(metric: Metric) -> MetricInfo:
     return MetricInfo(
-        name=_CONTROLS.get(metric.name, metric.name),
+        name=metric.name,
         low=metric.low,
         high=None if isinf(metric.high) else metric.high,
         better=None if metric.better == "neither" else metric.better,

@@ -7,6 +7,7 @@ from pipelines.evaluation.datasets.mapping import PARTS, ColumnMapping, suggeste
 from pipelines.evaluation.datasets.offers import Need, applies
 from pipelines.evaluation.datasets.opening import (
     Part,
+    data_set_of,
     hash_of,
     open_data_set,
     open_table,
@@ -23,6 +24,7 @@ __all__ = [
     "Part",
     "Table",
     "applies",
+    "data_set_of",
     "hash_of",
     "open_data_set",
     "open_table",

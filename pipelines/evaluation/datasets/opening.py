@@ -40,24 +40,21 @@ def open_data_set(
     Raises InvalidInputError, which says what was found and what to do; of the hub also
     NotFoundError and OfflineError.
     """
-    if part not in get_args(Part):
-        raise InvalidInputError(f"There is no part {part!r}.", remedy="Give all, even or odd.")
-    if limit is not None and limit < 1:
-        raise InvalidInputError(f"A limit of {limit} leaves no item.", remedy="Give 1 or more.")
     opened = _bundled(str(path_or_name)) or _read(open_table(path_or_name), kind, mapping)
-    items = _drawn(_part_of(opened.records, part), limit, seed)
-    if not items:
-        raise InvalidInputError(
-            f"{opened.name} holds no item in its part {part!r}.",
-            remedy="Give a file with more records, or another part.",
-        )
-    return DataSet(
-        name=opened.name if part == "all" else f"{opened.name}:{part}",
-        items=tuple(items),
-        hash=hash_of(items),
-        source=opened.source,
-        licence=opened.licence,
-    )
+    return _taken(opened, part, limit, seed)
+
+
+def data_set_of(
+    table: Table,
+    *,
+    kind: str | None = None,
+    mapping: ColumnMapping | None = None,
+    part: Part = "all",
+    limit: int | None = None,
+    seed: int = 0,
+) -> DataSet:
+    """The data set in a table that was read already; all else as in `open_data_set`."""
+    return _taken(_read(table, kind, mapping), part, limit, seed)
 
 
 def open_table(path_or_name: str | Path) -> Table:
@@ -113,6 +110,27 @@ def _bundled(name: str) -> _Opened | None:
     languages = [one for one in get_args(Language) if language in ("", one)]
     items = [item for one in languages for item in BUNDLED[base](one)]
     return _Opened(name, [[item] for item in items], "the sample data of Veriscope", "Apache-2.0")
+
+
+def _taken(opened: _Opened, part: Part, limit: int | None, seed: int) -> DataSet:
+    """The items of `part`, of which `limit` are drawn with `seed`."""
+    if part not in get_args(Part):
+        raise InvalidInputError(f"There is no part {part!r}.", remedy="Give all, even or odd.")
+    if limit is not None and limit < 1:
+        raise InvalidInputError(f"A limit of {limit} leaves no item.", remedy="Give 1 or more.")
+    items = _drawn(_part_of(opened.records, part), limit, seed)
+    if not items:
+        raise InvalidInputError(
+            f"{opened.name} holds no item in its part {part!r}.",
+            remedy="Give a file with more records, or another part.",
+        )
+    return DataSet(
+        name=opened.name if part == "all" else f"{opened.name}:{part}",
+        items=tuple(items),
+        hash=hash_of(items),
+        source=opened.source,
+        licence=opened.licence,
+    )
 
 
 def _read(table: Table, kind: str | None, mapping: ColumnMapping | None) -> _Opened:

@@ -1,0 +1,82 @@
+"""Begins an evaluation: which items there is something to do with, and storing all that is asked.
+
+The command line and the workbench begin and forecast evaluations by these functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipelines.evaluation.forecast import Forecast, forecast
+from pipelines.evaluation.items import Item
+from pipelines.evaluation.outcomes import Cost, Outcome
+from pipelines.evaluation.plan import EvaluationSpec, checked_spec, tasks_of
+from pipelines.store import new_run_id
+from pipelines.store.evaluations import EvaluationStore
+
+PROBED = 3
+"""Items that every system answers before the forecast."""
+
+_QUESTION = 200
+"""Characters of a text without a question that stand for the question."""
+
+
+def usable_items(items: Sequence[Item], *, texts: bool) -> list[Item]:
+    """The items that have a question, or with `texts` a text to be checked.
+
+    A text without a question answers the question what there is to say: its beginning stands for
+    the question.
+    """
+    usable = [item for item in items if (item.text if texts else item.question)]
+    if not texts:
+        return usable
+    return [
+        item if item.question else item.model_copy(update={"question": item.text[:_QUESTION]})
+        for item in usable
+    ]
+
+
+def create_evaluation(
+    store: EvaluationStore, owner: str, spec: EvaluationSpec, items: Sequence[Item], name: str = ""
+) -> str:
+    """Store an evaluation of `spec` on `items`; its id. Nothing is asked yet.
+
+    Without a `name` it is called after its data and its systems. Raises InvalidInputError where
+    `checked_spec` does.
+    """
+    checked_spec(spec, items)
+    evaluation = new_run_id()
+    store.create(
+        evaluation,
+        owner,
+        name or f"{spec.data}: {', '.join(system.name for system in spec.systems)}",
+        spec.model_dump(mode="json"),
+        [(item.id, item) for item in items],
+        tasks_of(spec, items),
+    )
+    return evaluation
+
+
+def probe_size(spec: EvaluationSpec, tasks: int) -> int:
+    """Answers of the first items by every system: so many of `tasks` come before the forecast."""
+    return min(tasks, PROBED * len(spec.systems) * spec.repeats)
+
+
+def stored_forecast(
+    store: EvaluationStore, evaluation: str, owner: str, *, at_once: int = 1
+) -> Forecast:
+    """What the rest of a stored evaluation takes, from what it has answered; see `forecast`.
+
+    Raises NotFoundError.
+    """
+    stored = store.get(evaluation, owner)
+    names = [system.name for system in EvaluationSpec.model_validate(stored.spec).systems]
+    paid: dict[str, list[Cost]] = {name: [] for name in names}
+    after = -1
+    while rows := store.outcomes(evaluation, owner, after):
+        after = rows[-1][0].number
+        for task, _, body in rows:
+            paid[names[task.system]].append(Outcome.model_validate(body).paid)
+    each = stored.tasks // len(names)
+    left = {name: each - len(paid[name]) for name in names}
+    return forecast(paid, left, at_once=at_once)
