@@ -10,6 +10,16 @@ from typing import Any
 
 from pipelines.errors import InvalidInputError
 from pipelines.methods.base import Method
+from pipelines.methods.baselines.abstain import Abstain
+from pipelines.methods.baselines.adaptive_rag import AdaptiveRag
+from pipelines.methods.baselines.chain_of_thought import ChainOfThought
+from pipelines.methods.baselines.cove import Cove
+from pipelines.methods.baselines.critic import Critic
+from pipelines.methods.baselines.debate import Debate
+from pipelines.methods.baselines.flare import Flare
+from pipelines.methods.baselines.ircot import Ircot
+from pipelines.methods.baselines.rarr import Rarr
+from pipelines.methods.baselines.self_reflection import SelfReflection
 from pipelines.methods.direct import Direct
 from pipelines.methods.drad import Drad
 from pipelines.methods.ever import Ever
@@ -19,7 +29,26 @@ from pipelines.methods.rowen import Rowen
 from pipelines.methods.slm import Slm
 
 METHODS: dict[str, Method[Any]] = {
-    method.name: method for method in (Direct(), Rag(), Rowen(), Drad(), Ever(), Haarag(), Slm())
+    method.name: method
+    for method in (
+        Direct(),
+        Rag(),
+        Rowen(),
+        Drad(),
+        Ever(),
+        Haarag(),
+        Slm(),
+        ChainOfThought(),
+        Abstain(),
+        Ircot(),
+        Flare(),
+        AdaptiveRag(),
+        Cove(),
+        SelfReflection(),
+        Debate(),
+        Rarr(),
+        Critic(),
+    )
 }
 """Every method by name, in the order in which screens list them."""
 
