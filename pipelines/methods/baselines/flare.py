@@ -9,6 +9,7 @@ offsets, so that a sentence which stands twice is judged twice.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -40,12 +41,16 @@ from pipelines.run.events import Score
 from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
 from pipelines.text import changes_to_chinese, split_sentences, tokens_covering
+from pipelines.text.languages import HAN
 from pipelines.types import Answer, Generation, Message, Passage, Token
 
 # What DRAD asks for is asked for here in the same words: passages in view, and the rest of a text.
 PROMPTS = load_prompts("drad")
 
 Rule = Literal["minimum", "mean"]
+
+# Words of letters with spaces around them; each Chinese character is one by itself.
+_WORD = re.compile(rf"(?:(?![{HAN}])[^\W_])+")
 
 
 class FlareSettings(Settings):
@@ -118,19 +123,24 @@ class SentenceReading:
         return value is not None and value < settings.theta
 
     def masked(self, beta: float) -> str:
-        """The sentence without its tokens below `beta`."""
-        kept: list[str] = []
-        at = self.start
-        for token in self.tokens:
-            start, end = max(token.start, at), min(token.end, self.end)
-            if start >= end:
-                continue
-            kept.append(self.text[at - self.start : start - self.start])
-            doubtful = token.probability is not None and token.probability < beta
-            # Without its token's space the words around it would run together.
-            kept.append(" " if doubtful else self.text[start - self.start : end - self.start])
-            at = end
-        kept.append(self.text[at - self.start :])
+        """The sentence without its tokens below `beta`, each with the rest of its word (ours).
+
+        What is left of "Sagan" without its first token would be searched for as a word.
+        """
+        doubtful = [
+            (token.start - self.start, token.end - self.start)
+            for token in self.tokens
+            if token.probability is not None and token.probability < beta
+        ]
+        words = [match.span() for match in _WORD.finditer(self.text)]
+        cut = doubtful + [
+            word for word in words if any(one[0] < word[1] and word[0] < one[1] for one in doubtful)
+        ]
+        kept = (
+            # A space keeps the words around it apart.
+            " " if any(start <= at < end for start, end in cut) else character
+            for at, character in enumerate(self.text)
+        )
         return " ".join("".join(kept).split())
 
     def score(self, settings: FlareSettings) -> Score:
@@ -214,9 +224,12 @@ class _Run:
             if target is None:
                 break
             revised, at = await self._correct(generation, target)
-            if revised is not None:
-                generation = revised
-                readings = await self._check(generation, at)
+            if revised is None:
+                continue
+            generation = revised
+            if at >= len(generation.text):
+                break
+            readings = await self._check(generation, at)
         return Answer(
             text=generation.text, original=original, flags=tuple(dict.fromkeys(self.flags))
         )
