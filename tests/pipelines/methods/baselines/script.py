@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipelines.methods.registry import METHODS
-from pipelines.models.base import Capabilities, GenerationRequest
+from pipelines.models.base import Capabilities, ChoiceRequest, GenerationRequest
 from pipelines.retrieval.base import Retriever
 from pipelines.run.events import Judged
-from pipelines.types import Passage
+from pipelines.types import Message, Passage
 from tests.pipelines.methods.bench import FULL, Outcome, PieceModel, Reply, run_method
 
 QUESTION = "Where was Bill Clinton born?"
@@ -71,6 +71,18 @@ async def play(
     outcome = await run_method(METHODS[name], question, model, shelf=Finder(finds or {}), **options)
     model.check()
     return outcome
+
+
+def turns(outcome: Outcome) -> list[tuple[Message, ...]]:
+    """What each call of a model was asked, in order; calls of the embedder have no turns."""
+    asked = (call.request for call in outcome.calls)
+    return [one.messages for one in asked if isinstance(one, GenerationRequest | ChoiceRequest)]
+
+
+def written(outcome: Outcome) -> list[GenerationRequest]:
+    """The requests for texts, in order."""
+    asked = (call.request for call in outcome.calls)
+    return [one for one in asked if isinstance(one, GenerationRequest)]
 
 
 def verdicts(outcome: Outcome, what: str) -> list[tuple[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.methods.baselines.abstain import abstains
-from tests.pipelines.methods.baselines.script import QUESTION, play
+from tests.pipelines.methods.baselines.script import QUESTION, play, turns
 
 
 async def test_from_memory_the_model_is_told_what_to_say_when_it_does_not_know():
@@ -29,8 +29,8 @@ async def test_with_retrieval_it_answers_from_the_passages_alone():
         retrieval=True,
     )
     assert outcome.queries == [QUESTION]
-    (call,) = outcome.calls
-    assert "[1] A title: He was born in Hope." in call.request.messages[-1].content
+    (messages,) = turns(outcome)
+    assert "[1] A title: He was born in Hope." in messages[-1].content
     assert not outcome.answer.abstained
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipelines.types import Generation
-from tests.pipelines.methods.baselines.script import QUESTION, TEXT, play
+from tests.pipelines.methods.baselines.script import QUESTION, TEXT, play, turns
 
 REASONED = "Clinton was born in Arkansas, in Hope.\nAnswer: Hope"
 
@@ -12,10 +12,10 @@ async def test_one_call_gives_reasoning_and_answer():
     outcome = await play("chain_of_thought", ("First think the matter through", REASONED))
     assert outcome.answer.text == outcome.answer.original == REASONED
     assert (outcome.answer.short, outcome.answer.flags) == ("Hope", ())
-    (call,) = outcome.calls
+    (messages,) = turns(outcome)
     # A model that is not weak is shown no demonstrations: the system turn and the question.
-    assert [one.role for one in call.request.messages] == ["system", "user"]
-    assert call.request.messages[-1].content == f"Question: {QUESTION}"
+    assert [one.role for one in messages] == ["system", "user"]
+    assert messages[-1].content == f"Question: {QUESTION}"
 
 
 async def test_reasoning_without_an_answer_is_asked_for_it():
@@ -50,10 +50,10 @@ async def test_a_model_that_does_not_know_abstains():
 async def test_a_weak_model_is_shown_examples_first():
     weak = TEXT.model_copy(update={"weak": True})
     outcome = await play("chain_of_thought", ("First think", REASONED), capabilities=weak)
-    (call,) = outcome.calls
-    roles = [one.role for one in call.request.messages]
+    (messages,) = turns(outcome)
+    roles = [one.role for one in messages]
     assert roles == ["system", *("user", "assistant") * 2, "user"]
-    assert call.request.messages[2].content.endswith("Answer: yes")
+    assert messages[2].content.endswith("Answer: yes")
 
 
 async def test_a_chinese_question_is_reasoned_about_in_chinese():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.types import Generation
-from tests.pipelines.methods.baselines.script import QUESTION, TEXT, play, verdicts
+from tests.pipelines.methods.baselines.script import QUESTION, TEXT, play, turns, verdicts
 
 DRAFT = "Clinton was born in York in 1946."
 PLAN = "1. In which town was Clinton born?\n2. In which year was Clinton born?"
@@ -24,8 +24,8 @@ async def test_the_questions_are_answered_without_the_draft_and_decide_the_answe
     assert (outcome.answer.text, outcome.answer.original) == (FINAL, DRAFT)
     assert outcome.answer.flags == ()
     # Factored: neither call that answers a question sees the draft.
-    for call in outcome.calls[2:4]:
-        assert all("York" not in one.content for one in call.request.messages)
+    for messages in turns(outcome)[2:4]:
+        assert all("York" not in one.content for one in messages)
     assert verdicts(outcome, "question") == [
         ("In which town was Clinton born?", "unchecked"),
         ("In which year was Clinton born?", "unchecked"),
@@ -49,7 +49,7 @@ async def test_factor_and_revise_says_first_what_the_draft_disagrees_with():
         ("In which town was Clinton born?", "contradicted"),
         ("In which year was Clinton born?", "supported"),
     ]
-    final = outcome.calls[-1].request.messages[-1].content
+    final = turns(outcome)[-1][-1].content
     assert final.count("disagrees") == 1
     assert outcome.answer.text == FINAL
 
@@ -76,7 +76,7 @@ async def test_questions_without_an_answer_are_left_out():
     )
     assert outcome.answer.text == DRAFT
     assert outcome.answer.flags == ("checks_incomplete",)
-    assert "In which town" not in outcome.calls[-1].request.messages[-1].content
+    assert "In which town" not in turns(outcome)[-1][-1].content
 
 
 async def test_where_no_question_is_answered_nothing_is_rewritten():

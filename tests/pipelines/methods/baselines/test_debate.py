@@ -10,6 +10,8 @@ from tests.pipelines.methods.baselines.script import (
     Script,
     answer_verdict,
     play,
+    turns,
+    written,
 )
 
 
@@ -47,14 +49,14 @@ async def test_each_agent_reads_the_others_and_its_own_answer():
         (FIRST, says("Rome")),
         *[("Person 1", says("Hope"))] * 3,
     )
-    second = outcome.calls[4].request.messages
+    second = turns(outcome)[4]
     assert [one.role for one in second] == ["system", "user", "assistant", "user"]
     assert second[2].content == says("Hope")
     assert "Person 1: So it is.\nAnswer: York" in second[3].content
     assert "Person 2: So it is.\nAnswer: Rome" in second[3].content
     assert "Hope" not in second[3].content
     # The first answer of the first agent is greedy, the others are drawn and numbered.
-    drawn = [(call.request.temperature, call.request.sample) for call in outcome.calls]
+    drawn = [(request.temperature, request.sample) for request in written(outcome)]
     assert drawn == [(0.0, None), (1.0, 1), (1.0, 2), (1.0, 3), (1.0, 4), (1.0, 5)]
 
 

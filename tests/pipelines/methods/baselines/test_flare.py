@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.engine.reevaluate import reevaluate
-from pipelines.methods.baselines.flare import FlareSettings, read_sentences
+from pipelines.methods.baselines.flare import read_sentences
 from pipelines.methods.registry import METHODS
 from pipelines.types import Generation
 from tests.pipelines.methods.baselines.script import (
@@ -14,6 +14,7 @@ from tests.pipelines.methods.baselines.script import (
     TEXT,
     answer_verdict,
     play,
+    turns,
     verdicts,
 )
 from tests.pipelines.methods.bench import Piece, pieces, tokens_of
@@ -52,7 +53,7 @@ async def test_a_doubtful_sentence_is_searched_for_and_written_again_and_the_res
     )
     # "York." is below beta, 0.4, and leaves the query.
     assert outcome.queries == ["Clinton was born in"]
-    last = outcome.calls[-1].request.messages
+    last = turns(outcome)[-1]
     assert [one.content for one in last[1:]] == [QUESTION, "Clinton was born in Hope."]
     assert outcome.answer.text == "Clinton was born in Hope. He won in 1992."
     assert outcome.drafts == ["Clinton was born in York. He won in 1993.", outcome.answer.text]
@@ -139,7 +140,7 @@ async def test_a_lower_threshold_needs_no_new_run():
         finds=EVIDENCE,
         capabilities=PROBABLE,
     )
-    again = reevaluate(outcome.trace, METHODS["flare"], FlareSettings(theta=0.2))
+    again = reevaluate(outcome.trace, METHODS["flare"], METHODS["flare"].settings({"theta": 0.2}))
     assert again.diverges_at is None
     assert again.answer is not None
     assert again.answer.text == again.answer.original
@@ -157,7 +158,7 @@ def test_the_mean_is_that_of_the_sentences_tokens():
     (only,) = read_sentences(written(("He", 1.0), (" was", 0.8), (" here.", 0.3)))
     # (1.0 + 0.8 + 0.3) / 3
     assert only.value("mean") == pytest.approx(0.7)
-    settings = FlareSettings(rule="mean", theta=0.7, beta=0.5)
+    settings = METHODS["flare"].settings({"rule": "mean", "theta": 0.7, "beta": 0.5})
     # On its threshold a sentence is not doubtful (up to rounding, so just below it here).
     assert not only.doubtful(settings.model_copy(update={"theta": 0.69}))
     assert only.doubtful(settings.model_copy(update={"theta": 0.71}))
@@ -179,4 +180,4 @@ def test_a_chinese_token_leaves_the_query_alone():
 def test_a_text_without_tokens_is_not_measured():
     (only,) = read_sentences(Generation(text="He won."))
     assert only.value("minimum") is None
-    assert not only.doubtful(FlareSettings())
+    assert not only.doubtful(METHODS["flare"].settings())

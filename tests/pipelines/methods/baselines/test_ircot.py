@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.pipelines.methods.baselines.script import QUESTION, play
+from tests.pipelines.methods.baselines.script import QUESTION, play, turns
+from tests.pipelines.methods.bench import Outcome
 
 FINDS = {
     "Where was": ["Clinton grew up in Hot Springs."],
@@ -36,8 +37,8 @@ async def test_each_sentence_is_the_query_for_the_next():
     assert outcome.answer.flags == ()
 
 
-def prompt(outcome, call: int) -> str:
-    return outcome.calls[call].request.messages[-1].content
+def prompt(outcome: Outcome, call: int) -> str:
+    return turns(outcome)[call][-1].content
 
 
 @pytest.mark.parametrize(("keep", "seen"), [("all", True), ("newest", False)])

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pipelines.engine.reevaluate import reevaluate
-from pipelines.methods.baselines.self_reflection import SelfReflectionSettings
 from pipelines.methods.registry import METHODS
 from tests.pipelines.methods.baselines.script import (
     QUESTION,
     TEXT,
     answer_verdict,
     play,
+    turns,
     verdicts,
+    written,
 )
 
 KNOWLEDGE = "Clinton comes from Arkansas. He was born in Hope."
@@ -99,9 +100,7 @@ async def test_an_answer_beside_the_question_begins_all_again_at_random():
         ("Does this answer give", "YES"),
     )
     assert outcome.answer.text == "In Hope."
-    temperatures = [
-        call.request.temperature for call in outcome.calls if hasattr(call.request, "temperature")
-    ]
+    temperatures = [request.temperature for request in written(outcome)]
     # Verdicts are choices; of the texts the first two are greedy, those of the second attempt not.
     assert [t for t in temperatures if t] == [1.0, 1.0]
 
@@ -158,8 +157,10 @@ async def test_a_lower_threshold_is_re_evaluated_without_a_new_call():
         ("Does this answer give", "YES"),
     )
     again = reevaluate(
-        outcome.trace, METHODS["self_reflection"], SelfReflectionSettings(threshold=1.0)
+        outcome.trace,
+        METHODS["self_reflection"],
+        METHODS["self_reflection"].settings({"threshold": 1.0}),
     )
     assert again.diverges_at is None
     assert again.answer == outcome.answer
-    assert QUESTION in outcome.calls[0].request.messages[-1].content
+    assert QUESTION in turns(outcome)[0][-1].content
