@@ -18,8 +18,16 @@ from pipelines.methods.baselines.critic import Critic
 from pipelines.methods.baselines.debate import Debate
 from pipelines.methods.baselines.flare import Flare
 from pipelines.methods.baselines.ircot import Ircot
+from pipelines.methods.baselines.luq import Luq
+from pipelines.methods.baselines.p_true import PTrue
+from pipelines.methods.baselines.p_yes import PYes
 from pipelines.methods.baselines.rarr import Rarr
+from pipelines.methods.baselines.sac3 import Sac3
 from pipelines.methods.baselines.self_reflection import SelfReflection
+from pipelines.methods.baselines.selfcheck import SelfCheck
+from pipelines.methods.baselines.semantic_entropy import SemanticEntropy
+from pipelines.methods.baselines.token_probability import TokenProbability
+from pipelines.methods.baselines.verbalised_confidence import VerbalisedConfidence
 from pipelines.methods.direct import Direct
 from pipelines.methods.drad import Drad
 from pipelines.methods.ever import Ever
@@ -27,6 +35,30 @@ from pipelines.methods.haarag import Haarag
 from pipelines.methods.rag import Rag
 from pipelines.methods.rowen import Rowen
 from pipelines.methods.slm import Slm
+
+_DETECTORS: tuple[Method[Any], ...] = (
+    TokenProbability(),
+    SelfCheck(),
+    PYes(),
+    PTrue(),
+    SemanticEntropy(),
+    Sac3(),
+    Luq(),
+    VerbalisedConfidence(),
+)
+
+_CORRECTORS: tuple[Method[Any], ...] = (
+    ChainOfThought(),
+    Abstain(),
+    Ircot(),
+    Flare(),
+    AdaptiveRag(),
+    Cove(),
+    SelfReflection(),
+    Debate(),
+    Rarr(),
+    Critic(),
+)
 
 METHODS: dict[str, Method[Any]] = {
     method.name: method
@@ -38,16 +70,8 @@ METHODS: dict[str, Method[Any]] = {
         Ever(),
         Haarag(),
         Slm(),
-        ChainOfThought(),
-        Abstain(),
-        Ircot(),
-        Flare(),
-        AdaptiveRag(),
-        Cove(),
-        SelfReflection(),
-        Debate(),
-        Rarr(),
-        Critic(),
+        *_DETECTORS,
+        *_CORRECTORS,
     )
 }
 """Every method by name, in the order in which screens list them."""

@@ -31,6 +31,7 @@ _EverSentence = Literal["sentence", "next_sentence", "speculate", "rectify", "ca
 _EverCheck = Literal["verify", "extract", "concept", "statement"]
 _HaaragStep = Literal["rephrase", "align", "entail", "refine"]
 _SlmStep = Literal["ask_judges", "judge_sentence", "judge_response"]
+_DetectorStep = Literal["score_tokens", "compare_samples", "cluster", "ask_model"]
 _CorrectorStep = Literal["plan", "knowledge", "debate", "edit", "critique", "classify"]
 StepName = Literal[
     "method",
@@ -43,6 +44,7 @@ StepName = Literal[
     _EverCheck,
     _HaaragStep,
     _SlmStep,
+    _DetectorStep,
     _CorrectorStep,
 ]
 """What a span is about; a screen words it under `step.*`."""

@@ -47,7 +47,8 @@ def small(**changes: Any) -> dict[str, Any]:
 
 
 def test_every_method_has_its_paper() -> None:
-    assert METHODS == ["drad", "ever", "haarag", "rowen", "slm"]
+    of_detectors = {"p_yes", "selfcheck", "semantic_entropy", "token_probability"}
+    assert set(METHODS) >= {"drad", "ever", "haarag", "rowen", "slm", *of_detectors}
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -89,6 +90,11 @@ def test_chinese_texts_are_chinese(method: str) -> None:
         ("haarag", "main", "Model alone", "68 – 32 70 –"),
         ("haarag", "main", "HAARAG", "91 92 5 90 2.4"),
         ("slm", "main", "Proposed", "0.81 –"),
+        ("selfcheck", "detection", "NLI", "92.50"),
+        ("selfcheck", "detection", "Prompt, gpt-3.5", "93.42"),
+        ("token_probability", "detection", "Maximum −log p", "87.51"),
+        ("p_yes", "main", "P(yes) of the whole response", "0.89"),
+        ("semantic_entropy", "entities", "Semantic entropy", "0.71"),
     ],
 )
 def test_figures_are_as_printed(method: str, key: str, name: str, printed: str) -> None:
