@@ -15,8 +15,10 @@ from pydantic import Field
 
 from pipelines.concurrency import together
 from pipelines.errors import VeriscopeError
-from pipelines.methods.base import Method, Question, Settings
+from pipelines.methods.base import Demonstrations, Method, Question, Settings
+from pipelines.methods.baselines import answers
 from pipelines.methods.baselines.answers import read_answer
+from pipelines.methods.baselines.chain_of_thought import reasoned_messages
 from pipelines.methods.baselines.revising import (
     Rewriting,
     same_words,
@@ -26,7 +28,7 @@ from pipelines.methods.baselines.revising import (
 )
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.questions import asks_yes_or_no, says_yes
-from pipelines.methods.writing import first_draft, visible_generation
+from pipelines.methods.writing import demonstrates, first_draft, visible_generation
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Score
 from pipelines.run.scope import Scope
@@ -57,6 +59,7 @@ class DebateSettings(Settings):
     max_tokens: int = Field(
         192, ge=32, le=1024, description="Longest reply of an agent, in tokens (ours: 192)."
     )
+    demonstrations: Demonstrations = "auto"
     rewriting: Rewriting = "auto"
 
 
@@ -69,7 +72,7 @@ class Debate(Method[DebateSettings]):
     effort = 7
     roles = ("verifier",)
     settings_type = DebateSettings
-    prompts = (PROMPTS,)
+    prompts = (PROMPTS, answers.PROMPTS)
 
     async def run(self, question: Question, scope: Scope, settings: DebateSettings) -> Answer:
         return await _Run(question, scope, settings).answer()
@@ -83,6 +86,13 @@ class _Run:
         self.scope = scope
         self.settings = settings
         self.flags: list[str] = []
+        system, asked = PROMPTS.turns(
+            question.language, "system", "question", question=question.text
+        )
+        shown = demonstrates(scope, settings.demonstrations)
+        # The reasoning with an answer at its end that chain of thought shows is shown here, too.
+        shots = reasoned_messages(question, shown=shown)[1:-1]
+        self.asked = (system, *shots, asked)
         both = scope.has_model("verifier") and not scope.same_model("verifier")
         speaks = both and (
             question.language in scope.model("verifier").capabilities.languages
@@ -146,14 +156,11 @@ class _Run:
 
     async def _opening(self) -> tuple[Generation, list[str]]:
         """The answer of the first agent, which is draft 0, and those of all agents."""
-        asked = PROMPTS.turns(
-            self.question.language, "system", "question", question=self.question.text
-        )
         async with self.scope.span("draft", index=0) as step:
-            draft = await first_draft(step, asked, self.settings.max_tokens)
+            draft = await first_draft(step, self.asked, self.settings.max_tokens)
             step.revised(draft)
         others = await together(
-            *(self._reply(0, number, asked) for number in range(1, self.settings.agents))
+            *(self._reply(0, number, self.asked) for number in range(1, self.settings.agents))
         )
         return draft, [draft.text, *others]
 
@@ -162,18 +169,15 @@ class _Run:
 
         async def reply(agent: int) -> str:
             others = [text for other, text in enumerate(said) if other != agent and text]
-            asked = PROMPTS.turns(
+            (asked,) = PROMPTS.turns(
                 self.question.language,
-                "system",
                 "others",
                 question=self.question.text,
                 others=self._listed(others),
             )
-            own = (Message(role="assistant", content=said[agent]),) if said[agent] else ()
-            opening = PROMPTS.turns(
-                self.question.language, "system", "question", question=self.question.text
-            )
-            turns = (*opening, *own, asked[-1]) if own else asked
+            own = Message(role="assistant", content=said[agent])
+            # One without an answer of its own begins with those of the others.
+            turns = (*self.asked, own, asked) if said[agent] else (*self.asked[:-1], asked)
             return await self._reply(number, agent, turns) or said[agent]
 
         return await together(*(reply(agent) for agent in range(len(said))))
