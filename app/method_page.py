@@ -58,7 +58,7 @@ def show_page(page: str) -> None:
             used = []
         else:
             if used:
-                draw_run(watched, partial(_draw_panels, page, used))
+                draw_run(watched, partial(_draw_panels, page, used), title=t(f"{page}.title"))
             if watched.view.over or not used:
                 for name in methods:
                     if name not in used:

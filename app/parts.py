@@ -108,11 +108,13 @@ def heading(watched: live.Watched, t: Catalogue) -> None:
     show_html(html, key="question-heading")
 
 
-def draw_run(watched: live.Watched, draw: Callable[[live.Watched, Catalogue], None]) -> None:
+def draw_run(
+    watched: live.Watched, draw: Callable[[live.Watched, Catalogue], None], *, title: str = ""
+) -> None:
     """The run that is looked at, drawn again and again while it goes on.
 
     On top is what ticks, with Stop beside it while there is something to stop; `draw` draws what is
-    below.
+    below, on the page called `title`, or on Ask.
     """
     running = not watched.pull().over
 
@@ -124,11 +126,11 @@ def draw_run(watched: live.Watched, draw: Callable[[live.Watched, Catalogue], No
         t = messages()
         view = watched.pull()
         with st.container(key="run-bar", horizontal=True, vertical_alignment="center"):
-            with guarded(t("nav.ask")):
+            with guarded(title or t("nav.ask"), key="bar"):
                 show_html(run_bar(view, t, now=time.time()), key="bar")
             if not view.over:
                 st.button(t("action.stop"), key="stop", on_click=live.stop)
-        with guarded(t("nav.ask")):
+        with guarded(title or t("nav.ask"), key="run"):
             draw(watched, t)
         if running and view.over:
             # The whole page is drawn again, without the fragment's period.
@@ -145,16 +147,17 @@ def show_error(error: ErrorInfo | VeriscopeError, *, key: str) -> None:
 
 
 @contextmanager
-def guarded(view: str) -> Iterator[None]:
+def guarded(view: str, *, key: str = "page") -> Iterator[None]:
     """What is drawn inside may fail: then the page says that `view` cannot be drawn, and goes on.
 
-    Why is in the log. Streamlit would show its own error screen in place of the page.
+    Why is in the log. Streamlit would show its own error screen in place of the page. `key` tells
+    the views of one page apart.
     """
     try:
         yield
     except Exception:
         _log.exception("The view %s cannot be drawn", view)
-        show_html(view_failed(view, messages()), key=f"failed-{view}")
+        show_html(view_failed(view, messages()), key=f"failed-{key}-{view}")
 
 
 @contextmanager

@@ -40,11 +40,14 @@ from pipelines.errors import TooOftenError, VeriscopeError
 from pipelines.methods.registry import METHODS
 from pipelines.run.defaults import default_models
 from pipelines.run.spec import MethodSpec, ModelSpec
-from pipelines.store import new_owner
+from pipelines.store import is_owner, new_owner
 from pipelines.types import Language
 
 _MINUTES = 120
 """A longer time is told in hours."""
+
+_NOTICES = 5.0
+"""Seconds within which a run that was asked for notices that something else is."""
 
 _REMEMBERED = 1000
 """Sessions of pages and programs of which Gradio may keep that nothing of theirs is waiting."""
@@ -164,14 +167,16 @@ class SpacePage:
         """Learn who the visitor is, in which language, and for which run they come."""
         if request.session_hash:
             self._visits[request.session_hash] = visit
-        # A visitor may have asked already, and keeps the id that was given for it.
-        visit.owner = visit.owner or owner or new_owner()
+        # A visitor may have asked already, and keeps the id that was given for it. What a browser
+        # sends may be anything.
+        visit.owner = visit.owner or (owner if is_owner(owner) else new_owner())
         asked = request.query_params.get("lang") or request.headers.get("accept-language", "")
         visit.language = "zh" if asked.lower().startswith("zh") else "en"
         run = request.query_params.get("run")
         if run and not visit.began:
             try:
-                visit.watched = await self._runs.open(run, visit.owner)
+                # What was clicked meanwhile stays.
+                visit.show(await self._runs.open(run, visit.owner), 0)
             except VeriscopeError as error:
                 visit.problem = error
         return visit.owner, visit.language
@@ -224,8 +229,17 @@ class SpacePage:
             return
         visit.owner = visit.owner or new_owner()
         visit.asking, visit.waiting = number, True
+        before, visit.ended = visit.ended, asyncio.Event()
+        ended = visit.ended
         seen: Any = None
         try:
+            if before is not None:
+                # What was asked before has its place in the queue until it notices.
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(before.wait(), _NOTICES)
+                if visit.turn != number:
+                    yield _nothing()
+                    return
             models, keys = self._models(own)
             spec = checked_run(question, [MethodSpec(name=name) for name in methods], models)
             caller = caller_of(request, visit.owner)
@@ -260,6 +274,7 @@ class SpacePage:
                 visit.waiting = False
                 yield await self._told(visit, _refusal(error, Catalogue(visit.language)))
         finally:
+            ended.set()
             if visit.asking == number:
                 visit.asking, visit.waiting = 0, False
 
@@ -369,10 +384,11 @@ class SpacePage:
     async def _take_up(self, visit: VisitorSession) -> None:
         """Read again the run of a page that was gone for a while."""
         away, visit.away = visit.away, ""
+        shown = visit.shown
         if away and visit.watched is None:
             # It may have been deleted meanwhile.
             with suppress(VeriscopeError):
-                visit.watched = await self._runs.open(away, visit.owner)
+                visit.show(await self._runs.open(away, visit.owner), shown)
 
     async def _shown(self, visit: VisitorSession) -> Watched:
         """The run that the visitor sees: their own, or the walkthrough."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import secrets
 from collections.abc import AsyncIterator
@@ -19,6 +20,7 @@ from starlette.routing import Mount, Route
 
 from app.exposure import SpaceHeaders, what_space_opens
 from app.public.api import Api
+from app.public.bodies import CheckedBodies
 from app.public.gradio_calls import NO_SUCH_CALL, CheckedArguments, no_such_call, offer_calls
 from app.public.http_api import http_api, unexpected
 from app.public.mcp_server import McpServer
@@ -37,6 +39,8 @@ from pipelines.paths import data_folder
 from pipelines.printable import guard_log
 from pipelines.run.live import Limits
 from pipelines.store import StorageError, database_url
+
+_logger = logging.getLogger(__name__)
 
 _MCP = "/gradio_api/mcp"
 _ANY = ["GET", "POST", "DELETE"]
@@ -60,7 +64,9 @@ class Space:
         options.setdefault("pool", ModelPool(build_for_visitors))
         each = Limits(limits.seconds, limits.tokens)
         self.engine = Engine(folder, unwatched_after=limits.idle_timeout, limits=each, **options)
-        admission = Admission(limits.max_runs, limits.max_runs_per_visitor, limits.max_queue)
+        admission = Admission(
+            limits.max_runs, limits.max_runs_per_visitor, limits.max_queue, limits.address_queue
+        )
         self.runs = Runs(self.engine, admission, limits)
         self.catalog = ModelCatalog()
         self.visits = SpacePage(self.runs, self.catalog, limits)
@@ -106,7 +112,7 @@ class Space:
             # Its tools would be the calls for its own clients; ours are served beside it.
             mcp_server=False,
             ssr_mode=False,
-            # Visitors upload nothing; a question is small.
+            # Visitors upload nothing: CheckedBodies refuses it before.
             max_file_size=1,
             app_kwargs={
                 "routes": [
@@ -120,7 +126,11 @@ class Space:
                     Exception: unexpected,
                 },
                 "lifespan": self.lifespan,
-                "middleware": [Middleware(SpaceHeaders), Middleware(CheckedArguments)],
+                "middleware": [
+                    Middleware(SpaceHeaders),
+                    Middleware(CheckedBodies, rpc=_MCP),
+                    Middleware(CheckedArguments),
+                ],
             },
             **options,
         )
@@ -128,12 +138,16 @@ class Space:
     async def _forget(self) -> None:
         """Runs are kept for a while only, shared ones too."""
         while True:
-            store = self.engine.service.store
-            # A database that cannot be reached or written now may be the next time.
-            with suppress(StorageError):
-                await asyncio.to_thread(store.recover)
-                await asyncio.to_thread(store.delete_older_than, self.limits.keep_hours * HOUR)
-            await self.runs.make_room()
+            try:
+                store = self.engine.service.store
+                # A database that cannot be reached or written now may be the next time.
+                with suppress(StorageError):
+                    await asyncio.to_thread(store.recover)
+                    await asyncio.to_thread(store.delete_older_than, self.limits.keep_hours * HOUR)
+                await self.runs.make_room()
+            except Exception:
+                # Nobody waits for this work, so nobody else would say that it failed.
+                _logger.exception("Old runs could not be deleted")
             await asyncio.sleep(HOUR / 4)
 
 

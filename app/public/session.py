@@ -38,6 +38,9 @@ _FORMER_NAMES = {
 }
 """Variables of earlier releases. To be removed with the next one."""
 
+_LONGEST_KEPT = 24 * 365 * 10
+"""Hours: ten years."""
+
 _LOOK = 1.0
 """Seconds between two looks at the position in the queue."""
 
@@ -48,22 +51,23 @@ class VisitorLimits(Frozen):
     """Limits that keep a small machine usable by many. Each is set as VERISCOPE_<NAME>.
 
     `max_runs` runs go on at once, `max_runs_per_visitor` of one visitor, while up to `max_queue`
-    wait. A visitor may begin `runs_per_hour`, all from one address `address_runs_per_hour`. A run
-    may take `seconds` and write `tokens`; it is stopped when nobody has watched it for
-    `idle_timeout` seconds, and deleted after `keep_hours`, or earlier where those of its visitor
-    take more than `visitor_megabytes`, or all together more than `total_megabytes`. 0 lifts these
-    four limits. `trusted_proxies` are believed when they say who a visitor is (see
-    `app.public.visitors`). `custom_servers` lets visitors name a model server of their own on the
-    public internet.
+    wait, `address_queue` of them from one address. A visitor may begin `runs_per_hour`, all from
+    one address `address_runs_per_hour`. A run may take `seconds` and write `tokens`; it is stopped
+    when nobody has watched it for `idle_timeout` seconds, and deleted after `keep_hours`, or
+    earlier where those of its visitor take more than `visitor_megabytes`, or all together more than
+    `total_megabytes`. 0 lifts the limits of an hour and of megabytes. `trusted_proxies` are
+    believed when they say who a visitor is (see `app.public.visitors`). `custom_servers` lets
+    visitors name a model server of their own on the public internet.
     """
 
     max_runs: Annotated[int, Field(ge=1)] = 2
     max_runs_per_visitor: Annotated[int, Field(ge=1)] = 1
     max_queue: Annotated[int, Field(ge=0)] = 40
+    address_queue: Annotated[int, Field(ge=1)] = 10
     seconds: Annotated[float, Field(gt=0)] = 240.0
     tokens: Annotated[int, Field(gt=0)] = 8000
     idle_timeout: Annotated[float, Field(gt=0)] = 10.0
-    keep_hours: Annotated[float, Field(gt=0)] = 24.0
+    keep_hours: Annotated[float, Field(gt=0, le=_LONGEST_KEPT)] = 24.0
     runs_per_hour: Annotated[int, Field(ge=0)] = 60
     address_runs_per_hour: Annotated[int, Field(ge=0)] = 240
     visitor_megabytes: Annotated[float, Field(ge=0)] = 50.0
@@ -108,7 +112,8 @@ class VisitorSession:
     The browser numbers their clicks, for those that follow each other may arrive in another order:
     `turn` is the number of the last one that started something, `stopped` that of the last one on
     Stop, `asking` that of the run that is asked for or goes on, or 0, `shown` that of the click
-    whose run is `watched`. `waiting` says that their run has not begun yet; `problem` why the run
+    whose run is `watched`. `waiting` says that their run has not begun yet; `ended` is set when the
+    last run that was asked for has given up its place in the queue; `problem` why the run
     of the address is not shown; `away` is the id of the run that was watched when the page was
     closed.
     """
@@ -123,6 +128,7 @@ class VisitorSession:
     asking: int = 0
     shown: int = 0
     waiting: bool = False
+    ended: asyncio.Event | None = field(default=None, compare=False)
     problem: VeriscopeError | None = field(default=None, compare=False)
     away: str = ""
 
@@ -202,7 +208,7 @@ class Runs:
         caller = visitor or Caller()
         caller = caller._replace(visitor=caller.visitor or owner)
         self._rates.check(caller)
-        async with self._admission.slot(caller.visitor or owner) as ticket:
+        async with self._admission.slot(caller.visitor or owner, caller.queues_as) as ticket:
             # Only who has a place is counted: who was refused may try again.
             self._rates.count(caller)
             while not ticket.admitted.is_set():
@@ -232,7 +238,7 @@ class Runs:
         self, spec: RunSpec, owner: str, keys: Mapping[str, str] | None
     ) -> AsyncGenerator[Watched]:
         service = self.engine.service
-        run_id = await self.call(service.start(spec, owner=owner, keys=keys))
+        run_id = await self._started(service.start(spec, owner=owner, keys=keys), owner)
         watched = None
         try:
             watched = await self.open(run_id, owner)
@@ -246,6 +252,20 @@ class Runs:
                 self.engine.submit(service.stop(run_id, owner=owner))
             if watched is not None:
                 watched.close()
+
+    async def _started(self, start: Coroutine[Any, Any, str], owner: str) -> str:
+        """The id of the run; who goes away meanwhile leaves none behind."""
+        starting = asyncio.wrap_future(self.engine.submit(start))
+
+        def end(started: asyncio.Future[str]) -> None:
+            if not started.cancelled() and started.exception() is None:
+                self.engine.submit(self.engine.service.stop(started.result(), owner=owner))
+
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            starting.add_done_callback(end)
+            raise
 
     async def open(self, run_id: str, owner: str) -> Watched:
         """A run of this owner, or one that was shared. Raises NotFoundError.

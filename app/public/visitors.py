@@ -45,12 +45,18 @@ class Caller(NamedTuple):
     visitor: str | None = None
     address: str | None = None
 
+    @property
+    def queues_as(self) -> str | None:
+        """The address whose places in the queue are limited; None for this machine's own."""
+        return None if self.address is None or _is_here(self.address) else self.address
+
 
 def caller_of(request: object, visitor: str | None = None) -> Caller:
     """Who makes `request`, one of Gradio's or of Starlette's, or None.
 
-    Without a name, all from one address count as one visitor. Those on this machine do not: what
-    connects from it are programs of the operator, or a proxy that nobody said to believe.
+    Without a name, all from one address count as one visitor. Those on this machine do not:
+    connections from it come from the operator's programs, or from a proxy that is not among
+    VERISCOPE_TRUSTED_PROXIES.
     """
     address = _address_of(request)
     if visitor is None and address is not None and not _is_here(address):

@@ -33,13 +33,16 @@ class Ticket:
     """One visitor's request for a run; made by `Admission.slot`."""
 
     visitor: str
+    address: str | None = None
     admitted: asyncio.Event = field(default_factory=asyncio.Event)
     begun: float = 0.0
 
 
 @dataclass
 class Admission:
-    """At most `slots` runs at once, `per_visitor` of one visitor, and `max_queue` that wait.
+    """At most `slots` runs at once and `max_queue` that wait; of one visitor `per_visitor` of each.
+
+    Of those that wait, `per_address` come from one address.
 
     Runs begin in the order of asking, but a visitor who has as many runs as allowed is skipped
     until one of them ends. All methods belong to one event loop.
@@ -48,23 +51,28 @@ class Admission:
     slots: int
     per_visitor: int = 1
     max_queue: int = 100
+    per_address: int = 100
     clock: Callable[[], float] = time.monotonic
     _queue: list[Ticket] = field(default_factory=list, init=False)
     _running: set[Ticket] = field(default_factory=set, init=False)
     _durations: deque[float] = field(default_factory=partial(deque, maxlen=_REMEMBERED), init=False)
 
     @asynccontextmanager
-    async def slot(self, visitor: str) -> AsyncIterator[Ticket]:
+    async def slot(self, visitor: str, address: str | None = None) -> AsyncIterator[Ticket]:
         """Wait in the queue, and hold a slot from when `admitted` is set to the end of the block.
 
-        Leaving early gives it up. Raises BusyError where the queue is full, or the visitor is in it
-        as often as allowed.
+        Leaving early gives it up. Raises BusyError where the queue is full, or the address is in it
+        as often as allowed (None for one that does not count), and QueuedAlreadyError where the
+        visitor is.
         """
         if len(self._queue) >= self.max_queue:
             raise failure("asking.long_queue", waiting=self.max_queue)
         if sum(waiting.visitor == visitor for waiting in self._queue) >= self.per_visitor:
-            raise failure("asking.queued_already")
-        ticket = Ticket(visitor)
+            raise failure("asking.queued_already", most=self.per_visitor)
+        from_there = sum(waiting.address == address for waiting in self._queue)
+        if address is not None and from_there >= self.per_address:
+            raise failure("asking.address_queue", waiting=self.per_address)
+        ticket = Ticket(visitor, address)
         self._queue.append(ticket)
         self._admit()
         try:

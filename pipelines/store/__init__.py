@@ -3,7 +3,7 @@
 from pipelines.errors import StorageError
 from pipelines.store.opening import DEFAULT_URL, database_url, file_url
 from pipelines.store.runs import RunStore, RunSummary, Status
-from pipelines.store.tables import ModelStore, new_owner, new_run_id
+from pipelines.store.tables import ModelStore, is_owner, new_owner, new_run_id
 
 __all__ = [
     "DEFAULT_URL",
@@ -14,6 +14,7 @@ __all__ = [
     "StorageError",
     "database_url",
     "file_url",
+    "is_owner",
     "new_owner",
     "new_run_id",
 ]

@@ -35,7 +35,7 @@ from pipelines.store.database import Database
 from pipelines.store.exchange import cancelled_after, export_lines, parse_lines
 from pipelines.store.migrations import check, upgrade
 from pipelines.store.opening import DEFAULT_URL
-from pipelines.store.sizes import SHARED, StoredBytes, copy_id
+from pipelines.store.sizes import SHARED, StoredBytes, copy_id, size_of
 from pipelines.store.tables import (
     EventRow,
     ModelStore,
@@ -141,7 +141,8 @@ class RunStore:
         """Record the events that follow; all of them or, on an error, none.
 
         `token` events are left out. The event that ends the run sets its status. With `again` they
-        may be stored already, because a connection was lost before it could tell.
+        may be stored already, because a connection was lost before it could tell; an event that
+        ends the run is then the next one, whatever its number.
         Raises NotFoundError if the run was deleted meanwhile, StorageLostError if another process
         took it for abandoned, ValueError if the events do not continue it.
         """
@@ -155,7 +156,11 @@ class RunStore:
             if run.summary.get("reason") == "interrupted":
                 raise failure("storage.lost")
             if again:
+                *_, last = stored
                 stored = [event for event in stored if event.seq >= run.length]
+                if not stored and run.status == "running" and isinstance(last, TerminalEvent):
+                    # More is stored than whoever ends the run was told of.
+                    stored = [last.model_copy(update={"seq": run.length})]
             if stored:
                 _check_continues(run, stored)
                 _add(session, run, stored)
@@ -309,6 +314,7 @@ class RunStore:
             finished=None,
             writer=self._database.presence.writer,
             length=0,
+            size=0,
             spec=to_json(header.spec),
             summary=to_json(Tally(methods=tuple(one.name for one in header.spec.methods))),
         )
@@ -339,6 +345,7 @@ def _add(session: Session, run: RunRow, events: Sequence[Event]) -> None:
         for event in events
     ]
     session.execute(insert(EventRow), rows)
+    run.size += size_of(session, run.id, events[0].seq)
     run.length += len(events)
     run.summary = to_json(tally(events, Tally.model_validate(run.summary)))
     run.status = status_after(events[-1])

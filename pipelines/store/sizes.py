@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime
 from hashlib import sha256
 from typing import NamedTuple
 
-from sqlalchemy import String, cast, delete, func, select, text
+from sqlalchemy import String, cast, delete, func, select
 from sqlalchemy.orm import Session
 
 from pipelines.store.database import Database
@@ -26,7 +25,7 @@ def copy_id(run_id: str) -> str:
 
 
 class StoredRun(NamedTuple):
-    """A run with the bytes of its events; `copied` are those of its copy, 0 if it has none."""
+    """A run with the size of its events; `copied` is that of its copy, 0 if it has none."""
 
     id: str
     created: datetime
@@ -39,7 +38,7 @@ class StoredBytes:
     """What runs take in a database. Every method blocks, and may be called in any thread.
 
     A copy for everybody counts to the owner of the run that was copied, for as long as that run is
-    stored. Sizes are those of the recorded events: what the database adds is left out.
+    stored. Sizes are the characters of the recorded events: what the database adds is left out.
     """
 
     def __init__(self, database: Database) -> None:
@@ -47,16 +46,19 @@ class StoredBytes:
 
     def of(self, owner: str) -> list[StoredRun]:
         """The runs of `owner`, the oldest first."""
-        query = select(RunRow.id, RunRow.created, RunRow.status).where(RunRow.owner == owner)
+        query = (
+            select(RunRow.id, RunRow.created, RunRow.status, RunRow.size)
+            .where(RunRow.owner == owner)
+            .order_by(RunRow.created, RunRow.id)
+        )
         with self._database.read() as session:
-            runs = session.execute(query.order_by(RunRow.created, RunRow.id)).all()
-            copies = {run_id: copy_id(run_id) for run_id, _, _ in runs}
-            found = _sizes(session, [*copies, *copies.values()])
+            runs = session.execute(query).all()
+            copies = [copy_id(run.id) for run in runs]
+            shared = select(RunRow.id, RunRow.size).where(RunRow.id.in_(copies))
+            copied = {row.id: row.size for row in session.execute(shared)}
         return [
-            StoredRun(
-                run_id, created, status != "running", found.get(run_id, 0), found.get(copy, 0)
-            )
-            for (run_id, created, status), copy in zip(runs, copies.values(), strict=True)
+            StoredRun(run.id, run.created, run.status != "running", run.size, copied.get(copy, 0))
+            for run, copy in zip(runs, copies, strict=True)
         ]
 
     def keep_within(self, owner: str, most: int) -> int:
@@ -65,6 +67,8 @@ class StoredBytes:
         Runs that go on or were shared stay, for a link that was given to others goes on working,
         and so does the newest, which is the one that is looked at.
         """
+        if owner == SHARED:
+            return 0
         runs = self.of(owner)
         total = sum(run.size + run.copied for run in runs)
         gone: list[str] = []
@@ -78,25 +82,33 @@ class StoredBytes:
         return len(gone)
 
     def keep_all_within(self, most: int) -> int:
-        """Delete the oldest runs of all owners until the database holds `most` bytes; how many.
+        """Delete the oldest runs of all owners until all take at most `most` bytes; how many.
 
         Runs that go on stay. Shared ones are deleted after all others.
         """
         gone = 0
-        while (found := self._oldest(most)) and self._delete(found):
-            gone += len(found)
+        while (found := self._oldest(most)) and (deleted := self._delete(found)):
+            gone += deleted
         return gone
 
     def _oldest(self, most: int) -> list[str]:
-        """Some runs to delete; none where nothing has to be."""
+        """The first runs to delete, some of them at most; none where nothing has to be."""
         query = (
-            select(RunRow.id)
+            select(RunRow.id, RunRow.size)
             .where(RunRow.status != "running")
             .order_by(RunRow.owner == SHARED, RunRow.created, RunRow.id)
             .limit(_TOGETHER)
         )
         with self._database.read() as session:
-            return list(session.scalars(query)) if _whole(session) > most else []
+            # Not the database's own size, which what is deleted may leave as it is.
+            excess = (session.scalar(select(func.sum(RunRow.size))) or 0) - most
+            found: list[str] = []
+            for run_id, size in session.execute(query):
+                if excess <= 0:
+                    break
+                found.append(run_id)
+                excess -= size
+        return found
 
     def _delete(self, runs: list[str]) -> int:
         """Delete runs, unless that was done meanwhile; how many."""
@@ -107,18 +119,8 @@ class StoredBytes:
             return len(session.execute(statement).all())
 
 
-def _sizes(session: Session, runs: Iterable[str]) -> dict[str, int]:
+def size_of(session: Session, run_id: str, first: int) -> int:
+    """The characters of a run's events from number `first` on, as they are stored."""
     size = func.sum(func.length(cast(EventRow.body, String)))
-    query = select(EventRow.run_id, size).where(EventRow.run_id.in_(list(runs)))
-    return {row[0]: row[1] for row in session.execute(query.group_by(EventRow.run_id))}
-
-
-def _whole(session: Session) -> int:
-    """Bytes of the database that are in use, found without reading all of it."""
-    if session.get_bind().dialect.name == "postgresql":
-        return session.scalar(select(func.pg_database_size(func.current_database()))) or 0
-    pages, free, size = (
-        session.scalar(text(f"PRAGMA {name}")) or 0
-        for name in ("page_count", "freelist_count", "page_size")
-    )
-    return (pages - free) * size
+    query = select(size).where(EventRow.run_id == run_id, EventRow.seq >= first)
+    return session.scalar(query) or 0

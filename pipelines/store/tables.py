@@ -27,6 +27,7 @@ from pipelines.types import Frozen
 MAX_NAME = 200
 """Characters of a model's name."""
 
+_OWNER = re.compile(r"[0-9a-f]{48}")
 _SECRET_NAME = re.compile(r"key|token|secret|passw|pwd|auth|credential|signature|\bsig\b", re.I)
 _SECRET_VALUE = re.compile(
     r"\b(?:(?:sk|rk|pk|gsk|xai|pplx|nvapi)[-_][\w-]{16,}|hf_\w{16,}|AIza[\w-]{30,}|AKIA\w{12,})"
@@ -43,6 +44,11 @@ def new_run_id() -> str:
 def new_owner() -> str:
     """A name for a visitor, 192 random bits as 48 hexadecimal digits."""
     return token_hex(24)
+
+
+def is_owner(name: object) -> bool:
+    """Whether this is a name that `new_owner` can have given."""
+    return isinstance(name, str) and bool(_OWNER.fullmatch(name))
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -88,7 +94,8 @@ class Base(DeclarativeBase):
 class RunRow(Base):
     """A run. `created` is when it entered this store, which for an imported run is the import.
 
-    `length` counts its events, hence is the next sequence number; `writer` names the store object
+    `length` counts its events, hence is the next sequence number; `size` is that of their bodies in
+    characters; `writer` names the store object
     that writes them (see `pipelines.store.presence`); `summary` is a `pipelines.store.runs`
     Tally.
     """
@@ -104,6 +111,7 @@ class RunRow(Base):
     finished: Mapped[datetime | None] = mapped_column(UtcDateTime())
     writer: Mapped[str] = mapped_column(CleanText(64))
     length: Mapped[int]
+    size: Mapped[int]
     spec: Mapped[dict[str, Any]] = mapped_column(JSON)
     summary: Mapped[dict[str, Any]] = mapped_column(JSON)
 

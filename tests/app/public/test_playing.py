@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -16,12 +18,14 @@ from markupsafe import escape
 from app.public.models import ModelCatalog
 from app.public.page import SpacePage
 from app.public.parts import sample_questions
-from app.public.session import Runs, VisitorLimits, VisitorSession
+from app.public.session import Runs, VisitorLimits, VisitorSession, checked_run
 from pipelines.engine.admission import Admission
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.thread import Engine
 from pipelines.methods.registry import standard_methods
+from pipelines.run.defaults import default_models
+from pipelines.run.spec import MethodSpec
 from pipelines.run.view import fold
 from pipelines.samples.walkthroughs import walkthroughs
 from pipelines.store.recordings import load_recording, recordings
@@ -146,8 +150,10 @@ async def test_the_later_of_two_questions_is_the_one_that_is_shown(tmp_path: Pat
         first = page.answer(visit, None, "First?", ["direct"], REQUEST)
         await anext(first)
         second = page.answer(visit, None, "Second?", ["direct"], REQUEST)
-        assert usable(await anext(second))[:2] == [False, True]
+        beginning = asyncio.create_task(anext(second))
+        await asyncio.sleep(0)
         late, nothing = [frame async for frame in first]
+        assert usable(await beginning)[:2] == [False, True]
         assert usable(late)[:2] == [False, True]
         assert changes(nothing) == []
         runs.engine.call(let_go(model))
@@ -182,6 +188,84 @@ async def test_clicks_count_in_their_order_in_whichever_they_arrive(tmp_path: Pa
         assert usable(await page._frame(visit)) == [True, False, True, True]
         late, _ = [frame async for frame in second]
         assert usable(late) == [True, False, True, True]
+
+
+async def test_what_is_asked_after_another_click_waits_for_the_place_of_what_it_ended(
+    tmp_path: Path,
+):
+    async with opened(tmp_path) as (page, _, model):
+        model.gate.clear()
+        other, visit = VisitorSession(owner="you"), VisitorSession(owner="me")
+        running = page.answer(other, None, "Theirs?", ["direct"], REQUEST)
+        await anext(running)
+        first = page.answer(visit, 1, "First?", ["direct"], REQUEST)
+        # It waits in the queue.
+        assert "You are next" in (await anext(first))[0]["value"]
+        await page.take(visit, 2, UNRECORDED)
+        second = page.answer(visit, 3, "Second?", ["direct"], REQUEST)
+        waiting = asyncio.create_task(anext(second))
+        late = [frame async for frame in first]
+        assert changes(late[-1]) == []
+        frame = await waiting
+        assert "You are next" in frame[0]["value"]
+        assert usable(frame)[:2] == [False, True]
+        await second.aclose()
+        await running.aclose()
+
+
+async def test_the_run_of_the_address_comes_late_and_what_was_clicked_stays(tmp_path: Path):
+    async with opened(tmp_path) as (page, runs, _):
+        shared = walkthroughs()[0].run_id
+        visit = VisitorSession(owner="")
+        request = cast(
+            "gr.Request",
+            SimpleNamespace(session_hash="", query_params={"run": shared}, headers={}),
+        )
+        opening, open_run = asyncio.Event(), runs.open
+
+        async def slow(run_id: str, owner: str) -> Watched:
+            found = await open_run(run_id, owner)
+            if run_id == shared:
+                await opening.wait()
+            return found
+
+        runs.open = slow  # type: ignore[method-assign]
+        # What a browser sends as its owner may be anything; only a name of ours is one.
+        arriving = asyncio.create_task(page.arrive(visit, "shared", request))
+        assert await page.take(visit, 1, 0) == sample_questions("en")[0]
+        opening.set()
+        owner, _ = await arriving
+        assert len(owner) == 48
+        assert visit.watched is not None
+        assert visit.watched.spec.question == sample_questions("en")[0]
+
+
+async def test_a_run_whose_visitor_leaves_while_it_is_begun_is_ended(tmp_path: Path):
+    async with opened(tmp_path) as (_, runs, model):
+        model.gate.clear()
+        service = runs.engine.service
+        creating, go_on = threading.Event(), threading.Event()
+        create = service.store.create
+
+        def slow(*given: Any) -> None:
+            create(*given)
+            creating.set()
+            assert go_on.wait(60)
+
+        service.store.create = slow  # type: ignore[method-assign]
+        spec = checked_run("Who?", [MethodSpec(name="direct")], default_models())
+
+        async def ask() -> None:
+            async for _ in runs.ask(spec, "me"):
+                pass
+
+        asking = asyncio.create_task(ask())
+        await asyncio.to_thread(creating.wait, 60)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        go_on.set()
+        while [run.status for run in service.store.list("me")] != ["cancelled"]:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
 
 
 async def test_stop_counts_for_what_was_asked_before_it_alone(tmp_path: Path):

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from pipelines.engine.admission import Admission, Ticket, Turn
-from pipelines.errors import BusyError
+from pipelines.errors import BusyError, QueuedAlreadyError
 
 
 class Clock:
@@ -31,9 +31,9 @@ class Doors:
         self._stack = stack
         self._exits: dict[Ticket, AsyncExitStack] = {}
 
-    async def enter(self, queue: Admission, visitor: str) -> Ticket:
+    async def enter(self, queue: Admission, visitor: str, address: str | None = None) -> Ticket:
         own = await self._stack.enter_async_context(AsyncExitStack())
-        ticket = await own.enter_async_context(queue.slot(visitor))
+        ticket = await own.enter_async_context(queue.slot(visitor, address))
         self._exits[ticket] = own
         return ticket
 
@@ -73,7 +73,7 @@ async def test_a_visitor_is_in_the_queue_once(doors: Doors):
     queue = Admission(slots=1, per_visitor=1)
     await doors.enter(queue, "me")
     await doors.enter(queue, "me")
-    with pytest.raises(BusyError, match="in the queue already"):
+    with pytest.raises(QueuedAlreadyError, match="of one visitor that may wait there: 1"):
         await doors.enter(queue, "me")
 
 
@@ -83,6 +83,18 @@ async def test_the_line_has_an_end(doors: Doors):
         await doors.enter(queue, name)
     with pytest.raises(BusyError, match="2 visitors are waiting"):
         await doors.enter(queue, "d")
+
+
+async def test_an_address_has_some_of_the_places_in_the_line(doors: Doors):
+    queue = Admission(slots=1, per_address=2)
+    for name in "abc":
+        await doors.enter(queue, name, "1.2.3.4")
+    with pytest.raises(BusyError, match="2 runs from your network address"):
+        await doors.enter(queue, "d", "1.2.3.4")
+    await doors.enter(queue, "d", "5.6.7.8")
+    for name in "efg":
+        # Whose address does not count has a place.
+        await doors.enter(queue, name)
 
 
 async def test_who_gives_up_lets_the_next_one_up(doors: Doors):

@@ -168,9 +168,9 @@ def test_a_new_table_becomes_a_revision(copied: Path, tmp_path: Path):
     finally:
         Base.metadata.remove(table)
     assert path is not None
-    assert path.name == "0002_notes_on_runs.py"
+    assert path.name == "0003_notes_on_runs.py"
     written = path.read_text()
-    assert 'down_revision = "0001"' in written.replace("'", '"')
+    assert 'down_revision = "0002"' in written.replace("'", '"')
     # A revision stays true when our own types change.
     assert "sa.DateTime(timezone=True)" in written
     assert "pipelines" not in written
