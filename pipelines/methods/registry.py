@@ -16,6 +16,7 @@ from pipelines.methods.baselines.chain_of_thought import ChainOfThought
 from pipelines.methods.baselines.cove import Cove
 from pipelines.methods.baselines.critic import Critic
 from pipelines.methods.baselines.debate import Debate
+from pipelines.methods.baselines.factool import Factool
 from pipelines.methods.baselines.flare import Flare
 from pipelines.methods.baselines.ircot import Ircot
 from pipelines.methods.baselines.luq import Luq
@@ -58,6 +59,7 @@ _CORRECTORS: tuple[Method[Any], ...] = (
     Debate(),
     Rarr(),
     Critic(),
+    Factool(),
 )
 
 METHODS: dict[str, Method[Any]] = {

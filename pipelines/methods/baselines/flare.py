@@ -256,7 +256,7 @@ class _Run:
         if not step.model(role).capabilities.scores:
             self.flags.append("not_checked")
             return given
-        self.flags += ["confidence_proxy"] if proxy else []
+        self.flags.append("tokens_proxy" if proxy else "tokens_read")
         request = ScoreRequest(
             messages=self.messages, text=given.text, reproducible=step.reproducible
         )

@@ -82,6 +82,7 @@ async def test_flare_reads_the_given_text_with_the_probabilities_a_model_gives_i
     outcome = await run("flare", capabilities=PROBABLE)
     # Every token of the bench's scored texts has 0.8, which is not below the threshold.
     assert answer_verdict(outcome).verdict == "confident"
+    assert outcome.answer.flags == ("tokens_read",)
     assert written(outcome) == []
     assert outcome.answer.text == GIVEN
 
