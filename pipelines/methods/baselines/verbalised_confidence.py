@@ -26,7 +26,8 @@ _TOKENS = 32
 """Enough for a number and a few words around it."""
 
 _SCALE = re.compile(
-    r"(?:/|out of|on a scale of|from|between|of|满分|范围)\s*(?:0\s*(?:to|-|–|and|到|至)\s*)?100(?!\d)"
+    r"(?:/|out of|on a scale of|from|between|of|满分|范围)\s*"
+    r"(?:0\s*(?:to|-|–|and|到|至)\s*)?100(?!\d)"
     r"|(?<!\d)0\s*(?:to|-|–|到|至)\s*100(?!\d)",
     re.I,
 )
