@@ -113,7 +113,7 @@ class _Run:
             self._judge(step, original.text, counts.get(mine, 0) if mine else None, answers)
             if not counts:
                 self._flag("no_final_answer")
-                return self._conclude(original, original.text, "")
+                return self._conclude(original, original.text, read_answer(original.text))
             if counts.total() < self.settings.agents:
                 self._flag("fewer_agents")
             if share > _MAJORITY:
@@ -165,7 +165,7 @@ class _Run:
         return draft, [draft.text, *others]
 
     async def _round(self, number: int, said: Sequence[str]) -> list[str]:
-        """What each agent answers in view of the others; what it said before where it fails."""
+        """What each agent answers in view of the others; what it said before where it gives none."""
 
         async def reply(agent: int) -> str:
             others = [text for other, text in enumerate(said) if other != agent and text]
@@ -178,7 +178,9 @@ class _Run:
             own = Message(role="assistant", content=said[agent])
             # One without an answer of its own begins with those of the others.
             turns = (*self.asked, own, asked) if said[agent] else (*self.asked[:-1], asked)
-            return await self._reply(number, agent, turns) or said[agent]
+            written = await self._reply(number, agent, turns)
+            # What marks no answer takes nothing back.
+            return written if read_answer(written) or not read_answer(said[agent]) else said[agent]
 
         return await together(*(reply(agent) for agent in range(len(said))))
 

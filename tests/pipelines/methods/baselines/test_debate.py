@@ -95,6 +95,19 @@ async def test_an_agent_without_a_usable_reply_keeps_what_it_said_and_is_not_cou
     assert outcome.answer.flags == ("fewer_agents",)
 
 
+async def test_a_reply_that_marks_no_answer_takes_back_none():
+    outcome = await play(
+        "debate",
+        (FIRST, says("Hope")),
+        (FIRST, says("Hope")),
+        ("Person 1", "I am not so sure any more."),
+        ("Person 1", "I wonder."),
+        agents=2,
+    )
+    assert outcome.answer.short == "Hope"
+    assert answer_verdict(outcome).deciding.inputs == (2.0, 2.0)
+
+
 async def test_where_no_answer_is_marked_nothing_is_counted():
     outcome = await play("debate", *[(FIRST, "I wonder.")] * 3, rounds=1)
     assert outcome.answer.text == "I wonder."
