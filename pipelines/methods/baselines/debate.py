@@ -165,7 +165,7 @@ class _Run:
         return draft, [draft.text, *others]
 
     async def _round(self, number: int, said: Sequence[str]) -> list[str]:
-        """What each agent answers in view of the others; what it said before where it gives none."""
+        """What each agent answers in view of the others, or said before where that is none."""
 
         async def reply(agent: int) -> str:
             others = [text for other, text in enumerate(said) if other != agent and text]
@@ -180,7 +180,8 @@ class _Run:
             turns = (*self.asked, own, asked) if said[agent] else (*self.asked[:-1], asked)
             written = await self._reply(number, agent, turns)
             # What marks no answer takes nothing back.
-            return written if read_answer(written) or not read_answer(said[agent]) else said[agent]
+            keeps = read_answer(said[agent]) and not read_answer(written)
+            return said[agent] if keeps else written or said[agent]
 
         return await together(*(reply(agent) for agent in range(len(said))))
 
