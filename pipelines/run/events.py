@@ -32,6 +32,7 @@ _EverCheck = Literal["verify", "extract", "concept", "statement"]
 _HaaragStep = Literal["rephrase", "align", "entail", "refine"]
 _SlmStep = Literal["ask_judges", "judge_sentence", "judge_response"]
 _DetectorStep = Literal["score_tokens", "compare_samples", "cluster", "ask_model"]
+_CorrectorStep = Literal["plan", "knowledge", "debate", "edit", "critique", "classify"]
 StepName = Literal[
     "method",
     _WritingStep,
@@ -44,6 +45,7 @@ StepName = Literal[
     _HaaragStep,
     _SlmStep,
     _DetectorStep,
+    _CorrectorStep,
 ]
 """What a span is about; a screen words it under `step.*`."""
 
@@ -60,9 +62,12 @@ What = Literal[
     "cell",
     "whole",
     "correction",
+    "question",
+    "knowledge",
 ]
 """What a verdict is about. "cell" is one judge on one sentence, "whole" on the whole response;
-"correction" is on a sentence of the evidence that takes the place of an answer."""
+"correction" is on a sentence of the evidence that takes the place of an answer, "question" on the
+answer as far as one question about it tells, "knowledge" on what a model wrote down beforehand."""
 
 RevisionReason = Literal[
     "original",

@@ -210,7 +210,7 @@ async def run_method(
     question: str,
     model: Model,
     *,
-    shelf: Shelf | None = None,
+    shelf: Retriever | None = None,
     proxy: Model | None = None,
     models: Mapping[str, Model] | None = None,
     dense: Retriever | None = None,
