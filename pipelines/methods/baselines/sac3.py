@@ -73,10 +73,10 @@ class Sac3Settings(Settings):
         description="Minimum cosine of a paraphrase and the question (ours: 0.5, as for Rowen).",
     )
     verifier_weight: float = Field(
-        1.0, ge=0, le=4, description="Weight of the verifier, lambda (paper: 1.0)."
+        1.0, ge=0, le=4, description="Weight of the verifier, lambda (ours: 1, both alike)."
     )
     threshold: float = Field(
-        0.5, ge=0, le=1, description="Doubtful above this share of disagreement (paper: 0.5)."
+        0.5, ge=0, le=1, description="Doubtful above this share of disagreement (ours: half of it)."
     )
     checked_by: CheckedBy = Field(
         "auto",
