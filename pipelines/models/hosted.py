@@ -50,7 +50,7 @@ _DISPENSABLE = (
     "top_logprobs",
 )
 _TOGETHER = ({"continue_final_message", "add_generation_prompt"}, {"logprobs", "top_logprobs"})
-"""Fields that say nothing without each other."""
+"""Fields that must be left out together."""
 
 _WORTH_A_TRY = {"response_format", "logprobs", "top_logprobs"}
 """A schema, or a number of alternatives, may be refused where the next one is not."""
