@@ -231,6 +231,19 @@ class EvaluationStore:
             found = session.execute(union(begun, answered))
             return [(number, run) for number, run in found]
 
+    def answered(self, evaluation: str, owner: str) -> list[int]:
+        """The numbers of the tasks that `outcomes` gives, in order, without what was answered."""
+        row = EvaluationTaskRow
+        query = (
+            select(row.number)
+            .join(OutcomeRow, (OutcomeRow.key == row.key) & (OutcomeRow.owner == owner))
+            .where(row.evaluation == evaluation)
+            .order_by(row.number)
+        )
+        with self._database.read() as session:
+            self._require(session, evaluation, owner)
+            return list(session.scalars(query))
+
     def outcomes(
         self, evaluation: str, owner: str, after: int = -1
     ) -> list[tuple[Task, str, dict[str, Any]]]:

@@ -177,8 +177,13 @@ class Evaluation(Frozen):
         return known or MetricInfo.of(name)
 
     def metric_names(self) -> tuple[str, ...]:
-        """Every metric that a score holds: the listed ones first, others by name."""
-        held = {name for score in self.scores for name in score.values}
+        """Every metric of which a score holds a value: the listed ones first, others by name."""
+        held = {
+            name
+            for score in self.scores
+            for name, value in score.values.items()
+            if value is not None
+        }
         listed = [one.name for one in self.metrics if one.name in held]
         return (*listed, *sorted(held.difference(listed)))
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.metrics.answers import word_count
+from pipelines.evaluation.metrics.table import METRICS
 from pipelines.evaluation.results.arrays import Grid, cost_reader, value_reader
 from pipelines.evaluation.results.papers import PaperFigure, paper_figures
 from pipelines.evaluation.results.scores import (
@@ -54,6 +55,7 @@ class CostSummary(Frozen):
 class ResultsRow(Frozen):
     """One system. `metrics` maps metric to estimate, `corrections` metric to correction.
 
+    Corrections are told of metrics that find an answer right or wrong, and nothing between.
     `n` counts items with at least one score that did not fail, `repeats` the most repeats of an
     item. `errors` counts failed scores, `abstained` is the share of the others that declined.
     `papers` are the figures that papers print about the same method on the same data set.
@@ -252,11 +254,18 @@ def _rows(
         info.name: grid.read(value_reader(info.name, original=True))
         for info in infos
         if (info.low, info.high, info.better) == (0.0, 1.0, "higher")
+        and (info.name not in METRICS or METRICS[info.name].binary)
     }
+    rewritten = grid.read(lambda score: float(score.original != score.answer))
     rows: list[ResultsRow] = []
     for k, system in enumerate(grid.systems):
         among = grid.rows == k
-        changed = {name for name, values in originals.items() if np.isfinite(values[among]).any()}
+        # A system that never changed an answer is not one that corrects.
+        changed = {
+            name
+            for name, values in originals.items()
+            if rewritten[among].any() and np.isfinite(values[among]).any()
+        }
         description = part.systems[system]
         rows.append(
             ResultsRow(
