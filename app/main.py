@@ -9,7 +9,7 @@ import streamlit as st
 
 from app.method_page import show_page
 from app.parts import guarded, load_code, take_wanted_page
-from app.screens import ask, compare, models, runs
+from app.screens import ask, compare, evaluate, models, runs
 from app.session import default_language, language, messages
 from components.theme import ASSETS
 from pipelines.methods.registry import method_pages
@@ -20,6 +20,7 @@ _PAGES = {
     "ask": ask.show,
     **{page: partial(show_page, page) for page in method_pages()},
     "compare": compare.show,
+    "evaluate": evaluate.show,
     "runs": runs.show,
     "models": models.show,
 }

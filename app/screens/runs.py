@@ -19,6 +19,7 @@ from components.markup import shown, tag
 from components.messages import Catalogue, duration, named
 from pipelines.errors import InvalidInputError
 from pipelines.store import RunSummary
+from pipelines.store.evaluations import StoredEvaluation
 
 TO_COMPARE = "_compare.wanted"
 """Where the session keeps the runs that were picked until the Compare page takes them."""
@@ -117,7 +118,7 @@ def _summary(run: RunSummary, t: Catalogue) -> str:
     )
 
 
-def local_time(run: RunSummary) -> str:
+def local_time(run: RunSummary | StoredEvaluation) -> str:
     """The start in the visitor's own time."""
     try:
         zone = ZoneInfo(st.context.timezone or "UTC")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, get_args
@@ -71,15 +71,15 @@ def draw_setup(t: Catalogue) -> None:
 
 def _choices(t: Catalogue) -> None:
     _methods(t)
-    _sources(t)
+    draw_sources(t, chosen_methods())
 
 
 def _all_settings(t: Catalogue) -> None:
     titles = [t(f"method.{name}.title") for name in METHODS]
     *tabs, run_tab = st.tabs([*titles, t("setting.run.title")])
-    for tab, (name, method) in zip(tabs, METHODS.items(), strict=True):
+    for tab, name in zip(tabs, METHODS, strict=True):
         with tab, st.container(key=f"settings-{name}"):
-            draw_settings(method, t, scope=_SCOPE)
+            draw_method_settings(name, t)
             if name == "slm":
                 st.toggle(
                     t("setting.slm.use_history"),
@@ -106,10 +106,20 @@ def _all_settings(t: Catalogue) -> None:
         )
 
 
+def draw_method_settings(name: str, t: Catalogue) -> None:
+    """The controls of a method; they are the same on every page that draws them."""
+    draw_settings(METHODS[name], t, scope=_SCOPE)
+
+
+def method_settings(name: str) -> dict[str, Any]:
+    """What these controls say, where it differs from the method's defaults."""
+    return read_settings(METHODS[name], scope=_SCOPE)
+
+
 def _methods(t: Catalogue) -> None:
-    models = _chosen_models()
+    models = chosen_models()
     for column, name in in_rows(list(METHODS), 4):
-        need = _unmet_need(METHODS[name], models)
+        need = unmet_need(METHODS[name], models)
         with column, st.container(key=f"choice-{name}"):
             st.checkbox(
                 t(f"method.{name}.title"),
@@ -121,11 +131,12 @@ def _methods(t: Catalogue) -> None:
             st.caption(t(f"need.{need.reason}") if need else t(f"method.{name}.summary"))
 
 
-def _sources(t: Catalogue) -> None:
+def draw_sources(t: Catalogue, methods: Sequence[str]) -> None:
+    """The models of the roles that `methods` have, and the evidence; the same on every page."""
     main, others, library, search = st.columns(4, gap="medium", vertical_alignment="bottom")
     with main:
         model_select(t("ask.model"), "main", known_models(), t)
-    used = {role for name in chosen_methods() for role in METHODS[name].roles}
+    used = {role for name in methods for role in METHODS[name].roles}
     roles = [role for role in ROLES if role in used]
     if roles:
         # Second opinions, for the methods that are ticked and make use of them.
@@ -153,7 +164,7 @@ def _sources(t: Catalogue) -> None:
         )
     if evidence in web:
         _web_search(evidence, t)
-    models = _chosen_models()
+    models = chosen_models()
     for role in roles:
         if models.get(role) == models["main"]:
             st.caption(t("models.same", role=t(f"role.{role}")))
@@ -188,7 +199,7 @@ def known_models() -> dict[str, ModelSpec]:
     return {spec.name: spec for spec in (*BUILT_IN, *saved)}
 
 
-def _chosen_models() -> dict[str, ModelSpec]:
+def chosen_models() -> dict[str, ModelSpec]:
     """Role to model, for every role that was given one; "main" always is."""
     known = known_models()
     chosen = {role: known.get(_chosen_name(role) or "") for role in ROLES}
@@ -228,9 +239,9 @@ def assumed_capabilities(spec: ModelSpec) -> Capabilities:
     return known_capabilities(spec) or Capabilities()
 
 
-def _unmet_need(method: Method[Any], models: Mapping[str, ModelSpec]) -> Need | None:
+def unmet_need(method: Method[Any], models: Mapping[str, ModelSpec]) -> Need | None:
     """The first thing the method lacks with these models and its chosen settings."""
-    settings = method.settings(read_settings(method, scope=_SCOPE))
+    settings = method.settings(method_settings(method.name))
     capabilities = {role: assumed_capabilities(spec) for role, spec in models.items()}
     needs = method.needs(settings)
     return next((n for n in needs if n.unmet(capabilities, has_evidence=True)), None)
@@ -238,12 +249,12 @@ def _unmet_need(method: Method[Any], models: Mapping[str, ModelSpec]) -> Need | 
 
 def chosen_methods() -> list[str]:
     """The methods that are ticked and can run, in the order they are listed."""
-    models = _chosen_models()
+    models = chosen_models()
     return [
         name
         for name, method in METHODS.items()
         if st.session_state.get(f"method.{name}", name in _first_methods())
-        and _unmet_need(method, models) is None
+        and unmet_need(method, models) is None
     ]
 
 
@@ -257,7 +268,7 @@ def _first_methods() -> list[str]:
 
 def chosen_estimate() -> Estimate | None:
     """What a press on Run will take; None where no method is chosen."""
-    names, models = chosen_methods(), _chosen_models()
+    names, models = chosen_methods(), chosen_models()
     return estimate(names, models, _basis(models["main"])) if names else None
 
 
@@ -266,7 +277,7 @@ def _basis(main: ModelSpec) -> Basis:
 
 
 def _settings(name: str, question: str) -> dict[str, Any]:
-    settings = read_settings(METHODS[name], scope=_SCOPE)
+    settings = method_settings(name)
     if name == "slm" and st.session_state.get(_USE_HISTORY):
         earlier = history_of(_earlier_runs(), detect_language(question))
         settings["history"] = {judge: scale.model_dump() for judge, scale in earlier.items()}
@@ -282,18 +293,23 @@ def _earlier_runs() -> Iterator[Trace]:
                 yield engine().call(service.load(run.id, owner=owner()))
 
 
+def chosen_evidence() -> EvidenceSpec:
+    """The evidence that is chosen: a library and how it is searched, or a search of the web."""
+    evidence = st.session_state.get("evidence.library") or "sample"
+    mode = st.session_state.get("evidence.mode") or "hybrid"
+    if evidence in EVIDENCE_SOURCES:
+        return EvidenceSpec(source=evidence, mode=mode)
+    return EvidenceSpec(library=evidence, mode=mode)
+
+
 def chosen_spec(question: str) -> RunSpec:
     """The run that the Ask page describes at the moment."""
     names = chosen_methods()
-    evidence = st.session_state.get("evidence.library") or "sample"
-    mode = st.session_state.get("evidence.mode") or "hybrid"
     return RunSpec(
         question=question,
         methods=tuple(MethodSpec(name=name, settings=_settings(name, question)) for name in names),
-        models=used_models(names, _chosen_models()),
-        evidence=EvidenceSpec(source=evidence, mode=mode)
-        if evidence in EVIDENCE_SOURCES
-        else EvidenceSpec(library=evidence, mode=mode),
+        models=used_models(names, chosen_models()),
+        evidence=chosen_evidence(),
         seed=int(st.session_state.get("run.seed") or 0),
         reproducible=bool(st.session_state.get("run.reproducible")),
     )
@@ -303,4 +319,4 @@ def completed_spec(view: RunView) -> RunSpec:
     """A run with the standard methods that the run of `view` left out, with chosen settings."""
     question = view.header.spec.question if view.header else ""
     settings = {name: _settings(name, question) for name in left_out(view)}
-    return completed(view, _chosen_models(), settings)
+    return completed(view, chosen_models(), settings)

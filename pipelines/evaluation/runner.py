@@ -37,6 +37,14 @@ one after the other for a reason that may pass, such as a server that cannot be 
 _PATIENCE = 5
 """So many answers in a row may fail for a passing reason."""
 
+_MENDABLE = frozenset(
+    {
+        *("missing_key", "authentication", "gated", "unknown_model"),
+        *("storage_full", "storage_read_only", "disk_full", "unwritable"),
+    }
+)
+"""Errors that say nothing of the item: when a person has mended what they name, it is answered."""
+
 _SPEEDS = 40
 """Of so many answers the mean time is taken for the time that is left."""
 
@@ -277,5 +285,6 @@ def _passing_error(trace: Trace) -> str:
     view = fold(trace.events)
     if view.status == "cancelled":
         return "The run was stopped."
-    errors = [view.error, *(method.error for method in view.methods.values())]
-    return next((error.message for error in errors if error is not None and error.retryable), "")
+    errors = filter(None, [view.error, *(method.error for method in view.methods.values())])
+    passing = (error for error in errors if error.retryable or error.code in _MENDABLE)
+    return next((error.message for error in passing), "")

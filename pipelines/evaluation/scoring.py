@@ -12,6 +12,7 @@ from math import isfinite
 from threading import Lock
 from weakref import WeakKeyDictionary
 
+from pipelines.engine.executor import used_models
 from pipelines.evaluation.datasets.offers import applies
 from pipelines.evaluation.items import Item, LabelledSpan, Offer
 from pipelines.evaluation.metrics.answers import word_count
@@ -118,7 +119,10 @@ def read_results(
             system.name: System(
                 method=system.method.name,
                 settings=system.method.settings,
-                models={role: model.name for role, model in system.models.items()},
+                models={
+                    role: model.name
+                    for role, model in used_models([system.method.name], system.models).items()
+                },
             )
             for system in spec.systems
         },

@@ -8,7 +8,6 @@ from typing import Literal
 
 import numpy as np
 from scipy.stats import binom
-from statsmodels.stats.multitest import multipletests
 
 from pipelines.evaluation.statistics.estimates import ratio_estimates
 from pipelines.evaluation.statistics.resampling import (
@@ -72,6 +71,8 @@ def permutation_p(sums: Floats, sampling: Sampling) -> Floats:
     """
     groups, columns = sums.shape
     observed = np.abs(sums.sum(axis=0))
+    if not columns:
+        return observed
     # Sums that differ only by rounding are equal.
     reached = observed - 1e-9 * np.maximum(1.0, np.abs(sums).sum(axis=0))
     if groups <= _EXACT_GROUPS:
@@ -148,9 +149,21 @@ def adjusted(found: Sequence[PairedDifference]) -> list[PairedDifference]:
     known = [k for k, one in enumerate(found) if one.p is not None]
     if not known:
         return list(found)
-    corrected = np.asarray(multipletests([found[k].p for k in known], method="holm")[1])
-    values: dict[int, float] = dict(zip(known, corrected.tolist(), strict=True))
+    values = dict(zip(known, holm([found[k].p or 0.0 for k in known]), strict=True))
     return [one.model_copy(update={"adjusted": values.get(k)}) for k, one in enumerate(found)]
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """p values after Holm's correction (1979): the smallest of m times m, the next times m - 1 ...
+
+    That of statsmodels collects garbage at every call, which holds up a process with models.
+    """
+    p = np.asarray(values, dtype=float)
+    order = np.argsort(p, kind="stable")
+    steps = p[order] * np.arange(len(p), 0, -1)
+    corrected = np.empty_like(p)
+    corrected[order] = np.minimum(1.0, np.maximum.accumulate(steps))
+    return corrected.tolist()
 
 
 def bands(

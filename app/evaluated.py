@@ -1,0 +1,149 @@
+"""What is computed from evaluations, in a thread of its own, and kept.
+
+Each result is kept with the number of answers that it was computed from: a page that is drawn again
+is quick, and shows nothing that is out of date. Results of many thousands of answers take minutes,
+in which the page stays usable.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+from threading import Lock
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+import numpy as np
+
+from app.engine import engine
+from pipelines.evaluation.beginning import stored_forecast
+from pipelines.evaluation.forecast import Forecast
+from pipelines.evaluation.results.compare import Comparison, comparison
+from pipelines.evaluation.results.scores import HALLUCINATED, HALLUCINATION_SCORE, Evaluation
+from pipelines.evaluation.results.table import ResultsTable, detector_arrays, results_table
+from pipelines.evaluation.scoring import read_results
+from pipelines.evaluation.statistics.detection import Curve, ReliabilityBin, curves, reliability
+from pipelines.types import Language
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_PATIENCE = 5.0
+"""Seconds that a page waits for a result before it says that it is being computed."""
+
+_KEPT = 32
+_KEPT_SCORES = 4
+"""Scores of many thousands of answers take much memory."""
+
+_pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="evaluated")
+_works: OrderedDict[Hashable, Future[Any]] = OrderedDict()
+_lock = Lock()
+
+
+class Of(NamedTuple):
+    """The evaluation `evaluation` of `owner` when `answered` answers were there, as a key."""
+
+    evaluation: str
+    owner: str
+    answered: int
+
+
+class Filter(NamedTuple):
+    """The part of the items that is looked at; see `results_table`."""
+
+    tags: tuple[str, ...] = ()
+    language: Language | None = None
+
+
+class Curves(NamedTuple):
+    """Curves of detectors by name. Only predictions in [0, 1] have a reliability diagram."""
+
+    roc: dict[str, Curve]
+    precision_recall: dict[str, Curve]
+    reliability: dict[str, list[ReliabilityBin]]
+
+
+class Scores(NamedTuple):
+    """The scores, and the metrics that at least one answer has, in the order of the table.
+
+    Scores and labels of detectors are no metrics: the table ranks them in a part of its own.
+    """
+
+    found: Evaluation
+    metrics: tuple[str, ...]
+
+
+class NotYet(Exception):  # noqa: N818 - nothing went wrong
+    """The result is being computed; `done` says whether it is there by now."""
+
+    def __init__(self, work: Future[Any]) -> None:
+        super().__init__()
+        self.done = work.done
+
+
+def computed(make: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    """What `make` makes of `arguments`, made once.
+
+    Raises NotYet while it is being made for longer than a page can wait, and what `make` raises.
+    """
+    key = (make, arguments, tuple(named.items()))
+    with _lock:
+        work = _works.get(key)
+        if work is None:
+            work = _works[key] = _pool.submit(make, *arguments, **named)
+        _works.move_to_end(key)
+        done = [one for one, other in _works.items() if other.done()]
+        for old in done[: max(0, len(_works) - _KEPT)]:
+            del _works[old]
+    try:
+        return work.result(timeout=_PATIENCE)
+    except TimeoutError:
+        raise NotYet(work) from None
+    except Exception:
+        # The next one who asks tries again.
+        with _lock:
+            _works.pop(key, None)
+        raise
+
+
+def forecast_of(of: Of, at_once: int) -> Forecast:
+    """What the rest takes. Raises NotFoundError."""
+    store = engine().service.store.evaluations
+    return stored_forecast(store, of.evaluation, of.owner, at_once=at_once)
+
+
+@lru_cache(maxsize=_KEPT_SCORES)
+def scores_of(of: Of) -> Scores:
+    """Raises NotFoundError."""
+    found = read_results(engine().service.store.evaluations, of.evaluation, of.owner)[1]
+    values = (one.values.items() for one in found.scores)
+    held = {name for each in values for name, value in each if value is not None}
+    held -= {HALLUCINATION_SCORE, HALLUCINATED}
+    return Scores(found, tuple(name for name in found.metric_names() if name in held))
+
+
+def table_of(of: Of, part: Filter, metrics: tuple[str, ...]) -> ResultsTable:
+    """The table of `part`, without `metrics` of all there are; raises as `results_table` does."""
+    found, known = scores_of(of)
+    return results_table(found, metrics=metrics or known, tags=part.tags, language=part.language)
+
+
+def comparison_of(of: Of, part: Filter, systems: tuple[str, ...], metric: str) -> Comparison:
+    """`systems` item by item; raises what `comparison` raises."""
+    found = scores_of(of).found
+    return comparison(found, systems, metric, tags=part.tags, language=part.language)
+
+
+def curves_of(of: Of, part: Filter) -> Curves:
+    """The curves of the detectors of `part`, those that are defined."""
+    found = scores_of(of).found.selected(tags=part.tags, language=part.language)
+    drawn = Curves({}, {}, {})
+    for name, scores, labels in zip(*detector_arrays(found), strict=True):
+        pair = curves(scores, labels)
+        if pair is not None:
+            drawn.roc[name], drawn.precision_recall[name] = pair
+        known = scores[np.isfinite(scores)]
+        if known.size and known.min() >= 0 and known.max() <= 1:
+            drawn.reliability[name] = reliability(scores, labels)
+    return drawn

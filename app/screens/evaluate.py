@@ -1,0 +1,346 @@
+"""The Evaluate page: methods on a data set, begun here, watched, continued and read.
+
+The address says which evaluation is looked at: `?evaluation=ID`. Without it the page offers a new
+one, above the list of those there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Literal
+
+import streamlit as st
+
+from app import evaluating
+from app.engine import engine
+from app.parts import (
+    choose_one,
+    delete_button,
+    draw_error,
+    draw_unfolded,
+    in_rows,
+    page_title,
+    redraw_whole,
+    remembered,
+    section_title,
+    show_html,
+)
+from app.screens.evaluation_data import draw_data
+from app.screens.evaluation_progress import (
+    carry_on,
+    draw_evaluation,
+    draw_limits,
+    standing_of,
+)
+from app.screens.runs import local_time
+from app.screens.setup import (
+    chosen_evidence,
+    chosen_models,
+    draw_method_settings,
+    draw_sources,
+    method_settings,
+    unmet_need,
+)
+from app.session import messages, owner
+from components.elements import notice
+from components.evaluation_state import summary_view
+from components.markup import tag
+from components.messages import Catalogue, integer, named
+from pipelines.errors import VeriscopeError
+from pipelines.evaluation.beginning import create_evaluation, usable_items
+from pipelines.evaluation.items import DataSet, Item
+from pipelines.evaluation.plan import MAX_REPEATS, EvaluationSpec, System, code_version
+from pipelines.methods.registry import METHODS
+from pipelines.models.providers import ModelSpec
+from pipelines.run.spec import MethodSpec
+from pipelines.store.evaluations import StoredEvaluation
+
+Checks = Literal["questions", "texts"]
+
+_OPENED = "_evaluate.opened"
+_SHOWN = "evaluate.shown_count"
+_PAGE = 20
+_KEPT: Any = {"persist_state": "session"}
+_FIRST_METHODS: dict[Checks, tuple[str, ...]] = {
+    "questions": ("direct", "rag"),
+    "texts": ("slm",),
+}
+"""What is ticked until somebody chooses: what takes the fewest calls."""
+
+
+def show() -> None:
+    """Draw the page."""
+    t = messages()
+    page_title(t("evaluate.title"), t("evaluate.note"))
+    stored, missing = _follow_address()
+    draw_error("evaluate", missing)
+    if stored is not None:
+        with st.container(horizontal=True, key="evaluate-head"):
+            st.button(t("evaluate.all"), key="evaluate.all", on_click=_close)
+            delete_button(stored.id, t("evaluate.delete.sure"), partial(_delete, stored.id))
+        draw_evaluation(stored, t)
+        return
+    _form(t)
+    _list(t)
+
+
+def _follow_address() -> tuple[StoredEvaluation | None, VeriscopeError | None]:
+    """The evaluation of the address, else the one that was looked at; and why it is not shown."""
+    asked = st.query_params.get("evaluation") or st.session_state.get(_OPENED)
+    if not asked:
+        return None, None
+    try:
+        stored = engine().service.store.evaluations.get(asked, owner())
+    except VeriscopeError as error:
+        _close()
+        return None, error
+    _open(asked)
+    return stored, None
+
+
+def _open(evaluation: str) -> None:
+    st.session_state[_OPENED] = evaluation
+    if st.query_params.get("evaluation") != evaluation:
+        st.query_params["evaluation"] = evaluation
+
+
+def _close() -> None:
+    st.session_state.pop(_OPENED, None)
+    st.query_params.pop("evaluation", None)
+
+
+def _form(t: Catalogue) -> None:
+    section_title(t("evaluate.section.data"))
+    seed = int(st.session_state.get("evaluate.seed") or 0)
+    data = draw_data(t, seed)
+    if data is None:
+        return
+    section_title(t("evaluate.section.methods"))
+    checks = _checks(data, t)
+    items = usable_items(data.items, texts=checks == "texts")
+    if left := len(data.items) - len(items):
+        st.caption(t(f"evaluate.left_out.{checks}", count=integer(left)))
+    names = _methods(checks, t)
+    own_passages = _evidence(data, t)
+    sources = st.expander(t("evaluate.sources"), key="evaluate.sources", on_change="rerun")
+    draw_unfolded(sources, partial(draw_sources, t, names))
+    if names:
+        settings = st.expander(t("ask.settings"), key="evaluate.settings", on_change="rerun")
+        draw_unfolded(settings, partial(_settings, names, t))
+    more = st.expander(t("evaluate.more"), key="evaluate.more", on_change="rerun")
+    draw_unfolded(more, partial(_more, t))
+    _begin_buttons(data, items, names, checks, own_passages, t)
+
+
+def _checks(data: DataSet, t: Catalogue) -> Checks:
+    """What methods do with the items; only what the data set allows."""
+    possible: list[Checks] = [
+        *(["questions"] if "questions" in data.offers else []),
+        *(["texts"] if "texts" in data.offers else []),
+    ]
+    return choose_one(
+        t("evaluate.checks"),
+        possible,
+        f"evaluate.checks.{'.'.join(possible)}",
+        lambda name: t(f"evaluate.checks.{name}"),
+        help=t("evaluate.checks.help"),
+        **_KEPT,
+    )
+
+
+def _methods(checks: Checks, t: Catalogue) -> list[str]:
+    """The methods that are ticked; one that does not apply says why."""
+    models = chosen_models()
+    chosen: list[str] = []
+    st.html(tag("h3", t("evaluate.methods"), class_="workbench-part"))
+    for column, name in in_rows(list(METHODS), 4):
+        reason = _why_not(name, checks, models, t)
+        with column, st.container(key=f"choice-evaluate-{name}"):
+            ticked = st.checkbox(
+                t(f"method.{name}.title"),
+                value=name in _FIRST_METHODS[checks],
+                key=f"evaluate.method.{checks}.{name}",
+                disabled=reason is not None,
+                **_KEPT,
+            )
+            st.caption(reason or t(f"method.{name}.summary"))
+        if ticked and reason is None:
+            chosen.append(name)
+    return chosen
+
+
+def _why_not(
+    name: str, checks: Checks, models: Mapping[str, ModelSpec], t: Catalogue
+) -> str | None:
+    method = METHODS[name]
+    if checks == "texts" and not method.judges:
+        return t("evaluate.judges_nothing")
+    need = unmet_need(method, models)
+    return t(f"need.{need.reason}") if need else None
+
+
+def _evidence(data: DataSet, t: Catalogue) -> bool:
+    """Whether the passages of the items are the evidence, and not what is chosen as on Ask."""
+    if "passages" not in data.offers:
+        return False
+    # What comes along has articles in the sample library, from which they can be retrieved.
+    bundled = st.session_state.get("evaluate.source") != "file"
+    options = ("chosen", "items") if bundled and "questions" in data.offers else ("items", "chosen")
+    chosen = choose_one(
+        t("ask.evidence"),
+        options,
+        f"evaluate.evidence.{options[0]}",
+        lambda name: t(f"evaluate.evidence.{name}"),
+        help=t("evaluate.evidence.help"),
+        **_KEPT,
+    )
+    return chosen == "items"
+
+
+def _settings(names: Sequence[str], t: Catalogue) -> None:
+    for tab, name in zip(st.tabs([named("method", name, t) for name in names]), names, strict=True):
+        with tab, st.container(key=f"settings-evaluate-{name}"):
+            draw_method_settings(name, t)
+
+
+def _more(t: Catalogue) -> None:
+    st.text_input(
+        t("evaluate.name"),
+        key="evaluate.name",
+        max_chars=200,
+        help=t("evaluate.name.help"),
+        **_KEPT,
+    )
+    left, right = st.columns(2, gap="medium")
+    with left:
+        st.number_input(
+            t("evaluate.repeats.count"),
+            min_value=1,
+            max_value=MAX_REPEATS,
+            value=1,
+            key="evaluate.repeats",
+            help=t("evaluate.repeats.help"),
+            **_KEPT,
+        )
+    with right:
+        st.number_input(
+            t("evaluate.seed"),
+            min_value=0,
+            max_value=2**31 - 1,
+            value=0,
+            key="evaluate.seed",
+            help=t("evaluate.seed.help"),
+            **_KEPT,
+        )
+    draw_limits(t)
+
+
+def _begin_buttons(
+    data: DataSet,
+    items: Sequence[Item],
+    names: Sequence[str],
+    checks: Checks,
+    own_passages: bool,
+    t: Catalogue,
+) -> None:
+    repeats = int(st.session_state.get("evaluate.repeats") or 1)
+    if not names:
+        show_html(notice(t("ask.no_method"), "no-method"), key="no-method")
+    else:
+        counts = {
+            "items": len(items),
+            "systems": len(names),
+            "repeats": repeats,
+            "answers": len(items) * len(names) * repeats,
+        }
+        words = "evaluate.size" if repeats == 1 else "evaluate.size.repeated"
+        st.caption(t(words, **{name: integer(count) for name, count in counts.items()}))
+    with st.container(horizontal=True, key="evaluate-begin"):
+        for word, probe in (("try", True), ("run", False)):
+            st.button(
+                t(f"evaluate.{word}"),
+                type="primary" if probe else "secondary",
+                key=f"evaluate.{word}",
+                disabled=not names or not items,
+                help=t(f"evaluate.{word}.help"),
+                on_click=_begin,
+                args=(data, items, names, checks, own_passages, probe),
+            )
+
+
+def _begin(
+    data: DataSet,
+    items: Sequence[Item],
+    names: Sequence[str],
+    checks: Checks,
+    own_passages: bool,
+    probe: bool,
+) -> None:
+    with remembered("evaluate"):
+        evidence = None if own_passages else chosen_evidence()
+        models = chosen_models()
+        spec = EvaluationSpec(
+            data=data.name,
+            data_hash=data.hash,
+            source=data.source,
+            licence=data.licence,
+            code=code_version(),
+            checks=checks,
+            systems=tuple(
+                System(
+                    name=name,
+                    method=MethodSpec(name=name, settings=method_settings(name)),
+                    models=models,
+                    evidence=evidence,
+                )
+                for name in names
+            ),
+            seed=int(st.session_state.get("evaluate.seed") or 0),
+            repeats=int(st.session_state.get("evaluate.repeats") or 1),
+        )
+        store = engine().service.store.evaluations
+        name = (st.session_state.get("evaluate.name") or "").strip()
+        evaluation = create_evaluation(store, owner(), spec, items, name)
+        _open(evaluation)
+        carry_on(evaluation, probe=probe)
+
+
+def _list(t: Catalogue) -> None:
+    section_title(t("evaluate.list"))
+    known = engine().service.store.evaluations.list(owner())
+    if not known:
+        st.html(tag("p", t("evaluate.none"), class_="workbench-empty"))
+    limit = st.session_state.get(_SHOWN, _PAGE)
+    for stored in known[:limit]:
+        with st.container(
+            border=True,
+            horizontal=True,
+            vertical_alignment="center",
+            key=f"card-evaluation-{stored.id}",
+        ):
+            st.html(summary_view(stored, standing_of(stored), local_time(stored), t))
+            with st.container(horizontal=True, width="content", gap="small"):
+                st.button(
+                    t("action.open"), key=f"open-{stored.id}", on_click=_open, args=(stored.id,)
+                )
+                sure = t("evaluate.delete.sure")
+                delete_button(stored.id, sure, partial(_delete, stored.id))
+    if len(known) > limit:
+        st.button(t("runs.more"), on_click=_show_more)
+
+
+def _show_more() -> None:
+    st.session_state[_SHOWN] = st.session_state.get(_SHOWN, _PAGE) + _PAGE
+
+
+def _delete(evaluation: str) -> None:
+    with remembered("evaluate"):
+        store = engine().service.store.evaluations
+        # Whether it is theirs to delete is found out before anything is stopped.
+        store.get(evaluation, owner())
+        evaluating.forget(evaluation, owner())
+        store.delete(evaluation, owner())
+        if st.session_state.get(_OPENED) == evaluation:
+            _close()
+    redraw_whole()

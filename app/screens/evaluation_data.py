@@ -1,0 +1,262 @@
+"""Choosing what is evaluated on: a file with its columns, or a set that comes along."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, get_args
+
+import streamlit as st
+
+from app.parts import choose_one, draw_error, in_rows, remembered, show_error, show_html
+from components.evaluation_state import items_view, rows_view
+from components.markup import visible
+from components.messages import Catalogue, integer
+from pipelines.errors import VeriscopeError
+from pipelines.evaluation.datasets import (
+    PARTS,
+    ColumnMapping,
+    Part,
+    Table,
+    data_set_of,
+    open_data_set,
+    sampled,
+    suggested_mapping,
+)
+from pipelines.evaluation.datasets.files import read_table
+from pipelines.evaluation.datasets.formats import FORMATS, KINDS, recognised
+from pipelines.evaluation.datasets.mapping import Separator
+from pipelines.evaluation.items import DataSet
+
+MOST_MEGABYTES = 64
+"""The largest file that can be uploaded, as the server's own limit."""
+
+_ENDINGS = ["csv", "tsv", "json", "jsonl", "ndjson", "parquet"]
+_BUNDLED = {
+    "sample:en": "sample_en",
+    "sample:zh": "sample_zh",
+    "sample": "sample",
+    "statements:en": "statements_en",
+    "statements:zh": "statements_zh",
+    "statements": "statements",
+}
+"""The sets that come along, each with the end of its text's key."""
+
+_PARTS: tuple[Part, ...] = get_args(Part)
+_SEPARATORS: tuple[Separator, ...] = get_args(Separator)
+_MAPPED = "columns"
+"""The kind of a file whose columns are mapped by hand."""
+
+_USUAL = ("question", "answers", "passages", "text", "hallucinated")
+_COLUMNS = (*_USUAL, *(part for part in PARTS if part not in _USUAL))
+"""The parts of an item, those that most files hold first."""
+
+_FIRST_ROWS = 5
+_AT_FIRST = 20
+"""Items that are taken until somebody says otherwise: a first look should not take hours."""
+
+_ERRORS = "evaluate.file"
+_UPLOAD = "_evaluate.upload"
+_READ = "_evaluate.read"
+_KEPT: Any = {"persist_state": "session"}
+
+
+class _Upload(NamedTuple):
+    """A file that was read; `number` tells it from those of before."""
+
+    number: int
+    table: Table
+
+
+def draw_data(t: Catalogue, seed: int) -> DataSet | None:
+    """The controls that choose a data set, and its first items; None until there is one.
+
+    Of its part so many items are drawn with `seed` as are asked for.
+    """
+    source = choose_one(
+        t("evaluate.data.source"),
+        ("bundled", "file"),
+        "evaluate.source",
+        lambda name: t(f"evaluate.data.{name}"),
+        **_KEPT,
+    )
+    token, read = _bundled(t) if source == "bundled" else _file(t)
+    if read is None:
+        return None
+    left, right = st.columns(2, gap="medium", vertical_alignment="bottom")
+    with left:
+        part = choose_one(
+            t("evaluate.half"),
+            _PARTS,
+            "evaluate.half",
+            lambda name: t(f"evaluate.half.{name}"),
+            help=t("evaluate.half.help"),
+            **_KEPT,
+        )
+    try:
+        whole: DataSet = _once("whole", f"{token} {part}", partial(read, part))
+    except VeriscopeError as error:
+        show_error(error, key="data-error")
+        return None
+    total = len(whole.items)
+    with right:
+        limit = st.number_input(
+            t("evaluate.limit", total=integer(total)),
+            min_value=1,
+            max_value=total,
+            value=min(_AT_FIRST, total),
+            key=f"evaluate.limit.{token}.{part}.{total}",
+            help=t("evaluate.limit.help"),
+            **_KEPT,
+        )
+    chosen: DataSet = _once(
+        "sample", f"{token} {part} {limit} {seed}", partial(sampled, whole, int(limit), seed)
+    )
+    show_html(items_view(chosen.items[:_FIRST_ROWS], t), key="first-items")
+    return chosen
+
+
+def _once(what: str, token: str, make: Any) -> Any:
+    """What `make` makes, made anew only when `token` is another one than last time."""
+    known: dict[str, tuple[str, Any]] = st.session_state.setdefault(_READ, {})
+    if what not in known or known[what][0] != token:
+        known[what] = token, make()
+    return known[what][1]
+
+
+def _bundled(t: Catalogue) -> tuple[str, Any]:
+    name = st.selectbox(
+        t("evaluate.data.which"),
+        list(_BUNDLED),
+        key="evaluate.bundled",
+        format_func=lambda name: t(f"evaluate.bundled.{_BUNDLED[name]}"),
+        **_KEPT,
+    )
+    return name, lambda part: open_data_set(name, part=part)
+
+
+def _file(t: Catalogue) -> tuple[str, Any]:
+    """The name that tells this data from other data, and what reads a part of it; None for none."""
+    st.file_uploader(
+        t("evaluate.upload", size=MOST_MEGABYTES),
+        type=_ENDINGS,
+        key="evaluate.file",
+        on_change=_take_file,
+        max_upload_size=MOST_MEGABYTES,
+        help=t("evaluate.upload.help"),
+    )
+    draw_error(_ERRORS)
+    upload: _Upload | None = st.session_state.get(_UPLOAD)
+    if upload is None:
+        return "", None
+    table = upload.table
+    st.caption(
+        t(
+            "evaluate.file.read",
+            name=visible(table.name).replace("`", "'"),
+            rows=integer(len(table.rows)),
+            columns=integer(len(table.columns)),
+        )
+    )
+    kinds = [*_kinds(table), _MAPPED]
+    kind = st.selectbox(
+        t("evaluate.kind"),
+        kinds,
+        key=f"evaluate.kind.{upload.number}",
+        format_func=lambda kind: KINDS.get(kind) or t("evaluate.kind.columns"),
+        help=t("evaluate.kind.help"),
+        **_KEPT,
+    )
+    token = f"file {upload.number} {kind}"
+    if kind != _MAPPED:
+        return token, lambda part: data_set_of(table, kind=kind, part=part)
+    show_html(rows_view(table.columns, table.rows[:_FIRST_ROWS], t), key="first-rows")
+    mapping = _mapping(table, upload.number, t)
+    if not (mapping.question or mapping.text):
+        st.caption(t("evaluate.mapping.needed"))
+        return token, None
+    return (
+        f"{token} {mapping.model_dump_json()}",
+        lambda part: data_set_of(table, mapping=mapping, part=part),
+    )
+
+
+def _kinds(table: Table) -> list[str]:
+    """The kinds of public data sets that the file may be, the likeliest first."""
+    fitting = [one.kind for one in FORMATS if one.describes(table.rows[0])]
+    first = recognised(table)
+    return list(dict.fromkeys([*([first.kind] if first else []), *fitting]))
+
+
+def _mapping(table: Table, number: int, t: Catalogue) -> ColumnMapping:
+    """The columns of every part of an item; usual names are chosen already."""
+    suggested = suggested_mapping(table.columns)
+    columns = list(table.columns)
+    chosen: dict[str, Any] = {}
+    for column, part in in_rows(_COLUMNS, 3):
+        place = f"evaluate.map.{number}.{part}"
+        told: Any = {
+            "label": t(f"evaluate.part.{part}"),
+            "help": t(f"evaluate.part.{part}.help"),
+            "placeholder": t("evaluate.mapping.none"),
+            **_KEPT,
+        }
+        found = getattr(suggested, part)
+        with column:
+            if isinstance(found, tuple):
+                chosen[part] = tuple(
+                    st.multiselect(options=columns, default=list(found), key=place, **told)
+                )
+            else:
+                index = columns.index(found) if found else None
+                chosen[part] = st.selectbox(options=columns, index=index, key=place, **told) or ""
+    left, right = st.columns(2, gap="medium", vertical_alignment="bottom")
+    with left:
+        separator = st.selectbox(
+            t("evaluate.separator"),
+            _SEPARATORS,
+            key=f"evaluate.map.{number}.separator",
+            format_func=lambda one: json.dumps(one) if one else t("evaluate.separator.none"),
+            help=t("evaluate.separator.help"),
+            **_KEPT,
+        )
+    with right:
+        yes = st.text_input(
+            t("evaluate.yes_values"),
+            key=f"evaluate.map.{number}.yes",
+            help=t("evaluate.yes_values.help"),
+            **_KEPT,
+            disabled=not chosen["hallucinated"],
+        )
+    values = tuple(one.strip() for one in (yes or "").split(",") if one.strip())
+    return ColumnMapping(**chosen, separator=separator, hallucinated_values=values)
+
+
+def _take_file() -> None:
+    upload = st.session_state.get("evaluate.file")
+    earlier: _Upload | None = st.session_state.pop(_UPLOAD, None)
+    st.session_state.pop(_READ, None)
+    with remembered(_ERRORS):
+        if upload is not None:
+            number = st.session_state.get("_evaluate.uploads", 0) + 1
+            st.session_state["_evaluate.uploads"] = number
+            try:
+                table = read_upload(upload.name, upload.getvalue())
+            except VeriscopeError:
+                # What was there before is still there.
+                st.session_state[_UPLOAD] = earlier
+                raise
+            st.session_state[_UPLOAD] = _Upload(number, table)
+
+
+def read_upload(name: str, data: bytes) -> Table:
+    """The rows of an uploaded file. Raises InvalidInputError where it cannot be read."""
+    # The ending tells the form. Nothing else of the name is trusted.
+    bare = Path(name.replace("\\", "/")).name
+    safe = "".join(one if one.isalnum() or one in "-_. " else "_" for one in bare)[-100:]
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / (safe or "file")
+        path.write_bytes(data)
+        return read_table(path)

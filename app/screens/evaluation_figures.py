@@ -1,0 +1,105 @@
+"""The figures of an evaluation: estimates, cost against quality, and the curves of detectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, cast
+
+import streamlit as st
+from plotly.graph_objects import Figure
+
+from app.evaluated import Filter, Of, computed, curves_of
+from app.parts import choose_one, section_title, show_figure
+from app.session import theme
+from components.evaluation_figures import (
+    cost_figure,
+    precision_recall_figure,
+    reliability_figure,
+    roc_figure,
+    table_forest,
+)
+from components.evaluation_numbers import metric_title
+from components.markup import tag
+from components.messages import Catalogue
+from pipelines.evaluation.results.scores import COSTS, Cost
+from pipelines.evaluation.results.table import ResultsTable
+
+_Kind = Literal["forest", "cost", "roc", "precision_recall", "reliability"]
+
+_FIRST_METRIC = "accuracy"
+
+
+def draw_figures(of: Of, table: ResultsTable, t: Catalogue) -> None:
+    """One figure at a time, of those that there is something to draw in."""
+    section_title(t("evaluate.figures"))
+    # What has no better direction, such as a length, is compared by none.
+    metrics = [
+        info.name
+        for info in table.metrics
+        if info.better is not None and any(row.metrics[info.name].n for row in table.rows)
+    ]
+    drawn = computed(curves_of, of, Filter(table.tags, table.language))
+    shown: dict[_Kind, bool] = {
+        "forest": bool(metrics),
+        "cost": bool(metrics),
+        "roc": bool(drawn.roc),
+        "precision_recall": bool(drawn.precision_recall),
+        "reliability": bool(drawn.reliability),
+    }
+    possible = [kind for kind, there_is in shown.items() if there_is]
+    if not possible:
+        st.html(tag("p", t("evaluate.figures.none"), class_="workbench-empty"))
+        return
+    kind = choose_one(
+        t("evaluate.figures"),
+        possible,
+        f"evaluate.figure.{'.'.join(possible)}",
+        lambda name: t(f"evaluate.figure.{name}"),
+        label_visibility="collapsed",
+    )
+    look = theme()
+    figure: Figure
+    if kind == "roc":
+        figure = roc_figure(drawn.roc, t, look)
+    elif kind == "precision_recall":
+        rate = table.detection.base_rate if table.detection else None
+        figure = precision_recall_figure(drawn.precision_recall, t, look, base_rate=rate)
+    elif kind == "reliability":
+        figure = reliability_figure(drawn.reliability, t, look)
+    else:
+        left, right = st.columns(2, gap="medium")
+        with left:
+            metric = metric_select(metrics, "evaluate.figure_metric", t)
+        if kind == "forest":
+            figure = table_forest(table, metric, t, look)
+        else:
+            with right:
+                figure = cost_figure(table, metric, _cost(table, t), t, look)
+    show_figure(figure, key=f"evaluation-{kind}")
+    st.caption(t(f"evaluate.figure.{kind}.help"))
+
+
+def metric_select(names: Sequence[str], key: str, t: Catalogue) -> str:
+    """One of `names`, the accuracy at first where it is among them."""
+    if st.session_state.get(key) not in (None, *names):
+        # It was chosen for another table.
+        st.session_state.pop(key)
+    return st.selectbox(
+        t("evaluate.metric"),
+        list(names),
+        index=names.index(_FIRST_METRIC) if _FIRST_METRIC in names else 0,
+        key=key,
+        format_func=lambda name: metric_title(name, t),
+    )
+
+
+def _cost(table: ResultsTable, t: Catalogue) -> Cost:
+    """One of the costs that a system has."""
+    paid = [name for name in COSTS if any(row.costs[name].total for row in table.rows)]
+    chosen = st.selectbox(
+        t("evaluate.figure.cost_of"),
+        paid or list(COSTS[:1]),
+        key="evaluate.figure_cost",
+        format_func=lambda name: t(f"evaluate.cost.{name}"),
+    )
+    return cast(Cost, chosen)

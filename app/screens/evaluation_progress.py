@@ -1,0 +1,197 @@
+"""One evaluation on its page: how far it is, its forecast, and to stop it or go on with it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import streamlit as st
+
+from app import evaluating
+from app.engine import engine
+from app.evaluated import NotYet, Of, computed, forecast_of
+from app.parts import (
+    guarded,
+    redraw_if_asked,
+    redraw_whole,
+    remembered,
+    show_error,
+    show_html,
+)
+from app.screens.evaluation_results import draw_results
+from app.session import keys_for, messages, owner
+from components.elements import notice
+from components.evaluation_state import (
+    Standing,
+    about_view,
+    ended_view,
+    forecast_view,
+    progress_view,
+)
+from components.messages import Catalogue
+from pipelines.evaluation.beginning import probe_size
+from pipelines.evaluation.plan import Budget, EvaluationSpec, code_version
+from pipelines.run.spec import EvidenceSpec, RunSpec
+from pipelines.store.evaluations import StoredEvaluation
+
+PERIOD = 1.0
+"""Seconds between two looks at an evaluation that goes on."""
+
+MOST_AT_ONCE = 16
+_AT_ONCE = 2
+_LIMITS = ("calls", "tokens", "money", "hours")
+_KEPT: Any = {"persist_state": "session"}
+
+
+def standing_of(stored: StoredEvaluation) -> Standing:
+    """How an evaluation stands: as its work says while there is some, else as it is stored."""
+    work = evaluating.work_on(stored.id, owner())
+    going_on = work is not None and work.going_on
+    done = stored.done
+    if work is not None and going_on and work.progress is not None:
+        done = work.progress.answered
+    return Standing(done, stored.tasks, going_on)
+
+
+def draw_evaluation(stored: StoredEvaluation, t: Catalogue) -> None:
+    """The whole page of one evaluation."""
+    standing = standing_of(stored)
+    show_html(about_view(stored, t), key="evaluation-about")
+    if EvaluationSpec.model_validate(stored.spec).code != code_version():
+        show_html(notice(t("evaluate.other_code"), "other-code"), key="other-code")
+    _draw_progress(stored, standing)
+    if not standing.going_on:
+        _draw_continuing(stored, standing, t)
+    draw_results(stored, standing, t)
+
+
+def _draw_progress(stored: StoredEvaluation, standing: Standing) -> None:
+    """What ticks, with Stop beside it; the page is drawn again when it has ended."""
+    going_on = standing.going_on
+
+    def body() -> None:
+        redraw_if_asked()
+        t = messages()
+        work = evaluating.work_on(stored.id, owner())
+        now = standing_of(stored) if going_on else standing
+        with st.container(key="run-bar", horizontal=True, vertical_alignment="center"):
+            with guarded(t("nav.evaluate"), key="bar"):
+                goal = work.goal if work is not None else None
+                progress = work.progress if work is not None else None
+                html = progress_view(progress, now, t, goal=goal)
+                show_html(html, key="evaluation-progress")
+            if now.going_on:
+                st.button(t("action.stop"), key="evaluate.stop", on_click=_stop, args=(stored.id,))
+        if going_on and not now.going_on:
+            st.rerun()
+
+    # One fragment, running or not: what is drawn stays where it is when it ends.
+    st.fragment(body, run_every=PERIOD if going_on else None)()
+
+
+def _draw_continuing(stored: StoredEvaluation, standing: Standing, t: Catalogue) -> None:
+    """Why it ended, what is left, and the button that goes on."""
+    work = evaluating.work_on(stored.id, owner())
+    if work is not None:
+        if work.error is not None:
+            show_error(work.error, key="evaluation-error")
+        elif (ended := ended_view(work.progress, work.error, t)) is not None:
+            show_html(ended, key="evaluation-ended")
+    if standing.done >= standing.total:
+        return
+    probe = probe_size(EvaluationSpec.model_validate(stored.spec), stored.tasks)
+    if standing.done:
+        at_once = int(st.session_state.get("evaluate.at_once") or _AT_ONCE)
+        # Where it takes long, it is shown when the page is drawn again.
+        with suppress(NotYet):
+            found = computed(forecast_of, Of(stored.id, owner(), standing.done), at_once)
+            show_html(forecast_view(found, t), key="evaluation-forecast")
+    with st.expander(t("evaluate.limits"), key="evaluate.limits"):
+        draw_limits(t)
+    with st.container(horizontal=True, key="evaluate-continue"):
+        if standing.done < probe:
+            st.button(
+                t("evaluate.try"),
+                key="evaluate.try",
+                help=t("evaluate.try.help"),
+                on_click=_carry_on,
+                args=(stored.id, True),
+            )
+        st.button(
+            t("evaluate.continue" if standing.done else "evaluate.run"),
+            type="primary",
+            key="evaluate.run",
+            on_click=_carry_on,
+            args=(stored.id, False),
+        )
+
+
+def draw_limits(t: Catalogue) -> None:
+    """How many answers at a time, and where it stops by itself."""
+    columns = st.columns(len(_LIMITS) + 1, gap="medium", vertical_alignment="bottom")
+    with columns[0]:
+        st.number_input(
+            t("evaluate.at_once"),
+            min_value=1,
+            max_value=MOST_AT_ONCE,
+            value=_AT_ONCE,
+            key="evaluate.at_once",
+            help=t("evaluate.at_once.help"),
+            **_KEPT,
+        )
+    for column, name in zip(columns[1:], _LIMITS, strict=True):
+        whole = name in ("calls", "tokens")
+        with column:
+            st.number_input(
+                t(f"evaluate.most.{name}"),
+                min_value=1 if whole else 0.01,
+                value=None,
+                step=1 if whole else 0.5,
+                key=f"evaluate.most.{name}",
+                placeholder=t("evaluate.most.none"),
+                help=t("evaluate.most.help"),
+                **_KEPT,
+            )
+
+
+def carry_on(evaluation: str, *, probe: bool) -> None:
+    """Work on an evaluation: all that is missing, or with `probe` its first items.
+
+    Keys are those of this tab. Raises NotFoundError for one that is not this browser's.
+    """
+    stored = engine().service.store.evaluations.get(evaluation, owner())
+    spec = EvaluationSpec.model_validate(stored.spec)
+    most = probe_size(spec, stored.tasks) - stored.done if probe else None
+    if stored.done >= stored.tasks or (most is not None and most <= 0):
+        return
+    limits = {name: st.session_state.get(f"evaluate.most.{name}") for name in _LIMITS}
+    evaluating.start(
+        evaluation,
+        owner=owner(),
+        keys=_keys(spec),
+        budget=Budget(**limits),
+        at_once=int(st.session_state.get("evaluate.at_once") or _AT_ONCE),
+        most=most,
+    )
+
+
+def _carry_on(evaluation: str, probe: bool) -> None:
+    with remembered("evaluate"):
+        carry_on(evaluation, probe=probe)
+
+
+def _keys(spec: EvaluationSpec) -> dict[str, str]:
+    """The keys of this tab that open the models and searches of all systems."""
+    keys: dict[str, str] = {}
+    for system in spec.systems:
+        evidence = system.evidence or EvidenceSpec(source="given")
+        keys |= keys_for(RunSpec(question="", methods=(), models=system.models, evidence=evidence))
+    return keys
+
+
+def _stop(evaluation: str) -> None:
+    with remembered("evaluate"):
+        work = evaluating.work_on(evaluation, owner())
+        if work is not None:
+            work.stop()
+    redraw_whole()

@@ -1,0 +1,247 @@
+"""An evaluation before and while it is carried out: its data, how far it is, what is left."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from components.elements import Column, Row, Status, notice, status_badge, table
+from components.markup import Child, Html, shown, tag
+from components.messages import Catalogue, duration, integer, named, two_digits
+from pipelines.engine.executor import used_models
+from pipelines.errors import ErrorInfo
+from pipelines.evaluation.forecast import Forecast, Range
+from pipelines.evaluation.items import Item
+from pipelines.evaluation.outcomes import Cost
+from pipelines.evaluation.plan import EvaluationSpec
+from pipelines.evaluation.runner import Progress
+from pipelines.store.evaluations import StoredEvaluation
+
+_CELL = 160
+"""Characters of a cell that are shown of data."""
+
+_COLUMNS = 8
+"""Columns of a file that are shown; what the others hold is seen in the mapping."""
+
+
+class Standing(NamedTuple):
+    """How an evaluation stands: `done` of `total` answers, and whether it is being carried out."""
+
+    done: int
+    total: int
+    going_on: bool = False
+
+    @property
+    def status(self) -> Status:
+        """The state of a badge; what is neither running nor done waits to be continued."""
+        if self.going_on:
+            return "running"
+        return "done" if self.done >= self.total else "waiting"
+
+
+def standing_badge(standing: Standing, t: Catalogue) -> Html:
+    """Running, paused or done."""
+    status = standing.status
+    return status_badge(status, t, t("evaluate.paused") if status == "waiting" else None)
+
+
+def rows_view(columns: Sequence[str], rows: Iterable[dict[str, Any]], t: Catalogue) -> str:
+    """The first rows of a file as they are."""
+    known = list(columns[:_COLUMNS])
+    heads = [Column(tag("bdi", name), None, name) for name in known]
+    cells = (Row(None, [_text(row.get(name)) for name in known]) for row in rows)
+    more = len(columns) - len(known)
+    note = tag("p.vs-note", t("evaluate.columns.more", count=more)) if more > 0 else None
+    return _wide(t("evaluate.rows"), table(t("evaluate.rows"), heads, cells), note)
+
+
+def items_view(items: Sequence[Item], t: Catalogue) -> str:
+    """The first items as they were understood; only the parts that one of them has."""
+    parts: list[tuple[str, list[Child]]] = [
+        ("question", [_text(item.question) for item in items]),
+        ("answers", [_several(item.answers, t) for item in items]),
+        ("wrong_answers", [_several(item.wrong_answers, t) for item in items]),
+        ("text", [_text(item.text) for item in items]),
+        ("hallucinated", [_label(item.hallucinated, t) for item in items]),
+        ("passages", [integer(len(item.passages)) if item.passages else "" for item in items]),
+        ("tags", [_several(item.tags, t) for item in items]),
+    ]
+    held = [(part, cells) for part, cells in parts if any(cells)]
+    heads = [t(f"evaluate.part.{part}") for part, _ in held]
+    rows = (
+        Row(item.id, [cells[place] or "–" for _, cells in held]) for place, item in enumerate(items)
+    )
+    return _wide(t("evaluate.first_items"), table(t("evaluate.first_items"), heads, rows))
+
+
+def _wide(label: str, body: Html, note: Html | None = None) -> str:
+    scroll = tag("div.vs-evaluation-scroll", body, role="region", aria_label=label, tabindex=0)
+    return tag("div.vs-run.vs-evaluation.vs-evaluation-data", scroll, note)
+
+
+def _text(value: Any) -> Child:
+    if value is None or value == "":
+        return ""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    short = " ".join(text.split())
+    if len(short) > _CELL:
+        short = short[:_CELL].rstrip() + " …"
+    return tag("span", shown(short), dir="auto")
+
+
+def _several(values: Sequence[str], t: Catalogue) -> Child:
+    return _text(t("evaluate.several.separator").join(values))
+
+
+def _label(hallucinated: bool | None, t: Catalogue) -> str:
+    if hallucinated is None:
+        return ""
+    return t("evaluate.label.hallucinated" if hallucinated else "evaluate.label.accurate")
+
+
+def about_view(stored: StoredEvaluation, t: Catalogue) -> str:
+    """What an evaluation is: its name, its data, the models that its systems use."""
+    spec = EvaluationSpec.model_validate(stored.spec)
+    items = stored.tasks // (len(spec.systems) * spec.repeats)
+    facts = [
+        t("evaluate.data", name=spec.data, hash=spec.data_hash[:12]),
+        t("evaluate.items", count=integer(items)),
+        t(f"evaluate.checks.{spec.checks}"),
+        t("evaluate.evidence.items")
+        if spec.systems[0].evidence is None
+        else t("evaluate.evidence.of", name=spec.systems[0].evidence.name),
+        t("evaluate.seed.of", seed=spec.seed),
+    ]
+    if spec.repeats > 1:
+        facts.append(t("evaluate.repeated", count=spec.repeats))
+    source = " · ".join(filter(None, [spec.source, spec.licence]))
+    models = dict.fromkeys(
+        t("evaluate.model", role=named("role", role, t), name=model.name)
+        for system in spec.systems
+        for role, model in used_models([system.method.name], system.models).items()
+    )
+    lines = [" · ".join(facts), t("list.separator").join(models)]
+    if source:
+        lines.append(t("evaluate.source", name=source))
+    return tag(
+        "div.vs-run.vs-evaluation-about",
+        tag("h2.vs-question", shown(stored.name), dir="auto"),
+        (tag("p.vs-note", shown(line)) for line in lines),
+    )
+
+
+def progress_view(
+    progress: Progress | None, standing: Standing, t: Catalogue, *, goal: int | None = None
+) -> str:
+    """How far it is, what was spent and what is left. What changes has its own place.
+
+    `goal` is the number of answers at which it stops by itself.
+    """
+    bar = tag(
+        "progress",
+        max="1",
+        value=f"{standing.done / standing.total:.4f}" if standing.total else "0",
+        aria_label=t("evaluate.progress"),
+    )
+    answered = t("evaluate.answered", done=integer(standing.done), total=integer(standing.total))
+    numbers: list[Child] = [tag("span", answered, key="answered")]
+    if progress is not None:
+        spent = spent_words(progress.spent, t)
+        numbers.append(tag("span", t("evaluate.spent", what=spent), key="spent"))
+        if standing.going_on:
+            left = "…" if progress.left is None else duration(max(1.0, progress.left), t)
+            numbers.append(tag("span", t("evaluate.left", value=left), key="left"))
+    trying = standing.going_on and goal is not None and goal < standing.total
+    return tag(
+        "div.vs-run.vs-evaluation-progress",
+        tag(
+            "p.vs-download-line",
+            standing_badge(standing, t),
+            tag("span.vs-download-numbers.vs-num", numbers),
+        ),
+        bar,
+        tag("p.vs-note", t("evaluate.trying", count=goal)) if trying else None,
+        aria_busy=standing.going_on,
+        key="progress",
+    )
+
+
+def spent_words(spent: Cost, t: Catalogue) -> str:
+    """Calls, tokens and money in one line."""
+    words = [
+        t("evaluate.calls", count=integer(round(spent.calls + spent.judge_calls))),
+        t("evaluate.tokens", count=integer(round(spent.prompt_tokens + spent.tokens))),
+        *(f"{two_digits(amount)} {currency}" for currency, amount in spent.money.items()),
+    ]
+    return " · ".join(words)
+
+
+def ended_view(progress: Progress | None, error: ErrorInfo | None, t: Catalogue) -> str | None:
+    """Why it stopped before everything was answered; None where there is nothing to say.
+
+    `error` itself is shown by another part of the page.
+    """
+    if progress is None or error is not None or progress.reason in (None, "done"):
+        if error is None and progress is not None and progress.failed:
+            why = progress.last_error
+            return notice(t("evaluate.open_answers", count=progress.failed, why=why), "ended")
+        return None
+    words = t(f"evaluate.ended.{progress.reason}", why=progress.last_error)
+    return notice(words, "ended", role="status")
+
+
+def forecast_view(found: Forecast, t: Catalogue) -> str:
+    """What the rest will take, each number with its spread."""
+    lines = [
+        (t("evaluate.forecast.answers"), integer(found.answers)),
+        (t("evaluate.forecast.calls"), range_words(found.calls, t)),
+        (t("evaluate.forecast.tokens"), range_words(found.tokens, t)),
+        (t("evaluate.forecast.time"), range_words(found.seconds, t, time=True)),
+        *(
+            (t("evaluate.forecast.money", currency=currency), range_words(amount, t, exact=True))
+            for currency, amount in found.money.items()
+        ),
+    ]
+    if not found.money:
+        lines.append((t("evaluate.cost.money"), t("evaluate.forecast.no_price")))
+    terms = (
+        tag("div", tag("dt.vs-label", name), tag("dd.vs-num.vs-strong", value))
+        for name, value in lines
+    )
+    unknown = t("list.separator").join(found.unknown)
+    return tag(
+        "div.vs-run.vs-evaluation-forecast",
+        tag("h3.vs-label", t("evaluate.forecast")),
+        tag("dl", terms),
+        tag("p.vs-note", t("evaluate.forecast.help")),
+        tag("p.vs-note", t("evaluate.forecast.unknown", list=unknown)) if unknown else None,
+        key="forecast",
+    )
+
+
+def range_words(found: Range, t: Catalogue, *, time: bool = False, exact: bool = False) -> str:
+    """ "120 (90 to 150)", or the number alone where its spread is not known."""
+
+    def words(value: float) -> str:
+        if time:
+            return duration(value, t)
+        return two_digits(value) if exact and value < 100 else integer(round(value))
+
+    value = words(found.value)
+    if found.low is None or found.high is None:
+        return value
+    low, high = words(found.low), words(found.high)
+    return value if low == high else t("evaluate.range", value=value, low=low, high=high)
+
+
+def summary_view(stored: StoredEvaluation, standing: Standing, when: str, t: Catalogue) -> str:
+    """One evaluation in the list of them."""
+    answered = t("evaluate.answered", done=integer(standing.done), total=integer(standing.total))
+    facts = " · ".join([when, answered])
+    return tag(
+        "div",
+        tag("p", shown(stored.name), class_="workbench-run-question", dir="auto"),
+        tag("p", standing_badge(standing, t), " · ", facts, class_="workbench-run-facts"),
+        class_="workbench-run",
+    )
