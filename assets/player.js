@@ -9,6 +9,7 @@ class Player {
     this.turn = 0;
     this.playing = false;
     this.given = false;
+    this.noted = false;
     this.language = "";
     this.lang = "en";
     this.mounted = Promise.withResolvers();
@@ -49,8 +50,14 @@ class Player {
     const { language, lang, wait } = JSON.parse(cue);
     const begun = language === this.language;
     if (!begun) this.clear();
-    if (wait && !this.frames.length && !this.made.size) this.views.get("bar")?.draw(wait, lang);
+    if (wait && !this.frames.length && !this.made.size) this.note(wait, lang);
     if (!begun) this.load(language);
+  }
+
+  /** Say in the bar that it is being prepared. */
+  note(html, lang) {
+    this.noted = this.views.has("bar");
+    this.views.get("bar")?.draw(html, lang);
   }
 
   async load(language) {
@@ -58,7 +65,10 @@ class Player {
     const turn = this.turn;
     const file = await this.fetched(language, turn);
     await this.mounted.promise;
-    if (!file || turn !== this.turn) return;
+    if (turn !== this.turn) return;
+    // Nothing is being prepared any more; when it is asked for once more, so is the server.
+    if (!file) return this.clear();
+    this.noted = false;
     Object.assign(this, { lang: file.lang, pieces: file.pieces, frames: [...file.frames] });
     this.began = performance.now();
     if (matchMedia("(prefers-reduced-motion: reduce)").matches) return this.finish();
@@ -85,6 +95,8 @@ class Player {
     this.language = "";
     this.frames = [];
     this.made.clear();
+    if (this.noted) this.views.get("bar").restore();
+    this.noted = false;
   }
 
   async fetched(language, turn) {

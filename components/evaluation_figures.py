@@ -17,7 +17,7 @@ from components.messages import Catalogue, integer
 from components.theme import Theme, plotly_template, tokens
 from pipelines.evaluation.results.scores import Cost, MetricInfo
 from pipelines.evaluation.results.table import ResultsTable
-from pipelines.evaluation.statistics.detection import Curve, ReliabilityBin
+from pipelines.evaluation.statistics.detection import Curve, ReliabilityPoint
 from pipelines.evaluation.statistics.resampling import Estimate
 
 _SERIES = ("generate", "retrieve", "score", "choose", "accent", "heat-line", "ink-2")
@@ -71,7 +71,7 @@ def table_forest(
 
 
 def reliability_figure(
-    bins: Mapping[str, Sequence[ReliabilityBin]], t: Catalogue, theme: Theme = "light"
+    bins: Mapping[str, Sequence[ReliabilityPoint]], t: Catalogue, theme: Theme = "light"
 ) -> go.Figure:
     """How often each detector's predictions came true; on the diagonal they are calibrated.
 
@@ -96,7 +96,7 @@ def reliability_figure(
             customdata=[
                 [number(one.predicted, 2), number(one.observed, 2), integer(one.n)] for one in found
             ],
-            hovertemplate=f"{label(name)}<br>{t('evaluate.figure.predicted')} "
+            hovertemplate=f"%{{fullData.name}}<br>{t('evaluate.figure.predicted')} "
             f"%{{customdata[0]}}<br>{t('evaluate.figure.observed')} %{{customdata[1]}}"
             "<br>n = %{customdata[2]}<extra></extra>",
             mode="lines+markers",
@@ -221,7 +221,7 @@ def _lines(
             x=list(curve.x),
             y=list(curve.y),
             customdata=[["–" if cut is None else f"{cut:.3g}"] for cut in curve.thresholds],
-            hovertemplate=f"{label(name)}<br>(%{{x:.2f}}, %{{y:.2f}})<br>"
+            hovertemplate=f"%{{fullData.name}}<br>(%{{x:.2f}}, %{{y:.2f}})<br>"
             f"{threshold} %{{customdata[0]}}<extra></extra>",
             mode="lines",
             name=label(name),

@@ -97,8 +97,6 @@ def outcome(pair: PairedDifference, info: MetricInfo, alpha: float = 0.05) -> Ou
 
 def metric_title(name: str, t: Catalogue) -> str:
     """What a metric is called; one without words keeps its name."""
-    if name in ("auroc", "auc_pr", "auc_pr_accurate"):
-        return t(f"evaluate.ranking.{name}")
     return named("metric", name, t)
 
 

@@ -7,6 +7,7 @@ failures of models, of searches and of the storage are in assets/failures.toml.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import tomllib
@@ -20,6 +21,8 @@ from pydantic import ValidationError
 from pipelines.paths import ASSETS
 from pipelines.printable import printable
 from pipelines.types import Frozen
+
+_logger = logging.getLogger(__name__)
 
 
 class ErrorInfo(Frozen):
@@ -35,8 +38,8 @@ class ErrorInfo(Frozen):
 class _ExplainedError(Exception):
     """An error with its code, what happened, what to do about it, and whose service failed.
 
-    `retry_after` is in seconds, where a service said how long to wait. `code` is only given where
-    it is not that of the class.
+    `retry_after` is in seconds, where a service said how long to wait. `code` and `retryable` are
+    only given where they are not those of the class.
     """
 
     code: str
@@ -50,6 +53,7 @@ class _ExplainedError(Exception):
         provider: str | None = None,
         retry_after: float | None = None,
         code: str | None = None,
+        retryable: bool | None = None,
     ) -> None:
         super().__init__(f"{message} {remedy}".strip())
         self.message = message
@@ -58,6 +62,8 @@ class _ExplainedError(Exception):
         self.retry_after = retry_after
         if code is not None:
             self.code = code
+        if retryable is not None:
+            self.retryable = retryable
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Errors come back from other processes as they were."""
@@ -96,11 +102,10 @@ def revived(info: ErrorInfo) -> VeriscopeError:
     A code that this version does not know is kept. Not for a `MissingReply`, which is no
     VeriscopeError.
     """
-    kinds = {kind.code: kind for kind in _subclasses(VeriscopeError)}
-    kind, code = kinds.get(info.code, VeriscopeError), None
-    if kind.code != info.code:
-        code = info.code
-    return kind(info.message, remedy=info.remedy, provider=info.provider, code=code)
+    error = _of_code(info.code, info.message, info.remedy, info.provider)
+    if error.retryable != info.retryable:
+        error.retryable = info.retryable
+    return error
 
 
 def failure(name: str, provider: str | None = None, /, **facts: object) -> VeriscopeError:
@@ -111,7 +116,7 @@ def failure(name: str, provider: str | None = None, /, **facts: object) -> Veris
     group, _, key = name.partition(".")
     said = failure_words()[group][key]
     message, remedy = (said[part].format_map(facts) for part in ("message", "remedy"))
-    return revived(ErrorInfo(code=said["code"], message=message, remedy=remedy, provider=provider))
+    return _of_code(said["code"], message, remedy, provider)
 
 
 @cache
@@ -125,6 +130,13 @@ def first_problem(error: ValidationError) -> tuple[str, str]:
     problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
     said = problem["msg"].removeprefix("Value error, ")
     return ".".join(str(part) for part in problem["loc"]), said
+
+
+def _of_code(code: str, message: str, remedy: str, provider: str | None) -> VeriscopeError:
+    kinds = {kind.code: kind for kind in _subclasses(VeriscopeError)}
+    kind = kinds.get(code, VeriscopeError)
+    unknown = None if kind.code == code else code
+    return kind(message, remedy=remedy, provider=provider, code=unknown)
 
 
 def _subclasses(kind: type[VeriscopeError]) -> list[type[VeriscopeError]]:
@@ -179,6 +191,12 @@ class BusyError(VeriscopeError):
 
     code = "busy"
     retryable = True
+
+
+class QueuedAlreadyError(BusyError):
+    """A visitor has as many runs in the queue as one may have."""
+
+    code = "queued_already"
 
 
 class UnreachableError(VeriscopeError):
@@ -318,7 +336,11 @@ def exit_status(command: Callable[[], int | None]) -> int:
         return 141
     except OSError as error:
         _discard_output()
-        _say(f"Something could not be written or read ({error.strerror}). Check disks and rights.")
+        # Errors of connections and time limits have no words of the system, and are not expected.
+        level = logging.DEBUG if error.strerror else logging.ERROR
+        _logger.log(level, "The command failed.", exc_info=error)
+        said = error.strerror or type(error).__name__
+        _say(f"Something could not be written or read ({said}). Check disks and rights.")
         return 1
     except KeyboardInterrupt:
         return 130

@@ -9,7 +9,21 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
+from pipelines.errors import failure
+
 _PARTIAL = ".partial"
+
+
+def make_data_folder(folder: Path, name: str = "The path") -> None:
+    """Create the data folder if it is not there. Raises InvalidInputError where it cannot be one.
+
+    `name` is what the error calls it. It is the path only where whoever reads it gave the path.
+    """
+    try:
+        # What people asked is nobody else's on this machine.
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise failure("storage.no_folder", folder=name, reason=error.strerror) from error
 
 
 def write_whole(

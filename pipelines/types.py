@@ -23,14 +23,16 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+LOGPROB_ROUNDING = 1e-3
+"""How far above 0 the rounding of a log-probability may reach."""
+
+
 def _at_most_zero(value: float) -> float:
     # Not a bound of the field, which a number that is none would pass.
-    if not value <= _ROUNDING:
+    if not value <= LOGPROB_ROUNDING:
         raise ValueError("a log-probability is 0 or less")
     return value
 
-
-_ROUNDING = 1e-3
 
 LogProbability = Annotated[float, AfterValidator(_at_most_zero)]
 """A natural logarithm of a probability; minus infinity is that of 0."""

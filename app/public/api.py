@@ -25,6 +25,7 @@ from app.public.contract import (
     ApiError,
     AskRequest,
     CheckRequest,
+    GetRunRequest,
     MethodInfo,
     Refused,
     RunResult,
@@ -42,7 +43,7 @@ from pipelines.methods.registry import METHODS
 from pipelines.run.events import CancelReason
 from pipelines.run.spec import EvidenceSpec, MethodSpec, RunSpec
 from pipelines.run.view import fold
-from pipelines.store import is_owner, new_owner
+from pipelines.store import RunSummary, is_owner, new_owner
 
 R = TypeVar("R", bound=BaseModel)
 Connection = HTTPConnection | gr.Request
@@ -51,6 +52,9 @@ _REMEMBERED = 2000
 """Runs that are over of which more is known than the store keeps."""
 
 _logger = logging.getLogger(__name__)
+
+_LOOK = 2.0
+"""Seconds between two looks at a run that another process carries out."""
 
 _NEXT = 'Call get_run with run "{run}" and wait 45 (HTTP: GET /api/runs/{run}?wait=45).'
 
@@ -223,6 +227,41 @@ class Api:
         spec = checked_run(asked.question, methods, self._catalog.models, evidence)
         return await self._begin(spec, request, share=asked.share)
 
+    async def start(
+        self, asked: AskRequest | CheckRequest, request: Connection | None
+    ) -> AsyncGenerator[RunResult]:
+        """Start what `asked` describes: how far it comes in the seconds that the caller waits.
+
+        Closing the generator earlier ends the run, unless the caller waits for nothing. Raises
+        Refused or VeriscopeError where it cannot be started.
+        """
+        begin = (
+            self.ask(asked, request)
+            if isinstance(asked, AskRequest)
+            else self.check(asked, request)
+        )
+        return (await begin).follow(asked.wait, leave=asked.wait == 0)
+
+    async def follow(self, asked: GetRunRequest) -> AsyncGenerator[RunResult]:
+        """How far a run comes in the seconds that the caller waits; closing it ends nothing.
+
+        Raises NotFoundError.
+        """
+        if going := self._going.get(asked.run):
+            async with aclosing(going.follow(asked.wait, leave=True)) as stages:
+                async for stage in stages:
+                    yield stage
+            return
+        # One that another process carries out is looked up in the storage that both have.
+        until = time.monotonic() + asked.wait
+        while True:
+            found = await self.get(asked.run)
+            yield found
+            left = until - time.monotonic()
+            if found.over or left <= 0:
+                return
+            await asyncio.sleep(min(_LOOK, left))
+
     async def get(self, run: str) -> RunResult:
         """A run by its id: the caller's own, a shared one or a recorded sample.
 
@@ -230,35 +269,39 @@ class Api:
         """
         if going := self._going.get(run):
             return going.result()
+        # One that is shared belongs to nobody, as do samples.
+        run_id, owner = run, ""
         over = self._over.get(run)
-        if over is not None and over.run_id is None:
-            return over.result
-        stored = over.run_id if over is not None else await self._stored(run)
-        run_id, owner = (run, "") if stored is None else (stored, run)
+        if over is not None:
+            if over.run_id is None:
+                return over.result
+            run_id, owner = over.run_id, run
+        elif stored := await self._stored(run):
+            run_id, owner = stored.id, run
         trace = await self._runs.load(run_id, owner)
-        return result_of(fold(trace.events), run, over.result.shared if over else None)
-
-    def going(self, run: str) -> Going | None:
-        """The caller's own run, while it is not over."""
-        return self._going.get(run)
+        found = result_of(fold(trace.events), run, over.result.shared if over else None)
+        return found if found.over else found.model_copy(update={"next": _NEXT.format(run=run)})
 
     async def cancel(self, run: str) -> RunResult:
-        """End a run of the caller's own; what it is now. Raises NotFoundError."""
+        """End a run of the caller's own; what it is now.
+
+        Raises NotFoundError, and Refused where another process carries it out.
+        """
         if going := self._going.get(run):
             await going.stop()
             return going.result()
-        if run not in self._over and await self._stored(run) is None:
+        if run not in self._over and await self._stored_here(run) is None:
             raise failure("storage.no_run")
         return await self.get(run)
 
     async def delete(self, run: str) -> None:
         """End a run of the caller's own and delete it; a shared copy stays.
 
-        Raises NotFoundError.
+        Raises NotFoundError, and Refused where another process carries it out.
         """
         if going := self._going.get(run):
             await going.stop()
-        over, run_id = self._over.pop(run, None), await self._stored(run)
+        run_id, over = await self._stored_here(run), self._over.pop(run, None)
         if run_id is not None:
             await self._runs.call(self._runs.engine.service.delete(run_id, owner=run))
         elif over is None:
@@ -302,11 +345,25 @@ class Api:
         if len(self._over) > _REMEMBERED:
             self._over.popitem(last=False)
 
-    async def _stored(self, run: str) -> str | None:
-        """What the store calls the run, None where it has none."""
+    async def _stored_here(self, run: str) -> str | None:
+        """As `_stored`, for who changes the run; raises Refused where another process runs it."""
+        found = await self._stored(run)
+        if found is None:
+            return None
+        if found.status == "running" and run not in self._over:
+            raise Refused(
+                "Another process of this server carries out the run, and only it can end it.",
+                "Send the request again to the process that started the run, or wait: every run"
+                " ends by itself at the limits of the server.",
+                code="elsewhere",
+            )
+        return found.id
+
+    async def _stored(self, run: str) -> RunSummary | None:
+        """The run as the store has it, None where it has none."""
         # Ids of runs that a program asked for are names of owners.
         if not is_owner(run):
             return None
         store = self._runs.engine.service.store
         found = await asyncio.to_thread(store.list, run, 1)
-        return found[0].id if found else None
+        return found[0] if found else None

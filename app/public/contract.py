@@ -157,9 +157,16 @@ class ApiError(Frozen):
 class Refused(Exception):  # noqa: N818 - what happened to the request
     """A request that cannot be carried out as it is."""
 
-    def __init__(self, message: str, remedy: str, field: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        remedy: str,
+        field: str | None = None,
+        *,
+        code: str = "invalid_input",
+    ) -> None:
         super().__init__(f"{message} {remedy}")
-        self.error = ApiError(code="invalid_input", message=message, remedy=remedy, field=field)
+        self.error = ApiError(code=code, message=message, remedy=remedy, field=field)
 
 
 class ScoreFound(Frozen):
@@ -337,12 +344,18 @@ _REMEDIES = {
     "capability": "Ask with another method: list_methods says what each needs.",
     "not_found": "Give the id that ask or check gave as `run`, or that of a shared run. Runs are"
     " deleted after some time.",
+    "queued_already": "All programs that ask from one address count as one visitor. Wait until one"
+    " of these runs is over, or cancel the one that waits (cancel_run; HTTP: POST"
+    " /api/runs/RUN/cancel).",
     "unexpected": "Ask again; if it happens again, tell who runs the server.",
     "refused_request": "Shorten the question or the texts, or ask with other settings.",
     "rate_limit": _OF_MODELS,
     "storage": "Ask again later; if it happens again, tell who runs the server.",
     "storage_busy": "Ask again in a moment.",
+    "storage_damaged": "Tell who runs the server: the database of runs is damaged.",
+    "storage_disk": "Tell who runs the server: the disk that keeps the runs reports an error.",
     "storage_full": "Tell who runs the server: there is no space left.",
+    "storage_lost": "Ask again: the run ended when the server lost the connection to its storage.",
     "storage_read_only": "Tell who runs the server: runs cannot be stored.",
     **dict.fromkeys(
         (
@@ -361,8 +374,8 @@ _REMEDIES = {
 }
 """What a program can do about an error. It sees no screens, and cannot choose models or keys."""
 
-_BUSY = 30.0
-"""Seconds after which a full queue may have room again."""
+_RETRY_AFTER = {"busy": 30.0, "queued_already": 10.0, "storage": 30.0, "storage_busy": 5.0}
+"""Seconds after which what is over by itself may be over: a full queue, a run of the caller."""
 
 
 def for_caller(info: ErrorInfo) -> ApiError:
@@ -379,7 +392,7 @@ def told(error: Refused | VeriscopeError) -> ApiError:
     if error.retry_after is not None:
         # It says itself what to wait for.
         return known.model_copy(update={"remedy": error.remedy, "retry_after": error.retry_after})
-    return known.model_copy(update={"retry_after": _BUSY}) if error.code == "busy" else known
+    return known.model_copy(update={"retry_after": _RETRY_AFTER.get(error.code)})
 
 
 _WORDS = {

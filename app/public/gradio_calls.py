@@ -29,7 +29,7 @@ from app.public.contract import (
     Refused,
     told,
 )
-from app.public.http_api import MAX_BODY, TOO_LARGE, as_answer
+from app.public.http_api import as_answer
 from pipelines.errors import VeriscopeError
 
 R = TypeVar("R", bound=BaseModel)
@@ -119,7 +119,8 @@ class CheckedArguments:
     """Middleware that checks calls at Gradio's own addresses before Gradio reads them.
 
     Gradio answers a wrong argument with an error that says nothing, and takes no defaults where the
-    arguments come as a list. Here what is wrong is told, and what is left out is filled in.
+    arguments come as a list. Here what is wrong is told, and what is left out is filled in. Bodies
+    have been limited before.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -132,14 +133,9 @@ class CheckedArguments:
             # Events of the page among them.
             await self._app(scope, receive, send)
             return
-        body = bytearray()
-        async for part in Request(scope, receive).stream():
-            body += part
-            if len(body) > MAX_BODY:
-                await as_answer(TOO_LARGE, 413)(scope, receive, send)
-                return
+        body = await Request(scope, receive).body()
         try:
-            complete = _complete(kind, bytes(body), named=bool(address["named"]))
+            complete = _complete(kind, body, named=bool(address["named"]))
         except Refused as error:
             await as_answer(told(error))(scope, receive, send)
             return

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from app.public.api import Api, checked
 from app.public.contract import (
@@ -31,17 +31,19 @@ from app.public.contract import (
 )
 from pipelines.errors import VeriscopeError, failure
 
-MAX_BODY = 256 * 1024
-"""Bytes of a request: the longest texts, however they are escaped."""
-
 _STATUS = {
+    "elsewhere": 409,
     "invalid_input": 422,
     "not_found": 404,
     "busy": 503,
+    "queued_already": 429,
     "rate_limit": 429,
     "storage": 503,
     "storage_busy": 503,
+    "storage_damaged": 503,
+    "storage_disk": 503,
     "storage_full": 503,
+    "storage_lost": 503,
     "storage_read_only": 503,
 }
 """The status of an error's code. Of others it is 429 where they say when to ask again, else 500."""
@@ -51,10 +53,12 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     for status, description in {
         400: "The body is no JSON.",
         404: "There is no such run.",
+        409: "The run is carried out by another process of this server.",
         413: "The body is too large.",
         422: "A field is wrong; `field` names it.",
         429: "Too many requests of one caller; Retry-After says when to ask again.",
-        503: "The queue is full; Retry-After says when to ask again.",
+        503: "The queue is full, or runs cannot be stored; Retry-After says when to ask again,"
+        " where that may help.",
     }.items()
 }
 
@@ -68,12 +72,6 @@ _OTHERS = {
     405: ("This address has no such method.", _SEE),
 }
 _CODES = {404: "not_found"}
-
-TOO_LARGE = ApiError(
-    code="too_large",
-    message=f"The request is longer than {MAX_BODY} bytes.",
-    remedy="Shorten its texts.",
-)
 
 _Wait = Annotated[float, Query(ge=0, le=LONGEST_WAIT, description="Seconds to wait.")]
 
@@ -93,14 +91,12 @@ def http_api(api: Api) -> ASGIApp:
     @served.post("/ask", responses={202: {"model": RunResult}})
     async def ask(asked: AskRequest, request: Request, response: Response) -> RunResult:
         """Answer a question; 202 and the run's id where it takes longer than `wait`."""
-        going = await api.ask(asked, request)
-        return await _waited(going.follow(asked.wait, leave=asked.wait == 0), request, response)
+        return await _waited(await api.start(asked, request), request, response)
 
     @served.post("/check", responses={202: {"model": RunResult}})
     async def check(asked: CheckRequest, request: Request, response: Response) -> RunResult:
         """Check an answer against a text; 202 and the run's id where it takes longer."""
-        going = await api.check(asked, request)
-        return await _waited(going.follow(asked.wait, leave=asked.wait == 0), request, response)
+        return await _waited(await api.start(asked, request), request, response)
 
     @served.get("/runs/{run}", responses={202: {"model": RunResult}})
     async def get_run(
@@ -108,10 +104,7 @@ def http_api(api: Api) -> ASGIApp:
     ) -> RunResult:
         """How far a run has come, after at most `wait` seconds; 200 once it is over."""
         asked = checked(GetRunRequest, {"run": run, "wait": wait})
-        going = api.going(asked.run)
-        if going is None:
-            return await api.get(asked.run)
-        return await _waited(going.follow(asked.wait, leave=True), request, response)
+        return await _waited(api.follow(asked), request, response)
 
     @served.post("/runs/{run}/cancel")
     async def cancel_run(run: str) -> RunResult:
@@ -133,7 +126,7 @@ def http_api(api: Api) -> ASGIApp:
     for kind in (Refused, VeriscopeError):
         served.add_exception_handler(kind, _failed)
     served.add_exception_handler(Exception, unexpected)
-    return _BodyLimit(served)
+    return served
 
 
 class _Documented(FastAPI):
@@ -146,26 +139,6 @@ class _Documented(FastAPI):
         schemas = dict(described["components"]["schemas"])
         schemas["AskRequest"] = with_methods(schemas["AskRequest"], self.api.methods())
         return {**described, "components": {**described["components"], "schemas": schemas}}
-
-
-class _BodyLimit:
-    """Refuses bodies that are larger than any request is."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        size = 0
-
-        async def limited() -> Message:
-            nonlocal size
-            message = await receive()
-            size += len(message.get("body", b""))
-            if size > MAX_BODY:
-                raise HTTPException(413)
-            return message
-
-        await self._app(scope, limited, send)
 
 
 async def _waited(
@@ -220,8 +193,6 @@ async def _other(request: Request, error: Exception) -> Response:
     """What is wrong with a request before any call reads it."""
     del request
     assert isinstance(error, HTTPException)
-    if error.status_code == 413:
-        return as_answer(TOO_LARGE, 413)
     message, remedy = _OTHERS.get(error.status_code, (error.detail, _SEE))
     code = _CODES.get(error.status_code, "invalid_request")
     known = ApiError(code=code, message=message, remedy=remedy)

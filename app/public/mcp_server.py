@@ -19,7 +19,6 @@ from mcp import types
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.transport_security import RequestBodyLimitMiddleware
 from pydantic import BaseModel
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
@@ -40,7 +39,6 @@ from app.public.contract import (
     told,
     with_methods,
 )
-from app.public.http_api import MAX_BODY
 from pipelines.errors import VeriscopeError, failure
 
 _BEAT = 5.0
@@ -89,8 +87,8 @@ class McpServer:
     def __init__(self, api: Api) -> None:
         self._api = api
         self.tools = {
-            "ask": _Tool("Answer a question", AskRequest, RunResult, _RUNS, self._ask),
-            "check": _Tool("Check an answer", CheckRequest, RunResult, _RUNS, self._check),
+            "ask": _Tool("Answer a question", AskRequest, RunResult, _RUNS, self._start),
+            "check": _Tool("Check an answer", CheckRequest, RunResult, _RUNS, self._start),
             "get_run": _Tool("Get a run", GetRunRequest, RunResult, _READS, self._get_run),
             "cancel_run": _Tool("Cancel a run", CancelRequest, RunResult, _ENDS, self._cancel_run),
             "list_methods": _Tool(
@@ -102,7 +100,6 @@ class McpServer:
         # The calls check their arguments themselves, with errors that say what to do.
         self._server.call_tool(validate_input=False)(self._called)
         self._manager = StreamableHTTPSessionManager(self._server, stateless=True)
-        self._limited = RequestBodyLimitMiddleware(self._serve, MAX_BODY)
         self._under_way: dict[tuple[str, str], CancelScope] = {}
 
     @asynccontextmanager
@@ -114,7 +111,7 @@ class McpServer:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; what is not sent by POST is told so."""
         if scope["method"] == "POST":
-            await self._limited(scope, receive, send)
+            await self._serve(scope, receive, send)
             return
         answer = PlainTextResponse(
             "This is the address of an MCP server (streamable HTTP): give it to an MCP client.\n",
@@ -124,7 +121,10 @@ class McpServer:
         await answer(scope, receive, send)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the library answer, after what it leaves out where it keeps no sessions."""
+        """Let the library answer, after what it leaves out where it keeps no sessions.
+
+        The body comes whole and limited: see `app.public.bodies`.
+        """
         whole = await receive()
         message = _message(whole.get("body", b""))
         session = Headers(scope=scope).get(MCP_SESSION_ID_HEADER)
@@ -207,20 +207,14 @@ class McpServer:
 
         return tell
 
-    async def _ask(self, asked: AskRequest, request: Request, tell: Tell) -> RunResult:
-        going = await self._api.ask(asked, request)
-        return await _last(going.follow(asked.wait, leave=asked.wait == 0), tell)
-
-    async def _check(self, asked: CheckRequest, request: Request, tell: Tell) -> RunResult:
-        going = await self._api.check(asked, request)
-        return await _last(going.follow(asked.wait, leave=asked.wait == 0), tell)
+    async def _start(
+        self, asked: AskRequest | CheckRequest, request: Request, tell: Tell
+    ) -> RunResult:
+        return await _last(await self._api.start(asked, request), tell)
 
     async def _get_run(self, asked: GetRunRequest, request: Request, tell: Tell) -> RunResult:
         del request
-        going = self._api.going(asked.run)
-        if going is None:
-            return await self._api.get(asked.run)
-        return await _last(going.follow(asked.wait, leave=True), tell)
+        return await _last(self._api.follow(asked), tell)
 
     async def _cancel_run(self, asked: CancelRequest, request: Request, tell: Tell) -> RunResult:
         del request, tell

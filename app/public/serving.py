@@ -20,6 +20,7 @@ from starlette.routing import Mount, Route
 
 from app.exposure import SpaceHeaders, what_space_opens
 from app.public.api import Api
+from app.public.bodies import CheckedBodies
 from app.public.gradio_calls import NO_SUCH_CALL, CheckedArguments, no_such_call, offer_calls
 from app.public.http_api import http_api, unexpected
 from app.public.mcp_server import McpServer
@@ -111,7 +112,7 @@ class Space:
             # Its tools would be the calls for its own clients; ours are served beside it.
             mcp_server=False,
             ssr_mode=False,
-            # Visitors upload nothing; a question is small.
+            # Visitors upload nothing: CheckedBodies refuses it before.
             max_file_size=1,
             app_kwargs={
                 "routes": [
@@ -125,7 +126,11 @@ class Space:
                     Exception: unexpected,
                 },
                 "lifespan": self.lifespan,
-                "middleware": [Middleware(SpaceHeaders), Middleware(CheckedArguments)],
+                "middleware": [
+                    Middleware(SpaceHeaders),
+                    Middleware(CheckedBodies, rpc=_MCP),
+                    Middleware(CheckedArguments),
+                ],
             },
             **options,
         )

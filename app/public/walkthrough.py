@@ -10,6 +10,9 @@ import gzip
 import json
 import logging
 import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from hashlib import sha256
 from itertools import takewhile
 from typing import NamedTuple
@@ -23,7 +26,7 @@ from components.frames import packed, pictures
 from components.messages import LANGUAGES, Catalogue
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.thread import Engine
-from pipelines.errors import VeriscopeError, failure
+from pipelines.errors import ErrorInfo, VeriscopeError, failure, revived
 from pipelines.run.events import TokenWritten
 from pipelines.run.live import Subscription
 from pipelines.samples.playing import play
@@ -32,6 +35,9 @@ from pipelines.samples.walkthroughs import PREFIX, Walkthrough, walkthroughs
 _logger = logging.getLogger(__name__)
 
 _KEPT = "public, max-age=600"
+
+_AGAIN = 300.0
+"""Seconds after which what failed is tried again: every view of the page asks for it."""
 
 
 class Played(NamedTuple):
@@ -42,16 +48,28 @@ class Played(NamedTuple):
     mark: str
 
 
-class Walkthroughs:
-    """The first walkthrough of each language of the page. All methods belong to one event loop."""
+class _Failed(NamedTuple):
+    """Why there is no walkthrough, and since when by the clock."""
 
-    def __init__(self, engine: Engine) -> None:
+    error: ErrorInfo
+    at: float
+
+
+class Walkthroughs:
+    """The first walkthrough of each language of the page. All methods belong to one event loop.
+
+    `clock` counts seconds.
+    """
+
+    def __init__(self, engine: Engine, clock: Callable[[], float] = time.monotonic) -> None:
         self._engine = engine
+        self._clock = clock
         self._samples: dict[str, Walkthrough] = {}
         for sample in walkthroughs():
             if sample.language in LANGUAGES:
                 self._samples.setdefault(sample.language, sample)
         self._played: dict[str, Played] = {}
+        self._failed: dict[str, _Failed] = {}
         self._preparing: dict[str, asyncio.Task[Played]] = {}
         self._closing = threading.Event()
 
@@ -63,11 +81,9 @@ class Walkthroughs:
     async def prepare(self) -> None:
         """Play all of them ahead, one after the other."""
         for language in self._samples:
-            try:
+            # Why it failed is on the log; the page works without it.
+            with suppress(VeriscopeError):
                 await self.get(language)
-            except VeriscopeError as error:
-                # It is tried again for the first visitor; the page works without it.
-                _logger.warning("The walkthrough in %r is not ready: %s", language, error)
 
     def close(self) -> None:
         """Prepare nothing more."""
@@ -76,10 +92,17 @@ class Walkthroughs:
             task.cancel()
 
     async def get(self, language: str) -> Played:
-        """That of `language`, once it is ready. Raises NotFoundError if there is none."""
+        """That of `language`, once it is ready.
+
+        Raises NotFoundError if there is none, and why it could not be made: for some minutes
+        without another try.
+        """
         if language not in self._samples:
             raise failure("storage.no_run")
         if language not in self._played:
+            failed = self._failed.get(language)
+            if failed is not None and self._clock() - failed.at < _AGAIN:
+                raise revived(failed.error)
             task = self._preparing.get(language)
             if task is None or task.done():
                 task = asyncio.create_task(self._play(self._samples[language]))
@@ -103,6 +126,19 @@ class Walkthroughs:
         raise failure("storage.no_run")
 
     async def _play(self, sample: Walkthrough) -> Played:
+        """Play it; a failure is logged and remembered, whatever it is."""
+        try:
+            return await self._made(sample)
+        except Exception as error:
+            if isinstance(error, VeriscopeError):
+                _logger.warning("The walkthrough %s is not ready: %s", sample.id, error)
+            else:
+                _logger.exception("The walkthrough %s failed unexpectedly", sample.id)
+                error = failure("asking.unexpected")
+            self._failed[sample.language] = _Failed(error.info(), self._clock())
+            raise error from None
+
+    async def _made(self, sample: Walkthrough) -> Played:
         libraries = self._engine.service.libraries
         if sample.evidence.source == "library":
             # Opened once, for the runs of visitors too.

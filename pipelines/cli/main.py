@@ -2,8 +2,9 @@
 
 `python -m pipelines COMMAND --help` explains each. Results go to standard output, remarks to
 standard error. The exit status is 0 when it worked, 1 when a run failed, 2 for unusable input, and
-3 when a run was finished with errors: a method failed, or ended early. What was printed of a run is
-stored when its last event, or its result, is printed; an id that was printed is stored.
+3 when a run was finished with errors: a method failed, or ended early. When the last event or the
+result is printed, the run is stored; so is every run whose id was printed. A replay that cannot be
+stored says so on standard error before it begins.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from pipelines.cli.terminal import Terminal, describe
 from pipelines.engine.executor import used_models
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, exit_status
-from pipelines.files import write_whole
+from pipelines.files import make_data_folder, write_whole
 from pipelines.methods.registry import METHODS
 from pipelines.paths import data_folder
 from pipelines.printable import guard_log, printable, printable_json
@@ -51,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 async def _with_service(options: argparse.Namespace) -> int:
     asyncio.get_running_loop().set_default_executor(Unawaited())
+    make_data_folder(options.data, str(options.data))
     service = Service(options.data, database=database_url(options.data, options.database))
     async with aclosing(service):
         return await options.command(service, options)
@@ -82,8 +84,9 @@ async def _ask(service: Service, options: argparse.Namespace) -> int:
 
 async def _replay(service: Service, options: argparse.Namespace) -> int:
     run_id = await service.replay(options.run, owner=_OWNER)
-    if service.store.refusal is not None:
-        print(f"The replay is not stored. {printable(str(service.store.refusal))}", file=sys.stderr)
+    why = service.why_not_stored(run_id, owner=_OWNER)
+    if why is not None:
+        print(f"The replay is not stored. {printable(str(why))}", file=sys.stderr)
     return await _follow(service, run_id, as_json=options.json)
 
 

@@ -40,7 +40,7 @@ class Ticket:
 
 @dataclass
 class Admission:
-    """At most `slots` runs at once, `per_visitor` of one visitor, and `max_queue` that wait.
+    """At most `slots` runs at once and `max_queue` that wait; of one visitor `per_visitor` of each.
 
     Of those that wait, `per_address` come from one address.
 
@@ -61,13 +61,14 @@ class Admission:
     async def slot(self, visitor: str, address: str | None = None) -> AsyncIterator[Ticket]:
         """Wait in the queue, and hold a slot from when `admitted` is set to the end of the block.
 
-        Leaving early gives it up. Raises BusyError where the queue is full, or the visitor or the
-        address is in it as often as allowed; None for an address that does not count.
+        Leaving early gives it up. Raises BusyError where the queue is full, or the address is in it
+        as often as allowed (None for one that does not count), and QueuedAlreadyError where the
+        visitor is.
         """
         if len(self._queue) >= self.max_queue:
             raise failure("asking.long_queue", waiting=self.max_queue)
         if sum(waiting.visitor == visitor for waiting in self._queue) >= self.per_visitor:
-            raise failure("asking.queued_already")
+            raise failure("asking.queued_already", most=self.per_visitor)
         from_there = sum(waiting.address == address for waiting in self._queue)
         if address is not None and from_there >= self.per_address:
             raise failure("asking.address_queue", waiting=self.per_address)

@@ -10,33 +10,36 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import aclosing, suppress
 
 from pipelines.concurrency import ended
 from pipelines.errors import VeriscopeError
 from pipelines.models.base import Model
-from pipelines.models.probe import probe_again
+from pipelines.models.probe import ProbeReport, probe_again
 from pipelines.models.providers import ModelSpec, known_capabilities
 from pipelines.store import RunStore
 
-LONGEST_SECONDS = 120.0
-"""How long the checks of one model may take together."""
+CHECK_SECONDS = 120.0
+"""How long one check may take. After one that takes longer, no other is made."""
 
 MOST_TRIES = 3
 """How often a process makes the checks of one owner's model again."""
 
 FindModel = Callable[[ModelSpec, str | None], Awaitable[Model]]
+IsReproduced = Callable[[ModelSpec, str], bool]
 
 
 class UnknownAbilities:
     """Finds out later what a check of a saved model could not, and saves it with the model.
 
-    `model` builds the model of a spec with its key. To be used on one event loop.
+    `model` builds the model of a spec with its key. `is_reproduced` tells whether a reproducible
+    run of the owner uses it: such a run has the model to itself. To be used on one event loop.
     """
 
-    def __init__(self, store: RunStore, model: FindModel) -> None:
+    def __init__(self, store: RunStore, model: FindModel, is_reproduced: IsReproduced) -> None:
         self._store = store
         self._model = model
+        self._is_reproduced = is_reproduced
         self._tries: Counter[tuple[str, str]] = Counter()
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
 
@@ -45,13 +48,11 @@ class UnknownAbilities:
         place = owner, spec.name
         if not spec.unknown or place in self._tasks or self._tries[place] >= MOST_TRIES:
             return
+        if self._is_reproduced(spec, owner):
+            return
         self._tries[place] += 1
         task = self._tasks[place] = asyncio.create_task(self._ask(spec, key, owner))
         task.add_done_callback(lambda _: self._tasks.pop(place, None))
-
-    async def settled(self) -> None:
-        """Wait until no check is under way."""
-        await asyncio.gather(*self._tasks.values())
 
     async def aclose(self) -> None:
         """Stop what is under way."""
@@ -59,19 +60,43 @@ class UnknownAbilities:
 
     async def _ask(self, spec: ModelSpec, key: str | None, owner: str) -> None:
         known = known_capabilities(spec)
-        if known is None:
-            return
         # What fails stays unknown. The next run asks again.
         with suppress(VeriscopeError, TimeoutError):
-            async with asyncio.timeout(LONGEST_SECONDS):
+            # Nothing is spent on a model that is not saved.
+            if known is None or await asyncio.to_thread(self._saved, spec, owner) is None:
+                return
+            async with asyncio.timeout(CHECK_SECONDS) as limit:
                 model = await self._model(spec.without_capabilities(), key)
-                report = await probe_again(model, known, spec.unknown)
-            found = spec.with_capabilities(report.capabilities, report.unknown)
-            await asyncio.to_thread(self._save, spec, found, owner)
+                async with aclosing(probe_again(model, known, spec.unknown)) as reports:
+                    async for report in reports:
+                        found = _with(report, spec)
+                        if not await asyncio.to_thread(self._save, spec, found, owner):
+                            return
+                        if self._is_reproduced(spec, owner):
+                            return
+                        spec = found
+                        limit.reschedule(asyncio.get_running_loop().time() + CHECK_SECONDS)
 
-    def _save(self, spec: ModelSpec, found: ModelSpec, owner: str) -> None:
-        models = self._store.models
-        saved = next((one for one in models.list(owner) if one.name == spec.name), None)
-        # Who changed or deleted it meanwhile is not contradicted.
-        if saved is not None and saved.without_price() == spec.without_price():
-            models.save(owner, found.model_copy(update={"price": saved.price}))
+    def _saved(self, spec: ModelSpec, owner: str) -> ModelSpec | None:
+        """The owner's model as it is saved, None where it is another one by now."""
+        models = self._store.models.list(owner)
+        saved = next((one for one in models if one.name == spec.name), None)
+        same = saved is not None and saved.without_price() == spec.without_price()
+        return saved if same else None
+
+    def _save(self, spec: ModelSpec, found: ModelSpec, owner: str) -> bool:
+        """Save `found` in the place of `spec`; whether that is still saved."""
+        saved = self._saved(spec, owner)
+        # If the owner changed or deleted the model meanwhile, nothing is saved.
+        if saved is None:
+            return False
+        if found != spec:
+            self._store.models.save(owner, found.model_copy(update={"price": saved.price}))
+        return True
+
+
+def _with(report: ProbeReport, spec: ModelSpec) -> ModelSpec:
+    """`spec` with what `report` found."""
+    known = {finding.key for finding in report.findings if finding.ok is not None}
+    left = tuple(key for key in spec.unknown if key not in known)
+    return spec.with_capabilities(report.capabilities, left) if left != spec.unknown else spec

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -30,6 +31,9 @@ from pipelines.types import Language, Passage
 
 SAMPLE_LIBRARY = SAMPLE_DATA / "library"
 """The articles this project ships, known as the library "sample"."""
+
+_MOST_SEARCHES = 50
+"""Searches of the web that are kept, each with its connections: visitors bring ever new keys."""
 
 _SOON = 0.5
 """Seconds that closing waits for an index that is being built."""
@@ -77,11 +81,16 @@ class Libraries:
         self._loading: dict[str, Loading] = {}
         self._opening: set[asyncio.Task[None]] = set()
         self._closing = threading.Event()
-        self._web: dict[tuple[str, str | None, str | None], WebSearch] = {}
+        self._web: OrderedDict[tuple[str, str | None, str | None], WebSearch] = OrderedDict()
 
     def for_another_loop(self) -> Libraries:
         """The same libraries for use on another event loop; those that are open are shared."""
-        other = Libraries(self._indexes, self._folders, self._find_embedder)
+        other = Libraries(
+            self._indexes,
+            self._folders,
+            self._find_embedder,
+            any_address=self._any_address,
+        )
         other._open.update(self._open)
         return other
 
@@ -114,6 +123,10 @@ class Libraries:
             self._web[service] = build_web_search(
                 evidence.source, key=key, base_url=evidence.base_url
             )
+        self._web.move_to_end(service)
+        while len(self._web) > _MOST_SEARCHES:
+            # A run that uses it goes on with it; its connections go with the last of these.
+            self._web.popitem(last=False)
         return self._web[service]
 
     def open_soon(self, evidence: EvidenceSpec) -> asyncio.Task[None]:

@@ -17,7 +17,7 @@ from pipelines.engine.executor import Plan, make_plan, run_method
 from pipelines.errors import MissingReply, VeriscopeError
 from pipelines.methods.base import Method, Question, Settings
 from pipelines.remote.retry import RetryPolicy
-from pipelines.run.events import Event, Revised, RunFinished, SpanEnded
+from pipelines.run.events import Event, Revised, RunFinished, RunStarted, SpanEnded, SpanStarted
 from pipelines.run.live import Recorder
 from pipelines.run.replay import recorded_again, replay_materials
 from pipelines.run.spec import MethodSpec
@@ -71,7 +71,9 @@ def recorded_settings(view: RunView, method: Method[Any]) -> Settings:
 
 def recorded_plan(trace: Trace) -> Plan:
     """The run as it was recorded, to be run again; raises InvalidInputError when it cannot be."""
-    plan, view = make_plan(trace.header.spec), fold(trace.events)
+    plan = make_plan(trace.header.spec)
+    # Only what says how methods began: folding every event would take long.
+    view = fold(event for event in trace.events if _begins(event))
     question = plan.question.model_copy(update={"language": trace.header.language})
     methods = tuple((method, recorded_settings(view, method)) for method, _ in plan.methods)
     return replace(plan, question=question, methods=methods)
@@ -115,6 +117,12 @@ async def _replayed(trace: Trace, method: Method[Any], settings: Settings) -> Re
         answer=answer,
         diverges_at=sum(isinstance(event, Revised) for event in again) if diverges else None,
     )
+
+
+def _begins(event: Event) -> bool:
+    """Whether it is the header, or begins a method."""
+    is_method = isinstance(event, SpanStarted) and event.name == "method"
+    return is_method or isinstance(event, RunStarted)
 
 
 def _missed_a_reply(event: Event) -> bool:

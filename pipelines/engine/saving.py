@@ -7,8 +7,16 @@ import logging
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Literal
 
-from pipelines.errors import NotFoundError, StorageLostError, VeriscopeError, failure
+from pipelines.errors import (
+    NotFoundError,
+    StorageDamagedError,
+    StorageError,
+    StorageLostError,
+    VeriscopeError,
+    failure,
+)
 from pipelines.run.events import CancelReason, Event, RunFailed, TerminalEvent
 from pipelines.run.live import LiveRun
 from pipelines.store import RunStore
@@ -36,8 +44,10 @@ class Saver:
     """Stores the events of one run as they come from `queue`, several at a time.
 
     The end of the run is shown when it is stored. A database that cannot be reached is tried for
-    `patience` seconds; after that, or where nothing can be written, the run ends with that error,
-    which is stored as its end as soon as it can be, at the latest when `closing` is set.
+    `patience` seconds. After that, or where nothing can be written, the run ends with that error,
+    unless it had ended by itself and can be stored after all. The error is stored as its end as
+    soon as it can be, at the latest when `closing` is set. It is given up where the database is
+    damaged, or refuses the events as such.
     """
 
     def __init__(
@@ -66,7 +76,7 @@ class Saver:
                 except VeriscopeError as error:
                     return await self._fail(batch, error)
                 except Exception as error:
-                    # Whatever it is: nobody may wait for the end of the run for ever.
+                    # Any error ends the run, or its readers would wait for ever.
                     _logger.error("Run %s is not stored.", self.live.run_id, exc_info=error)
                     return await self._fail(batch, failure("asking.unexpected"))
                 if isinstance(end := batch[-1], TerminalEvent):
@@ -99,36 +109,47 @@ class Saver:
         live.unsaved = error.info()
         await cancel(live, "stopped")
         *events, end = [*batch, *self._waiting()]
+        assert isinstance(end, TerminalEvent)
+        # The cause may be over by now. A run that had ended by itself has its own end then.
+        by_itself = not isinstance(end, RunFailed) or end.error != live.unsaved
+        if by_itself and await self._try([*events, end]) == "stored":
+            live.unsaved = None
+            live.show_end(end)
+            return True
         common = end.model_dump(include={"run", "span", "parent", "seq", "time"})
         failed = RunFailed(**common, error=live.unsaved)
         events.append(failed)
-        # The cause may be over by now.
-        stored = await self._stores(events)
+        outcome = await self._try(events)
         live.show_end(failed)
         live.kept.set()
         pause = _FIRST_PAUSE
-        while not stored:
-            if self._closing.is_set():
-                # Where all of it finds no room, its end may.
-                end = failed.model_copy(update={"seq": self._stored})
-                if not await self._stores([end]):
-                    _logger.warning("Run %s is not stored in full: %s", live.run_id, error)
-                return False
+        while outcome == "later" and not self._closing.is_set():
             await self._pause(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
-            stored = await self._stores(events)
-        return True
+            outcome = await self._try(events)
+        if outcome == "stored":
+            return True
+        # If there is no room for all events, there may be room for the last one.
+        alone = failed.model_copy(update={"seq": self._stored})
+        if await self._try([alone]) != "stored":
+            _logger.warning("Run %s is not stored in full: %s", live.run_id, error)
+        return False
 
-    async def _stores(self, events: Sequence[Event]) -> bool:
-        """Whether `events` are stored now, or need not be."""
+    async def _try(self, events: Sequence[Event]) -> Literal["stored", "later", "never"]:
+        """Store `events` now. "stored" also where they need not be, "never" if it is no use."""
         try:
             await asyncio.to_thread(self._store.append, self.live.run_id, events, again=True)
         except (StorageLostError, NotFoundError):
-            return True
-        except Exception:
+            return "stored"
+        except StorageDamagedError:
+            return "never"
+        except StorageError:
             # It is logged where it is given up.
-            return False
-        return True
+            return "later"
+        except Exception as error:
+            _logger.error("Run %s is not stored.", self.live.run_id, exc_info=error)
+            return "never"
+        return "stored"
 
     async def _pause(self, seconds: float) -> None:
         with suppress(TimeoutError):

@@ -21,8 +21,10 @@ from pipelines.engine.executor import Keys, Plan, execute, gather_materials, mak
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import Loading, ModelPool
 from pipelines.engine.reevaluate import recorded_plan
+from pipelines.engine.renewal import PresenceRenewal
 from pipelines.engine.saving import Saver, cancel
 from pipelines.errors import MissingReply, VeriscopeError, failure, revived
+from pipelines.files import make_data_folder
 from pipelines.models import speed
 from pipelines.models.base import Model
 from pipelines.models.catalogue import CatalogueEntry
@@ -77,17 +79,13 @@ class Service:
         limits: Limits | None = None,
         storage_patience: float = 20.0,
     ) -> None:
-        try:
-            # What people asked is nobody else's on this machine.
-            data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise failure("storage.no_folder", reason=error.strerror) from error
+        make_data_folder(data)
         self.store = RunStore(database or file_url(data))
         with suppress(StorageError):
             # What cannot be ended now, because nothing can be written, is ended another time.
             self.store.recover()
         self.earlier = EarlierRuns(self.store)
-        self.unknown = UnknownAbilities(self.store, self.model)
+        self.unknown = UnknownAbilities(self.store, self.model, self._is_reproduced)
         self.pool = pool or ModelPool()
         self.libraries = libraries or Libraries(data / "index")
         self.downloads = Downloads(data / "models")
@@ -100,6 +98,7 @@ class Service:
         self._closing = asyncio.Event()
         self._live: dict[str, LiveRun] = {}
         self._background: set[asyncio.Task[None]] = set()
+        self._renewal = PresenceRenewal(self.store, look_every, lambda: bool(self._live))
 
     async def start(
         self,
@@ -135,7 +134,7 @@ class Service:
 
         It has the settings and the language that the recorded run had. It fails with
         `missing_reply` where a method asks for what was not recorded. Where nothing can be written
-        it is not stored, and can be read until the process ends.
+        it is not stored, and can be read until the process ends; see `why_not_stored`.
         """
         trace = await self.load(run_id, owner=owner)
 
@@ -144,8 +143,12 @@ class Service:
 
         # What was tried again is recorded with its last outcome.
         once = RetryPolicy(attempts=1)
-        stored = self.store.refusal is None
-        return await self._begin(recorded_plan(trace), owner, gather, once, stored=stored)
+        return await self._begin(recorded_plan(trace), owner, gather, once, optional=True)
+
+    def why_not_stored(self, run_id: str, *, owner: str) -> VeriscopeError | None:
+        """Why a replay is not stored; None for one that is, and for every other run."""
+        live = self._live_of(run_id, owner)
+        return live.unstored if live is not None else None
 
     async def stream(
         self, spec: RunSpec, *, owner: str, keys: Keys | None = None
@@ -197,13 +200,16 @@ class Service:
     async def share(self, run_id: str, *, owner: str) -> str:
         """A copy of a finished run for everybody who has its id; the same run is copied once.
 
-        Raises NotFoundError if this owner has no such run, InvalidInputError while it goes on.
+        Raises NotFoundError if this owner has no such run, InvalidInputError while it goes on or
+        where it is a replay that is not stored.
         """
         if live := self._live_of(run_id, owner):
             if not live.over:
                 raise failure("asking.still_running")
             if live.unsaved is not None:
                 raise revived(live.unsaved)
+            if live.unstored is not None:
+                raise failure("asking.not_stored", why=live.unstored)
         if is_recording(run_id):
             return run_id
         return await asyncio.to_thread(self.store.share, run_id, owner)
@@ -297,6 +303,7 @@ class Service:
         await self.pool.aclose()
         await self.libraries.aclose()
         await asyncio.to_thread(self.downloads.close)
+        await asyncio.to_thread(self._renewal.close)
         await asyncio.to_thread(self.store.close)
 
     async def _begin(
@@ -306,26 +313,42 @@ class Service:
         gather: Callable[[], Awaitable[Materials]],
         retry: RetryPolicy | None = None,
         *,
-        stored: bool = True,
+        optional: bool = False,
         run_id: str | None = None,
     ) -> str:
+        """Begin a run, and to store it; with `optional` also where it cannot be stored."""
         run_id = run_id or new_run_id()
         unsaved: asyncio.Queue[Event] = asyncio.Queue()
-        live = LiveRun(run_id, owner, unsaved.put_nowait, holds_end=stored)
+        live = LiveRun(run_id, owner, unsaved.put_nowait, holds_end=True)
         started = start_event(live, plan)
-        if stored:
+        try:
             await asyncio.to_thread(self.store.create, run_id, owner, started)
+        except StorageError as error:
+            passes = error.retryable and self.store.refusal is None
+            if passes or not optional:
+                raise
+            live.unstored, live.holds_end = error, False
         unsaved.get_nowait()
         live.task = asyncio.create_task(execute(live, plan, gather, retry or self._retry))
         self._live[run_id] = live
+        self._renewal.begin()
         saver = Saver(self.store, live, unsaved, self._patience, self._closing)
-        for work in (self._keep(saver) if stored else _unkept(live), self._supervise(live)):
+        for work in (_unkept(live) if live.unstored else self._keep(saver), self._supervise(live)):
             task = asyncio.create_task(work)
             self._background.add(task)
             task.add_done_callback(self._background.discard)
         # Let it begin: a task that is cancelled before it ran at all could not end its run.
         await asyncio.sleep(0)
         return run_id
+
+    def _is_reproduced(self, spec: ModelSpec, owner: str) -> bool:
+        """Whether a reproducible run of `owner` that goes on uses the model of that name."""
+        return any(
+            run.reproducible and any(one.name == spec.name for one in run.models.values())
+            for live in self._live.values()
+            if live.owner == owner and not live.over
+            for run in [live.header.spec]
+        )
 
     def _live_of(self, run_id: str, owner: str) -> LiveRun | None:
         live = self._live.get(run_id)
@@ -341,9 +364,6 @@ class Service:
         assert live.task is not None
         while not live.task.done():
             await asyncio.wait({live.task}, timeout=self._look_every)
-            with suppress(StorageError):
-                # A server that was started again has forgotten who is writing.
-                await asyncio.to_thread(self.store.renew_presence)
             reason = live.spent(self._limits)
             if live.unwatched_for() > self._unwatched_after:
                 reason = "unwatched"

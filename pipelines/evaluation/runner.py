@@ -20,6 +20,7 @@ from pipelines.errors import NotFoundError
 from pipelines.evaluation.items import Item
 from pipelines.evaluation.outcomes import Cost, Outcome, outcome_of, paid_in
 from pipelines.evaluation.plan import Budget, EvaluationSpec, run_of
+from pipelines.models.providers import ModelSpec
 from pipelines.run.events import ModelCalled
 from pipelines.run.trace import Trace
 from pipelines.run.view import fold
@@ -106,6 +107,7 @@ class Runner:
         self._clock = clock
         self._ends: deque[float] = deque(maxlen=_SPEEDS)
         self._failing = 0
+        self._begun: set[str] = set()
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -152,8 +154,8 @@ class Runner:
             await ended(stopped, *working)
         # What was stopped has spent something too.
         progress.spent += await self._count_what_died(spec)
-        if progress.reason is None:
-            progress.reason = "done" if progress.answered == progress.total else None
+        if progress.answered == progress.total:
+            progress.reason = "done"
         progress.seconds = self._clock() - began
         yield progress
 
@@ -202,8 +204,9 @@ class Runner:
         system = spec.systems[task.system]
         body = await self._call(self._store.item, self._evaluation, task.position)
         item = Item.model_validate(body)
-        known = await self._replies_so_far(task)
+        known = await self._replies_so_far(spec, task)
         run = new_run_id()
+        self._begun.add(run)
         await self._call(self._store.attempt, self._evaluation, task.number, run)
         await self._service.start(
             run_of(spec, system, item, task.repeat),
@@ -227,13 +230,26 @@ class Runner:
         )
         return _Answered(outcome, paid, passing)
 
-    async def _replies_so_far(self, task: Task) -> list[ModelCalled]:
-        """What models have replied in attempts at this task that came to no answer."""
+    async def _replies_so_far(self, spec: EvaluationSpec, task: Task) -> list[ModelCalled]:
+        """What models have replied on this item in this repeat, to any system that has them too.
+
+        That of this runner's own runs is in the cache already.
+        """
+        systems = spec.systems
+        asking, first = systems[task.system].models, task.number - task.system
+        last = first + len(systems) - 1
         calls: list[ModelCalled] = []
-        for run in await self._call(self._store.attempts_at, self._evaluation, task.number):
-            trace = await self._recorded(run)
-            if trace is not None:
-                calls += [one for one in trace.events if isinstance(one, ModelCalled)]
+        for number, run in await self._call(
+            self._store.runs_at, self._evaluation, self._owner, first, last
+        ):
+            trace = None if run in self._begun else await self._recorded(run)
+            if trace is None:
+                continue
+            asked = systems[number - first].models
+            shared = {role for role in asked if _same_model(asked[role], asking.get(role))}
+            calls += [
+                one for one in trace.events if isinstance(one, ModelCalled) and one.role in shared
+            ]
         return calls
 
     async def _count_what_died(self, spec: EvaluationSpec) -> Cost:
@@ -257,6 +273,11 @@ class Runner:
     async def _call(self, work: Callable[..., T], *arguments: Any, **named: Any) -> T:
         """The store blocks, so it is asked in another thread."""
         return await asyncio.to_thread(work, *arguments, **named)
+
+
+def _same_model(one: ModelSpec, other: ModelSpec | None) -> bool:
+    """Whether two systems mean the same model, whatever they say that it costs."""
+    return other is not None and one.without_price() == other.without_price()
 
 
 def _passing_error(trace: Trace) -> str:

@@ -6,55 +6,111 @@ is known of old ones too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from math import isfinite, isinf
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from threading import Lock
+from weakref import WeakKeyDictionary
 
 from pipelines.engine.executor import used_models
 from pipelines.evaluation.datasets.offers import applies
 from pipelines.evaluation.items import Item, LabelledSpan, Offer
+from pipelines.evaluation.metrics.answers import word_count
 from pipelines.evaluation.metrics.table import METRICS, GivenAnswer, Metric
-from pipelines.evaluation.outcomes import Outcome, Piece
+from pipelines.evaluation.outcomes import Cost, Outcome, Piece
 from pipelines.evaluation.plan import EvaluationSpec
+from pipelines.evaluation.plan import System as PlannedSystem
 from pipelines.evaluation.results.scores import (
     ABSTAINED,
-    ANSWER_LENGTH,
+    ANSWER_WORDS,
+    CONTROLS,
     HALLUCINATED,
     HALLUCINATION_SCORE,
-    WORD_OVERLAP,
     Evaluation,
     ItemScore,
     ItemSummary,
     MetricInfo,
     System,
 )
+from pipelines.methods.registry import get_method
 from pipelines.store.evaluations import EvaluationStore, StoredEvaluation, Task
 
-_CONTROLS = {"answer_words": ANSWER_LENGTH, "passage_overlap": WORD_OVERLAP}
-"""Metrics that stand in every table, under the names that it has for them."""
-
-_RIGHT = "accuracy"
-"""The metric by which an answer of the method's own counts as a hallucination."""
+_RIGHT = METRICS["answered_accuracy"]
+"""By this metric an answer of the method's own counts as a hallucination: who declines has none."""
 
 _SUMMARY = 200
 """Characters of an item's text that results show."""
 
 
+_REMEMBERED = 100_000
+"""Scores that are kept for each database, so that an answer is scored once in a process."""
+
+
+@dataclass
+class _Known:
+    """What was read of one evaluation: its scores by task, and what is shown of its items."""
+
+    offers: frozenset[Offer]
+    metrics: tuple[str, ...] = ()
+    scores: dict[int, tuple[ItemScore, ...]] = field(default_factory=dict)
+    items: dict[str, ItemSummary] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """How many scores it holds."""
+        return sum(map(len, self.scores.values()))
+
+
+@dataclass
+class _Memory:
+    """What was read from one store, by evaluation, the latest last; one reader at a time."""
+
+    known: dict[str, _Known] = field(default_factory=dict)
+    lock: Lock = field(default_factory=Lock)
+
+    def keep(self, evaluation: str, known: _Known) -> None:
+        """Keep it, and forget the oldest until all together fit."""
+        self.known[evaluation] = known
+        left = sum(one.size for one in self.known.values())
+        for name in list(self.known):
+            if left <= _REMEMBERED:
+                break
+            left -= self.known.pop(name).size
+
+
+_memories: WeakKeyDictionary[EvaluationStore, _Memory] = WeakKeyDictionary()
+
+
+def _memory_of(store: EvaluationStore) -> _Memory:
+    return _memories.setdefault(store, _Memory())
+
+
 def read_results(
     store: EvaluationStore, evaluation: str, owner: str
 ) -> tuple[StoredEvaluation, Evaluation]:
-    """An evaluation and its scores, as far as it has come. Raises NotFoundError."""
+    """An evaluation and its scores, as far as it has come. Raises NotFoundError.
+
+    An answer that was scored before is not scored again: neither it nor its item changes.
+    """
     stored = store.get(evaluation, owner)
     spec = EvaluationSpec.model_validate(stored.spec)
-    items = list(_items(store, evaluation, owner))
-    offers: frozenset[Offer] = frozenset(offer for item in items for offer in item.offers)
-    metrics = applicable(spec, offers)
-    scores: list[ItemScore] = []
-    summaries: dict[str, ItemSummary] = {}
-    for task, run, body in _outcomes(store, evaluation, owner):
-        item = items[task.position]
-        for score, summary in _scored(spec, metrics, item, task, run, Outcome.model_validate(body)):
-            scores.append(score)
-            summaries[score.item] = summary
+    memory = _memory_of(store)
+    with memory.lock:
+        known = memory.known.pop(evaluation, None)
+        if known is None:
+            offers = (item.offers for item in _items(store, evaluation, owner))
+            known = _Known(frozenset[Offer]().union(*offers))
+        metrics = applicable(spec, known.offers)
+        names = tuple(metric.name for metric in metrics)
+        if known.metrics != names:
+            known = _Known(known.offers, names)
+        answered = store.answered(evaluation, owner)
+        missing = [number for number in answered if number not in known.scores]
+        if missing:
+            _score(store, evaluation, owner, spec, metrics, missing, known)
+        scores = tuple(score for number in answered for score in known.scores[number])
+        items = {score.item: known.items[score.item] for score in scores}
+        memory.keep(evaluation, known)
     return stored, Evaluation(
         name=stored.name,
         data_set=spec.data,
@@ -70,13 +126,41 @@ def read_results(
             )
             for system in spec.systems
         },
-        items=summaries,
-        scores=tuple(scores),
-        metrics=tuple(_info(metric) for metric in metrics),
+        items=items,
+        scores=scores,
+        metrics=tuple(MetricInfo.of(metric.name) for metric in metrics),
         seed=spec.seed,
         created=stored.created.timestamp(),
         versions={"code": spec.code},
     )
+
+
+def _score(
+    store: EvaluationStore,
+    evaluation: str,
+    owner: str,
+    spec: EvaluationSpec,
+    metrics: list[Metric],
+    missing: Sequence[int],
+    known: _Known,
+) -> None:
+    """Add the scores of the tasks with the numbers `missing`, in order, to what is known."""
+    wanted = set(missing)
+    position = missing[0] // (len(spec.systems) * spec.repeats)
+    items = enumerate(_items(store, evaluation, owner, position - 1), start=position)
+    item: Item | None = None
+    position -= 1
+    for task, run, body in _outcomes(store, evaluation, owner, missing[0] - 1, missing[-1]):
+        if task.number not in wanted:
+            continue
+        # Tasks come in the order of their items.
+        while position < task.position:
+            position, item = next(items)
+        assert item is not None
+        outcome = Outcome.model_validate(body)
+        found = tuple(_scored(spec, metrics, item, task, run, outcome))
+        known.scores[task.number] = tuple(score for score, _ in found)
+        known.items.update((score.item, summary) for score, summary in found)
 
 
 def applicable(spec: EvaluationSpec, offers: Iterable[Offer]) -> list[Metric]:
@@ -87,7 +171,7 @@ def applicable(spec: EvaluationSpec, offers: Iterable[Offer]) -> list[Metric]:
         for metric in METRICS.values()
         if metric.value is not None
         and metric.kind in ("answer", "list")
-        and (spec.metrics is None or metric.name in spec.metrics or metric.name in _CONTROLS)
+        and (spec.metrics is None or metric.name in spec.metrics or metric.name in CONTROLS)
         and applies(metric.needs, held) is None
     ]
 
@@ -101,17 +185,20 @@ def _scored(
     outcome: Outcome,
 ) -> Iterator[tuple[ItemScore, ItemSummary]]:
     """The scores of one answer: one, or one for each labelled sentence of a text."""
-    values = _values(metrics, item, outcome)
-    changed = outcome.original != outcome.answer
-    # Most answers are the original ones: what takes long is computed once.
-    originals = _values(metrics, item, outcome, first=True) if changed else dict(values)
     system = spec.systems[task.system]
+    final = _given(outcome)
+    before = final if outcome.original == outcome.answer else GivenAnswer(text=outcome.original)
+    answered = bool(outcome.answer) or not outcome.error
+    values = _values(metrics, item, final) if answered else {}
+    originals: dict[str, float | None] = {}
+    if answered and get_method(system.method.name).rewrites:
+        # Also where the answer stayed: a wrong one that stays is not corrected.
+        originals = values if before is final else _values(metrics, item, before)
     labelled = spec.checks == "texts" and item.sentences
     if not labelled:
-        wrong = item.hallucinated if spec.checks == "texts" else _is_wrong(originals)
-        values |= _detection(wrong, outcome.doubt)
+        wrong = item.hallucinated if spec.checks == "texts" else _is_wrong(before, item, answered)
+        values = values | _detection(wrong, outcome.doubt)
     flags = (*outcome.flags, *((ABSTAINED,) if outcome.abstained else ()))
-    cost = outcome.cost
     score = ItemScore(
         item=item.id,
         group=item.group,
@@ -120,17 +207,8 @@ def _scored(
         run=run,
         error=outcome.error,
         values=values,
-        original_values=originals if changed else {},
-        cost={
-            "calls": cost.calls,
-            "judge_calls": cost.judge_calls,
-            "retrievals": cost.retrievals,
-            "prompt_tokens": cost.prompt_tokens,
-            "tokens": cost.tokens,
-            "seconds": cost.seconds,
-            # No price is not free of charge, and amounts in other currencies are no dollars.
-            **({"money": cost.money["USD"]} if list(cost.money) == ["USD"] else {}),
-        },
+        original_values=originals,
+        cost=_costs(outcome.cost, system),
         answer=outcome.answer,
         original=outcome.original,
         flags=tuple(dict.fromkeys(flags)),
@@ -145,14 +223,14 @@ def _scored(
         text = item.text[sentence.start : sentence.end]
         piece = _piece_of(sentence, outcome.pieces)
         found = _detection(sentence.label != "accurate", piece.doubt if piece else outcome.doubt)
-        length = float(len(text.split()))
+        length = float(word_count(text))
         yield (
             score.model_copy(
                 update={
                     "item": f"{item.id}#{number}",
                     # Sentences of one text are not independent.
                     "group": item.group or item.id,
-                    "values": {**found, ANSWER_LENGTH: length},
+                    "values": {**found, ANSWER_WORDS: length},
                     "original_values": {},
                     "cost": share,
                     "answer": text,
@@ -163,33 +241,40 @@ def _scored(
         )
 
 
-def _values(
-    metrics: list[Metric], item: Item, outcome: Outcome, *, first: bool = False
-) -> dict[str, float | None]:
-    if outcome.error and not outcome.answer:
-        return {}
-    supported = tuple(
-        piece.verdict == "supported" for piece in outcome.pieces if piece.what == "concept"
+def _given(outcome: Outcome) -> GivenAnswer:
+    """The final answer as metrics take it."""
+    supported = (one.verdict == "supported" for one in outcome.pieces if one.what == "concept")
+    return GivenAnswer(
+        text=outcome.answer,
+        short=outcome.short,
+        abstained=outcome.abstained,
+        supported=tuple(supported),
     )
-    changed = first and outcome.original != outcome.answer
-    answer = GivenAnswer(
-        text=outcome.original if first else outcome.answer,
-        short=None if changed else outcome.short,
-        abstained=outcome.abstained and not changed,
-        supported=supported,
-    )
+
+
+def _values(metrics: list[Metric], item: Item, answer: GivenAnswer) -> dict[str, float | None]:
     found: dict[str, float | None] = {}
     for metric in metrics:
         assert metric.value is not None
         value = metric.value(answer, item)
-        known = value is not None and isfinite(value)
-        found[_CONTROLS.get(metric.name, metric.name)] = value if known else None
+        found[metric.name] = value if value is not None and isfinite(value) else None
     return found
 
 
-def _is_wrong(originals: dict[str, float | None]) -> bool | None:
-    right = originals.get(_RIGHT)
+def _is_wrong(answer: GivenAnswer, item: Item, answered: bool) -> bool | None:
+    """Whether an answer of the method's own is wrong; None for none, and without accepted ones."""
+    assert _RIGHT.value is not None
+    right = _RIGHT.value(answer, item) if answered and answer.text else None
     return None if right is None else not right
+
+
+def _costs(cost: Cost, system: PlannedSystem) -> dict[str, float]:
+    """A cost by the names of the table. Amounts of money are added up in one currency only."""
+    found = {name: float(value) for name, value in cost if name != "money"}
+    currencies = {model.price.currency for model in system.models.values() if model.price}
+    if len(currencies) == 1:
+        found["money"] = sum(cost.money.values())
+    return found
 
 
 def _detection(wrong: bool | None, doubt: float | None) -> dict[str, float | None]:
@@ -212,26 +297,16 @@ def _piece_of(sentence: LabelledSpan, pieces: Iterable[Piece]) -> Piece | None:
     return max(rated, key=lambda piece: piece.doubt or 0.0, default=None)
 
 
-def _info(metric: Metric) -> MetricInfo:
-    return MetricInfo(
-        name=_CONTROLS.get(metric.name, metric.name),
-        low=metric.low,
-        high=None if isinf(metric.high) else metric.high,
-        better=None if metric.better == "neither" else metric.better,
-    )
-
-
-def _items(store: EvaluationStore, evaluation: str, owner: str) -> Iterator[Item]:
-    after = -1
+def _items(store: EvaluationStore, evaluation: str, owner: str, after: int = -1) -> Iterator[Item]:
     while bodies := store.items(evaluation, owner, after):
         after += len(bodies)
         yield from (Item.model_validate(body) for body in bodies)
 
 
 def _outcomes(
-    store: EvaluationStore, evaluation: str, owner: str
+    store: EvaluationStore, evaluation: str, owner: str, after: int, last: int
 ) -> Iterator[tuple[Task, str, dict[str, object]]]:
-    after = -1
-    while rows := store.outcomes(evaluation, owner, after):
+    """What was answered for the tasks after number `after`, up to `last`."""
+    while after < last and (rows := store.outcomes(evaluation, owner, after)):
         after = rows[-1][0].number
-        yield from rows
+        yield from (row for row in rows if row[0].number <= last)

@@ -12,6 +12,7 @@ from pipelines.errors import InvalidInputError, first_problem
 from pipelines.models.base import Capabilities
 from pipelines.prompts import Prompts
 from pipelines.run.scope import Scope
+from pipelines.text import changes_to_chinese
 from pipelines.types import Answer, Frozen, Language
 
 
@@ -68,6 +69,11 @@ class Question(Frozen):
 
     text: str
     language: Language
+
+    def is_foreign(self, text: str, *before: str) -> bool:
+        """Whether `text` is Chinese, and neither the question nor what it follows on is."""
+        chinese = self.language == "zh"
+        return not chinese and changes_to_chinese(text, self.text, *before)
 
 
 class Need(Frozen):

@@ -10,6 +10,25 @@ from typing import Any
 
 from pipelines.errors import InvalidInputError
 from pipelines.methods.base import Method
+from pipelines.methods.baselines.abstain import Abstain
+from pipelines.methods.baselines.adaptive_rag import AdaptiveRag
+from pipelines.methods.baselines.chain_of_thought import ChainOfThought
+from pipelines.methods.baselines.cove import Cove
+from pipelines.methods.baselines.critic import Critic
+from pipelines.methods.baselines.debate import Debate
+from pipelines.methods.baselines.factool import Factool
+from pipelines.methods.baselines.flare import Flare
+from pipelines.methods.baselines.ircot import Ircot
+from pipelines.methods.baselines.luq import Luq
+from pipelines.methods.baselines.p_true import PTrue
+from pipelines.methods.baselines.p_yes import PYes
+from pipelines.methods.baselines.rarr import Rarr
+from pipelines.methods.baselines.sac3 import Sac3
+from pipelines.methods.baselines.self_reflection import SelfReflection
+from pipelines.methods.baselines.selfcheck import SelfCheck
+from pipelines.methods.baselines.semantic_entropy import SemanticEntropy
+from pipelines.methods.baselines.token_probability import TokenProbability
+from pipelines.methods.baselines.verbalised_confidence import VerbalisedConfidence
 from pipelines.methods.direct import Direct
 from pipelines.methods.drad import Drad
 from pipelines.methods.ever import Ever
@@ -18,8 +37,44 @@ from pipelines.methods.rag import Rag
 from pipelines.methods.rowen import Rowen
 from pipelines.methods.slm import Slm
 
+_DETECTORS: tuple[Method[Any], ...] = (
+    TokenProbability(),
+    SelfCheck(),
+    PYes(),
+    PTrue(),
+    SemanticEntropy(),
+    Sac3(),
+    Luq(),
+    VerbalisedConfidence(),
+)
+
+_CORRECTORS: tuple[Method[Any], ...] = (
+    ChainOfThought(),
+    Abstain(),
+    Ircot(),
+    Flare(),
+    AdaptiveRag(),
+    Cove(),
+    SelfReflection(),
+    Debate(),
+    Rarr(),
+    Critic(),
+    Factool(),
+)
+
 METHODS: dict[str, Method[Any]] = {
-    method.name: method for method in (Direct(), Rag(), Rowen(), Drad(), Ever(), Haarag(), Slm())
+    method.name: method
+    for method in (
+        Direct(),
+        Rag(),
+        Rowen(),
+        Drad(),
+        Ever(),
+        Haarag(),
+        Slm(),
+        *_DETECTORS,
+        *_CORRECTORS,
+    )
 }
 """Every method by name, in the order in which screens list them."""
 

@@ -3,7 +3,6 @@
 import re
 import unicodedata
 from collections.abc import Sequence
-from math import exp
 
 from pipelines.errors import CapabilityError
 from pipelines.models.base import ChoiceRequest, GenerationRequest, Model, Option
@@ -15,17 +14,20 @@ _SHORT = 48
 _WITH_REASONING = 2048
 
 
-async def choose_by_generating(model: Model, request: ChoiceRequest) -> Choice:
+async def choose_by_generating(
+    model: Model, request: ChoiceRequest, *, by_text: bool = False
+) -> Choice:
     """The probability of each option as the first token of the reply, where the backend tells it.
 
     All reported spellings of an option count together; what fell on no option, on ambiguous tokens
     and on tokens not reported is `other_mass`. Elsewhere a short reply is parsed: the option it
-    names gets 1.0, and if it names none, or was filtered, `other_mass` is 1.0.
+    names gets 1.0, and if it names none, or was filtered, `other_mass` is 1.0. With `by_text` no
+    probabilities are asked for.
     """
     asked = GenerationRequest(
         messages=request.messages, max_tokens=_SHORT, reproducible=request.reproducible
     )
-    if model.capabilities.logprobs:
+    if model.capabilities.logprobs and not by_text:
         width = min(_ALTERNATIVES, model.capabilities.top_logprobs or _ALTERNATIVES)
         first = asked.model_copy(update={"max_tokens": 1, "logprobs": True, "top_k": width})
         try:
@@ -54,12 +56,12 @@ def _agrees(reply: Generation, choice: Choice, options: Sequence[Option]) -> boo
 
 
 def _by_probability(token: Token, options: Sequence[Option]) -> Choice:
-    reported = [(alternative.text, exp(alternative.logprob)) for alternative in token.alternatives]
+    reported = [(alternative.text, alternative.probability) for alternative in token.alternatives]
     # Backends list the written token among the candidates only when it is probable enough.
-    if token.logprob is not None and all(
+    if token.probability is not None and all(
         alternative.logprob != token.logprob for alternative in token.alternatives
     ):
-        reported.append((token.text, exp(token.logprob)))
+        reported.append((token.text, token.probability))
     masses = {option.label: 0.0 for option in options}
     for text, mass in reported:
         label = option_of_token(text, options)
@@ -121,19 +123,35 @@ _LEAD = re.compile(
 _AGREES = ("yes", "true")
 _BUT = (
     r"(?:(?:but|however|though|although|except|nevertheless|that said)\b(?! also\b)"
-    r"|但|不过|然而|可是|只是)"
+    r"|但(?!丁)|不过|然而|可是|只是)"
 )
-# What is said after an answer to take all of it back.
+# What is said after an answer to take all of it back, if need be after an interjection. A "no" is
+# one only where it stands alone: "no doubt" agrees.
 _BACK = (
-    r"(?:(?:actually|wait|correction|on second thought|sorry|(?:i'?m |just )kidding)\b"
-    r"|其实|实际上|等等|更正|纠正|不对|开玩笑|抱歉)"
+    r"(?:(?:hm+|um+|uh|er+|ah|oh|well|no|嗯|呃|哦|噢|啊|哎呀?)[\s.,;:!。、–—-]+)*"
+    r"(?:(?:actually|wait|correction|on second thoughts?|sorry|(?:im |just )kidding|w?oops"
+    r"|i (?:was|am) (?:wrong|mistaken)|im (?:wrong|mistaken)|i (?:made a mistake|misspoke)"
+    r"|i stand corrected|i take (?:that|it|this) back|my (?:mistake|bad)|scratch that"
+    r"|let me (?:correct|rephrase|reconsider)|more (?:precisely|accurately|exactly)"
+    r"|no(?=\s*(?:[.,;:!–—-]|$)))\b"
+    r"|其实|实际上|等等|更正|纠正|不对|开玩笑|抱歉|不(?=\s*[.,;:!。、])"
+    r"|我?(?:刚才|刚刚|之前|前面)?[说弄搞记看答]错|我错了|我?收回|更(?:准确|确切|精确)地?[说讲])"
 )
 _LESS = (
-    r"(?:apart from|only that|mostly|partly|partially|almost|not (?:quite|entirely|exactly))\b"
+    r"(?:apart from|only that|mostly|partly|partially|almost|not (?:quite|entirely|exactly)|in part"
+    r"|(?:for the|in) most part|to (?:some|a certain|an?) extent"
+    r"|only (?:if|when|partly|partially))\b"
+    r"|(?:largely|mainly|somewhat)\b(?! (?:because|since|due|as)\b)"
     r"|(?:unless|if|provided|assuming)\b|not\s*(?:[.!]|$)"
-    r"|虽然|尽管|除了|部分|基本|除非|如果|假如|若|前提|才怪|也不"
+    r"|虽然|尽管|除了|部分|基本|除非|如果|假如|若(?!干)|前提|才怪|也不"
+    r"|不(?:完全|全|都|尽)|[只仅](?:有|是|对)?了?一?(?:部分|半)|一(?:部分|半)|大部分|大体|大致|几乎"
 )
-_WRONG = r"\b(?:not|no|never|wrong|incorrect|false|error|mistake)|n['’]t\b|inaccura|错|误|不|没|非"
+# An apostrophe is no part of the text any more.
+_WRONG = (
+    r"\b(?:not|no|never|wrong|incorrect|false|error|mistake"
+    r"|(?:is|are|was|were|do|does|did|has|have|had|ca|could|would|should|wo)nt\b)"
+    r"|inaccura|错|误|不|没|非"
+)
 # An agreement is taken back by a reservation right behind it or in a sentence of its own, or by one
 # later in its sentence that says what is wrong. "Not only ..., but also ..." is none.
 _TAKEN_BACK = re.compile(
@@ -207,7 +225,7 @@ def _at_start(text: str, options: Sequence[Option]) -> set[str]:
     for word, label in spelled:
         if re.match(re.escape(word) + _END, text):
             if label in _AGREES and _CORRECTED.match(text, len(word)):
-                # Whatever is named instead, it was not the only one.
+                # The empty label makes the result ambiguous, even if no other option is named.
                 return {label, ""}
             if label in _AGREES and _TAKEN_BACK.match(text, len(word)):
                 return set()

@@ -3,7 +3,7 @@
 import json
 import time
 import unicodedata
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable
 
 from pipelines.concurrency import together
 from pipelines.errors import ModelTimeoutError, VeriscopeError
@@ -72,19 +72,23 @@ async def probe(model: Model) -> ProbeReport:
             note="Seconds until a short reply was complete.",
         ),
         Finding(key="english", ok="paris" in reply.casefold(), value=reply.strip()),
-        *await _checked(model, _checks()),
+        *[finding async for finding in _checked(model, _checks())],
     ]
     capabilities = _found(model.capabilities, findings)
     return ProbeReport(capabilities=capabilities, findings=tuple(findings))
 
 
-async def probe_again(model: Model, known: Capabilities, unknown: Collection[str]) -> ProbeReport:
-    """Only the checks of `unknown`; everything else is as `known`.
+async def probe_again(
+    model: Model, known: Capabilities, unknown: Collection[str]
+) -> AsyncGenerator[ProbeReport]:
+    """Only the checks of `unknown`, with a report after each; everything else is as `known`.
 
     `model` is built without overrides, as for `probe`. What still cannot be found out is a finding.
     """
-    findings = await _checked(model, [key for key in _checks() if key in unknown])
-    return ProbeReport(capabilities=_found(known, findings), findings=tuple(findings))
+    findings: list[Finding] = []
+    async for finding in _checked(model, [key for key in _checks() if key in unknown]):
+        findings.append(finding)
+        yield ProbeReport(capabilities=_found(known, findings), findings=tuple(findings))
 
 
 def _checks() -> dict[str, Callable[[Model], Awaitable[Found]]]:
@@ -100,12 +104,11 @@ def _checks() -> dict[str, Callable[[Model], Awaitable[Found]]]:
     }
 
 
-async def _checked(model: Model, keys: Iterable[str]) -> list[Finding]:
+async def _checked(model: Model, keys: Iterable[str]) -> AsyncGenerator[Finding]:
     """The findings of these checks. A service that does not answer in time is not waited for again.
 
     A failure that may pass leaves a check unknown, a time limit too, which no call tries again.
     """
-    findings: list[Finding] = []
     late: VeriscopeError | None = None
     for key in keys:
         try:
@@ -115,8 +118,7 @@ async def _checked(model: Model, keys: Iterable[str]) -> list[Finding]:
         except VeriscopeError as error:
             late = error if isinstance(error, ModelTimeoutError) else late
             ok, value, note = None if type(error).retryable else False, None, error.message
-        findings.append(Finding(key=key, ok=ok, value=value, note=note))
-    return findings
+        yield Finding(key=key, ok=ok, value=value, note=note)
 
 
 def _found(can: Capabilities, findings: list[Finding]) -> Capabilities:
@@ -199,7 +201,8 @@ async def _logprobs(model: Model) -> Found:
         try:
             reply = await _ask(model, _FRANCE, max_tokens=4, logprobs=True, top_k=wanted)
         except VeriscopeError as error:
-            if error.retryable:
+            if type(error).retryable:
+                # Nothing is known then, also where no call tries again, as after a time limit.
                 raise
             failure = error.message
             continue

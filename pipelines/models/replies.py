@@ -19,15 +19,19 @@ from typing import Any, NamedTuple
 
 from pipelines.models.base import Delta
 from pipelines.text.alignment import token_spans
-from pipelines.types import Alternative, FinishReason, Generation, Token, Usage
+from pipelines.types import (
+    LOGPROB_ROUNDING,
+    Alternative,
+    FinishReason,
+    Generation,
+    Token,
+    Usage,
+)
 
 _REPLACEMENT = "\ufffd"
 _FINISH: dict[str, FinishReason] = {"length": "length", "content_filter": "filter"}
 _IMPOSSIBLE = -9999.0
 """The log-probability that services report of a token that cannot be; JSON has no infinity."""
-
-_ROUNDING = 1e-3
-"""How far above 0 the rounding of a log-probability may reach."""
 
 _MOST_TOKENS = 10**9
 # Neither halves of surrogate pairs nor null characters can be stored.
@@ -100,7 +104,7 @@ def read_entry(entry: Mapping[str, Any]) -> TokenEntry:
 def _logprob(entry: Mapping[str, Any]) -> float:
     """The log-probability of an entry, at most 0; ValueError for what cannot be one."""
     value = float(entry["logprob"])
-    if isnan(value) or value > _ROUNDING:
+    if isnan(value) or value > LOGPROB_ROUNDING:
         raise ValueError("A log-probability is a number of at most 0.")
     return max(_IMPOSSIBLE, min(value, 0.0))
 

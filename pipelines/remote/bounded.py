@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import httpx
@@ -12,11 +12,10 @@ import httpx2
 MOST_BYTES = 8_000_000
 """Of one answer, unpacked. A long text with all alternatives of its tokens takes a tenth of it."""
 
-HEADERS = {"Accept-Encoding": "gzip, deflate"}
+HEADERS = {"Accept-Encoding": "gzip"}
 """What a client asks for, because nothing else is unpacked here."""
 
-# Either of the two formats, by its own header.
-_ANY_FORMAT = zlib.MAX_WBITS | 32
+_GZIP = zlib.MAX_WBITS | 16
 
 
 class TooLargeError(Exception):
@@ -36,6 +35,34 @@ async def bounded(response: httpx.Response | httpx2.Response) -> None:
     response.stream = kind(response.stream, packed, broken)
 
 
+class _Unpacker:
+    """Unpacks gzip, which may have several members one after the other (RFC 1952, section 2.2)."""
+
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(_GZIP)
+        self._begun = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the last member has ended, or none has begun."""
+        return self._member.eof or not self._begun
+
+    def parts(self, packed: bytes) -> Iterator[bytes]:
+        """What is in `packed`; more than `MOST_BYTES` of a member raises TooLargeError."""
+        while packed:
+            if self._member.eof:
+                # Zeros may fill up a block behind the end.
+                packed = packed.lstrip(b"\0")
+                if not packed:
+                    return
+                self._member = zlib.decompressobj(_GZIP)
+            self._begun = True
+            yield self._member.decompress(packed, MOST_BYTES + 1)
+            if self._member.unconsumed_tail:
+                raise TooLargeError
+            packed = self._member.unused_data
+
+
 class _Counting:
     """A stream of bytes, unpacked, as long as there are not too many."""
 
@@ -45,25 +72,26 @@ class _Counting:
         self._broken = broken
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        unpacker = None if self._packed == "identity" else self._unpacker()
+        if self._packed not in ("identity", "gzip", "x-gzip"):
+            raise self._broken("The answer is packed in a way that was not asked for.")
+        unpacker = None if self._packed == "identity" else _Unpacker()
+        received = size = 0
         async for chunk in self._inner:
+            # Packed, an answer may be long and hold nothing.
+            received += len(chunk)
+            if received > MOST_BYTES:
+                raise TooLargeError
             try:
-                data = unpacker.decompress(chunk, MOST_BYTES + 1) if unpacker else chunk
+                for data in unpacker.parts(chunk) if unpacker else (chunk,):
+                    size += len(data)
+                    if size > MOST_BYTES:
+                        raise TooLargeError
+                    if data:
+                        yield data
             except zlib.error:
                 raise self._broken("The answer is packed, and cannot be unpacked.") from None
-            size += len(data)
-            if size > MOST_BYTES or (unpacker and unpacker.unconsumed_tail):
-                raise TooLargeError
-            if data:
-                yield data
-        if unpacker and not unpacker.eof and size:
+        if unpacker and not unpacker.is_complete:
             raise self._broken("The answer is packed, and its end is missing.")
-
-    def _unpacker(self) -> Any:
-        if self._packed not in ("gzip", "x-gzip", "deflate"):
-            raise self._broken("The answer is packed in a way that was not asked for.")
-        return zlib.decompressobj(_ANY_FORMAT)
 
     async def aclose(self) -> None:
         await self._inner.aclose()

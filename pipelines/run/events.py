@@ -31,6 +31,8 @@ _EverSentence = Literal["sentence", "next_sentence", "speculate", "rectify", "ca
 _EverCheck = Literal["verify", "extract", "concept", "statement"]
 _HaaragStep = Literal["rephrase", "align", "entail", "refine"]
 _SlmStep = Literal["ask_judges", "judge_sentence", "judge_response"]
+_DetectorStep = Literal["score_tokens", "compare_samples", "cluster", "ask_model"]
+_CorrectorStep = Literal["plan", "knowledge", "debate", "edit", "critique", "classify"]
 StepName = Literal[
     "method",
     _WritingStep,
@@ -42,6 +44,8 @@ StepName = Literal[
     _EverCheck,
     _HaaragStep,
     _SlmStep,
+    _DetectorStep,
+    _CorrectorStep,
 ]
 """What a span is about; a screen words it under `step.*`."""
 
@@ -58,9 +62,12 @@ What = Literal[
     "cell",
     "whole",
     "correction",
+    "question",
+    "knowledge",
 ]
 """What a verdict is about. "cell" is one judge on one sentence, "whole" on the whole response;
-"correction" is on a sentence of the evidence that takes the place of an answer."""
+"correction" is on a sentence of the evidence that takes the place of an answer, "question" on the
+answer as far as one question about it tells, "knowledge" on what a model wrote down beforehand."""
 
 RevisionReason = Literal[
     "original",

@@ -502,6 +502,21 @@ class SlmVerdict(Frozen):
     threshold_source: ThresholdSource = "missing"
 
 
+# --- Correcting baselines -------------------------------------------------------------------------
+
+
+class QuestionAnswered(Frozen):
+    """What a question about an answer, or a critique of it, came to.
+
+    `answer` is what the model said, "" where only evidence was read; `passages` are the ids of the
+    passages that were read.
+    """
+
+    kind: Literal["question"] = "question"
+    answer: str = ""
+    passages: Annotated[tuple[str, ...], Field(max_length=MOST_PASSAGES)] = ()
+
+
 StepDetail = Annotated[
     MethodStarted
     | DraftMeasured
@@ -530,7 +545,8 @@ Finding = Annotated[
     | SentenceAligned
     | CellJudged
     | SlmVerdict
-    | SentenceChosen,
+    | SentenceChosen
+    | QuestionAnswered,
     Field(discriminator="kind"),
 ]
 """What a verdict may carry."""

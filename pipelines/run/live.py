@@ -15,12 +15,13 @@ from itertools import count
 from math import inf
 from typing import Any, NamedTuple, TypeVar
 
-from pipelines.errors import ErrorInfo
+from pipelines.errors import ErrorInfo, VeriscopeError
 from pipelines.run.events import (
     CancelReason,
     Event,
     EventBase,
     ModelCalled,
+    RunStarted,
     TerminalEvent,
     TokenWritten,
 )
@@ -158,6 +159,8 @@ class LiveRun:
         self.cancel_reason: CancelReason = "stopped"
         # Why it could not be recorded any more, if so.
         self.unsaved: ErrorInfo | None = None
+        # Why it is not stored at all, if so.
+        self.unstored: VeriscopeError | None = None
         # Set once nothing more is going to be stored, or it is known that it cannot be.
         self.kept = asyncio.Event()
         self._store = store
@@ -169,6 +172,11 @@ class LiveRun:
         self._being_written: dict[str, TokenWritten] = {}
         self._begun = self._last_read = clock()
         self._written = 0
+
+    @property
+    def header(self) -> RunStarted:
+        """What was asked for, once that is recorded."""
+        return self._events[0]
 
     @property
     def over(self) -> bool:

@@ -7,6 +7,7 @@ one also shows the text being written.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any, Literal
@@ -120,9 +121,12 @@ def number_setting(method: MethodView, name: str) -> float | None:
     A run from elsewhere may hold anything under that name.
     """
     value = method.settings.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value
+    # A whole number may be too large for one that is not.
+    with suppress(OverflowError):
+        return value if isfinite(value) else None
+    return None
 
 
 def whole_setting(method: MethodView, name: str, default: int, *, most: int = 1000) -> int:

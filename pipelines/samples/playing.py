@@ -8,6 +8,7 @@ the events are those of an undisturbed machine, however busy this one is, and no
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import aclosing
@@ -17,9 +18,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from pipelines.concurrency import ended
 from pipelines.engine.executor import execute, gather_materials, make_plan, start_event
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
+from pipelines.errors import failure
 from pipelines.models.base import Model, Progress
 from pipelines.models.providers import build_model
 from pipelines.models.scripted import ScriptedModel
@@ -33,16 +36,25 @@ _TURNS = 20
 """Turns of the event loop in which everything that can go on does."""
 
 
-def play(sample: Walkthrough, libraries: Libraries) -> tuple[Event, ...]:
+_STUCK_SECONDS = 10.0
+"""So long a run may wait for something else than the clock. Its own work is not counted."""
+
+_PAUSE = 0.01
+
+
+def play(
+    sample: Walkthrough, libraries: Libraries, closing: threading.Event | None = None
+) -> tuple[Event, ...]:
     """Every event of `sample`, also each piece of text, with the time at which it is to be seen.
 
-    Blocks while it is computed; to be called where no event loop runs. `libraries` belong to this
-    call, which closes them. The run's id is that of the walkthrough.
+    Blocks while it is computed, less once `closing` is set; to be called where no event loop runs.
+    `libraries` belong to this call, which closes them. The run's id is that of the walkthrough.
+    Raises VeriscopeError where the run does not go on.
     """
     executor = _AtOnce()
     with asyncio.Runner() as runner:
         runner.get_loop().set_default_executor(executor)
-        return runner.run(_played(sample, libraries))
+        return runner.run(_played(sample, libraries, closing or threading.Event()))
 
 
 class _AtOnce(ThreadPoolExecutor):
@@ -74,18 +86,21 @@ class _Clock:
         heappush(self._waiting, (self.now + seconds, next(self._order), until))
         await until
 
-    def advance(self) -> None:
-        """Move on to the next moment that something waits for."""
+    def advance(self) -> bool:
+        """Move on to the next moment that something waits for; whether there is one."""
         if not self._waiting:
-            return
+            return False
         self.now = self._waiting[0][0]
         while self._waiting and self._waiting[0][0] <= self.now:
             _, _, until = heappop(self._waiting)
             if not until.done():
                 until.set_result(None)
+        return True
 
 
-async def _played(sample: Walkthrough, libraries: Libraries) -> tuple[Event, ...]:
+async def _played(
+    sample: Walkthrough, libraries: Libraries, closing: threading.Event
+) -> tuple[Event, ...]:
     clock, events = _Clock(), list[Event]()
     plan = make_plan(sample.spec())
     live = LiveRun(sample.run_id, "", lambda _: None, clock=lambda: clock.now)
@@ -94,11 +109,24 @@ async def _played(sample: Walkthrough, libraries: Libraries) -> tuple[Event, ...
     async with aclosing(libraries), aclosing(ModelPool(partial(_build, clock.sleep))) as pool:
         gather = partial(gather_materials, plan, {}, pool, libraries, "")
         running = asyncio.create_task(execute(live, plan, gather, RetryPolicy()))
-        while not running.done():
-            await _settled()
-            events += watching.drain()
-            clock.advance()
-        await running
+        idle = 0.0
+        try:
+            while not running.done() and not closing.is_set():
+                await _settled()
+                seen = watching.drain()
+                events += seen
+                if clock.advance() or seen:
+                    idle = 0.0
+                elif idle > _STUCK_SECONDS:
+                    raise failure("asking.unexpected")
+                else:
+                    # What it waits for is no pause of a text. Waiting must not take a whole core.
+                    await asyncio.sleep(_PAUSE)
+                    idle += _PAUSE
+        finally:
+            await ended(running)
+        if not running.cancelled():
+            running.result()
     return (*events, *watching.drain())
 
 

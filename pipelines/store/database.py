@@ -14,7 +14,14 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from pipelines.errors import StorageError, StorageReadOnlyError, VeriscopeError, failure
 from pipelines.store.causes import storage_errors
-from pipelines.store.opening import WRITING, open_engine, open_to_read, parse_url, sqlite_path
+from pipelines.store.opening import (
+    WRITING,
+    file_size,
+    open_engine,
+    open_to_read,
+    parse_url,
+    sqlite_path,
+)
 from pipelines.store.presence import AdvisoryPresence, FilePresence, Presence, ReaderPresence
 
 Check = Callable[[Engine], None]
@@ -42,7 +49,7 @@ class Database:
         try:
             self._engine, self.presence = self._open_to_write()
         except StorageError as error:
-            if self._path is None or not _size(self._path):
+            if self._path is None or not file_size(self._path):
                 raise
             self._engine, self.presence = self._open_to_read(self._path, check, error)
 
@@ -126,10 +133,3 @@ class Database:
         kind = isinstance(error, StorageReadOnlyError)
         self._refusal = failure("storage.read_only") if locked and not kind else error
         return engine, ReaderPresence(path)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import delete, func, insert, select, union, update
 from sqlalchemy.orm import Session
 
 from pipelines.errors import failure
@@ -213,11 +213,35 @@ class EvaluationStore:
         with self._database.read() as session:
             return [Attempt(*found) for found in session.execute(query)]
 
-    def attempts_at(self, evaluation: str, number: int) -> list[str]:
-        """The runs that were begun for one task."""
-        row = EvaluationAttemptRow
-        query = select(row.run).where(row.evaluation == evaluation, row.number == number)
+    def runs_at(self, evaluation: str, owner: str, first: int, last: int) -> list[tuple[int, str]]:
+        """The runs for the tasks from number `first` to `last`, each with its task's number.
+
+        Those that were begun, and those of other evaluations which answered it.
+        """
+        tried, task = EvaluationAttemptRow, EvaluationTaskRow
+        begun = select(tried.number, tried.run).where(
+            tried.evaluation == evaluation, tried.number.between(first, last)
+        )
+        answered = (
+            select(task.number, OutcomeRow.run)
+            .join(OutcomeRow, (OutcomeRow.key == task.key) & (OutcomeRow.owner == owner))
+            .where(task.evaluation == evaluation, task.number.between(first, last))
+        )
         with self._database.read() as session:
+            found = session.execute(union(begun, answered))
+            return [(number, run) for number, run in found]
+
+    def answered(self, evaluation: str, owner: str) -> list[int]:
+        """The numbers of the tasks that `outcomes` gives, in order, without what was answered."""
+        row = EvaluationTaskRow
+        query = (
+            select(row.number)
+            .join(OutcomeRow, (OutcomeRow.key == row.key) & (OutcomeRow.owner == owner))
+            .where(row.evaluation == evaluation)
+            .order_by(row.number)
+        )
+        with self._database.read() as session:
+            self._require(session, evaluation, owner)
             return list(session.scalars(query))
 
     def outcomes(

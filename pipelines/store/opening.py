@@ -56,7 +56,10 @@ def file_url(data: Path) -> URL:
 
 
 def parse_url(url: str | URL) -> URL:
-    """`url` in parts, of a kind that is supported; raises InvalidInputError, which repeats none."""
+    """`url` in parts, of a kind that is supported.
+
+    Raises InvalidInputError, whose text does not repeat the URL.
+    """
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
@@ -97,7 +100,7 @@ def open_to_read(path: Path) -> Engine:
     """
     log = Path(f"{path}-wal")
     copied = None
-    if _size(log) and not _opens(path):
+    if file_size(log) and not _opens(path):
         # The log can only be read by those who may write beside it.
         copied = TemporaryDirectory(prefix="veriscope-")
         target = Path(copied.name) / path.name
@@ -109,7 +112,7 @@ def open_to_read(path: Path) -> Engine:
         if copied is not None:
             return sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False)
         # Without a log nobody writes, so that nothing has to be locked.
-        return _connect(path, "mode=ro" if _size(log) else "immutable=1")
+        return _connect(path, "mode=ro" if file_size(log) else "immutable=1")
 
     engine = create_engine("sqlite://", creator=connect, poolclass=NullPool, hide_parameters=True)
     event.listen(engine, "connect", _prepare_reading)
@@ -119,7 +122,8 @@ def open_to_read(path: Path) -> Engine:
     return engine
 
 
-def _size(path: Path) -> int:
+def file_size(path: Path) -> int:
+    """The bytes in a file, 0 where there is none."""
     with suppress(OSError):
         return path.stat().st_size
     return 0

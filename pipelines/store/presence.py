@@ -108,7 +108,11 @@ class AdvisoryPresence:
         self.renew()
 
     def renew(self) -> None:
-        """Take the lock, again if it was lost."""
+        """Take the lock, again if it was lost; it is never waited for.
+
+        A server that did not see a connection break keeps its session, and with it the lock, for
+        up to two hours. Meanwhile this process counts as alive, and the next call tries again.
+        """
         with self._guard:
             if self._connection is not None:
                 try:
@@ -117,9 +121,15 @@ class AdvisoryPresence:
                 except DBAPIError:
                     self._connection.close()
                     self._connection = None
-            connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-            connection.execute(select(func.pg_advisory_lock(_key_of(self.writer))))
-            self._connection = connection
+            connection = self._engine.connect()
+            try:
+                connection = connection.execution_options(isolation_level="AUTOCOMMIT")
+                lock = select(func.pg_try_advisory_lock(_key_of(self.writer)))
+                if connection.scalar(lock):
+                    self._connection = connection
+            finally:
+                if self._connection is None:
+                    connection.close()
 
     def is_alive(self, writer: str, session: Session) -> bool:
         if writer == self.writer:

@@ -143,7 +143,8 @@ class RunStore:
         """Record the events that follow; all of them or, on an error, none.
 
         `token` events are left out. The event that ends the run sets its status. With `again` they
-        may be stored already, because a connection was lost before it could tell.
+        may be stored already, because a connection was lost before it could tell; an event that
+        ends the run is then the next one, whatever its number.
         Raises NotFoundError if the run was deleted meanwhile, StorageLostError if another process
         took it for abandoned, ValueError if the events do not continue it.
         """
@@ -157,7 +158,11 @@ class RunStore:
             if run.summary.get("reason") == "interrupted":
                 raise failure("storage.lost")
             if again:
+                *_, last = stored
                 stored = [event for event in stored if event.seq >= run.length]
+                if not stored and run.status == "running" and isinstance(last, TerminalEvent):
+                    # More is stored than whoever ends the run was told of.
+                    stored = [last.model_copy(update={"seq": run.length})]
             if stored:
                 _check_continues(run, stored)
                 _add(session, run, stored)

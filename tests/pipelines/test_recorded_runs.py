@@ -17,7 +17,7 @@ from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.reevaluate import reevaluate
 from pipelines.engine.service import Service
-from pipelines.methods.registry import METHODS
+from pipelines.methods.registry import METHODS, standard_methods
 from pipelines.run.events import Judged, RunFinished, Verdict
 from pipelines.run.trace import Trace
 from pipelines.samples.walkthroughs import build_unpaced, walkthrough, walkthroughs
@@ -82,7 +82,7 @@ def verdicts(trace: Trace, method: str) -> list[tuple[str, Verdict, float | None
 
 
 def test_there_are_walkthroughs_to_hold_methods_against():
-    assert {method for _, method in CASES} == set(METHODS)
+    assert {method for _, method in CASES} == set(standard_methods())
 
 
 @pytest.mark.parametrize(("run", "name"), CASES)

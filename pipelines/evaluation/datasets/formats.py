@@ -9,6 +9,7 @@ from pipelines.errors import InvalidInputError
 from pipelines.evaluation.datasets.claims import Claim
 from pipelines.evaluation.datasets.files import Row, Table
 from pipelines.evaluation.datasets.questions import (
+    AliasLists,
     Article,
     ChineseTruthful,
     Facts,
@@ -71,12 +72,17 @@ _SQUAD: dict[str, Any] = {
     "source": "Rajpurkar and others 2016, SQuAD; Artetxe and others 2020, XQuAD",
     "licence": "CC BY-SA 4.0",
 }
+_QAMPARI: dict[str, Any] = {"source": "Amouyal and others 2023, QAMPARI"}
 _HALUEVAL: dict[str, Any] = {"source": "Li and others 2023, HaluEval", "licence": "MIT"}
 _CLAIMS: dict[str, Any] = {"source": "claims in the form of FEVER (Thorne and others 2018)"}
 
 
 def _of_strings(column: str) -> Callable[[Row], bool]:
     return lambda row: all(isinstance(one, str) for one in row[column])
+
+
+def _of_lists(column: str) -> Callable[[Row], bool]:
+    return lambda row: bool(row[column]) and all(isinstance(one, list) for one in row[column])
 
 
 def _without(column: str) -> Callable[[Row], bool]:
@@ -160,7 +166,16 @@ FORMATS: tuple[Format, ...] = (
         ListQuestion,
         "question_text|answer_list",
         types={"answer_list": list},
-        source="Amouyal and others 2023, QAMPARI",
+        **_QAMPARI,
+    ),
+    _format(
+        "qampari",
+        "QAMPARI",
+        AliasLists,
+        "question|answers",
+        types={"answers": list},
+        fits=_of_lists("answers"),
+        **_QAMPARI,
     ),
     _format(
         "squad",
@@ -239,12 +254,14 @@ FORMATS: tuple[Format, ...] = (
         "document|right_summary|hallucinated_summary",
         **_HALUEVAL,
     ),
-    _format(
-        "halueval_general",
-        "HaluEval, general queries",
-        GeneralRecord,
-        "user_query|chatgpt_response|hallucination",
-        **_HALUEVAL,
+    *(
+        _format(
+            "halueval_general", "HaluEval, general queries", GeneralRecord, columns, **_HALUEVAL
+        )
+        for columns in (
+            "user_query|chatgpt_response|hallucination",
+            "user_query|chatgpt_response|hallucination_label",
+        )
     ),
     *(
         _format("claims", "Claims with evidence (FEVER and others)", Claim, columns, **_CLAIMS)

@@ -83,10 +83,8 @@ def sampled(data_set: DataSet, limit: int | None, seed: int = 0) -> DataSet:
     """
     if limit is None or limit >= len(data_set.items):
         return data_set
-    drawn = sorted(data_set.items, key=lambda item: _draw(item.id, seed))[:limit]
-    kept = {item.id for item in drawn}
-    items = tuple(item for item in data_set.items if item.id in kept)
-    return data_set.model_copy(update={"items": items, "hash": hash_of(items)})
+    items = _drawn(data_set.items, limit, seed)
+    return data_set.model_copy(update={"items": tuple(items), "hash": hash_of(items)})
 
 
 def hash_of(items: Iterable[Item]) -> str:
@@ -120,22 +118,18 @@ def _taken(opened: _Opened, part: Part, limit: int | None, seed: int) -> DataSet
         raise InvalidInputError(f"There is no part {part!r}.", remedy="Give all, even or odd.")
     if limit is not None and limit < 1:
         raise InvalidInputError(f"A limit of {limit} leaves no item.", remedy="Give 1 or more.")
-    items = _part_of(opened.records, part)
+    items = _drawn(_part_of(opened.records, part), limit, seed)
     if not items:
         raise InvalidInputError(
             f"{opened.name} holds no item in its part {part!r}.",
             remedy="Give a file with more records, or another part.",
         )
-    return sampled(
-        DataSet(
-            name=opened.name if part == "all" else f"{opened.name}:{part}",
-            items=tuple(items),
-            hash=hash_of(items),
-            source=opened.source,
-            licence=opened.licence,
-        ),
-        limit,
-        seed,
+    return DataSet(
+        name=opened.name if part == "all" else f"{opened.name}:{part}",
+        items=tuple(items),
+        hash=hash_of(items),
+        source=opened.source,
+        licence=opened.licence,
     )
 
 
@@ -180,6 +174,14 @@ def _part_of(records: Sequence[Sequence[Item]], part: Part) -> list[Item]:
     named = [[next(unique) for _ in record] for record in records]
     first, step = {"all": (0, 1), "even": (0, 2), "odd": (1, 2)}[part]
     return [item for record in named[first::step] for item in record]
+
+
+def _drawn(items: Sequence[Item], limit: int | None, seed: int) -> list[Item]:
+    if limit is None or limit >= len(items):
+        return list(items)
+    first = sorted(items, key=lambda item: _draw(item.id, seed))[:limit]
+    kept = {item.id for item in first}
+    return [item for item in items if item.id in kept]
 
 
 def _draw(identifier: str, seed: int) -> bytes:

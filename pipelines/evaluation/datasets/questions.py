@@ -185,6 +185,19 @@ class ListQuestion(ItemRecord):
         )
 
 
+class AliasLists(ItemRecord):
+    """QAMPARI as ALCE publishes it: a list of aliases for each entity."""
+
+    question: str
+    answers: tuple[tuple[str, ...], ...]
+    id: str | int = Field(validation_alias=AliasChoices("id", "qid"), default="")
+
+    def items(self) -> Iterator[Item]:
+        """The question with its list."""
+        lists = tuple(filter(None, map(distinct, self.answers)))
+        yield make_item(self.id, question=self.question.strip(), lists=lists)
+
+
 class ChineseTruthful(ItemRecord):
     """HalluQA: a Chinese question with right and wrong answers in numbered columns."""
 

@@ -70,12 +70,11 @@ def make_item(identifier: object = "", **fields: Any) -> Item:
 
     The hash is the same wherever the item stands in a file.
     """
-    item = Item(id="?", **fields)
-    if item.language is None:
-        language = detect_language(item.question or item.text)
-        item = item.model_copy(update={"language": language})
+    if fields.get("language") is None:
+        fields["language"] = detect_language(fields.get("question") or fields.get("text", ""))
     own = "" if identifier is None else str(identifier).strip()
-    return item.model_copy(update={"id": own or content_hash(item)})
+    item = Item(id=own or "?", **fields)
+    return item if own else item.model_copy(update={"id": content_hash(item)})
 
 
 def content_hash(item: Item) -> str:

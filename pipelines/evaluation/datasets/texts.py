@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AliasChoices, Field, field_validator
 
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.datasets.records import (
@@ -218,12 +218,17 @@ def _chosen(pair: list[Item]) -> Item:
 
 
 class GeneralRecord(ItemRecord):
-    """HaluEval's general queries: what a user asked, ChatGPT's response, and people's label."""
+    """HaluEval's general queries: what a user asked, ChatGPT's response, and people's label.
+
+    The first version calls the label "hallucination_label" and has no spans.
+    """
 
     id: int | str = Field(alias="ID", default="")
     user_query: str
     chatgpt_response: str
-    hallucination: Literal["yes", "no"]
+    hallucination: Literal["yes", "no"] = Field(
+        validation_alias=AliasChoices("hallucination", "hallucination_label")
+    )
     hallucination_spans: tuple[str, ...] = ()
 
     @field_validator("hallucination", mode="before")

@@ -67,7 +67,8 @@ class Metric:
     """A metric: exactly one of `value`, `of_scores` and `span_match` says how it is computed.
 
     `low` and `high` are the ends of its range. `needs` are what items must offer. With
-    `probabilities`, scores have to lie in [0, 1].
+    `probabilities`, scores have to lie in [0, 1]. One that is `binary` finds an answer right or
+    wrong, so that right answers can become wrong ones and the other way round.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Metric:
     high: float = 1.0
     better: Better = "higher"
     probabilities: bool = False
+    binary: bool = False
 
     @property
     def title_key(self) -> str:
@@ -158,8 +160,9 @@ def _fact_precision(answer: GivenAnswer, _item: Item, *, minimum: int) -> float 
     return None if answer.abstained else answers.fact_precision(answer.supported, minimum)
 
 
-def _facts(answer: GivenAnswer, _item: Item) -> float:
-    return float(len(answer.supported))
+def _facts(answer: GivenAnswer, _item: Item) -> float | None:
+    # Most methods look at no facts; then there is nothing to count.
+    return float(len(answer.supported)) or None
 
 
 def _passage_overlap(answer: GivenAnswer, item: Item) -> float | None:
@@ -189,14 +192,14 @@ _LABELS: tuple[Need, ...] = (("labelled_texts", "labelled_sentences"),)
 _SPANS: tuple[Need, ...] = (("labelled_spans", "labelled_sentences"),)
 
 _ALL = (
-    Metric("exact_match", "answer", _ANSWERS, _on_bare(answers.exact_match)),
+    Metric("exact_match", "answer", _ANSWERS, _on_bare(answers.exact_match), binary=True),
     Metric("f1", "answer", _ANSWERS, _on_bare(answers.f1)),
-    Metric("contains_match", "answer", _ANSWERS, _on_bare(answers.contains_match)),
-    Metric("accuracy", "answer", _ANSWERS, _outcome_is("right")),
+    Metric("contains_match", "answer", _ANSWERS, _on_bare(answers.contains_match), binary=True),
+    Metric("accuracy", "answer", _ANSWERS, _outcome_is("right"), binary=True),
     Metric("answered_accuracy", "answer", _ANSWERS, _answered_accuracy),
     Metric("wrong_answer", "answer", _ANSWERS, _outcome_is("wrong"), better="lower"),
     Metric("abstention", "answer", ("questions",), _abstention, better="neither"),
-    Metric("truthful", "answer", (*_ANSWERS, "wrong_answers"), _truthful),
+    Metric("truthful", "answer", (*_ANSWERS, "wrong_answers"), _truthful, binary=True),
     Metric("bleu", "answer", _ANSWERS, _on_bare(answers.bleu)),
     Metric("rouge_l", "answer", _ANSWERS, _on_bare(answers.rouge_l)),
     Metric("fact_precision", "answer", ("questions",), partial(_fact_precision, minimum=0)),

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.evaluation.results.scores import ANSWER_LENGTH, Evaluation, ItemScore
+from pipelines.evaluation.metrics.answers import word_count
+from pipelines.evaluation.results.scores import ANSWER_WORDS, Evaluation, ItemScore
 from pipelines.evaluation.statistics.resampling import Floats
 
 Reader = Callable[[ItemScore], float | None]
-
-_WORDS = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+(?:['’-][^\W\u3400-\u9fff]+)*")
-
-
-def answer_length(text: str) -> int:
-    """The number of words of `text`; each Chinese character counts as one."""
-    return sum(1 for _ in _WORDS.finditer(text))
 
 
 def value_reader(metric: str, *, original: bool = False) -> Reader:
@@ -33,8 +26,8 @@ def value_reader(metric: str, *, original: bool = False) -> Reader:
             return None
         found = (score.original_values if original else score.values).get(metric)
         text = score.original if original else score.answer
-        if found is None and metric == ANSWER_LENGTH and text:
-            return float(answer_length(text))
+        if found is None and metric == ANSWER_WORDS and text:
+            return float(word_count(text))
         return found
 
     return read

@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from pipelines.evaluation.metrics.table import METRICS
 from pipelines.types import Frozen, Language
 
 Better = Literal["higher", "lower"]
@@ -33,13 +34,13 @@ HALLUCINATION_SCORE = "hallucination_score"
 HALLUCINATED = "hallucinated"
 """The value that holds people's label: 1 for hallucinated, 0 for accurate."""
 
-ANSWER_LENGTH = "answer_length"
+ANSWER_WORDS = "answer_words"
 """Words of the answer; Chinese counts by character."""
 
-WORD_OVERLAP = "word_overlap"
+PASSAGE_OVERLAP = "passage_overlap"
 """The share of the answer's words that the evidence holds, in [0, 1]."""
 
-CONTROLS = (ANSWER_LENGTH, WORD_OVERLAP)
+CONTROLS = (ANSWER_WORDS, PASSAGE_OVERLAP)
 """What stands in every table: a metric that follows these two measures little else."""
 
 Cost = Literal["calls", "judge_calls", "retrievals", "prompt_tokens", "tokens", "seconds", "money"]
@@ -119,15 +120,28 @@ class MetricInfo(Frozen):
     high: float | None = 1.0
     better: Better | None = "higher"
 
+    @classmethod
+    def of(cls, name: str) -> MetricInfo:
+        """What the table of metrics says; another name has no known range or direction."""
+        known = METRICS.get(name)
+        if known is None:
+            return cls(name=name, low=None, high=None, better=None)
+        return cls(
+            name=name,
+            low=known.low if isfinite(known.low) else None,
+            high=known.high if isfinite(known.high) else None,
+            better=None if known.better == "neither" else known.better,
+        )
+
 
 class Evaluation(Frozen):
     """Systems on the items of one data set.
 
     `systems` maps the name that scores use to what it stands for, `items` the id to what is shown
-    of the item. `metrics` are shown in this order; a value without one is shown after them,
-    without a direction. `created` is seconds since the epoch, `versions` those of the program and
-    of libraries.
-    Raises ValueError for a score of an unknown system or item, and for one that is there twice.
+    of the item. `metrics` are shown in this order; a value without one is shown after them, with
+    what the table of metrics says of it. `created` is seconds since the epoch, `versions` those of
+    the program and of libraries. Raises ValueError for a score of an unknown system or item, and
+    for one that is there twice.
     """
 
     name: str
@@ -158,13 +172,18 @@ class Evaluation(Frozen):
         return self
 
     def metric(self, name: str) -> MetricInfo:
-        """What is known of the metric `name`; one that is not listed has no range or direction."""
+        """What is known of the metric `name`, as this evaluation lists it or as the table does."""
         known = next((one for one in self.metrics if one.name == name), None)
-        return known or MetricInfo(name=name, low=None, high=None, better=None)
+        return known or MetricInfo.of(name)
 
     def metric_names(self) -> tuple[str, ...]:
-        """Every metric that a score holds: the listed ones first, others by name."""
-        held = {name for score in self.scores for name in score.values}
+        """Every metric of which a score holds a value: the listed ones first, others by name."""
+        held = {
+            name
+            for score in self.scores
+            for name, value in score.values.items()
+            if value is not None
+        }
         listed = [one.name for one in self.metrics if one.name in held]
         return (*listed, *sorted(held.difference(listed)))
 

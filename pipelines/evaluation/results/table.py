@@ -14,15 +14,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipelines.errors import InvalidInputError
-from pipelines.evaluation.results.arrays import Grid, answer_length, cost_reader, value_reader
+from pipelines.evaluation.metrics.answers import word_count
+from pipelines.evaluation.metrics.table import METRICS
+from pipelines.evaluation.results.arrays import Grid, cost_reader, value_reader
 from pipelines.evaluation.results.papers import PaperFigure, paper_figures
 from pipelines.evaluation.results.scores import (
-    ANSWER_LENGTH,
+    ANSWER_WORDS,
     CONTROLS,
     COSTS,
     HALLUCINATED,
     HALLUCINATION_SCORE,
-    WORD_OVERLAP,
+    PASSAGE_OVERLAP,
     Cost,
     Evaluation,
     MetricInfo,
@@ -41,11 +43,6 @@ from pipelines.types import Frozen, Language
 
 _DETECTOR_VALUES = (HALLUCINATION_SCORE, HALLUCINATED)
 
-_CONTROL_INFO = {
-    ANSWER_LENGTH: MetricInfo(name=ANSWER_LENGTH, high=None, better=None),
-    WORD_OVERLAP: MetricInfo(name=WORD_OVERLAP, better=None),
-}
-
 
 class CostSummary(Frozen):
     """A cost of one system: the mean per item and repeat, and the sum; `n` scores have it."""
@@ -58,6 +55,7 @@ class CostSummary(Frozen):
 class ResultsRow(Frozen):
     """One system. `metrics` maps metric to estimate, `corrections` metric to correction.
 
+    Corrections are told of metrics that find an answer right or wrong, and nothing between.
     `n` counts items with at least one score that did not fail, `repeats` the most repeats of an
     item. `errors` counts failed scores, `abstained` is the share of the others that declined.
     `papers` are the figures that papers print about the same method on the same data set.
@@ -80,7 +78,7 @@ class ResultsTable(Frozen):
 
     `differences` maps metric to every pair of systems, `bands` metric to groups of systems that
     cannot be told apart at 5 % (the best system first). `detection` ranks the detectors, with the
-    controls "answer_length" and "word_overlap" as detectors at its end. `items` counts the items
+    controls "answer_words" and "passage_overlap" as detectors at its end. `items` counts the items
     after the filter of `tags` and `language`, `groups` the independent groups that they form.
     """
 
@@ -192,10 +190,10 @@ def detectors(evaluation: Evaluation, sampling: Sampling) -> Detection | None:
         return None
     first = grid.systems.index(names[0])
     controls = {
-        ANSWER_LENGTH: grid.means(
-            grid.read(lambda score: float(answer_length(score.answer)) if score.answer else None)
+        ANSWER_WORDS: grid.means(
+            grid.read(lambda score: float(word_count(score.answer)) if score.answer else None)
         )[first],
-        WORD_OVERLAP: -grid.means(grid.read(value_reader(WORD_OVERLAP)))[first],
+        PASSAGE_OVERLAP: -grid.means(grid.read(value_reader(PASSAGE_OVERLAP)))[first],
     }
     for name, row in controls.items():
         if np.isfinite(row).any():
@@ -216,11 +214,7 @@ def _chosen(evaluation: Evaluation, metrics: Sequence[str] | None) -> tuple[Metr
             )
         names = list(dict.fromkeys(metrics))
     names += [name for name in CONTROLS if name not in names]
-    listed = {one.name for one in evaluation.metrics}
-    return tuple(
-        _CONTROL_INFO[name] if name in CONTROLS and name not in listed else evaluation.metric(name)
-        for name in names
-    )
+    return tuple(evaluation.metric(name) for name in names)
 
 
 def _estimates(
@@ -260,11 +254,18 @@ def _rows(
         info.name: grid.read(value_reader(info.name, original=True))
         for info in infos
         if (info.low, info.high, info.better) == (0.0, 1.0, "higher")
+        and (info.name not in METRICS or METRICS[info.name].binary)
     }
+    rewritten = grid.read(lambda score: float(score.original != score.answer))
     rows: list[ResultsRow] = []
     for k, system in enumerate(grid.systems):
         among = grid.rows == k
-        changed = {name for name, values in originals.items() if np.isfinite(values[among]).any()}
+        # A system that never changed an answer is not one that corrects.
+        changed = {
+            name
+            for name, values in originals.items()
+            if rewritten[among].any() and np.isfinite(values[among]).any()
+        }
         description = part.systems[system]
         rows.append(
             ResultsRow(

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import precision_recall_curve, roc_curve
 
+from pipelines.evaluation.metrics.reliability import Binning, reliability_bins
 from pipelines.evaluation.statistics.paired import PairedDifference, adjusted
 from pipelines.evaluation.statistics.resampling import (
     Estimate,
@@ -27,10 +28,10 @@ from pipelines.evaluation.statistics.resampling import (
 )
 from pipelines.types import Frozen
 
-Ranking = Literal["auroc", "auc_pr", "auc_pr_accurate"]
+Ranking = Literal["auroc", "auc_pr_nonfactual", "auc_pr_factual"]
 """Area under the ROC curve; under precision and recall of hallucinated, and of accurate items."""
 
-RANKINGS: tuple[Ranking, ...] = ("auroc", "auc_pr", "auc_pr_accurate")
+RANKINGS: tuple[Ranking, ...] = ("auroc", "auc_pr_nonfactual", "auc_pr_factual")
 
 
 class _Ranked(NamedTuple):
@@ -229,9 +230,10 @@ class _Ranker:
         drawn = first.draws[:, place]
         if second is not None and second.draws is not None:
             drawn = drawn - second.draws[:, place]
-        # A draw of one class only has no ranking.
+        # A draw of one class only has no ranking. The others alone would mislead if these are many:
+        # with a single item of a class they are more than a third.
         drawn = drawn[np.isfinite(drawn)]
-        if len(drawn) < self._sampling.resamples / 2:
+        if len(drawn) < 0.8 * self._sampling.resamples:
             return base.model_copy(update={"reason": "no_resamples"}), None
         low, high, method = interval(value, drawn, None, self._sampling.level)
         found = base.model_copy(update={"low": low, "high": high, "method": method})
@@ -278,15 +280,13 @@ def _curve(x: Floats, y: Floats, thresholds: Floats) -> Curve:
     )
 
 
-class ReliabilityBin(Frozen):
-    """Items whose predicted probability lies in [start, end): how often the event happened.
+class ReliabilityPoint(Frozen):
+    """Items whose predicted probability lies in one bin: how often the event happened.
 
-    `predicted` is their mean prediction, `observed` the share of events with its Wilson interval;
-    all lie in [0, 1].
+    `predicted` is their mean prediction, `observed` the share of events with its Wilson interval
+    [low, high]; all lie in [0, 1]. `n` counts the items.
     """
 
-    start: float
-    end: float
     n: int
     predicted: float
     observed: float
@@ -295,31 +295,27 @@ class ReliabilityBin(Frozen):
 
 
 def reliability(
-    probabilities: Floats, labels: Floats, bins: int = 10, level: float = 0.95
-) -> list[ReliabilityBin]:
-    """The reliability diagram of predictions in [0, 1]: bins of equal width that hold items.
+    probabilities: Floats,
+    labels: Floats,
+    bins: int = 10,
+    binning: Binning = "width",
+    level: float = 0.95,
+) -> list[ReliabilityPoint]:
+    """The reliability diagram of predictions in [0, 1] with intervals, lowest predictions first.
 
-    The last bin includes 1. Raises ValueError for predictions outside [0, 1].
+    Items without a prediction or a label are left out. Raises ValueError for predictions outside
+    [0, 1].
     """
     known = np.isfinite(probabilities) & np.isfinite(labels)
-    predicted, events = probabilities[known], labels[known]
-    if predicted.size and (predicted.min() < 0 or predicted.max() > 1):
-        raise ValueError("A reliability diagram needs probabilities in [0, 1].")
-    places = np.minimum((predicted * bins).astype(int), bins - 1)
-    found: list[ReliabilityBin] = []
-    for place in np.unique(places):
-        among = places == place
-        n, hits = int(among.sum()), int(events[among].sum())
-        low, high = wilson(hits, n, level)
+    if not known.any():
+        return []
+    predicted, events = probabilities[known].tolist(), (labels[known] == 1).tolist()
+    found: list[ReliabilityPoint] = []
+    for one in reliability_bins(predicted, events, bins, binning):
+        low, high = wilson(round(one.share * one.items), one.items, level)
         found.append(
-            ReliabilityBin(
-                start=place / bins,
-                end=(place + 1) / bins,
-                n=n,
-                predicted=float(predicted[among].mean()),
-                observed=hits / n,
-                low=low,
-                high=high,
+            ReliabilityPoint(
+                n=one.items, predicted=one.mean_score, observed=one.share, low=low, high=high
             )
         )
     return found

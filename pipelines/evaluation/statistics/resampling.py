@@ -127,8 +127,9 @@ def interval(
 def _corrected(value: float, distribution: Floats, left_out: Floats, tails: Floats) -> Floats:
     """The tail probabilities of the BCa interval; NaN or infinite where they are not defined."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        # Values equal to the estimate count half: proportions have many.
-        below = np.mean(distribution < value) + np.mean(distribution <= value)
+        # Values equal to the estimate, but for rounding, count half: proportions have many.
+        near = 1e-10 * max(1.0, abs(value))
+        below = np.mean(distribution < value - near) + np.mean(distribution <= value + near)
         bias = ndtri(below / 2)
         centred = left_out.mean() - left_out
         acceleration = (centred**3).sum() / (6 * (centred**2).sum() ** 1.5)

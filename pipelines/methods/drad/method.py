@@ -34,7 +34,7 @@ from pipelines.prompts import load_prompts
 from pipelines.run.findings import ConfidenceSource, DetectorThresholds, DraftMeasured
 from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
-from pipelines.text import Entity, changes_to_chinese, has_han, split_sentences
+from pipelines.text import Entity, has_han, split_sentences
 from pipelines.types import Answer, Generation, Message, Passage, Token
 
 PROMPTS = load_prompts("drad")
@@ -328,7 +328,7 @@ class _Run:
         )
         asked = Continuation.of(step, self.question, messages, head.text, PROMPTS)
         generation = await self._write(step, head, asked, ends_early=corrects)
-        if not _goes_on(generation, len(head.text)):
+        if not _goes_on(generation, len(head.text), self.question):
             self.flags.append("continuation_unusable")
             return None
         step.revised(
@@ -364,7 +364,8 @@ class _Run:
         reply = await write(step, asked.messages, left, stop, sample)
         added = asked.added(reply if stop is None else stop.cut(reply))
         missing = self.source == "logprobs" and added.text and added.tokens is None
-        used = not head.text or _goes_on(_joined(head, added), len(head.text))
+        whole, start = _joined(head, added), len(head.text)
+        used = not start or _goes_on(whole, start, self.question)
         if missing and used and self.settings.confidence == "auto":
             self._stand_in(alone=not head.text)
         if self.source == "samples":
@@ -409,17 +410,17 @@ class _Run:
         return rhd.read_entities(generation.text, units_of(generation), self.question, entities)
 
 
-def _goes_on(whole: Generation, start: int) -> bool:
+def _goes_on(whole: Generation, start: int, question: Question) -> bool:
     """Whether what the model added from offset `start` on is a text that goes on.
 
     It is none where the reply is empty or declines, where the service filtered it, where it is
-    Chinese after a beginning that is not, and where the token limit cut it within the sentence that
-    was begun.
+    Chinese although neither the question nor the beginning is, and where the token limit cut it
+    within the sentence that was begun.
     """
     added = whole.text[start:].strip()
     if not added or declines(added) or whole.finish_reason == "filter":
         return False
-    if start and changes_to_chinese(added, whole.text[:start]):
+    if start and question.is_foreign(added, whole.text[:start]):
         return False
     return whole.finish_reason != "length" or any(
         span.end > start for span in split_sentences(whole.text)[:-1]

@@ -30,7 +30,7 @@ from pipelines.methods.writing import (
 from pipelines.models.base import Delta, Watcher
 from pipelines.run.findings import SentenceVerified, Stopped
 from pipelines.run.scope import Scope
-from pipelines.text import changes_to_chinese, has_han, split_sentences, text_key
+from pipelines.text import has_han, split_sentences, text_key
 from pipelines.types import Answer, Generation, Message
 
 _AROUND = " \t\n.,;:!?\"'`*。，；！？“”"
@@ -93,7 +93,7 @@ async def next_piece(
     It ends when the model writes nothing more, says that it is done or knows nothing more, or only
     repeats itself; and where `max_tokens` are written. With it, whether the answer ends there only
     because the reply cannot be used: it is empty, declines to write, was filtered, or is Chinese
-    after a text that is not.
+    although neither the question nor the text is.
     """
     left = max_tokens - len(units_of(base))
     if left < 1:
@@ -110,7 +110,7 @@ async def next_piece(
     fresh = next((span for span in spans if text_key(span.text) not in before), None)
     if written.finish_reason == "filter" or (fresh is not None and declines(fresh.text)):
         return None, True
-    if base.text and changes_to_chinese(written.text, base.text):
+    if base.text and question.is_foreign(written.text, base.text):
         return None, True
     if fresh is None:
         # Handed its own text, a model ends it by writing nothing; asked for a sentence, by a word.

@@ -7,26 +7,24 @@ at the same time, and a pair is compared as soon as both of its answers exist.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from pipelines.concurrency import ended, together
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Question
-from pipelines.methods.replies.parsing import declines
-from pipelines.methods.replies.questions import asks_yes_or_no, says_yes, shares_words
-from pipelines.methods.replies.verdicts import TRUE_FALSE, claim_of_answers, decide_between, truth
+from pipelines.methods.replies.questions import asks_yes_or_no
+from pipelines.methods.replies.verdicts import truth
 from pipelines.methods.rowen import asking, reading
+from pipelines.methods.rowen.comparing import compared
 from pipelines.methods.rowen.decision import Pair, is_certain
-from pipelines.methods.rowen.forms import question_pattern
+from pipelines.methods.rowen.paraphrasing import paraphrases_of
 from pipelines.methods.rowen.settings import RowenSettings
-from pipelines.methods.writing import ask, ask_list, demonstrates
-from pipelines.retrieval.bm25 import LexicalEmbedder
+from pipelines.methods.writing import ask
 from pipelines.run.events import Score
 from pipelines.run.findings import (
     PairCompared,
-    ParaphraseDiscarded,
     ParaphraseTaken,
     RowenPlan,
     Side,
@@ -72,7 +70,14 @@ class RowenCheck:
         same pairs decide when the run is re-evaluated from its record.
         """
         async with self.scope.span("check", detail=self.plan) as step:
-            taken = await self._paraphrase(step)
+            taken = await paraphrases_of(
+                step,
+                self.question,
+                self.settings.k,
+                min_similarity=self.settings.min_similarity,
+                temperature=self.settings.temperature,
+                demonstrations=self.settings.demonstrations,
+            )
             self.paraphrases = [paraphrase.text for paraphrase in taken]
             if not self.settings.early_stop:
                 await together(*(self._pair(step, n, one) for n, one in enumerate(taken)))
@@ -90,74 +95,6 @@ class RowenCheck:
                         break
             finally:
                 await ended(*tasks)
-
-    async def _paraphrase(self, scope: Scope) -> list[ParaphraseTaken]:
-        """At most k paraphrases; asked for once more where there are fewer."""
-        settings = self.settings
-        found: list[ParaphraseTaken] = []
-        async with scope.span("paraphrase") as step:
-            for attempt in range(2):
-                missing = settings.k - len(found)
-                if not missing:
-                    break
-                known = [one.text for one in found]
-                shots = ""
-                if demonstrates(step, settings.demonstrations):
-                    # What is demonstrated is copied: the question's own kind is shown.
-                    shots = "paraphrase_yes_no" if self._yes_no else "paraphrase"
-                asked = asking.PROMPTS.turns(
-                    self.question.language,
-                    "paraphrase_more" if known and not shots else "paraphrase",
-                    shots=shots,
-                    question=self.question.text,
-                    count=str(missing),
-                    had="\n".join(f"- {text}" for text in known),
-                )
-                # Of 48 paraphrases asked of the embedded model (4 sample questions, 2 draws of 6)
-                # 12 were questions with a schema and 1 without.
-                bound = bool(shots) and self._weak and self.question.language == "en"
-                reply = await ask_list(
-                    step,
-                    asked,
-                    "questions",
-                    exactly=missing,
-                    pattern=question_pattern(self.question.text) if bound else None,
-                    max_tokens=asking.SHORT_TOKENS * (missing + 1),
-                    temperature=settings.temperature,
-                    sample=attempt,
-                )
-                found += await self._usable(step, reply, known)
-        return found[: settings.k]
-
-    async def _usable(self, step: Scope, reply: str, known: Sequence[str]) -> list[ParaphraseTaken]:
-        """The paraphrases of a reply that are near to the question; records what is discarded."""
-        taken, discarded = reading.paraphrases_in(reply, self.question, known)
-        for text, reason in discarded:
-            _discard(step, text, ParaphraseDiscarded(reason=reason))
-        cosines = await self._similarities(step, taken)
-        usable = []
-        for text, cosine in zip(taken, cosines, strict=True):
-            if cosine is not None:
-                near = cosine >= self.settings.min_similarity
-            else:
-                near = not self.settings.min_similarity or shares_words(text, self.question.text)
-            if near:
-                usable.append(ParaphraseTaken(text=text, similarity=cosine))
-            else:
-                _discard(step, text, ParaphraseDiscarded(reason="meaning", similarity=cosine))
-        return usable
-
-    async def _similarities(self, step: Scope, texts: Sequence[str]) -> Iterable[float | None]:
-        """The cosine of each text with the question; None where nothing compares meanings."""
-        by_words = step.embedder in (None, LexicalEmbedder.name)
-        if texts and self.settings.min_similarity and not by_words:
-            try:
-                (row,) = await step.similarities([self.question.text], texts)
-            except VeriscopeError:
-                # Recorded with its call. Shared words have to do.
-                return [None] * len(texts)
-            return row
-        return [None] * len(texts)
 
     async def _pair(
         self, scope: Scope, index: int, taken: ParaphraseTaken, turn: asyncio.Event | None = None
@@ -222,28 +159,16 @@ class RowenCheck:
         first, second = (answer.text for answer in answers)
         if not first or not second:
             return next((answer.lost for answer in answers if answer.lost), "empty"), None, None
-        if declines(first) or declines(second):
-            return "refusal", 0.0, None
-        if self._yes_no:
-            said = says_yes(first), says_yes(second)
-            if None not in said:
-                return "yes_no", float(said[0] == said[1]), None
-        language = self.plan.source
-        try:
-            choice = await decide_between(
-                step,
-                asking.PROMPTS.turns(
-                    language, f"same_{side}", question=text, first=first, second=second
-                ),
-                TRUE_FALSE[language],
-                reminder=asking.PROMPTS.fill(language, "reminder"),
-                role=self.plan.by,
-                claim=claim_of_answers(text, first, second),
-            )
-        except VeriscopeError:
-            return "failed", None, None
-        hard = None if choice.best is None else float(choice.best == "true")
-        return "judge" if self.plan.judge else "model", hard, choice
+        return await compared(
+            step,
+            self.plan.source,
+            f"same_{side}",
+            text,
+            first,
+            second,
+            yes_no=self._yes_no,
+            role=self.plan.by,
+        )
 
     async def _translated(self, scope: Scope, index: int, text: str) -> _Given:
         """What the model answers in the target language."""
@@ -281,7 +206,3 @@ class RowenCheck:
             return await answer
         except VeriscopeError:
             return _Given("", lost="failed")
-
-
-def _discard(step: Scope, text: str, why: ParaphraseDiscarded) -> None:
-    step.judged("paraphrase", text, verdict="unchecked", detail=why)

@@ -26,7 +26,6 @@ from pipelines.retrieval.base import reciprocal_rank_fusion
 from pipelines.run.findings import RepairStarted, RowenPlan, RowenVerdict, Variant, VerifierKind
 from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
-from pipelines.text import changes_to_chinese
 from pipelines.types import Answer, Generation, Language, Passage
 
 _BROKEN = ("length", "filter")
@@ -236,7 +235,7 @@ async def _repair(
         if not written.text or declines(written.text) or written.finish_reason in _BROKEN:
             return ""
         evidence = (passage.text for passage in passages)
-        if changes_to_chinese(written.text, question.text, original.text, *evidence):
+        if question.is_foreign(written.text, original.text, *evidence):
             return ""
         step.revised(written, draft=1, before=original.text, reason="repaired")
     return written.text

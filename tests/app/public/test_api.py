@@ -20,6 +20,7 @@ from gradio_client.utils import Status
 from app.public.api import Api, checked
 from app.public.contract import AskRequest
 from app.public.session import Runs
+from app.public.visitors import Caller
 from pipelines.errors import NotFoundError, RateLimitError
 from pipelines.methods.registry import METHODS
 from pipelines.store import new_owner
@@ -281,6 +282,26 @@ def test_a_full_queue_says_when_to_ask_again(held: Served, http: httpx.Client):
     assert "2 visitors are waiting already" in full.json()["message"]
     assert int(full.headers["retry-after"]) == full.json()["retry_after"] > 0
     for run in reversed(runs):
+        http.delete(f"/runs/{run}")
+
+
+def test_the_third_run_of_one_address_is_refused_and_the_others_go_on(
+    held: Served, http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+):
+    # On the machine itself everybody would be somebody else.
+    elsewhere = Caller("192.0.2.7", "192.0.2.7")
+    monkeypatch.setattr("app.public.api.caller_of", lambda _: elsewhere)
+    runs = [http.post("/ask", json={**anew(), "wait": 0}).json() for _ in range(2)]
+    assert [run["status"] for run in runs][1] == "waiting"
+    third = http.post("/ask", json=anew())
+    assert (third.status_code, third.json()["code"]) == (429, "queued_already")
+    assert int(third.headers["retry-after"]) == third.json()["retry_after"] > 0
+    assert "of one visitor that may wait there: 1" in third.json()["message"]
+    assert "from one address" in third.json()["remedy"]
+    assert "cancel the one that waits" in third.json()["remedy"]
+    assert http.post(f"/runs/{runs[1]['run']}/cancel").json()["status"] == "cancelled"
+    assert http.post("/ask", json={**anew(), "wait": 0}).json()["status"] == "waiting"
+    for run in list(held.space.api._going):
         http.delete(f"/runs/{run}")
 
 

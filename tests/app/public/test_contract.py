@@ -22,9 +22,17 @@ from app.public.contract import (
     told,
     with_methods,
 )
+from app.public.http_api import as_answer
 from app.public.results import methods_for
 from pipelines.engine.executor import MAX_QUESTION
-from pipelines.errors import ErrorInfo, NotFoundError, RateLimitError, failure, failure_words
+from pipelines.errors import (
+    ErrorInfo,
+    NotFoundError,
+    RateLimitError,
+    StorageError,
+    failure,
+    failure_words,
+)
 from pipelines.methods.registry import METHODS
 from pipelines.run.defaults import default_models
 from pipelines.run.spec import MAX_TEXT
@@ -164,6 +172,30 @@ def test_when_to_ask_again_is_told():
     slow = told(RateLimitError("Too many.", remedy="Wait a minute.", retry_after=61.5))
     assert (slow.remedy, slow.retry_after) == ("Wait a minute.", 61.5)
     assert told(NotFoundError("None.", remedy="Look.")).retry_after is None
+
+
+STORAGE = sorted(
+    {
+        said["code"]
+        for group in failure_words().values()
+        for said in group.values()
+        if said["code"].startswith("storage")
+    }
+)
+
+
+@pytest.mark.parametrize("code", STORAGE)
+def test_a_failure_of_the_storage_is_no_fault_of_the_program(code: str):
+    assert len(STORAGE) >= 7
+    kinds = {kind.code: kind for kind in (StorageError, *StorageError.__subclasses__())}
+    error = kinds[code]("It fails.", remedy="Buy another disk.")
+    answer, known = as_answer(told(error)), told(error)
+    assert answer.status_code == 503
+    # Its remedy is one for who runs the server.
+    assert known.remedy != error.remedy
+    assert ("ask again" in known.remedy.lower()) == (error.retryable or code == "storage_lost")
+    assert ("retry-after" in answer.headers) == error.retryable
+    assert (known.retry_after is not None) == error.retryable
 
 
 def test_a_method_is_described_in_numbers_too():

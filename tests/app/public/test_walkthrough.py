@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
+import httpx
 import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
@@ -16,7 +17,7 @@ from app.public import walkthrough
 from app.public.walkthrough import Walkthroughs
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.thread import Engine
-from pipelines.errors import NotFoundError
+from pipelines.errors import NotFoundError, UnreachableError
 from pipelines.samples.walkthroughs import walkthroughs
 
 if TYPE_CHECKING:
@@ -90,3 +91,65 @@ async def test_its_address_is_that_of_a_run(found: Walkthroughs):
     assert await found.open("sample-en-001") is None
     with pytest.raises(NotFoundError):
         await found.open("walkthrough-none")
+
+
+class Broken:
+    """What fails as often as it is tried, while it `fails`; and a clock."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+        self.fails = {"en"}
+        self.tried: list[str] = []
+        self.now = 0.0
+
+    def __call__(self, sample: walkthrough.Walkthrough, *_: object) -> walkthrough.Played:
+        self.tried.append(sample.language)
+        if sample.language in self.fails:
+            raise self.error
+        return walkthrough.Played(cast("Watched", None), gzip.compress(b"{}"), '"mark"')
+
+
+ERRORS = [
+    UnreachableError("No index.", remedy="Wait."),
+    ZeroDivisionError("a secret of the server"),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS)
+async def test_what_failed_is_not_tried_again_at_every_view(
+    found: Walkthroughs, monkeypatch: pytest.MonkeyPatch, error: Exception
+):
+    broken = Broken(error)
+    monkeypatch.setattr(walkthrough, "_computed", broken)
+    fresh = Walkthroughs(found._engine, lambda: broken.now)
+    transport = httpx.ASGITransport(Starlette(routes=[fresh.route]))
+    async with httpx.AsyncClient(transport=transport, base_url="http://space") as client:
+        for _ in range(5):
+            reply = await client.get("/walkthrough/en")
+            # The browser does not ask again for what is not there.
+            assert (reply.status_code, reply.content) == (404, b"")
+        assert broken.tried == ["en"]
+        broken.now, broken.fails = 299.0, set()
+        assert (await client.get("/walkthrough/en")).status_code == 404
+        broken.now = 300.0
+        assert (await client.get("/walkthrough/en")).status_code == 200
+    assert broken.tried == ["en", "en"]
+
+
+@pytest.mark.parametrize("error", ERRORS)
+async def test_one_language_that_fails_is_logged_once_and_the_other_is_prepared(
+    found: Walkthroughs,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+):
+    broken = Broken(error)
+    monkeypatch.setattr(walkthrough, "_computed", broken)
+    fresh = Walkthroughs(found._engine)
+    await fresh.prepare()
+    assert sorted(broken.tried) == ["en", "zh"]
+    assert "zh" in fresh._played
+    (line,) = [record for record in caplog.records if record.name == walkthrough.__name__]
+    assert "walkthrough" in line.message
+    # Of what nobody expected, where it happened.
+    assert (line.exc_info is not None) == isinstance(error, ZeroDivisionError)

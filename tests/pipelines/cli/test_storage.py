@@ -39,7 +39,9 @@ def ask(folder: Path) -> list[str]:
 def test_a_file_is_no_data_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str], below: str):
     (tmp_path / "file").touch()
     assert cli.main(["--data", str(tmp_path / "file" / below), "list"]) == 2
-    assert "cannot be used as the data folder" in capsys.readouterr().err
+    # Who reads it gave the path.
+    path = tmp_path / "file" / below
+    assert f"{path} cannot be used as the data folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("to", ["folder", "file/run.jsonl", "nowhere/run.jsonl", "/dev/full"])

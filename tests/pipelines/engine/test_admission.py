@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from pipelines.engine.admission import Admission, Ticket, Turn
-from pipelines.errors import BusyError
+from pipelines.errors import BusyError, QueuedAlreadyError
 
 
 class Clock:
@@ -73,7 +73,7 @@ async def test_a_visitor_is_in_the_queue_once(doors: Doors):
     queue = Admission(slots=1, per_visitor=1)
     await doors.enter(queue, "me")
     await doors.enter(queue, "me")
-    with pytest.raises(BusyError, match="in the queue already"):
+    with pytest.raises(QueuedAlreadyError, match="of one visitor that may wait there: 1"):
         await doors.enter(queue, "me")
 
 

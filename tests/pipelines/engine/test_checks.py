@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pipelines.engine import checks
 from pipelines.engine.checks import MOST_TRIES
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
@@ -27,30 +29,33 @@ SPEC = ModelSpec(kind="openai", name="Served", model="m", base_url="http://127.0
 
 
 class Busy(ScriptedModel):
-    """Answers as its script says, but nothing that holds `busy`."""
+    """Answers as its script says, but nothing that holds `busy`, and never what holds `silent`."""
 
-    busy = ""
+    busy = silent = ""
     calls = 0
 
     async def generate(
         self, request: GenerationRequest, watch: Watcher | None = None
     ) -> tuple[Generation, ...]:
-        self._asked(request)
+        await self._asked(request)
         return await super().generate(request, watch)
 
     async def choose(self, request: ChoiceRequest) -> Choice:
-        self._asked(request)
+        await self._asked(request)
         return await super().choose(request)
 
-    def _asked(self, request: GenerationRequest | ChoiceRequest) -> None:
+    async def _asked(self, request: GenerationRequest | ChoiceRequest) -> None:
         type(self).calls += 1
-        if self.busy and any(self.busy in message.content for message in request.messages):
+        text = " ".join(message.content for message in request.messages)
+        if self.busy and self.busy in text:
             raise BusyError("Later.", remedy="Wait.")
+        if self.silent and self.silent in text:
+            await asyncio.Event().wait()
 
 
 @pytest.fixture
 async def service(tmp_path: Path) -> AsyncIterator[Service]:
-    Busy.busy, Busy.calls = "Claim:", 0
+    Busy.busy, Busy.silent, Busy.calls = "Claim:", "", 0
     made = Service(
         tmp_path,
         pool=ModelPool(lambda spec, key, progress: Busy.from_replies(ABLE)),
@@ -61,13 +66,14 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
     await made.aclose()
 
 
-async def use(service: Service, spec: ModelSpec) -> None:
+async def use(service: Service, spec: ModelSpec, **fields: Any) -> None:
     """A run with the model, to its end and that of the checks beside it."""
     question = "What is the capital of France? Answer in one short sentence."
-    run = RunSpec(question=question, methods=(MethodSpec(name="direct"),), models={"main": spec})
+    direct = (MethodSpec(name="direct"),)
+    run = RunSpec(question=question, methods=direct, models={"main": spec}, **fields)
     async for _ in service.stream(run, owner=ANN):
         pass
-    await service.unknown.settled()
+    await asyncio.gather(*service.unknown._tasks.values())
 
 
 async def checked(service: Service) -> tuple[ModelSpec, ProbeReport]:
@@ -125,6 +131,53 @@ async def test_a_model_that_was_changed_meanwhile_stays_as_it_is(service: Servic
     Busy.busy = ""
     await use(service, spec)
     assert service.store.models.list(ANN) == [changed]
+
+
+async def test_what_was_found_before_the_service_fell_silent_is_kept(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(checks, "CHECK_SECONDS", 1.0)
+    spec, _ = await checked(service)
+    spec = spec.model_copy(update={"unknown": ("chinese", "prefill", "judging"), "prefill": None})
+    service.store.models.save(ANN, spec)
+    Busy.busy, Busy.silent = "", "Claim:"
+    await use(service, spec)
+    (saved,) = service.store.models.list(ANN)
+    assert saved.unknown == ("judging",)
+    assert saved.prefill is True
+
+
+async def test_nothing_is_asked_of_a_model_that_is_not_saved(service: Service):
+    spec, _ = await checked(service)
+    service.store.models.delete(ANN, spec.name)
+    Busy.busy = ""
+    before = Busy.calls
+    await use(service, spec)
+    assert Busy.calls == before + 1
+
+
+async def test_a_reproducible_run_has_the_model_to_itself(service: Service):
+    spec, _ = await checked(service)
+    Busy.busy = ""
+    before = Busy.calls
+    await use(service, spec, reproducible=True)
+    assert Busy.calls == before + 1
+    assert service.store.models.list(ANN) == [spec]
+    # It was no attempt.
+    await use(service, spec)
+    (saved,) = service.store.models.list(ANN)
+    assert saved.unknown == ()
+
+
+async def test_checks_end_when_a_reproducible_run_begins(service: Service):
+    spec, _ = await checked(service)
+    spec = spec.model_copy(update={"unknown": ("chinese", "prefill")})
+    service.store.models.save(ANN, spec)
+    said = iter([False, True])
+    service.unknown._is_reproduced = lambda spec, owner: next(said)
+    await use(service, spec)
+    (saved,) = service.store.models.list(ANN)
+    assert saved.unknown == ("prefill",)
 
 
 async def test_checks_end_with_the_service(service: Service):

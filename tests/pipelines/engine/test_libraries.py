@@ -94,6 +94,31 @@ async def test_runs_with_the_same_key_share_a_search_and_others_do_not(
     assert libraries.search_in(at(wire).model_copy(update={"mode": "bm25"}), "key-a") is first
 
 
+async def test_searches_that_were_used_last_are_kept(
+    libraries: Libraries, wire: Wire, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("pipelines.engine.libraries._MOST_SEARCHES", 2)
+    first, second = (libraries.search_in(at(wire), key) for key in ("key-a", "key-b"))
+    assert libraries.search_in(at(wire), "key-a") is first
+    libraries.search_in(at(wire), "key-c")
+    assert libraries.search_in(at(wire), "key-a") is first
+    assert [key for *_, key in libraries._web] == ["key-c", "key-a"]
+    # Who still has the other goes on with it.
+    assert await second.search("Vane", 1)
+    assert isinstance(second, WebSearch)
+    await second.aclose()
+
+
+async def test_libraries_for_another_loop_allow_no_other_addresses(tmp_path: Path, wire: Wire):
+    for libraries in (Libraries(tmp_path, any_address=False), Libraries(tmp_path)):
+        other = libraries.for_another_loop()
+        if libraries._any_address:
+            assert other.search_in(at(wire, "wikipedia"))
+            continue
+        with pytest.raises(InvalidInputError, match="this address cannot be used"):
+            other.search_in(at(wire, "wikipedia"))
+
+
 async def test_a_search_that_wants_a_key_says_so_at_once(libraries: Libraries):
     with pytest.raises(MissingKeyError, match="Serper"):
         libraries.search_in(EvidenceSpec(source="serper"))

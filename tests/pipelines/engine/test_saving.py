@@ -14,8 +14,15 @@ from sqlalchemy import event
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
-from pipelines.errors import StorageBusyError, StorageError, StorageFullError, StorageReadOnlyError
-from pipelines.run.events import ModelCalled, RunFailed, RunFinished, TokenWritten
+from pipelines.errors import (
+    InvalidInputError,
+    StorageBusyError,
+    StorageError,
+    StorageFullError,
+    StorageReadOnlyError,
+    failure,
+)
+from pipelines.run.events import ModelCalled, RunFailed, RunFinished, TerminalEvent, TokenWritten
 from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.store import RunStore, file_url
 from tests.pipelines.run.fakes import FakeModel
@@ -160,6 +167,73 @@ async def test_nobody_waits_for_ever_after_a_fault_of_ours(
     assert events[-1].error.code == "unexpected"
 
 
+async def test_a_run_that_had_ended_keeps_its_end_if_it_can_be_stored_after_all(
+    service: Service, model: FakeModel, monkeypatch: pytest.MonkeyPatch
+):
+    append, failures = service.store.append, iter(range(1))
+
+    def full(run_id: str, events: list[Any], **options: Any) -> None:
+        if isinstance(events[-1], RunFinished) and next(failures, None) is not None:
+            raise StorageFullError("The disk is full.", remedy="Make room on it.")
+        append(run_id, events, **options)
+
+    monkeypatch.setattr(service.store, "append", full)
+    model.gate.set()
+    events: list[Any] = [event async for event in service.stream(SPEC, owner=ME)]
+    assert isinstance(events[-1], RunFinished)
+    await until_stored(service, events[0].run)
+    assert service.store.load(events[0].run, ME).terminal == events[-1]
+    # What nothing is wrong with can be shared.
+    assert await service.share(events[0].run, owner=ME)
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("no"), failure("storage.damaged")], ids=["refused", "damaged"]
+)
+async def test_what_can_never_be_stored_is_not_tried_for_ever(
+    service: Service, model: FakeModel, monkeypatch: pytest.MonkeyPatch, error: Exception
+):
+    tried = list[int]()
+
+    def broken(run_id: str, events: list[Any], **_: Any) -> None:
+        tried.append(len(events))
+        raise error
+
+    monkeypatch.setattr(service.store, "append", broken)
+    model.gate.set()
+    events: list[Any] = [event async for event in service.stream(SPEC, owner=ME)]
+    assert isinstance(events[-1], RunFailed)
+    async with asyncio.timeout(60):
+        await asyncio.gather(*service._background)
+    # The last attempt was the end alone; all of it can still be read.
+    assert tried[-1] == 1
+    assert (await service.load(events[0].run, owner=ME)).terminal == events[-1]
+
+
+async def test_the_end_is_stored_where_more_is_stored_than_was_told(
+    service: Service, model: FakeModel, monkeypatch: pytest.MonkeyPatch
+):
+    append = service.store.append
+
+    def untold(run_id: str, events: list[Any], **options: Any) -> None:
+        if isinstance(events[-1], TerminalEvent) and len(events) > 1:
+            raise ValueError("They cannot be stored.")
+        append(run_id, events, **options)
+        if not isinstance(events[-1], TerminalEvent):
+            raise ValueError("The connection was lost before it could tell.")
+
+    monkeypatch.setattr(service.store, "append", untold)
+    run_id = await service.start(SPEC, owner=ME)
+    await model.until_asked()
+    events: list[Any] = [event async for event in service.follow(run_id, owner=ME)]
+    assert isinstance(events[-1], RunFailed)
+    await asyncio.gather(*service._background)
+    stored = service.store.load(run_id, ME)
+    assert isinstance(stored.terminal, RunFailed)
+    assert [event.seq for event in stored.events] == list(range(len(stored.events)))
+    assert len(stored.events) > 2
+
+
 async def test_dead_runs_are_ended_by_every_start_and_living_ones_are_not(tmp_path: Path):
     dead, alive = RunStore(file_url(tmp_path)), RunStore(file_url(tmp_path))
     for name, store in (("dead", dead), ("alive", alive)):
@@ -186,8 +260,45 @@ async def test_a_recorded_run_is_replayed_where_nothing_can_be_written(open_fold
         assert replayed[-1].answers == first[-1].answers
         assert (await service.load(run_id, owner=ME)).terminal == replayed[-1]
         assert [run.id for run in service.store.list(ME)] == [first[0].run]
+        assert isinstance(service.why_not_stored(run_id, owner=ME), StorageReadOnlyError)
+        with pytest.raises(InvalidInputError, match=r"not stored.*Choose a folder"):
+            await service.share(run_id, owner=ME)
         await service.delete(run_id, owner=ME)
         await service.aclose()
+
+
+async def test_a_replay_on_a_disk_that_filled_meanwhile_is_not_stored(
+    service: Service, model: FakeModel
+):
+    model.gate.set()
+    first: list[Any] = [event async for event in service.stream(SPEC, owner=ME)]
+    assert service.store.refusal is None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(service.store, "create", _full)
+        run_id = await service.replay(first[0].run, owner=ME)
+    replayed: list[Any] = [event async for event in service.follow(run_id, owner=ME)]
+    assert replayed[-1].answers == first[-1].answers
+    assert isinstance(service.why_not_stored(run_id, owner=ME), StorageFullError)
+    assert service.why_not_stored(first[0].run, owner=ME) is None
+    assert [run.id for run in service.store.list(ME)] == [first[0].run]
+
+
+async def test_a_replay_on_a_busy_database_is_asked_for_again(
+    service: Service, model: FakeModel, monkeypatch: pytest.MonkeyPatch
+):
+    model.gate.set()
+    first: list[Any] = [event async for event in service.stream(SPEC, owner=ME)]
+    monkeypatch.setattr(service.store, "create", _busy)
+    with pytest.raises(StorageBusyError):
+        await service.replay(first[0].run, owner=ME)
+
+
+def _full(*_: Any) -> None:
+    raise failure("storage.full")
+
+
+def _busy(*_: Any) -> None:
+    raise failure("storage.busy")
 
 
 async def test_a_data_folder_that_is_none_says_so(tmp_path: Path):

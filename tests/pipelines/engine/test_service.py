@@ -1,7 +1,9 @@
 """Runs through the service: side by side, stopped, unwatched, failing, replayed, kept apart."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
+from pipelines.engine.reevaluate import recorded_plan
 from pipelines.engine.service import Service
 from pipelines.errors import (
     InvalidInputError,
@@ -30,7 +33,7 @@ from pipelines.run.events import (
 from pipelines.run.live import Limits
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.run.trace import Trace
-from pipelines.run.view import fold
+from pipelines.run.view import RunView, fold
 from tests.pipelines.run.fakes import FakeModel
 
 ANN, BEN = "ann", "ben"
@@ -211,6 +214,28 @@ async def test_a_run_that_took_all_it_may_take_is_ended(bench):
     assert (model.busy, model.cancelled) == (0, 1)
 
 
+async def test_a_server_that_does_not_answer_keeps_no_limit_from_being_checked(bench, monkeypatch):
+    model = FakeModel("one", gated=True)
+    it = bench(model, limits=Limits(seconds=0.05), look_every=0.01)
+    asked, answered, calls = threading.Event(), threading.Event(), count()
+
+    def renew() -> None:
+        next(calls)
+        asked.set()
+        answered.wait(60)
+
+    # Beginning a run asks too, before it is begun; it is the service that is looked at here.
+    monkeypatch.setattr(it.service._renewal._store, "renew_presence", renew)
+    first, second = [await it.service.start(spec(), owner=one) for one in (ANN, BEN)]
+    assert await asyncio.to_thread(asked.wait, 60)
+    for run_id, owner in ((first, ANN), (second, BEN)):
+        events = [event async for event in it.service.follow(run_id, owner=owner)]
+        assert events[-1].reason == "time_limit"
+    # One renewal for all runs.
+    assert next(calls) == 1
+    answered.set()
+
+
 async def test_a_run_is_shared_once_it_is_over(bench):
     model = FakeModel("William Shakespeare", gated=True)
     it = bench(model)
@@ -351,6 +376,22 @@ async def test_an_unexpected_error_is_told_without_internals(bench, caplog):
     assert isinstance(events[-1], RunFailed)
     assert "secret detail" not in events[-1].model_dump_json()
     assert "secret detail" in caplog.text
+
+
+async def test_a_long_run_is_replayed_without_folding_all_of_it(bench, monkeypatch):
+    it = bench(FakeModel("William Shakespeare"))
+    events = await it.events(spec("Who wrote Hamlet?", "direct", "rag"))
+    folded: list[Any] = []
+
+    def seen(events: Any) -> RunView:
+        folded.extend(events)
+        return fold(folded)
+
+    monkeypatch.setattr("pipelines.engine.reevaluate.fold", seen)
+    plan = recorded_plan(await it.service.load(events[0].run, owner=ANN))
+    assert [method.name for method, _ in plan.methods] == ["direct", "rag"]
+    # The header, and the beginning of each method with its settings.
+    assert len(folded) == 3
 
 
 async def test_a_replay_makes_no_call_and_gives_the_same_answer(bench):

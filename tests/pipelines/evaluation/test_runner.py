@@ -3,80 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from pipelines.engine.libraries import Libraries
-from pipelines.engine.pool import ModelPool
-from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, NotFoundError, UnreachableError
 from pipelines.evaluation.items import Item
-from pipelines.evaluation.plan import (
-    Budget,
-    EvaluationSpec,
-    System,
-    checked_spec,
-    code_version,
-    key_of,
-    run_of,
-    system_names,
-    tasks_of,
-)
-from pipelines.evaluation.runner import Progress, Runner
-from pipelines.models.providers import ModelSpec, Price
-from pipelines.remote.retry import RetryPolicy
+from pipelines.evaluation.plan import Budget, System, checked_spec, key_of, run_of, system_names
+from pipelines.evaluation.runner import Runner
+from pipelines.models.providers import ModelSpec
 from pipelines.run.spec import MethodSpec
+from tests.pipelines.evaluation.bench import ITEMS, carried_out, create, opened, spec, system
 from tests.pipelines.run.fakes import FakeModel
-
-ITEMS = [
-    Item(id=f"q{number}", question=f"Who was number {number}?", answers=(f"Nobody {number}",))
-    for number in range(4)
-]
-MAIN = ModelSpec(price=Price(read=1.0, written=2_000_000.0))
-
-
-def system(name: str, **settings: object) -> System:
-    return System(
-        name=name,
-        method=MethodSpec(name=name.split()[0], settings=settings),
-        models={"main": MAIN},
-    )
-
-
-def spec(*systems: System, **options: object) -> EvaluationSpec:
-    chosen = systems or (system("direct"),)
-    found = {"data": "mine", "data_hash": "h", "code": code_version(), "systems": chosen}
-    return EvaluationSpec.model_validate({**found, **options})
-
-
-@asynccontextmanager
-async def opened(folder: Path, model: FakeModel) -> AsyncIterator[Service]:
-    service = Service(
-        folder,
-        pool=ModelPool(lambda *_: model),
-        libraries=Libraries(folder / "index", find_embedder=lambda: None),
-        retry=RetryPolicy(attempts=1),
-    )
-    async with aclosing(service):
-        yield service
-
-
-def create(
-    service: Service, asked: EvaluationSpec, name: str = "e", items: Sequence[Item] = ITEMS
-) -> str:
-    checked_spec(asked, items)
-    rows = [(item.id, item) for item in items]
-    body = asked.model_dump(mode="json")
-    service.store.evaluations.create(name, "me", name, body, rows, tasks_of(asked, items))
-    return name
-
-
-async def carried_out(runner: Runner, most: int | None = None) -> Progress:
-    *_, last = [progress async for progress in runner.run(most)]
-    return last
 
 
 async def test_every_item_is_answered_by_every_system_and_found_again(tmp_path: Path):
@@ -191,6 +129,63 @@ async def test_what_is_stopped_goes_on_with_the_replies_that_it_has(tmp_path: Pa
         assert len([one for one in model.asked if one == model.asked[0]]) == 1
 
 
+async def test_replies_on_an_item_serve_another_system_after_a_restart(tmp_path: Path):
+    # The check of a small model begins with the draft that Direct has written.
+    model = FakeModel("Ada Brandt was born in Delft in 1904.")
+    async with opened(tmp_path, model) as service:
+        both = spec(system("direct"), system("slm"))
+        name = create(service, both, items=ITEMS[:1])
+        await carried_out(Runner(service, name, owner="me", at_once=1), most=1)
+        drafted = model.asked[0]
+        assert len(model.asked) == 1
+    async with opened(tmp_path, model) as service:
+        await carried_out(Runner(service, name, owner="me"))
+        assert model.asked.count(drafted) == 1
+        # What another evaluation asked serves as well.
+    async with opened(tmp_path, model) as service:
+        third = create(
+            service, spec(system("direct"), system("slm", threshold=0.3)), "third", ITEMS[:1]
+        )
+        await carried_out(Runner(service, third, owner="me"))
+        assert model.asked.count(drafted) == 1
+
+
+async def test_replies_of_another_model_serve_nobody(tmp_path: Path):
+    other = ModelSpec(kind="openai", name="other", model="m", base_url="http://localhost/v1")
+    model = FakeModel("one")
+    async with opened(tmp_path, model) as service:
+        systems = (
+            system("direct"),
+            System(name="other", method=MethodSpec(name="direct"), models={"main": other}),
+        )
+        name = create(service, spec(*systems), items=ITEMS[:1])
+        await carried_out(Runner(service, name, owner="me", at_once=1), most=1)
+    async with opened(tmp_path, model) as service:
+        await carried_out(Runner(service, name, owner="me"))
+        assert len(model.asked) == 2
+
+
+async def test_a_budget_that_was_just_enough_is_no_reason_to_end(tmp_path: Path):
+    async with opened(tmp_path, FakeModel("one")) as service:
+        name = create(service, spec())
+        last = await carried_out(Runner(service, name, owner="me", budget=Budget(calls=4)))
+        assert (last.answered, last.reason) == (4, "done")
+
+
+async def test_an_evaluation_that_is_deleted_meanwhile_ends_with_that(tmp_path: Path):
+    model = FakeModel("one")
+    async with opened(tmp_path, model) as service:
+        name = create(service, spec())
+
+        async def delete_after_one() -> None:
+            async for progress in Runner(service, name, owner="me", at_once=1).run():
+                if progress.answered == 1:
+                    service.store.evaluations.delete(name, "me")
+
+        with pytest.raises(NotFoundError, match="no evaluation"):
+            await delete_after_one()
+
+
 async def test_a_server_that_is_away_leaves_tasks_open_and_ends_it(tmp_path: Path):
     away = UnreachableError("Nobody answers.", remedy="Start it.")
     model = FakeModel(away)
@@ -202,7 +197,7 @@ async def test_a_server_that_is_away_leaves_tasks_open_and_ends_it(tmp_path: Pat
         last = await carried_out(Runner(service, name, owner="me", at_once=1))
         assert (last.answered, last.failed, last.reason) == (0, 5, "failing")
         assert last.last_error == "Nobody answers."
-        model.replies = ["here"]
+        model.replies[:] = ["here"]
         assert (await carried_out(Runner(service, name, owner="me"))).answered == 20
 
 

@@ -25,7 +25,7 @@ from pipelines.retrieval.base import Retriever, Similarity
 from pipelines.run.events import Event, Judged, ModelCalled, Retrieved, Revised, SpanStarted
 from pipelines.run.live import LiveRun
 from pipelines.run.materials import Materials, Slot
-from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
+from pipelines.run.spec import EvidenceSpec, GivenAnswer, MethodSpec, ModelSpec, RunSpec
 from pipelines.run.trace import Trace
 from pipelines.text import Entity, EntityRecognizer, detect_language
 from pipelines.types import Answer, FinishReason, Generation, Language, Passage, Token
@@ -210,7 +210,7 @@ async def run_method(
     question: str,
     model: Model,
     *,
-    shelf: Shelf | None = None,
+    shelf: Retriever | None = None,
     proxy: Model | None = None,
     models: Mapping[str, Model] | None = None,
     dense: Retriever | None = None,
@@ -218,9 +218,13 @@ async def run_method(
     retry: RetryPolicy | None = None,
     recognizer: FixedRecognizer | None = None,
     evidence: EvidenceSpec | None = None,
+    given: GivenAnswer | None = None,
     **settings: Any,
 ) -> Outcome:
-    """Run `method` alone, to its end. `models` are those beside "main", by role."""
+    """Run `method` alone, to its end, on its own answer or the one that is `given`.
+
+    `models` are those beside "main", by role.
+    """
     chosen = MethodSpec(name=method.name, settings=settings)
     by_role = {"main": model, **(models or {})} | ({"proxy": proxy} if proxy else {})
     # Roles that one model was given have one spec, as in the pool.
@@ -230,7 +234,11 @@ async def run_method(
         for role, one in by_role.items()
     }
     spec = RunSpec(
-        question=question, methods=(chosen,), models=specs, evidence=evidence or EvidenceSpec()
+        question=question,
+        methods=(chosen,),
+        models=specs,
+        evidence=evidence or EvidenceSpec(),
+        answer=given,
     )
     asked = Question(text=question, language=detect_language(question))
     plan = Plan(spec, asked, ((method, method.settings(settings)),))

@@ -315,6 +315,26 @@ def test_yes_and_no(text: str, label: str | None):
         "是。\n更正：资料写的是1868年。",
         "是，如果资料可靠。",
         "对，也不对。",
+        "Yes, he was born in Warsaw, but the year isn't right.",
+        "Yes. On second thoughts, it was in 1868.",
+        "Yes. I take that back.",
+        "Yes. Oops, the year is 1931.",
+        "Yes. Hmm, wait: the year is 1931.",
+        "Yes. Hmm... I'm mistaken.",
+        "Yes, in part.",
+        "Yes, only if the passage is about her.",
+        "Yes, mainly.",
+        "Yes. He was born in Warsaw. No, in Paris.",
+        "是。不，是1931年。",
+        "是，不完全是",
+        "是的，只有一部分。",
+        "是，只对了一半。",
+        "是，大部分正确。",
+        "是，我说错了。",
+        "是。我收回。",
+        "是。更准确地说，是1931年。",
+        "是。嗯，不对，是1931年。",
+        "是，若资料可靠。",
     ],
 )
 def test_a_yes_that_is_taken_back_names_neither(text: str):
@@ -333,6 +353,14 @@ def test_a_yes_that_is_taken_back_names_neither(text: str):
         "是的，他出生于1867年。",
         "是，他不但是化学家，也是物理学家。",
         "是的，他生于华沙，但后来住在巴黎。",
+        "Yes, mainly because both say so.",
+        "Yes, in particular the year.",
+        "Yes. Well, both say so.",
+        "Yes, he was born in Warsaw, but moved to the present capital.",
+        "是，若干证据支持。",
+        "是。但丁写了《神曲》。",
+        "是。不仅如此，他还是化学家。",
+        "是，只有他一人获奖。",
     ],
 )
 def test_a_yes_with_an_explanation_stays_one(text: str):
@@ -342,6 +370,11 @@ def test_a_yes_with_an_explanation_stays_one(text: str):
 def test_only_agreement_is_taken_back():
     assert parse_choice("True, but the year is wrong.", TRUTH) is None
     assert parse_choice("正确，但年份有误。", TRUTH) is None
+    assert parse_choice("True. No doubt about it.", TRUTH) == "true"
+    assert parse_choice("True. No, it was 1931.", TRUTH) is None
+    assert parse_choice("True. I was wrong: it was 1931.", TRUTH) is None
+    assert parse_choice("正确。不，是1931年。", TRUTH) is None
+    assert parse_choice("正确，只有一部分", TRUTH) is None
     assert parse_choice("No, but the place is right.", YES_NO) == "no"
     assert parse_choice("No. However, the place is right.", YES_NO) == "no"
     assert parse_choice("Yes, but the year is wrong. So the answer is no.", YES_NO) == "no"

@@ -15,6 +15,7 @@ from pipelines.errors import (
 )
 from pipelines.models.base import Capabilities, GenerationRequest, Watcher
 from pipelines.models.embedded import EmbeddedModel
+from pipelines.models.hosted_errors import not_again
 from pipelines.models.openai_model import OpenAIModel
 from pipelines.models.probe import Finding, ProbeReport, probe, probe_again
 from pipelines.models.scripted import ScriptedModel
@@ -248,8 +249,30 @@ async def test_a_service_that_stops_answering_is_waited_for_once():
     assert report.capabilities.judges
 
 
+async def test_log_probabilities_that_come_too_late_are_unknown_and_not_absent():
+    class Late(ScriptedModel):
+        waited = 0
+
+        async def generate(
+            self, request: GenerationRequest, watch: Watcher | None = None
+        ) -> tuple[Generation, ...]:
+            if request.logprobs:
+                type(self).waited += 1
+                raise not_again(ModelTimeoutError("Too late.", remedy="Wait."))
+            return await super().generate(request, watch)
+
+    report = await probe(Late.from_replies(ABLE))
+    assert Late.waited == 1
+    assert found(report, "logprobs").ok is None
+    # What comes after is not waited for either.
+    assert report.unknown[:2] == ("logprobs", "chinese")
+    assert report.capabilities.logprobs == able().capabilities.logprobs
+
+
 async def test_only_what_is_unknown_is_asked_again():
     known = Capabilities(logprobs=True, top_logprobs=3, prefill=False, judges=True)
-    report = await probe_again(able(**{"1,_2": "no"}), known, ("prefill", "chinese"))
+    again = probe_again(able(**{"1,_2": "no"}), known, ("prefill", "chinese"))
+    first, report = [report async for report in again]
+    assert [finding.key for finding in first.findings] == ["chinese"]
     assert [finding.key for finding in report.findings] == ["chinese", "prefill"]
     assert report.capabilities == known.model_copy(update={"languages": frozenset({"en", "zh"})})

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from pipelines.models.base import SimilarityRequest
 from pipelines.run.events import (
     ModelCalled,
@@ -14,7 +16,14 @@ from pipelines.run.events import (
 )
 from pipelines.run.live import Recorder
 from pipelines.run.spec import MethodSpec, RunSpec
-from pipelines.run.view import RunView, fold, reduce
+from pipelines.run.view import (
+    MethodView,
+    RunView,
+    fold,
+    number_setting,
+    reduce,
+    whole_setting,
+)
 from pipelines.types import Answer, Generation, Token, Usage
 from tests.pipelines.run.fakes import request
 
@@ -46,6 +55,26 @@ def started() -> Events:
 
 def token(text: str, start: int) -> Token:
     return Token(text=text, start=start, end=start + len(text), logprob=-0.1)
+
+
+@pytest.mark.parametrize(
+    ("held", "number", "whole"),
+    [
+        (3, 3, 3),
+        (2.5, 2.5, 2),
+        (True, None, 7),
+        ("3", None, 7),
+        (float("nan"), None, 7),
+        (-1, -1, 7),
+        # More than 1.8e308, the largest number of that kind.
+        (10**400, None, 7),
+        (10**300, 10**300, 1000),
+    ],
+)
+def test_a_run_from_elsewhere_may_hold_any_number(held: object, number: float | None, whole: int):
+    method = MethodView("direct", span="m", started=0.0, settings={"k": held})
+    assert number_setting(method, "k") == number
+    assert whole_setting(method, "k", 7) == whole
 
 
 def test_a_text_grows_in_its_step_until_it_is_a_draft():

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.service import Service
+from pipelines.errors import VeriscopeError
 from pipelines.run.events import Event, TokenWritten
 from pipelines.run.view import fold
+from pipelines.samples import playing
 from pipelines.samples.playing import play
 from pipelines.samples.walkthroughs import Walkthrough, walkthrough
+from pipelines.types import Generation
+from tests.pipelines.run.fakes import FakeModel
 
 SAMPLE = "3-en-lightning"
 
@@ -58,6 +67,41 @@ def test_its_times_are_those_of_the_pauses(sample: Walkthrough, played: tuple[Ev
         written = [event.time for event in played if event.span == span]
         assert len(set(written)) > 1
     assert times[-1] > 1.0
+
+
+class Stuck(FakeModel):
+    """Waits for what nobody gives it."""
+
+    async def generate(self, request: Any, watch: Any = None) -> tuple[Generation, ...]:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+def test_a_run_that_does_not_go_on_is_given_up(
+    sample: Walkthrough, indexes: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(playing, "_build", lambda *_: Stuck("never"))
+    monkeypatch.setattr(playing, "_STUCK_SECONDS", 0.05)
+    turns = count()
+    monkeypatch.setattr(playing, "_settled", lambda: turn(turns))
+    with pytest.raises(VeriscopeError, match="unexpected"):
+        play(sample, libraries(indexes))
+    # It looks from time to time, not all the time.
+    assert next(turns) < 20
+
+
+async def turn(turns: Iterator[int]) -> None:
+    next(turns)
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def test_playing_ends_early_when_it_is_closed(
+    sample: Walkthrough, indexes: Path, played: tuple[Event, ...]
+):
+    closing = threading.Event()
+    closing.set()
+    assert len(play(sample, libraries(indexes), closing)) < len(played)
 
 
 @pytest.mark.verify

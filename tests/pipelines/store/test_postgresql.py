@@ -22,6 +22,7 @@ from pipelines.errors import StorageError, StorageLostError, StorageReadOnlyErro
 from pipelines.run.events import RunFinished
 from pipelines.run.spec import MethodSpec, ModelSpec, RunSpec
 from pipelines.store import RunStore
+from pipelines.store.presence import AdvisoryPresence
 from tests.pipelines.run.fakes import FakeModel
 from tests.pipelines.store import examples
 from tests.postgresql import new_database, private_server
@@ -65,6 +66,40 @@ def test_a_store_whose_connections_were_dropped_can_be_closed(url: str):
     store.close()
     with closing(RunStore(url)) as other:
         assert other.recover() == 1
+
+
+def test_a_lock_that_a_lost_connection_still_holds_is_not_waited_for(url: str):
+    # Without the limit of the URL, a wait for the lock would never end.
+    with closing(RunStore(f"{url}&options=-c%20lock_timeout%3D2000")) as store:
+        presence = store._database.presence
+        assert isinstance(presence, AdvisoryPresence)
+        lost, presence._connection = presence._connection, None
+        assert lost is not None
+        store.create("r1", "me", examples.started("r1"))
+        store.renew_presence()
+        assert presence._connection is None
+        assert lost.engine.pool.checkedout() == 1  # type: ignore[attr-defined]
+        with closing(RunStore(url)) as other:
+            assert other.recover() == 0
+            lost.invalidate()
+            lost.close()
+            store.renew_presence()
+            assert presence._connection is not None
+            assert other.recover() == 0
+
+
+def test_a_connection_that_cannot_take_the_lock_is_given_back(
+    url: str, monkeypatch: pytest.MonkeyPatch
+):
+    with closing(RunStore(url)) as store:
+        presence = store._database.presence
+        assert isinstance(presence, AdvisoryPresence)
+        drop_connections(url)
+        with monkeypatch.context() as patch:
+            patch.setattr("pipelines.store.presence._key_of", lambda _: "no number")
+            with pytest.raises(StorageError):
+                store.renew_presence()
+        assert presence._engine.pool.checkedout() == 0  # type: ignore[attr-defined]
 
 
 def test_a_run_taken_for_abandoned_says_so(url: str):

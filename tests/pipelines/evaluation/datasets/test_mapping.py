@@ -142,7 +142,7 @@ def test_words_say_whether_a_text_is_hallucinated(
     ],
 )
 def test_a_wrong_cell_is_named_with_its_row(
-    tmp_path: Path, row: dict[str, Any], fields: dict[str, str], said: str
+    tmp_path: Path, row: dict[str, Any], fields: dict[str, Any], said: str
 ):
     rows = lines(tmp_path / "mine.jsonl", {"t": "Oslo."}, {"t": "Oslo.", **row})
     with pytest.raises(InvalidInputError) as refused:
@@ -158,7 +158,7 @@ def test_an_empty_row_and_a_missing_column_are_named(tmp_path: Path):
     with pytest.raises(InvalidInputError, match=r"no column 'z'\. Map columns .*'q', 'a'"):
         open_data_set(path, mapping=ColumnMapping(question="q", answers=("a", "z")))
     with pytest.raises(InvalidInputError, match="is mapped to a question or to a text"):
-        open_data_set(path, mapping=ColumnMapping(answers="a"))
+        open_data_set(path, mapping=ColumnMapping(answers=("a",)))
     with pytest.raises(InvalidInputError, match="Both a kind and a mapping"):
         open_data_set(path, kind="nq_open", mapping=ColumnMapping(question="q"))
 

@@ -13,6 +13,7 @@ from pipelines.errors import InvalidInputError
 from pipelines.evaluation.datasets import (
     BUNDLED,
     KINDS,
+    Need,
     applies,
     hash_of,
     open_data_set,
@@ -181,6 +182,6 @@ def test_what_is_lacking_is_named():
     assert applies((), ()) is None
     assert applies(("questions",), {"questions", "answers"}) is None
     assert applies(("questions", "lists"), {"questions"}) == "evaluate.lacks.lists"
-    either = (("labelled_texts", "labelled_sentences"),)
+    either: tuple[Need, ...] = (("labelled_texts", "labelled_sentences"),)
     assert applies(either, {"labelled_sentences"}) is None
     assert applies(either, {"texts"}) == "evaluate.lacks.labelled_texts"

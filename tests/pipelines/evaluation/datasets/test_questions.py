@@ -138,6 +138,13 @@ def test_qampari_has_a_list_of_entities_with_aliases(tmp_path: Path):
     assert item.offers == {"questions", "lists"}
 
 
+def test_qampari_in_the_form_of_alce(tmp_path: Path):
+    row = {"id": "12", "question": "Which?", "answers": [["One", "The One"], ["Two"]], "docs": []}
+    data_set = open_data_set(document(tmp_path / "qampari_eval.json", [row]))
+    assert data_set.items[0].lists == (("One", "The One"), ("Two",))
+    assert data_set.source.endswith("QAMPARI")
+
+
 def test_halluqa_gathers_numbered_columns(tmp_path: Path):
     row = {
         "question_id": 7,

@@ -158,6 +158,8 @@ def test_halueval_dialogues_summaries_and_queries(tmp_path: Path):
     assert (unplaced.hallucinated, unplaced.spans) == (True, ())
     assert (clean.hallucinated, clean.spans) == (False, ())
     assert len({one.id, unplaced.id, clean.id}) == 3
+    first = {"ID": "1", "user_query": "Who?", "chatgpt_response": "A.", "hallucination_label": "no"}
+    assert items(lines(tmp_path / "general_data.json", first))[0].hallucinated is False
 
 
 def ragtruth(folder: Path, **changes: Any) -> Path:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.evaluation.metrics.separation import auroc, average_precision, best_cut, youden
+from pipelines.evaluation.metrics.separation import (
+    accuracy,
+    auroc,
+    average_precision,
+    balanced_accuracy,
+    best_accuracy,
+    best_balanced_accuracy,
+    best_cut,
+    youden,
+)
 
 # One tie between a positive and a negative.
 SCORES = (0.9, 0.8, 0.8, 0.3)
@@ -88,3 +97,25 @@ def test_no_threshold_where_none_beats_chance(scores: tuple[float, ...]):
 def test_both_kinds_must_occur(measure, truth: tuple[bool, ...]):
     with pytest.raises(ValueError, match="cannot be compared"):
         measure((1.0,) * len(truth), truth)
+
+
+def test_accuracies_of_flagged_items():
+    # 2 of 3 positives and 1 of 2 negatives are told: 3 of 5, and the mean of 2/3 and 1/2.
+    flagged, truth = (True, True, False, True, False), (True, True, True, False, False)
+    assert accuracy(flagged, truth) == pytest.approx(3 / 5)
+    assert balanced_accuracy(flagged, truth) == pytest.approx((2 / 3 + 1 / 2) / 2)
+
+
+def test_the_best_accuracy_may_flag_nothing_or_all():
+    # One positive below three negatives: flag nothing, 3 of 4. Balanced, chance is all there is.
+    scores, truth = (0.1, 0.5, 0.6, 0.7), (True, False, False, False)
+    assert best_accuracy(scores, truth) == 0.75
+    assert best_balanced_accuracy(scores, truth) == 0.5
+    assert best_accuracy(scores, [not one for one in truth]) == 1.0
+    # One negative above three positives: flag all.
+    assert best_accuracy((0.9, 0.5, 0.4, 0.3), (False, True, True, True)) == 0.75
+
+
+def test_the_best_accuracies_of_unscored_items():
+    scores = (float("-inf"), 0.2, float("-inf"))
+    assert best_accuracy(scores, (True, True, False)) == pytest.approx(2 / 3)

@@ -135,6 +135,7 @@ async def test_the_first_doubtful_entity_is_rewritten_and_what_follows_is_checke
         " I'm sorry, but I cannot continue this text.",
         Generation(text=" Hope, in the state of", finish_reason="length"),
         Generation(text=" Hope.", finish_reason="filter"),
+        "他出生于霍普。",
     ],
 )
 async def test_what_is_no_continuation_leaves_the_sentence(unusable: Reply):
@@ -143,6 +144,13 @@ async def test_what_is_no_continuation_leaves_the_sentence(unusable: Reply):
     assert outcome.answer.text == DRAFT
     assert outcome.answer.flags == ("continuation_unusable",)
     assert again(outcome).diverges_at is None
+
+
+@pytest.mark.parametrize("question", ["克林顿出生在哪里？", "Where was 克林顿 born?"])
+async def test_a_chinese_question_may_be_answered_on_in_chinese(question: str):
+    model = by_prefix(pieces(DRAFT, York=0.3), **{"in": "霍普，他在那里长大。"})
+    outcome = await run(model, question=question)
+    assert outcome.answer.text == "Clinton was born in霍普，他在那里长大。"
 
 
 async def test_a_continuation_that_is_cut_in_a_later_sentence_is_taken():

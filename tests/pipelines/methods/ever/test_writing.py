@@ -294,6 +294,14 @@ async def test_a_sentence_that_is_refused_ends_the_text_with_a_remark(reply: str
     assert outcome.answer.flags == ("continuation_unusable",)
 
 
+@pytest.mark.parametrize("question", ["艾达·布兰特是谁？", "Who was 艾达 (Ada Brandt)?"])
+async def test_a_chinese_question_may_be_answered_on_in_chinese(question: str):
+    part = Part(texts={"": WHOLE, FIRST: "她住在那里。"})
+    outcome = await ever_run(part, question=question, capabilities=UNHANDED)
+    assert outcome.answer.text == f"{FIRST}她住在那里。"
+    assert outcome.answer.flags == ()
+
+
 async def test_a_model_that_is_handed_its_text_ends_it_by_silence():
     outcome = await ever_run(Part(texts={"": WHOLE, FIRST: ""}))
     assert outcome.answer.text == FIRST

@@ -1,0 +1,1 @@
+"""Baselines: published detectors and correctors that the five methods are compared with."""

@@ -1,0 +1,270 @@
+"""CRITIC: the model criticises its answer by means of a tool, here our search, and corrects it.
+
+Source: Gou et al., ICLR 2024 ("CRITIC: Large language models can self-correct with tool-interactive
+critiquing"). Each round searches for what would show whether the answer is right, criticises the
+answer in view of what was found, and corrects it where the critique finds it wrong; up to three
+rounds. It ends with the first answer that is found right or that no longer changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from pipelines.errors import VeriscopeError
+from pipelines.methods import nearest
+from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings, Wording
+from pipelines.methods.baselines.revising import query_of, same_words, written_anew
+from pipelines.methods.direct import direct_messages
+from pipelines.methods.replies.parsing import declines
+from pipelines.methods.replies.verdicts import (
+    TRUE_FALSE_NEI,
+    CheckedBy,
+    checker,
+    claim_of,
+    decide_between,
+    reason_then_decide,
+)
+from pipelines.methods.wording import load_wording
+from pipelines.methods.writing import ask, first_draft, found_for
+from pipelines.prompts import load_prompts
+from pipelines.run.events import Score, Verdict
+from pipelines.run.findings import QuestionAnswered
+from pipelines.run.scope import Scope
+from pipelines.run.spec import JUDGES
+from pipelines.text import changes_to_chinese
+from pipelines.types import Answer, Generation, Passage
+
+PROMPTS = load_prompts("critic")
+
+_LABELS = load_wording("baselines").entries["labels"]
+_QUERY_TOKENS = 48
+_VERDICTS: dict[str, Verdict] = {
+    "true": "supported",
+    "false": "contradicted",
+    "nei": "not_enough",
+}
+
+
+class CriticSettings(Settings):
+    """Settings of CRITIC: how often it goes round, and what it searches for."""
+
+    REPLAYABLE = ("rounds",)
+
+    rounds: int = Field(3, ge=1, le=5, description="Maximum rounds of critique (paper: 3).")
+    passages: int = Field(
+        3, ge=1, le=20, description="Passages per round (paper: one web result; ours: 3)."
+    )
+    checked_by: CheckedBy = Field(
+        "auto",
+        description="Who gives the verdict (paper: the model, with its critique; ours: a judge,"
+        " without one, where the model is known to judge no better than chance).",
+    )
+    max_tokens: AnswerTokens = 128
+    wording: Wording = "auto"
+
+
+class Critic(Method[CriticSettings]):
+    """Search, critique, correction, up to three rounds."""
+
+    name = "critic"
+    page = "baselines"
+    baseline = True
+    effort = 6
+    starts_from = "direct"
+    roles = JUDGES
+    settings_type = CriticSettings
+    prompts = (PROMPTS, load_prompts("direct"), nearest.PROMPTS)
+
+    def needs(self, settings: CriticSettings) -> tuple[Need, ...]:
+        return (Need(reason="model"), Need(reason="evidence"))
+
+    async def run(self, question: Question, scope: Scope, settings: CriticSettings) -> Answer:
+        return await _Run(question, scope, settings).answer()
+
+
+class _Run:
+    """One run: the answer as it is by now."""
+
+    def __init__(self, question: Question, scope: Scope, settings: CriticSettings) -> None:
+        self.question = question
+        self.scope = scope
+        self.settings = settings
+        self.role = checker(scope, {question.language}, settings.checked_by)
+        self.takes_sentence = nearest.takes_sentence(scope, settings.wording)
+        self.flags: list[str] = []
+
+    async def answer(self) -> Answer:
+        async with self.scope.span("draft") as step:
+            asked = direct_messages(self.question)
+            draft = await first_draft(step, asked, self.settings.max_tokens)
+            step.revised(draft)
+        current = draft.text
+        if self.role == "main" and not self.scope.model().capabilities.judges:
+            self._flag("weak_judge")
+        for number in range(self.settings.rounds):
+            passages = await self._searched(number, current)
+            verdict, critique = await self._criticised(number, current, passages)
+            if number == 0:
+                self._judge_original(draft.text, verdict)
+            if verdict != "contradicted" or not passages:
+                self._flag("still_contradicted", when=verdict == "contradicted")
+                break
+            corrected = await self._corrected(number, current, critique, passages)
+            if not corrected:
+                self._flag("still_contradicted")
+                break
+            current = corrected
+            if self.takes_sentence:
+                # The same question finds the same sentence again.
+                break
+        else:
+            self._flag("rounds_used_up")
+        return Answer(
+            text=current,
+            original=draft.text,
+            abstained=declines(current),
+            flags=tuple(self.flags),
+        )
+
+    async def _searched(self, number: int, current: str) -> list[Passage]:
+        """What a query about the answer finds; nothing, with a flag, where it finds nothing."""
+        query = self.question.text
+        if not self.takes_sentence:
+            query = await self._query(number, current)
+        async with self.scope.span("search", round=number) as step:
+            found = await found_for(step, query, self.settings.passages)
+        if not found:
+            self._flag("search_failed" if found is None else "evidence_not_found")
+        return found or []
+
+    async def _query(self, number: int, current: str) -> str:
+        """The model's query; the question with the answer where it writes none."""
+        question = self.question
+        async with self.scope.span("query", round=number) as step:
+            asked = PROMPTS.turns(
+                question.language, "query", question=question.text, answer=current
+            )
+            try:
+                written = await ask(step, asked, max_tokens=_QUERY_TOKENS, complete=True)
+            except VeriscopeError:
+                # Recorded with the call.
+                written = ""
+        unusable = declines(written) or changes_to_chinese(written, question.text, current)
+        plain = f"{question.text} {current}"
+        return query_of(plain if unusable or not written else written, question)
+
+    async def _criticised(
+        self, number: int, current: str, passages: Sequence[Passage]
+    ) -> tuple[Verdict, str]:
+        """The verdict on the answer, recorded, and the reasons for it."""
+        async with self.scope.span("critique", round=number) as step:
+            verdict: Verdict = "not_enough"
+            critique, value = "", None
+            if passages:
+                label, critique, value = await self._decided(step, current, passages)
+                verdict = _VERDICTS[label] if label else "unchecked"
+            step.judged(
+                "question",
+                current,
+                verdict=verdict,
+                draft=len(self.scope.drafts) - 1,
+                scores=() if value is None else (Score(name="verdict_probability", value=value),),
+                detail=QuestionAnswered(
+                    answer=critique, passages=tuple(one.id for one in passages)
+                ),
+            )
+        return verdict, critique
+
+    async def _decided(
+        self, step: Scope, current: str, passages: Sequence[Passage]
+    ) -> tuple[str | None, str, float | None]:
+        """The label, the reasoning of a model that writes, and the label's probability."""
+        question, language = self.question, self.question.language
+        messages = PROMPTS.turns(
+            language,
+            "critique",
+            "critique_answer",
+            passages=PROMPTS.listed(language, passages),
+            question=question.text,
+            answer=current,
+        )
+        options, reminder = TRUE_FALSE_NEI[language], PROMPTS.fill(language, "reminder")
+        try:
+            if self.role == "main":
+                reasoned = await reason_then_decide(
+                    step, messages, options, labels=_LABELS, reminder=reminder
+                )
+                return reasoned.label, reasoned.reasoning, None
+            choice = await decide_between(
+                step,
+                messages,
+                options,
+                reminder=reminder,
+                role=self.role,
+                claim=claim_of(current, passages, question.text),
+            )
+        except VeriscopeError:
+            # Recorded with the call.
+            self._flag("checks_incomplete")
+            return None, "", None
+        label = choice.best
+        return label, "", None if label is None else choice.probabilities[label]
+
+    def _judge_original(self, text: str, verdict: Verdict) -> None:
+        """The first round's verdict is that on the original."""
+        value = {"supported": 1.0, "contradicted": 0.0}.get(verdict)
+        score = Score(
+            name="critique",
+            value=value,
+            threshold=1.0,
+            flagged=verdict == "contradicted",
+            formula="critic.verdict",
+        )
+        self._flag("not_checked", when=verdict == "unchecked")
+        self.scope.judged("answer", text, verdict=verdict, scores=(score,))
+
+    async def _corrected(
+        self, number: int, current: str, critique: str, passages: Sequence[Passage]
+    ) -> str:
+        """The corrected answer; "" where nothing takes the answer's place."""
+        question, language = self.question, self.question.language
+        async with self.scope.span("correct", round=number) as step:
+            if self.takes_sentence:
+                correction = await nearest.correct(step, question, passages, current)
+                self._flag(correction.flag)
+                if not correction.changes:
+                    return ""
+                return self._revise(step, Generation(text=correction.text), current, quoted=True)
+            asked = PROMPTS.turns(
+                language,
+                "correct",
+                "correct_answer",
+                passages=PROMPTS.listed(language, passages),
+                question=question.text,
+                answer=current,
+                critique=critique or "–",
+            )
+            known = (current, *(one.text for one in passages))
+            written = await written_anew(
+                step, asked, question, *known, max_tokens=self.settings.max_tokens
+            )
+            if written is None:
+                self._flag("revision_unusable")
+                return ""
+            if same_words(written.text, current):
+                return ""
+            return self._revise(step, written, current)
+
+    def _revise(
+        self, step: Scope, written: Generation, before: str, *, quoted: bool = False
+    ) -> str:
+        number = len(self.scope.drafts)
+        reason = "quoted" if quoted else "corrected"
+        step.revised(written, draft=number, before=before, reason=reason)
+        return written.text
+
+    def _flag(self, flag: str, *, when: bool = True) -> None:
+        if when and flag not in self.flags:
+            self.flags.append(flag)

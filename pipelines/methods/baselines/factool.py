@@ -1,0 +1,226 @@
+"""FacTool: the claims of an answer are looked up one by one.
+
+Source: Chern et al. 2023 ("FacTool: Factuality detection in generative AI"), for questions answered
+from knowledge: claims are extracted, two queries are written for each, passages are collected, and
+each claim is verified against them. An answer is right where all of its claims are (section 3).
+Nothing is rewritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from pipelines.concurrency import together
+from pipelines.errors import VeriscopeError
+from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings
+from pipelines.methods.baselines.revising import query_of
+from pipelines.methods.direct import direct_messages
+from pipelines.methods.replies.lists import parse_list
+from pipelines.methods.replies.parsing import declines
+from pipelines.methods.replies.verdicts import (
+    TRUE_FALSE_NEI,
+    CheckedBy,
+    checker,
+    claim_of,
+    decide_between,
+)
+from pipelines.methods.writing import ask_list, distinct, first_draft, found_for
+from pipelines.prompts import load_prompts
+from pipelines.run.events import Score, Verdict
+from pipelines.run.findings import QuestionAnswered
+from pipelines.run.scope import Scope
+from pipelines.run.spec import JUDGES
+from pipelines.text import changes_to_chinese, split_sentences
+from pipelines.types import Answer, Message, Passage
+
+PROMPTS = load_prompts("factool")
+
+_LIST_TOKENS = 256
+_VERDICTS: dict[str, Verdict] = {
+    "true": "supported",
+    "false": "contradicted",
+    "nei": "not_enough",
+}
+
+
+class FactoolSettings(Settings):
+    """Settings of FacTool: how many claims, queries and passages."""
+
+    REPLAYABLE = ("threshold",)
+
+    threshold: float = Field(
+        1.0,
+        ge=0,
+        le=1,
+        description="Minimum share of claims that the evidence supports, among those it decides"
+        " (paper: all of them).",
+    )
+    claims: int = Field(
+        8, ge=1, le=20, description="Maximum claims of an answer (the paper sets none; ours: 8)."
+    )
+    queries: int = Field(2, ge=1, le=4, description="Queries for each claim (paper: 2).")
+    passages: int = Field(3, ge=1, le=10, description="Passages for each query (ours: 3).")
+    checked_by: CheckedBy = Field(
+        "auto",
+        description="Who verifies a claim (paper: the model; ours: a judge where the model is known"
+        " to judge no better than chance).",
+    )
+    max_tokens: AnswerTokens = 128
+
+
+class Factool(Method[FactoolSettings]):
+    """Claims, queries, evidence, verdicts."""
+
+    name = "factool"
+    page = "baselines"
+    rewrites = False
+    grounded = True
+    baseline = True
+    effort = 12
+    starts_from = "direct"
+    roles = JUDGES
+    settings_type = FactoolSettings
+    prompts = (PROMPTS, load_prompts("direct"))
+
+    def needs(self, settings: FactoolSettings) -> tuple[Need, ...]:
+        return (Need(reason="model"), Need(reason="evidence"))
+
+    async def run(self, question: Question, scope: Scope, settings: FactoolSettings) -> Answer:
+        async with scope.span("draft") as step:
+            draft = await first_draft(step, direct_messages(question), settings.max_tokens)
+            step.revised(draft)
+        text, flags = draft.text, list[str]()
+        verdicts: list[Verdict] = []
+        if not declines(text):
+            role = checker(scope, {question.language}, settings.checked_by)
+            if role == "main" and not scope.model().capabilities.judges:
+                flags.append("weak_judge")
+            claims, written = await _claims(scope, question, text, settings)
+            flags += [] if written else ["claims_are_sentences"]
+            verdicts = await together(
+                *(
+                    _verified(scope, question, number, claim, role, settings)
+                    for number, claim in enumerate(claims)
+                )
+            )
+        if "unchecked" in verdicts:
+            flags.append("checks_incomplete")
+        async with scope.span("conclude") as step:
+            _conclude(step, text, verdicts, settings.threshold)
+        return Answer(text=text, original=text, abstained=declines(text), flags=tuple(flags))
+
+
+async def _claims(
+    scope: Scope, question: Question, text: str, settings: FactoolSettings
+) -> tuple[list[str], bool]:
+    """The claims of an answer, and whether the model wrote them; else its sentences."""
+    async with scope.span("extract") as step:
+        asked = PROMPTS.turns(
+            question.language,
+            "claims",
+            question=question.text,
+            answer=text,
+            count=str(settings.claims),
+        )
+        reply = await _listed(step, asked, "claims")
+    found = [
+        one
+        for one in parse_list(reply)
+        if not one.endswith(("?", "？")) and not changes_to_chinese(one, question.text, text)
+    ]
+    sentences = [span.text for span in split_sentences(text)]
+    return (found or sentences)[: settings.claims], bool(found)
+
+
+async def _verified(
+    scope: Scope,
+    question: Question,
+    number: int,
+    claim: str,
+    role: str,
+    settings: FactoolSettings,
+) -> Verdict:
+    """The verdict on one claim, recorded with what was read for it."""
+    language = question.language
+    passages = await _evidence(scope, question, number, claim, settings)
+    async with scope.span("judge", index=number) as step:
+        verdict: Verdict = "not_enough"
+        scores: list[Score] = []
+        if passages is None:
+            verdict = "unchecked"
+        elif passages:
+            asked = PROMPTS.turns(
+                language, "verify", claim=claim, passages=PROMPTS.listed(language, passages)
+            )
+            try:
+                choice = await decide_between(
+                    step,
+                    asked,
+                    TRUE_FALSE_NEI[language],
+                    reminder=PROMPTS.fill(language, "reminder"),
+                    role=role,
+                    claim=claim_of(claim, passages, question.text),
+                )
+                label = choice.best
+            except VeriscopeError:
+                # Recorded with the call.
+                choice = label = None
+            verdict = _VERDICTS[label] if label else "unchecked"
+            if choice is not None and label:
+                scores = [Score(name="verdict_probability", value=choice.probabilities[label])]
+        step.judged(
+            "question",
+            claim,
+            verdict=verdict,
+            scores=scores,
+            detail=QuestionAnswered(passages=tuple(one.id for one in passages or ())),
+        )
+    return verdict
+
+
+async def _evidence(
+    scope: Scope, question: Question, number: int, claim: str, settings: FactoolSettings
+) -> tuple[Passage, ...] | None:
+    """What the queries for a claim find, each passage once; None where every search fails."""
+    async with scope.span("query", index=number) as step:
+        queries: Sequence[str] = ()
+        if not step.model().capabilities.weak:
+            asked = PROMPTS.turns(
+                question.language, "queries", claim=claim, count=str(settings.queries)
+            )
+            queries = parse_list(await _listed(step, asked, "queries"), limit=settings.queries)
+    async with scope.span("search", index=number) as step:
+        # A weak model's queries are about something else: the claim is searched for itself.
+        wanted = dict.fromkeys(query_of(one, question) for one in queries or (claim,))
+        found = [await found_for(step, query, settings.passages) for query in wanted]
+    passages = [one for one in found if one is not None]
+    return distinct(one for each in passages for one in each) if passages else None
+
+
+async def _listed(step: Scope, asked: Sequence[Message], name: str) -> str:
+    """The reply that lists texts; "" where the call fails, which is recorded."""
+    try:
+        return await ask_list(step, asked, name, max_tokens=_LIST_TOKENS)
+    except VeriscopeError:
+        return ""
+
+
+def _conclude(step: Scope, text: str, verdicts: Sequence[Verdict], threshold: float) -> None:
+    """The verdict on the answer: how many of the decided claims are supported."""
+    supported, contradicted = verdicts.count("supported"), verdicts.count("contradicted")
+    decided = supported + contradicted
+    value = supported / decided if decided else None
+    score = Score(
+        name="supported_share",
+        value=value,
+        threshold=threshold,
+        flagged=value is not None and value < threshold,
+        formula="ever.supported_share",
+        inputs=(float(supported), float(decided)),
+    )
+    verdict: Verdict = "not_enough" if "not_enough" in verdicts else "unchecked"
+    if decided:
+        verdict = "contradicted" if score.flagged else "supported"
+    step.judged("answer", text, verdict=verdict, scores=(score,))

@@ -1,0 +1,111 @@
+"""P(True): how probable the model finds it that its own answer is true.
+
+Source: Kadavath et al. 2022, "Language Models (Mostly) Know What They Know", section 4. The model
+is shown the question and the proposed answer and is asked whether it is true. Judged beside further
+answers of its own, drawn at random, it does better: it then sees what else might be said.
+
+    P(True) = p("True") / (p("True") + p("False"))
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from pipelines.methods.base import AnswerTokens, Method, Question, Settings
+from pipelines.methods.baselines.detecting import (
+    Subject,
+    judge_answer,
+    scored,
+    take_subject,
+    unchecked,
+)
+from pipelines.methods.baselines.sampling import Temperature, sample_flags, sampled
+from pipelines.methods.replies.verdicts import TRUE_FALSE, decide_between, truth
+from pipelines.prompts import load_prompts
+from pipelines.run.scope import Scope
+from pipelines.types import Answer, Message
+
+PROMPTS = load_prompts("baselines")
+
+
+class PTrueSettings(Settings):
+    """Settings of P(True)."""
+
+    REPLAYABLE = ("threshold",)
+
+    ideas: int = Field(
+        5,
+        ge=0,
+        le=20,
+        description="Further answers shown beside the proposed one (paper: some, drawn at random;"
+        " ours: 5). 0 shows none.",
+    )
+    temperature: Temperature = 1.0
+    threshold: float = Field(
+        0.5, ge=0, le=1, description="Doubtful below this probability (ours: 0.5)."
+    )
+    max_tokens: AnswerTokens = 128
+
+
+class PTrue(Method[PTrueSettings]):
+    """Self-evaluation of the answer as true or false (P(True))."""
+
+    name = "p_true"
+    page = "baselines"
+    rewrites = False
+    baseline = True
+    effort = 7
+    starts_from = "direct"
+    settings_type = PTrueSettings
+    prompts = (PROMPTS, load_prompts("direct"))
+
+    async def run(self, question: Question, scope: Scope, settings: PTrueSettings) -> Answer:
+        subject = await take_subject(question, scope, settings.max_tokens)
+        if not subject.sentences:
+            return unchecked(scope, subject)
+        ideas: list[str] = []
+        flags: list[str] = []
+        if settings.ideas:
+            async with scope.span("sample") as step:
+                drawn = await sampled(
+                    step,
+                    subject.messages,
+                    settings.ideas,
+                    settings.max_tokens,
+                    settings.temperature,
+                )
+                flags = sample_flags(step, len(drawn), settings.ideas)
+                ideas = [" ".join(one.text.split()) for one in drawn]
+        async with scope.span("ask_model") as step:
+            choice = await decide_between(
+                step,
+                _messages(question, subject, ideas),
+                TRUE_FALSE[question.language],
+                reminder=PROMPTS.fill(question.language, "true_reminder"),
+            )
+            if choice.source == "text" and choice.best is not None:
+                flags.append("judge_by_text")
+            if not step.model().capabilities.judges:
+                flags.append("weak_judge")
+            shares = [choice.probabilities.get(label, 0.0) for label in ("true", "false")]
+            score = scored(
+                "p_true",
+                truth(choice),
+                bad="below",
+                threshold=settings.threshold,
+                formula="p_true",
+                inputs=shares if any(shares) else (),
+                behind=[step.id],
+            )
+        return judge_answer(scope, subject, [score], flags)
+
+
+def _messages(question: Question, subject: Subject, ideas: list[str]) -> tuple[Message, ...]:
+    """Asks about the answer, beside the `ideas` where there are some."""
+    language = question.language
+    if not ideas:
+        return PROMPTS.turns(language, "p_true", question=question.text, answer=subject.text)
+    listed = "\n".join(PROMPTS.fill(language, "idea", text=text) for text in ideas)
+    return PROMPTS.turns(
+        language, "p_true_ideas", question=question.text, answer=subject.text, ideas=listed
+    )

@@ -1,0 +1,312 @@
+"""RARR: a finished text is researched by questions and edited where the evidence contradicts it.
+
+Source: Gao et al., ACL 2023 ("RARR: Researching and revising what language models say"). The model
+asks questions that cover the text; each is searched for; an agreement gate decides for each
+question whether the evidence contradicts the text as it is by then; only then the text is edited,
+with its wording kept. An edit that changes too much is thrown away (paper: more than 50 characters,
+or more than half of the text). What is kept of the original is `preservation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from pipelines.concurrency import together
+from pipelines.errors import VeriscopeError
+from pipelines.methods import nearest
+from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings, Wording
+from pipelines.methods.baselines.revising import query_of, same_words, written_anew
+from pipelines.methods.direct import direct_messages
+from pipelines.methods.replies.lists import parse_list
+from pipelines.methods.replies.parsing import declines
+from pipelines.methods.replies.verdicts import (
+    TRUE_FALSE_NEI,
+    CheckedBy,
+    checker,
+    claim_of,
+    decide_between,
+)
+from pipelines.methods.writing import ask_list, first_draft, found_for
+from pipelines.prompts import load_prompts
+from pipelines.run.events import Score, Verdict
+from pipelines.run.findings import QuestionAnswered
+from pipelines.run.scope import Scope
+from pipelines.run.spec import JUDGES
+from pipelines.text import changes_to_chinese
+from pipelines.types import Answer, Choice, Generation, Passage
+
+PROMPTS = load_prompts("rarr")
+
+_QUESTION_TOKENS = 256
+_VERDICTS: dict[str, Verdict] = {
+    "true": "supported",
+    "false": "contradicted",
+    "nei": "not_enough",
+}
+
+
+class RarrSettings(Settings):
+    """Settings of RARR: how much is researched, and how much an edit may change."""
+
+    questions: int = Field(
+        6, ge=1, le=15, description="Maximum questions about the text (the paper sets none; ours)."
+    )
+    passages: int = Field(
+        1, ge=1, le=10, description="Passages per question that the gate reads (paper: 1)."
+    )
+    max_edit: int = Field(
+        50, ge=1, le=1000, description="Maximum characters that one edit changes (paper: 50)."
+    )
+    max_edit_share: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="Maximum share of the text that one edit changes (paper: 0.5).",
+    )
+    checked_by: CheckedBy = Field(
+        "auto",
+        description="Who decides whether evidence and text agree (paper: the model; ours: a judge"
+        " where the model is known to judge no better than chance).",
+    )
+    max_tokens: AnswerTokens = 128
+    wording: Wording = "auto"
+
+
+def edit_distance(first: str, second: str) -> int:
+    """The Levenshtein distance of two texts: characters inserted, left out or replaced."""
+    row = list(range(len(second) + 1))
+    for i, one in enumerate(first, start=1):
+        diagonal, row[0] = row[0], i
+        for j, other in enumerate(second, start=1):
+            cost = diagonal + (one != other)
+            diagonal = row[j]
+            row[j] = min(cost, row[j] + 1, row[j - 1] + 1)
+    return row[-1]
+
+
+def preservation(original: str, edited: str) -> float:
+    """Prev_Lev of the paper (section 3.2): 1 - distance / length of the original, at least 0.
+
+    1 where nothing was changed, 0 where as much was changed as there was.
+    """
+    if not original:
+        return 1.0 if not edited else 0.0
+    return max(0.0, 1 - edit_distance(original, edited) / len(original))
+
+
+class Rarr(Method[RarrSettings]):
+    """Research and revise: questions, evidence, agreement gate, edits that keep the wording."""
+
+    name = "rarr"
+    page = "baselines"
+    baseline = True
+    effort = 10
+    starts_from = "direct"
+    roles = JUDGES
+    settings_type = RarrSettings
+    prompts = (PROMPTS, load_prompts("direct"), nearest.PROMPTS)
+
+    def needs(self, settings: RarrSettings) -> tuple[Need, ...]:
+        return (Need(reason="model"), Need(reason="evidence"))
+
+    async def run(self, question: Question, scope: Scope, settings: RarrSettings) -> Answer:
+        return await _Run(question, scope, settings).answer()
+
+
+class _Run:
+    """One run: the text as it is by now, and the verdict of each question."""
+
+    def __init__(self, question: Question, scope: Scope, settings: RarrSettings) -> None:
+        self.question = question
+        self.scope = scope
+        self.settings = settings
+        self.role = checker(scope, {question.language}, settings.checked_by)
+        self.takes_sentence = nearest.takes_sentence(scope, settings.wording)
+        self.text = ""
+        self.verdicts: list[Verdict] = []
+        self.flags: list[str] = []
+
+    async def answer(self) -> Answer:
+        async with self.scope.span("draft") as step:
+            asked = direct_messages(self.question)
+            draft = await first_draft(step, asked, self.settings.max_tokens)
+            step.revised(draft)
+        original = self.text = draft.text
+        if declines(original):
+            # It claims nothing that could be researched.
+            await self._conclude(original)
+            return Answer(text=original, original=original, abstained=True)
+        questions = await self._questions()
+        if self.role == "main" and not self.scope.model().capabilities.judges:
+            self._flag("weak_judge")
+        evidence = await together(
+            *(self._searched(number, one) for number, one in enumerate(questions))
+        )
+        ended = False
+        for number, (asked, found) in enumerate(zip(questions, evidence, strict=True)):
+            if found is None or ended:
+                # After a quotation of the evidence nothing of the model's own text is left.
+                continue
+            ended = await self._checked(number, asked, found)
+        await self._conclude(original)
+        return Answer(text=self.text, original=original, flags=tuple(self.flags))
+
+    async def _questions(self) -> list[str]:
+        """Questions that cover the text; the visitor's own where the model writes none."""
+        question, limit = self.question, self.settings.questions
+        async with self.scope.span("plan") as step:
+            asked = PROMPTS.turns(
+                question.language,
+                "questions",
+                question=question.text,
+                text=self.text,
+                count=str(limit),
+            )
+            try:
+                reply = await ask_list(step, asked, "questions", max_tokens=_QUESTION_TOKENS)
+            except VeriscopeError:
+                # Recorded with the call.
+                reply = ""
+        listed = [
+            one
+            for one in parse_list(reply)
+            if one.rstrip().endswith(("?", "？"))
+            and not changes_to_chinese(one, question.text, self.text)
+        ][:limit]
+        if not listed:
+            self._flag("no_questions")
+        return listed or [question.text]
+
+    async def _searched(self, number: int, asked: str) -> list[Passage] | None:
+        """What is found for a question; None where the search fails."""
+        async with self.scope.span("search", index=number) as step:
+            query = query_of(asked, self.question)
+            found = await found_for(step, query, self.settings.passages)
+        if found is None:
+            self._flag("search_incomplete")
+        return found
+
+    async def _checked(self, number: int, asked: str, passages: Sequence[Passage]) -> bool:
+        """The gate for one question, and the edit it asks for; whether the text ends with it."""
+        async with self.scope.span("judge", index=number) as step:
+            choice = await self._agreement(step, asked, passages) if passages else None
+            label = None if choice is None else choice.best
+            verdict = _VERDICTS[label] if label else "unchecked"
+            if not passages:
+                verdict = "not_enough"
+            self.verdicts.append(verdict)
+            scores = []
+            if choice is not None and label:
+                value = choice.probabilities[label]
+                scores = [Score(name="verdict_probability", value=value)]
+            step.judged(
+                "question",
+                asked,
+                verdict=verdict,
+                draft=len(self.scope.drafts) - 1,
+                scores=scores,
+                detail=QuestionAnswered(passages=tuple(one.id for one in passages)),
+            )
+        if verdict != "contradicted":
+            return False
+        async with self.scope.span("edit", index=number) as step:
+            return await self._edit(step, asked, passages)
+
+    async def _agreement(
+        self, step: Scope, asked: str, passages: Sequence[Passage]
+    ) -> Choice | None:
+        language = self.question.language
+        messages = PROMPTS.turns(
+            language,
+            "agrees",
+            text=self.text,
+            asked=asked,
+            passages=PROMPTS.listed(language, passages),
+        )
+        try:
+            return await decide_between(
+                step,
+                messages,
+                TRUE_FALSE_NEI[language],
+                reminder=PROMPTS.fill(language, "reminder"),
+                role=self.role,
+                claim=claim_of(self.text, passages, asked),
+            )
+        except VeriscopeError:
+            # Recorded with the call.
+            self._flag("checks_incomplete")
+            return None
+
+    async def _edit(self, step: Scope, asked: str, passages: Sequence[Passage]) -> bool:
+        """Edit the text, or leave it with a flag; whether it is a quotation now."""
+        before = self.text
+        if self.takes_sentence:
+            correction = await nearest.correct(step, self.question, passages, before)
+            self._flag(correction.flag)
+            if correction.changes:
+                self._revise(step, Generation(text=correction.text), "quoted")
+            return correction.changes
+        language = self.question.language
+        messages = PROMPTS.turns(
+            language,
+            "edit",
+            "edit_text",
+            text=before,
+            asked=asked,
+            passages=PROMPTS.listed(language, passages),
+        )
+        known = (before, *(one.text for one in passages))
+        written = await written_anew(
+            step, messages, self.question, *known, max_tokens=2 * self.settings.max_tokens
+        )
+        if written is None:
+            self._flag("revision_unusable")
+        elif self._changes_too_much(before, written.text):
+            self._flag("edit_too_large")
+        elif not same_words(before, written.text):
+            self._revise(step, written, "corrected")
+        return False
+
+    def _changes_too_much(self, before: str, after: str) -> bool:
+        distance, settings = edit_distance(before, after), self.settings
+        return distance > settings.max_edit or distance > settings.max_edit_share * len(before)
+
+    def _revise(self, step: Scope, written: Generation, reason: str) -> None:
+        number = len(self.scope.drafts)
+        said = "quoted" if reason == "quoted" else "corrected"
+        step.revised(written, draft=number, before=self.text, reason=said)
+        self.text = written.text
+
+    async def _conclude(self, original: str) -> None:
+        """The verdict on the original, and how much of its wording is kept."""
+        contradicted = self.verdicts.count("contradicted")
+        decided = contradicted + self.verdicts.count("supported")
+        share = contradicted / decided if decided else None
+        kept = Score(
+            name="preservation",
+            value=preservation(original, self.text),
+            formula="rarr.preservation",
+            inputs=(float(edit_distance(original, self.text)), float(len(original))),
+        )
+        decisive = Score(
+            name="contradicted_share",
+            value=share,
+            threshold=0.0,
+            bad="above",
+            flagged=contradicted > 0,
+            formula="rarr.contradicted",
+            inputs=(float(contradicted), float(decided)),
+        )
+        verdict: Verdict = "not_enough" if "not_enough" in self.verdicts else "unchecked"
+        if decided:
+            verdict = "contradicted" if contradicted else "supported"
+        async with self.scope.span("conclude") as step:
+            step.judged("answer", original, verdict=verdict, scores=(decisive, kept))
+        if verdict == "unchecked" and self.verdicts:
+            self._flag("not_checked")
+
+    def _flag(self, flag: str) -> None:
+        if flag not in self.flags:
+            self.flags.append(flag)

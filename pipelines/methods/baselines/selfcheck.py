@@ -1,0 +1,297 @@
+"""SelfCheckGPT: does what the model writes when it is asked again support what it wrote?
+
+Source: SelfCheckGPT (Manakul, Liusie and Gales, EMNLP 2023), section 5. What a model knows it says
+again; what it makes up comes out differently each time. Each sentence r_i of the answer gets an
+inconsistency S(i), here from N samples S^1..S^N, in four variants:
+
+- n-gram: average or maximum of -log p over the words of the sentence (`ngrams.py`), from 0 up
+- embedding: S(i) = 1 - 1/N sum_n max_k sim(r_i, s_k^n), in [0, 1]. The paper takes BERTScore for
+  sim; here it is the cosine of sentence embeddings, at least 0.
+- NLI: S(i) = 1/N sum_n P(contradict | r_i, S^n), in [0, 1]
+- prompt: S(i) = 1/N sum_n x_i^n, where x is 0 for a model that finds the sentence supported by the
+  sample, 1 for not supported and 0.5 for neither, in [0, 1]
+
+The score of the answer is the mean over its sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from pipelines.concurrency import together
+from pipelines.errors import VeriscopeError
+from pipelines.methods.base import AnswerTokens, Method, Question, Settings
+from pipelines.methods.baselines.detecting import (
+    Subject,
+    judge_answer,
+    judge_sentences,
+    mean,
+    scored,
+    take_subject,
+    unchecked,
+)
+from pipelines.methods.baselines.entailment import PROMPTS, EntailmentReader
+from pipelines.methods.baselines.ngrams import NgramModel
+from pipelines.methods.baselines.sampling import Samples, Temperature, sample_flags, sampled
+from pipelines.methods.replies.verdicts import YES_NO, CheckedBy, decide_between
+from pipelines.prompts import load_prompts
+from pipelines.run.events import Score
+from pipelines.run.scope import Scope
+from pipelines.run.spec import JUDGES
+from pipelines.text import split_sentences
+from pipelines.types import Answer
+
+SelfCheckVariant = Literal["prompt", "nli", "embedding", "ngram"]
+NgramMeasure = Literal["unigram_avg", "unigram_max", "bigram_avg", "bigram_max"]
+
+_MEASURES: dict[NgramMeasure, tuple[int, Literal["avg", "max"]]] = {
+    "unigram_max": (1, "max"),
+    "unigram_avg": (1, "avg"),
+    "bigram_max": (2, "max"),
+    "bigram_avg": (2, "avg"),
+}
+_DEFAULT_THRESHOLDS: dict[str, float] = {"prompt": 0.5, "nli": 0.5, "embedding": 0.5}
+
+_UNSURE = 0.5
+"""What a reply that says neither yes nor no counts (paper)."""
+
+
+class SelfCheckSettings(Settings):
+    """Settings of SelfCheckGPT."""
+
+    REPLAYABLE = ("threshold", "ngram")
+
+    variant: SelfCheckVariant = Field(
+        "nli",
+        description="How a sentence is compared with the samples (paper: the prompt does best, NLI"
+        " nearly as well with far less computation; ours: NLI).",
+    )
+    ngram: NgramMeasure = Field(
+        "unigram_max",
+        description="Which n-gram score decides, where n-grams are counted (paper: the maximum of"
+        " unigrams does best).",
+    )
+    samples: Samples = 5
+    temperature: Temperature = 1.0
+    threshold: float | None = Field(
+        None,
+        ge=0,
+        le=20,
+        description="Doubtful above this score (none: 0.5 for scores in [0, 1], ours; the paper"
+        " ranks sentences and gives no threshold).",
+    )
+    checked_by: CheckedBy = Field(
+        "auto",
+        description="Who reads contradiction in the NLI variant (paper: a model trained on NLI;"
+        " ours: a judge where the main model is known to judge no better than chance).",
+    )
+    max_tokens: AnswerTokens = 128
+
+    def effective_default(self, name: str) -> Mapping[str, float]:
+        """An unset threshold is that of the variant; n-gram scores have none."""
+        return _by_variant(self.variant) if name == "threshold" else {}
+
+    def threshold_in_use(self) -> float | None:
+        """The threshold set, else that of the variant; None for n-grams, whose scale varies."""
+        if self.threshold is not None:
+            return self.threshold
+        return _DEFAULT_THRESHOLDS.get(self.variant)
+
+
+def _by_variant(variant: SelfCheckVariant) -> dict[str, float]:
+    value = _DEFAULT_THRESHOLDS.get(variant)
+    return {} if value is None else {f"variant.{variant}": value}
+
+
+class SelfCheck(Method[SelfCheckSettings]):
+    """Zero-resource detection by consistency of samples (SelfCheckGPT)."""
+
+    name = "selfcheck"
+    page = "baselines"
+    rewrites = False
+    baseline = True
+    roles = JUDGES
+    effort = 12
+    starts_from = "direct"
+    settings_type = SelfCheckSettings
+    prompts = (PROMPTS, load_prompts("direct"))
+
+    async def run(self, question: Question, scope: Scope, settings: SelfCheckSettings) -> Answer:
+        subject = await take_subject(question, scope, settings.max_tokens)
+        if not subject.sentences:
+            return unchecked(scope, subject)
+        async with scope.span("sample") as step:
+            drawn = await sampled(
+                step, subject.messages, settings.samples, settings.max_tokens, settings.temperature
+            )
+            flags = sample_flags(step, len(drawn), settings.samples)
+            samples, sampling = [one.text for one in drawn], step.id
+        async with scope.span("compare_samples") as step:
+            check = _Check(question, settings, subject, samples, sampling, step)
+            scores = await check.scores()
+            judge_sentences(step, subject, scores)
+            whole = _of_answer(scores, settings)
+        return judge_answer(scope, subject, whole, [*flags, *check.flags])
+
+
+def _of_answer(scores: Sequence[Sequence[Score]], settings: SelfCheckSettings) -> list[Score]:
+    """The means over sentences, in the order of the scores of each sentence."""
+    return [
+        scored(
+            of_sentences[0].name,
+            mean(score.value for score in of_sentences),
+            bad="above",
+            threshold=of_sentences[0].threshold,
+            high=of_sentences[0].high,
+            formula="selfcheck.answer",
+            inputs=[score.value for score in of_sentences if score.value is not None],
+            behind=[span for score in of_sentences for span in score.behind],
+        )
+        for of_sentences in zip(*scores, strict=True)
+    ]
+
+
+class _Check:
+    """The comparison of every sentence with every sample; `flags` are remarks on it."""
+
+    def __init__(
+        self,
+        question: Question,
+        settings: SelfCheckSettings,
+        subject: Subject,
+        samples: Sequence[str],
+        sampling: str,
+        step: Scope,
+    ) -> None:
+        self.question = question
+        self.settings = settings
+        self.subject = subject
+        self.samples = samples
+        self.sampling = sampling
+        self.step = step
+        self.reader = EntailmentReader.of(step, question, settings.checked_by)
+        self.threshold = settings.threshold_in_use()
+        self.unread = 0
+
+    @property
+    def flags(self) -> list[str]:
+        """Remarks on who compared, and on what could not be read."""
+        variant = self.settings.variant
+        if variant == "nli":
+            return self.reader.flags
+        weak = variant == "prompt" and not self.step.model().capabilities.judges
+        remarks = {"weak_judge": weak and self.samples, "comparisons_failed": self.unread}
+        return [flag for flag, holds in remarks.items() if holds]
+
+    async def scores(self) -> list[list[Score]]:
+        """The scores of each sentence, the one that decides first."""
+        if self.settings.variant == "ngram":
+            return self._by_ngrams()
+        if self.settings.variant == "embedding":
+            return await self._by_embedding()
+        count = len(self.subject.sentences)
+        return await together(*(self._by_reading(number) for number in range(count)))
+
+    def _by_ngrams(self) -> list[list[Score]]:
+        chosen = self.settings.ngram
+        texts = [*self.samples, self.subject.text]
+        models = {order: NgramModel(order, texts) for order in (1, 2)} if self.samples else {}
+        measures: list[NgramMeasure] = [chosen, *(one for one in _MEASURES if one != chosen)]
+        return [
+            [
+                self._ngram_score(measure, models, sentence.text, decides=measure == chosen)
+                for measure in measures
+            ]
+            for sentence in self.subject.sentences
+        ]
+
+    def _ngram_score(
+        self, measure: NgramMeasure, models: Mapping[int, NgramModel], text: str, *, decides: bool
+    ) -> Score:
+        order, pooling = _MEASURES[measure]
+        values = models[order].surprisals(text) if models else []
+        value = (max(values) if pooling == "max" else mean(values)) if values else None
+        return scored(
+            f"selfcheck_{measure}",
+            value,
+            bad="above",
+            threshold=self.threshold if decides else None,
+            high=None,
+            formula=f"selfcheck.ngram.{pooling}",
+            inputs=values,
+            behind=[self.sampling],
+        )
+
+    async def _by_embedding(self) -> list[list[Score]]:
+        parts = [[span.text for span in split_sentences(sample)] for sample in self.samples]
+        parts = [texts for texts in parts if texts]
+        everything = list(dict.fromkeys(text for texts in parts for text in texts))
+        rows: Sequence[Sequence[float]] = [[] for _ in self.subject.sentences]
+        if everything:
+            asked = [sentence.text for sentence in self.subject.sentences]
+            rows = await self.step.similarities(asked, everything)
+        place = {text: column for column, text in enumerate(everything)}
+        scores = []
+        for row in rows:
+            nearest = [max(0.0, *(row[place[text]] for text in texts)) for texts in parts]
+            near = mean(min(1.0, one) for one in nearest)
+            value = None if near is None else 1 - near
+            scores.append([self._score("embedding", value, nearest, [self.sampling, self.step.id])])
+        return scores
+
+    async def _by_reading(self, number: int) -> list[Score]:
+        """The score of a sentence that a judge or the model compares with each sample."""
+        variant = self.settings.variant
+        sentence = self.subject.sentences[number].text
+        async with self.step.span("judge", sentence=number) as step:
+            read = self._contradiction if variant == "nli" else self._unsupported
+            found = await together(*(read(step, sample, sentence) for sample in self.samples))
+        known = [value for value in found if value is not None]
+        value = mean(known)
+        if variant == "prompt" and known:
+            # A reply that says neither counts, as long as there is one that says something.
+            value = mean(_UNSURE if one is None else one for one in found)
+        return [self._score(variant, value, known, [step.id])]
+
+    async def _contradiction(self, step: Scope, sample: str, sentence: str) -> float | None:
+        relation = await self.reader.read(step, sample, sentence)
+        return None if relation is None else relation.contradiction
+
+    async def _unsupported(self, step: Scope, sample: str, sentence: str) -> float | None:
+        """0 where the main model finds the sentence supported by the sample, 1 where not."""
+        language = self.question.language
+        try:
+            choice = await decide_between(
+                step,
+                PROMPTS.turns(language, "supported", sample=sample, sentence=sentence),
+                YES_NO[language],
+                reminder=PROMPTS.fill(language, "yes_no_reminder"),
+            )
+        except VeriscopeError:
+            # Recorded with the call.
+            self.unread += 1
+            return None
+        if choice.best is None:
+            self.unread += 1
+            return None
+        return float(choice.best == "no")
+
+    def _score(
+        self,
+        variant: SelfCheckVariant,
+        value: float | None,
+        inputs: Sequence[float],
+        behind: Sequence[str],
+    ) -> Score:
+        return scored(
+            f"selfcheck_{variant}",
+            value,
+            bad="above",
+            threshold=self.threshold,
+            formula=f"selfcheck.{variant}",
+            inputs=inputs,
+            behind=behind,
+        )

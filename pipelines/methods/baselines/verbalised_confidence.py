@@ -1,0 +1,111 @@
+"""Verbalised confidence: the model is asked how likely its answer is correct, as a number.
+
+Source: Tian et al., EMNLP 2023, "Just Ask for Calibration", after Lin, Hilton and Evans 2022,
+"Teaching Models to Express Their Uncertainty in Words": the number is asked for in a second turn of
+its own. The number says what the model writes about itself; no probability is measured.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from pydantic import Field
+
+from pipelines.methods.base import AnswerTokens, Method, Question, Settings
+from pipelines.methods.baselines.detecting import judge_answer, scored, take_subject, unchecked
+from pipelines.methods.replies.parsing import visible
+from pipelines.methods.writing import ask
+from pipelines.prompts import load_prompts
+from pipelines.run.scope import Scope
+from pipelines.types import Answer, Message
+
+PROMPTS = load_prompts("baselines")
+
+_TOKENS = 32
+"""Enough for a number and a few words around it."""
+
+_SCALE = re.compile(
+    r"(?:/|out of|on a scale of|from|between|of|满分|范围)\s*"
+    r"(?:0\s*(?:to|-|–|and|到|至)\s*)?100(?!\d)"
+    r"|(?<!\d)0\s*(?:to|-|–|到|至)\s*100(?!\d)",
+    re.I,
+)
+"""What only names the scale."""
+
+_NUMBER = re.compile(r"(?<![A-Za-z0-9.])-?\d+(?:[.,]\d+)?(?!\.?\d)")
+
+
+class VerbalisedConfidenceSettings(Settings):
+    """Settings of verbalised confidence."""
+
+    REPLAYABLE = ("threshold",)
+
+    threshold: float = Field(
+        0.5, ge=0, le=1, description="Doubtful below this confidence (ours: 0.5)."
+    )
+    max_tokens: AnswerTokens = 128
+
+
+class VerbalisedConfidence(Method[VerbalisedConfidenceSettings]):
+    """Confidence that the model states in words."""
+
+    name = "verbalised_confidence"
+    page = "baselines"
+    rewrites = False
+    baseline = True
+    effort = 2
+    starts_from = "direct"
+    settings_type = VerbalisedConfidenceSettings
+    prompts = (PROMPTS, load_prompts("direct"))
+
+    async def run(
+        self, question: Question, scope: Scope, settings: VerbalisedConfidenceSettings
+    ) -> Answer:
+        subject = await take_subject(question, scope, settings.max_tokens)
+        if not subject.sentences:
+            return unchecked(scope, subject)
+        async with scope.span("ask_model") as step:
+            asked = PROMPTS.turns(
+                question.language, "confidence", question=question.text, answer=subject.text
+            )
+            said = await ask(step, asked, max_tokens=_TOKENS)
+            value = stated_confidence(said)
+            if value is None:
+                again = (
+                    *asked,
+                    # Many chat templates refuse an empty turn.
+                    Message(role="assistant", content=said or "…"),
+                    Message(
+                        role="user", content=PROMPTS.fill(question.language, "confidence_reminder")
+                    ),
+                )
+                value = stated_confidence(await ask(step, again, max_tokens=_TOKENS))
+            flags = [] if step.model().capabilities.judges else ["weak_judge"]
+            score = scored(
+                "verbalised_confidence",
+                value,
+                bad="below",
+                threshold=settings.threshold,
+                formula="verbalised_confidence",
+                behind=[step.id],
+            )
+        return judge_answer(scope, subject, [score], flags)
+
+
+def stated_confidence(reply: str) -> float | None:
+    """The confidence that a reply states, in [0, 1]; None where it states not exactly one.
+
+    Reads 85, 85 %, 85/100, "from 0 to 100: 85" and 0.85. A whole number is on the scale to 100, so
+    that 1 is 0.01. Of several numbers none counts, unless all are the same.
+    """
+    text = _SCALE.sub(" ", unicodedata.normalize("NFKC", visible(reply)))
+    found = {_value(match[0], text[match.end() :]) for match in _NUMBER.finditer(text)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _value(number: str, rest: str) -> float | None:
+    value = float(number.replace(",", "."))
+    fraction = not float.is_integer(value) and value < 1 and not rest.lstrip().startswith("%")
+    value = value if fraction else value / 100
+    return value if 0 <= value <= 1 else None

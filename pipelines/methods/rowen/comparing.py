@@ -1,0 +1,49 @@
+"""The equivalence operator C: do two answers agree as answers to a question?"""
+
+from __future__ import annotations
+
+from pipelines.errors import VeriscopeError
+from pipelines.methods.replies.parsing import declines
+from pipelines.methods.replies.questions import says_yes
+from pipelines.methods.replies.verdicts import TRUE_FALSE, claim_of_answers, decide_between
+from pipelines.methods.rowen import asking
+from pipelines.run.scope import Scope
+from pipelines.types import Choice, Language
+
+
+async def compared(
+    step: Scope,
+    language: Language,
+    prompt: str,
+    question: str,
+    first: str,
+    second: str,
+    *,
+    yes_no: bool,
+    role: str,
+) -> tuple[str, float | None, Choice | None]:
+    """How the two answers were compared, C, and what the model of `role` chose.
+
+    C is 1.0, 0.0 or None where nothing was decided. A refusal agrees with nothing; where the
+    question is one of `yes_no`, yes and no are compared without a call. `prompt` is the prompt to
+    compare with, "same_cl" or "same_cm".
+    """
+    if declines(first) or declines(second):
+        return "refusal", 0.0, None
+    if yes_no:
+        said = says_yes(first), says_yes(second)
+        if None not in said:
+            return "yes_no", float(said[0] == said[1]), None
+    try:
+        choice = await decide_between(
+            step,
+            asking.PROMPTS.turns(language, prompt, question=question, first=first, second=second),
+            TRUE_FALSE[language],
+            reminder=asking.PROMPTS.fill(language, "reminder"),
+            role=role,
+            claim=claim_of_answers(question, first, second),
+        )
+    except VeriscopeError:
+        return "failed", None, None
+    hard = None if choice.best is None else float(choice.best == "true")
+    return "model" if role == "main" else "judge", hard, choice

@@ -1,0 +1,138 @@
+"""The table of an evaluation on the page."""
+
+from __future__ import annotations
+
+import pytest
+
+from components.evaluation_table import cost_text, results_view
+from components.messages import LANGUAGES, Catalogue
+from pipelines.evaluation.results.scores import Cost, Evaluation, MetricInfo, System
+from pipelines.evaluation.results.table import results_table
+from pipelines.evaluation.statistics.resampling import Sampling
+from pipelines.types import Language
+from tests.components.html_rules import faults
+from tests.components.html_tree import Node, read
+from tests.components.test_hostile import HOSTILE
+from tests.pipelines.evaluation.results.evaluations import binary, evaluation, score
+
+SAMPLING = Sampling(resamples=200, permutations=199)
+
+
+def drawn(made: Evaluation, t: Catalogue) -> Node:
+    return read(results_view(results_table(made, sampling=SAMPLING), t))
+
+
+def cells(page: Node, system: str) -> dict[str, str]:
+    """The cells of a system's row by the label that a narrow screen shows."""
+    for row in page.all("table")[0].one("tbody").all("tr"):
+        if row.attributes["data-key"] == f"system-{system}":
+            return {
+                cell.attributes.get("data-label", ""): cell.text("vs-sr") for cell in row.all("td")
+            }
+    raise AssertionError(system)
+
+
+def full() -> Evaluation:
+    """Two systems on StrategyQA with everything that a table can show."""
+    return evaluation(
+        [
+            score(
+                f"q{n}", method, float(n % 2), group=f"g{n // 2}",
+                original_values={"accuracy": 0.0} if method == "rowen" else {},
+                values={"hallucination_score": n / 8, "hallucinated": float(n > 4)},
+                cost={"calls": 2 + n, "seconds": 0.5, "money": 0.001},
+                flags=("abstained",) if n == 7 else (),
+                error="timeout" if n == 6 else "",
+            )
+            for n in range(8) for method in ("direct", "rowen")
+        ],
+        data_set="StrategyQA",
+        created=1_700_000_000.0,
+        versions={"veriscope": "0.1.0"},
+    )  # fmt: skip
+
+
+def test_a_row_has_every_number_with_its_meaning(t: Catalogue) -> None:
+    page = drawn(binary(a=[1, 1, 1, 0], b=[0, 0, 1]), t)
+    row = cells(page, "a")
+    assert row["Accuracy 0–1 ↑"].startswith("0.75 [0.30, 0.95]")
+    assert row[t("evaluate.count")] == "4"
+    # The second system lacks an item, and says so.
+    assert "n = 3" in cells(page, "b")["Accuracy 0–1 ↑"]
+    heads = page.all("table")[0].one("thead").all("th")
+    assert {head.attributes["scope"] for head in heads} == {"col"}
+
+
+def test_systems_that_cannot_be_told_apart_share_a_letter(t: Catalogue) -> None:
+    right = [1.0] * 20
+    page = drawn(binary(good=right, alike=[*right[:19], 0.0], bad=[0.0] * 20), t)
+    letters = [node.text() for node in page.all(".vs-band")]
+    assert letters == ["a", "a", "b"]
+    assert "good, alike" in page.text()
+
+
+def test_no_letters_where_all_differ(t: Catalogue) -> None:
+    page = drawn(binary(good=[1.0] * 20, bad=[0.0] * 20), t)
+    assert page.all(".vs-band") == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_everything_is_shown_in_both_languages(language: Language) -> None:
+    t = Catalogue(language)
+    page = drawn(full(), t)
+    row, text = cells(page, "rowen"), page.text()
+    assert row[t("evaluate.errors")] == "1"
+    assert row[t("evaluate.abstained")].startswith("0.14")
+    assert (
+        t("evaluate.total", value="$0.0080")
+        in row[t("evaluate.per_item", name=t("evaluate.cost.money"))]
+    )
+    # Four of eight were corrected, but one of the four right ones is q7, and q6 failed: 4 of 7.
+    corrected = t("evaluate.corrected", metric=t("metric.accuracy.title"))
+    assert row[f"{corrected} 0–1 ↑"].startswith("0.57")
+    assert t("evaluate.groups", n=4) in text
+    assert "2023-11-14" in text
+    assert t("evaluate.control", name=t("metric.answer_words.title")) in text
+    assert "veriscope 0.1.0" in text
+
+
+def test_what_papers_print_stands_beside_with_model_data_and_date(t: Catalogue) -> None:
+    printed = cells(drawn(full(), t), "rowen")[
+        t("evaluate.papers.column", metric=t("metric.accuracy.title"))
+    ]
+    for part in ("75.60", "(%)", "gpt-3.5-turbo", "TruthfulQA and StrategyQA", "2024-02"):
+        assert part in printed
+    assert t("papers.not_comparable") in drawn(full(), t).text()
+
+
+def test_a_cost_that_some_items_lack_says_so(t: Catalogue) -> None:
+    made = evaluation([score("q0", "a", 1, cost={"calls": 2}), score("q1", "a", 1)])
+    row = cells(drawn(made, t), "a")
+    assert "n = 1" in row[t("evaluate.per_item", name=t("evaluate.cost.calls"))]
+    assert t("evaluate.per_item", name=t("evaluate.cost.money")) not in row
+
+
+@pytest.mark.parametrize(
+    ("cost", "value", "text"),
+    [
+        ("calls", 3.0, "3"),
+        ("calls", 2.25, "2.2"),
+        ("tokens", 12345.6, "12,346"),
+        ("seconds", 4.13, "4.1 s"),
+        ("money", 0.00123, "$0.0012"),
+        ("money", 1234.5, "$1,234.50"),
+    ],
+)
+def test_costs_have_their_units(cost: Cost, value: float, text: str, t: Catalogue) -> None:
+    assert cost_text(cost, value, t) == text
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_foreign_text_stays_text(text: str, t: Catalogue) -> None:
+    made = evaluation(
+        [score("q", text, 1, values={text: 0.5})],
+        name=text, data_set=text, data_hash=text, versions={text: text},
+        systems={text: System(method=text, models={text: text})},
+        metrics=(MetricInfo(name=text),),
+    )  # fmt: skip
+    assert list(faults(results_view(results_table(made, sampling=SAMPLING), t))) == []
