@@ -24,7 +24,7 @@ from pipelines.evaluation.results.compare import Comparison, comparison
 from pipelines.evaluation.results.scores import HALLUCINATED, HALLUCINATION_SCORE, Evaluation
 from pipelines.evaluation.results.table import ResultsTable, detector_arrays, results_table
 from pipelines.evaluation.scoring import read_results
-from pipelines.evaluation.statistics.detection import Curve, curves, reliability
+from pipelines.evaluation.statistics.detection import Curve, ReliabilityPoint, curves, reliability
 from pipelines.types import Language
 
 P = ParamSpec("P")
@@ -62,7 +62,7 @@ class Curves(NamedTuple):
 
     roc: dict[str, Curve]
     precision_recall: dict[str, Curve]
-    reliability: dict[str, list[ReliabilityBin]]
+    reliability: dict[str, list[ReliabilityPoint]]
 
 
 class Scores(NamedTuple):

@@ -123,6 +123,11 @@ def _form(t: Catalogue) -> None:
         st.caption(t(f"evaluate.left_out.{checks}", count=integer(left)))
     names = _methods(checks, t)
     own_passages = _evidence(data, t)
+    if own_passages:
+        with_passages = [item for item in items if item.passages]
+        if left := len(items) - len(with_passages):
+            st.caption(t("evaluate.left_out.passages", count=integer(left)))
+        items = with_passages
     sources = st.expander(t("evaluate.sources"), key="evaluate.sources", on_change="rerun")
     draw_unfolded(sources, partial(draw_sources, t, names))
     if names:

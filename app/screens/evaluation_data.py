@@ -255,7 +255,8 @@ def read_upload(name: str, data: bytes) -> Table:
     """The rows of an uploaded file. Raises InvalidInputError where it cannot be read."""
     # The ending tells the form. Nothing else of the name is trusted.
     bare = Path(name.replace("\\", "/")).name
-    safe = "".join(one if one.isalnum() or one in "-_. " else "_" for one in bare)[-100:].lstrip(".")
+    safe = "".join(one if one.isalnum() or one in "-_. " else "_" for one in bare)
+    safe = safe[-100:].lstrip(".")
     with TemporaryDirectory() as folder:
         path = Path(folder) / (safe or "file")
         path.write_bytes(data)

@@ -29,6 +29,7 @@ from components.evaluation_state import (
     progress_view,
 )
 from components.messages import Catalogue
+from pipelines.errors import InvalidInputError
 from pipelines.evaluation.beginning import probe_size
 from pipelines.evaluation.plan import Budget, EvaluationSpec, code_version
 from pipelines.run.spec import EvidenceSpec, RunSpec
@@ -57,7 +58,8 @@ def draw_evaluation(stored: StoredEvaluation, t: Catalogue) -> None:
     """The whole page of one evaluation."""
     standing = standing_of(stored)
     show_html(about_view(stored, t), key="evaluation-about")
-    if EvaluationSpec.model_validate(stored.spec).code != code_version():
+    spec = EvaluationSpec.model_validate(stored.spec)
+    if spec.code != code_version() and standing.status != "done":
         show_html(notice(t("evaluate.other_code"), "other-code"), key="other-code")
     _draw_progress(stored, standing)
     if not standing.going_on:
@@ -157,7 +159,8 @@ def draw_limits(t: Catalogue) -> None:
 def carry_on(evaluation: str, *, probe: bool) -> None:
     """Work on an evaluation: all that is missing, or with `probe` its first items.
 
-    Keys are those of this tab. Raises NotFoundError for one that is not this browser's.
+    Keys are those of this tab. Raises NotFoundError for one that is not this browser's, and
+    InvalidInputError for a limit of money where no model has a price.
     """
     stored = engine().service.store.evaluations.get(evaluation, owner())
     spec = EvaluationSpec.model_validate(stored.spec)
@@ -165,6 +168,12 @@ def carry_on(evaluation: str, *, probe: bool) -> None:
     if stored.done >= stored.tasks or (most is not None and most <= 0):
         return
     limits = {name: st.session_state.get(f"evaluate.most.{name}") for name in _LIMITS}
+    priced = any(model.price for system in spec.systems for model in system.models.values())
+    if limits["money"] and not priced:
+        raise InvalidInputError(
+            "The limit of money cannot be kept: no model of this evaluation has a price.",
+            remedy="Give prices on the Models page, or limit calls, tokens or hours.",
+        )
     evaluating.start(
         evaluation,
         owner=owner(),

@@ -313,6 +313,28 @@ def test_it_stops_at_a_limit(engine: Engine, model: FakeModel):
     assert "10 of 10 answers" in seen(test)
 
 
+def test_a_limit_of_money_needs_a_price(engine: Engine, model: FakeModel):
+    test = with_file("capitals.csv", CAPITALS)
+    test.number_input(key="evaluate.most.money").set_value(5.0).run()
+    press(test, "run")
+    assert "no model of this evaluation has a price" in seen(test)
+    assert not model.asked
+    # It is there, and goes on without the limit.
+    assert "Paused" in seen(test)
+
+
+def test_items_without_passages_are_left_out_where_these_are_the_evidence(engine: Engine):
+    test = with_file("some.csv", b"question,answer,context\nWho?,Ada,Ada.\nWhere?,Delft,\n")
+    assert "1 item has no passages and is left out." in captions(test)
+    assert "1 items × 2 methods = 2 answers" in captions(test)
+    chosen = with_file(
+        "some.csv",
+        b"question,answer,context\nWho?,Ada,Ada.\nWhere?,Delft,\n",
+        **{"evaluate.evidence.items": "chosen"},
+    )
+    assert "2 items × 2 methods = 4 answers" in captions(chosen)
+
+
 def test_a_server_that_is_away_is_told(engine: Engine, model: FakeModel):
     model.replies[:] = [UnreachableError("Nobody answers.", remedy="Start it.")]
     test = ended(press(with_file("capitals.csv", CAPITALS), "run"))
