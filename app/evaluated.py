@@ -19,7 +19,6 @@ import numpy as np
 from app.engine import engine
 from pipelines.evaluation.beginning import stored_forecast
 from pipelines.evaluation.forecast import Forecast
-from pipelines.evaluation.metrics import ReliabilityBin
 from pipelines.evaluation.results.compare import Comparison, comparison
 from pipelines.evaluation.results.scores import HALLUCINATED, HALLUCINATION_SCORE, Evaluation
 from pipelines.evaluation.results.table import ResultsTable, detector_arrays, results_table
