@@ -344,8 +344,9 @@ _REMEDIES = {
     "capability": "Ask with another method: list_methods says what each needs.",
     "not_found": "Give the id that ask or check gave as `run`, or that of a shared run. Runs are"
     " deleted after some time.",
-    "queued_already": "All programs that ask from one address count as one visitor. Wait until one of"
-    " these runs is over, or cancel the one that waits (cancel_run; HTTP: POST /api/runs/RUN/cancel).",
+    "queued_already": "All programs that ask from one address count as one visitor. Wait until one"
+    " of these runs is over, or cancel the one that waits (cancel_run; HTTP: POST"
+    " /api/runs/RUN/cancel).",
     "unexpected": "Ask again; if it happens again, tell who runs the server.",
     "refused_request": "Shorten the question or the texts, or ask with other settings.",
     "rate_limit": _OF_MODELS,

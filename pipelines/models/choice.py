@@ -14,17 +14,20 @@ _SHORT = 48
 _WITH_REASONING = 2048
 
 
-async def choose_by_generating(model: Model, request: ChoiceRequest) -> Choice:
+async def choose_by_generating(
+    model: Model, request: ChoiceRequest, *, by_text: bool = False
+) -> Choice:
     """The probability of each option as the first token of the reply, where the backend tells it.
 
     All reported spellings of an option count together; what fell on no option, on ambiguous tokens
     and on tokens not reported is `other_mass`. Elsewhere a short reply is parsed: the option it
-    names gets 1.0, and if it names none, or was filtered, `other_mass` is 1.0.
+    names gets 1.0, and if it names none, or was filtered, `other_mass` is 1.0. With `by_text` no
+    probabilities are asked for.
     """
     asked = GenerationRequest(
         messages=request.messages, max_tokens=_SHORT, reproducible=request.reproducible
     )
-    if model.capabilities.logprobs:
+    if model.capabilities.logprobs and not by_text:
         width = min(_ALTERNATIVES, model.capabilities.top_logprobs or _ALTERNATIVES)
         first = asked.model_copy(update={"max_tokens": 1, "logprobs": True, "top_k": width})
         try:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import re
+import sys
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
@@ -12,7 +14,16 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from pipelines.concurrency import together
-from pipelines.models.base import Capabilities, Delta, GenerationRequest, Model, Overrides, Watcher
+from pipelines.models.base import (
+    Capabilities,
+    ChoiceRequest,
+    Delta,
+    GenerationRequest,
+    Model,
+    Overrides,
+    Watcher,
+)
+from pipelines.models.choice import choose_by_generating
 from pipelines.models.hosted_errors import (
     LOG_PROBABILITIES,
     ErrorReader,
@@ -23,7 +34,8 @@ from pipelines.models.limiter import Limiter
 from pipelines.models.replies import ReplyBuilder
 from pipelines.remote.address import Address, usable_key
 from pipelines.remote.bounded import TooLargeError
-from pipelines.types import Generation, Usage
+from pipelines.remote.failures import showable
+from pipelines.types import Choice, Generation, Usage
 
 CONNECT_SECONDS = 10.0
 """How long a connection may take to be made."""
@@ -52,8 +64,14 @@ _DISPENSABLE = (
 _TOGETHER = ({"continue_final_message", "add_generation_prompt"}, {"logprobs", "top_logprobs"})
 """Fields that must be left out together."""
 
-_WORTH_A_TRY = {"response_format", "logprobs", "top_logprobs"}
+_LOG_PROBABILITIES = {"logprobs", "top_logprobs"}
+_WORTH_A_TRY = {"response_format", *_LOG_PROBABILITIES}
 """A schema, or a number of alternatives, may be refused where the next one is not."""
+
+# Of at most four digits: more are no number of alternatives.
+_NUMBER = re.compile(r"(?<![\w.-])\d{1,4}(?![\w-]|\.\d)")
+
+_logger = logging.getLogger(__name__)
 
 Client = TypeVar("Client")
 
@@ -78,8 +96,9 @@ class HostedModel(Model, Generic[Client]):
     request together. A text that becomes longer than its `max_tokens` can be is cut. The key comes
     from the argument alone. Reproducible requests have the service to themselves among the calls
     that share `limiter`, and ask for one text at a time. Optional fields that the service refuses
-    are left out from then on, and the answer is asked for again. So are log-probabilities, for the
-    one request: a text without them is worth more than none.
+    are left out from then on, and the answer is asked for again. So are log-probabilities: a text
+    without them is worth more than none. They are left out of the one request, and from then on
+    when they were refused twice in a row. Where only their number is refused, fewer are asked for.
     """
 
     _max_texts: int | None = None
@@ -142,6 +161,10 @@ class HostedModel(Model, Generic[Client]):
         self._limiter = limiter or Limiter()
         self._refused: set[str] = set()
         """Fields of a request that the service turned out not to take."""
+        self._most_alternatives = sys.maxsize
+        """To a token, as far as the service told."""
+        self._refused_alternatives: int | None = None
+        """For how many the service last refused log-probabilities; None when it did not."""
         # A connection belongs to the event loop it was opened in.
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Client] = WeakKeyDictionary()
 
@@ -162,6 +185,10 @@ class HostedModel(Model, Generic[Client]):
                     return tuple(await self._texts(request, watch))
             except TimeoutError as error:
                 raise not_again(self._errors.failure("timeout")) from error
+
+    async def choose(self, request: ChoiceRequest) -> Choice:
+        """As every model, but by its text where the service refuses log-probabilities."""
+        return await choose_by_generating(self, request, by_text="logprobs" in self._refused)
 
     async def _texts(self, request: GenerationRequest, watch: Watcher | None) -> list[Generation]:
         """All texts of a request, in one request of the service or in several."""
@@ -219,7 +246,7 @@ class HostedModel(Model, Generic[Client]):
             limit = self._capabilities.top_logprobs or _MAX_ALTERNATIVES
             body["logprobs"] = True
             # Zero alternatives means "none at all" to some servers, llama.cpp among them.
-            body["top_logprobs"] = max(1, min(request.top_k, limit))
+            body["top_logprobs"] = max(1, min(request.top_k, limit, self._most_alternatives))
         if request.json_schema is not None and self._capabilities.structured_output:
             form: dict[str, Any] = {"name": "reply", "schema": dict(request.json_schema)}
             if _is_closed(request.json_schema):
@@ -271,6 +298,8 @@ class HostedModel(Model, Generic[Client]):
                 if begun or not self._gives_way(refusal, fields, left_out, streamed):
                     raise self._errors.refused(refusal) from refusal
                 continue
+            if "logprobs" in fields:
+                self._refused_alternatives = None
             return texts
 
     def _gives_way(
@@ -282,6 +311,16 @@ class HostedModel(Model, Generic[Client]):
         if self._adapts(refusal, fields, left_out, streamed):
             return True
         dropped = objections(refusal.words, fields)
+        if "logprobs" in dropped:
+            sent = fields.get("top_logprobs") or 0
+            if fewer := fewer_alternatives(refusal.words, sent):
+                self._most_alternatives = fewer
+                return True
+            if self._refused_alternatives == sent:
+                self._refused |= dropped & _LOG_PROBABILITIES
+                words = showable(refusal.words, self._key)
+                _logger.warning("%s refuses log-probabilities: %s", self.name, words)
+            self._refused_alternatives = sent
         left_out |= dropped
         self._refused |= dropped - _WORTH_A_TRY
         return bool(dropped)
@@ -411,6 +450,15 @@ def objections(words: str, body: Mapping[str, Any]) -> set[str]:
     for fields in _TOGETHER:
         named |= fields & sent if named & fields else set()
     return named
+
+
+def fewer_alternatives(words: str, sent: int) -> int | None:
+    """The largest number below `sent`, from 1, that a refusal names as what it would take.
+
+    Numbers that are part of a name or of a longer number, such as "qwen-7b" or "2.5", are none.
+    """
+    named = [int(number) for number in _NUMBER.findall(words)]
+    return max((number for number in named if 1 <= number < sent), default=None)
 
 
 def _names(words: str, field: str) -> bool:

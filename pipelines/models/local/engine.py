@@ -50,8 +50,9 @@ class Engine:
         config = model.config.get_text_config(decoder=True)
         self.context: int | None = getattr(config, "max_position_embeddings", None)
         accepted = inspect.signature(model.forward).parameters
-        # Purely recurrent models (Mamba) name their cache so; they have no columns to mask.
-        names = [name for name in ("past_key_values", "cache_params") if name in accepted]
+        # Before transformers 5.24 it had two names, the second in purely recurrent models (Mamba).
+        known = ("cache", "past_key_values", "cache_params")
+        names = [name for name in known if name in accepted]
         if not names:
             raise ValueError(f"{type(model).__name__} keeps no cache")
         self._cache_name = names[0]
@@ -59,6 +60,8 @@ class Engine:
         self._keeps = "logits_to_keep" in accepted
         layers = new_cache(model.config).layers
         joins = all(type(layer) in _JOINABLE for layer in layers)
+        # Purely recurrent models have no columns to mask.
+        self._masks = not all(isinstance(layer, LinearAttentionLayer) for layer in layers)
         # Recurrent layers would carry padding on in their state.
         self._pads = joins and not any(isinstance(layer, LinearAttentionLayer) for layer in layers)
         together = 64 if self.device.type == "cuda" else 32
@@ -203,7 +206,7 @@ class Engine:
         columns = torch.arange(width, device=self.device)
         padding = torch.tensor([width - length for length in lengths], device=self.device)[:, None]
         arguments: dict[str, Any] = {self._cache_name: cache, "use_cache": True}
-        if min(lengths) < width and self._cache_name == "past_key_values":
+        if min(lengths) < width and self._masks:
             arguments["attention_mask"] = (columns >= padding).long()
         if self._positions:
             arguments["position_ids"] = (columns[before:] - padding).clamp(min=0)

@@ -29,9 +29,9 @@ from pipelines.errors import (
     ErrorInfo,
     NotFoundError,
     RateLimitError,
+    StorageError,
     failure,
     failure_words,
-    revived,
 )
 from pipelines.methods.registry import METHODS
 from pipelines.run.defaults import default_models
@@ -187,12 +187,12 @@ STORAGE = sorted(
 @pytest.mark.parametrize("code", STORAGE)
 def test_a_failure_of_the_storage_is_no_fault_of_the_program(code: str):
     assert len(STORAGE) >= 7
-    words = ErrorInfo(code=code, message="It fails.", remedy="Buy another disk.")
-    error = revived(words)
+    kinds = {kind.code: kind for kind in (StorageError, *StorageError.__subclasses__())}
+    error = kinds[code]("It fails.", remedy="Buy another disk.")
     answer, known = as_answer(told(error)), told(error)
     assert answer.status_code == 503
     # Its remedy is one for who runs the server.
-    assert known.remedy != words.remedy
+    assert known.remedy != error.remedy
     assert ("ask again" in known.remedy.lower()) == (error.retryable or code == "storage_lost")
     assert ("retry-after" in answer.headers) == error.retryable
     assert (known.retry_after is not None) == error.retryable

@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from pipelines.models.base import GenerationRequest
-from pipelines.models.hosted import _without, objections, prefix_of, sampling_seed
+from pipelines.models.hosted import (
+    _without,
+    fewer_alternatives,
+    objections,
+    prefix_of,
+    sampling_seed,
+)
 from pipelines.models.openai_model import OpenAIModel
 from tests.pipelines.models.wire import asks
 
@@ -108,6 +114,21 @@ def test_refused_fields_are_left_out():
 def test_what_a_refusal_names_and_the_request_can_spare(words: str, expected: set[str]):
     fields = ("stream_options", "seed", "n", "continue_final_message", "max_tokens", "logprobs")
     assert objections(words, dict.fromkeys(fields)) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "fewer"),
+    [
+        ("Requested sample logprobs of 20, which is greater than max allowed: 5", 5),
+        ("top_logprobs must be between 0 and 5.", 5),
+        ("top_logprobs must be in [0, 20]", None),
+        ("qwen-7b of release 2.5 gives no logprobs", None),
+        ("logprobs are not supported (400)", None),
+        ("max allowed: 0", None),
+    ],
+)
+def test_how_many_alternatives_a_refusal_would_take(words: str, fewer: int | None):
+    assert fewer_alternatives(words, 20) == fewer
 
 
 def test_both_fields_of_continuing_go_together():

@@ -23,7 +23,7 @@ from pipelines.errors import (
     UnreachableError,
     VeriscopeError,
 )
-from pipelines.models.base import Delta
+from pipelines.models.base import ChoiceRequest, Delta, Option
 from pipelines.models.hosted import longest_text
 from pipelines.models.openai_model import OpenAIModel
 from pipelines.remote.bounded import MOST_BYTES
@@ -190,6 +190,47 @@ async def test_a_server_that_refuses_log_probabilities_is_asked_without(wire: Wi
         assert (text.text, text.tokens) == ("Hi", None)
         assert ["logprobs" in seen.body for seen in wire.seen[-2:]] == [True, False]
         assert "top_logprobs" not in wire.seen[-1].body
+
+
+async def test_log_probabilities_that_were_refused_twice_are_asked_for_no_more(
+    wire: Wire, caplog: pytest.LogCaptureFixture
+):
+    refused = says(refusal("This model does not support logprobs"), 400)
+    given = says(completion("Hi"))
+    model = OpenAIModel("Model", "m", base_url=wire.url)
+    # A number that was not refused before is tried, and what was taken in between counts.
+    for most in (5, 1, 5):
+        wire.answers(refused, given)
+        await model.generate(asks(logprobs=True, top_k=most))
+    wire.answers(says(completion("Hi", entries=[entry("Hi", 0.5)])))
+    (text,) = await model.generate(asks(logprobs=True, top_k=5))
+    assert text.tokens
+    for _ in range(2):
+        wire.answers(refused, given)
+        await model.generate(asks(logprobs=True, top_k=5))
+    # In the service's own words.
+    assert "This model does not support logprobs" in caplog.text
+    wire.seen.clear()
+    wire.answers(given)
+    (text,) = await model.generate(asks(logprobs=True, top_k=5))
+    assert (text.text, text.tokens) == ("Hi", None)
+    wire.answers(says(completion("Yes")))
+    options = (Option(label="yes", spellings=("Yes",)), Option(label="no", spellings=("No",)))
+    request = ChoiceRequest(messages=asks().messages, options=options)
+    assert (await model.choose(request)).best == "yes"
+    # One request each.
+    assert ["logprobs" in seen.body for seen in wire.seen] == [False, False]
+
+
+async def test_fewer_alternatives_are_asked_for_where_only_their_number_is_refused(wire: Wire):
+    model = OpenAIModel("Model", "m", base_url=wire.url)
+    said = "Invalid value for 'top_logprobs': must be less than or equal to 5."
+    given = says(completion("Hi", entries=[entry("Hi", 0.5)]))
+    wire.answers(says(refusal(said), 400), given, given)
+    for _ in range(2):
+        (text,) = await model.generate(asks(logprobs=True, top_k=20))
+        assert text.tokens
+    assert [seen.body["top_logprobs"] for seen in wire.seen] == [20, 5, 5]
 
 
 async def test_a_server_that_refuses_them_even_where_there_are_none(wire: Wire):
