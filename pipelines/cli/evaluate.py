@@ -44,7 +44,7 @@ from pipelines.evaluation.results.export import (
 )
 from pipelines.evaluation.results.scores import Evaluation
 from pipelines.evaluation.results.table import results_table
-from pipelines.evaluation.results.terminal import table_text
+from pipelines.evaluation.results.terminal import evaluation_text
 from pipelines.evaluation.runner import Progress, Runner
 from pipelines.evaluation.scoring import read_results
 from pipelines.methods.registry import METHODS
@@ -54,7 +54,7 @@ from pipelines.run.spec import EvidenceSpec, MethodSpec
 OWNER = "command-line"
 
 _FORMATS: dict[str, Callable[[Evaluation], str]] = {
-    "text": lambda found: table_text(results_table(found)),
+    "text": evaluation_text,
     "markdown": lambda found: table_markdown(results_table(found)),
     "csv": lambda found: table_csv(results_table(found)),
     "latex": lambda found: table_latex(results_table(found)),
@@ -161,7 +161,7 @@ async def show_table(service: Service, options: argparse.Namespace) -> int:
             remedy="Leave it out: the other formats hold every metric.",
         )
     if metrics:
-        text = await asyncio.to_thread(lambda: table_text(results_table(found), metrics))
+        text = await asyncio.to_thread(evaluation_text, found, metrics)
     else:
         text = await asyncio.to_thread(_FORMATS[options.format], found)
     if options.format == "text":

@@ -2,8 +2,8 @@
 
 Example::
 
-    print(table_text(results_table(evaluation)))
-    print(table_text(results_table(evaluation), metrics=["f1", "auroc"]))
+    print(evaluation_text(evaluation))
+    print(evaluation_text(evaluation, ["f1", "auroc"]))
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from unicodedata import combining, east_asian_width
 
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.results.export import caption, estimate_words, paper_words, shown_metrics
-from pipelines.evaluation.results.scores import COSTS, Cost
-from pipelines.evaluation.results.table import ResultsTable
+from pipelines.evaluation.results.scores import COSTS, Cost, Evaluation
+from pipelines.evaluation.results.table import ResultsTable, results_table
 from pipelines.evaluation.statistics.detection import RANKINGS
 from pipelines.evaluation.statistics.resampling import Estimate
 
@@ -59,6 +59,23 @@ def deciding_metrics(table: ResultsTable) -> list[str]:
     known = _known(table)
     found = [name for name in _DECIDING if name in known]
     return (found or [name for name in known if not _is_control(table, name)])[:MOST]
+
+
+def evaluation_text(evaluation: Evaluation, metrics: Sequence[str] = ()) -> str:
+    """The table of an evaluation as `table_text` has it; nothing else of the table is computed.
+
+    Without `metrics` those of `deciding_metrics`. Raises InvalidInputError for a metric without any
+    value.
+    """
+    held = evaluation.metric_names()
+    if metrics:
+        unknown = [name for name in metrics if name not in (*held, *RANKINGS)]
+        # The whole table tells what there is instead.
+        wanted = None if unknown else [name for name in metrics if name not in RANKINGS]
+    else:
+        wanted = [name for name in _DECIDING if name in held] or None
+    table = results_table(evaluation, metrics=wanted)
+    return table_text(table, metrics or None)
 
 
 def table_text(

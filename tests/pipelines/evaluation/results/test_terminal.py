@@ -11,6 +11,7 @@ from pipelines.evaluation.results.scores import Evaluation
 from pipelines.evaluation.results.table import ResultsTable, results_table
 from pipelines.evaluation.results.terminal import (
     deciding_metrics,
+    evaluation_text,
     table_text,
     text_width,
     wrapped,
@@ -93,6 +94,15 @@ def test_metrics_can_be_chosen():
         table_text(table, ["factscore"])
     with pytest.raises(InvalidInputError, match="Choose among these: accuracy"):
         table_text(table, ["nothing"])
+
+
+def test_an_evaluation_has_the_text_of_its_whole_table():
+    assert evaluation_text(many()) == table_text(results_table(many()))
+    chosen = ["fact_precision", "auroc"]
+    assert evaluation_text(many(), chosen) == table_text(results_table(many()), chosen)
+    assert evaluation_text(many(), ["auroc"]).split()[0] == "auroc"
+    with pytest.raises(InvalidInputError, match="Choose among these: accuracy"):
+        evaluation_text(many(), ["nothing"])
 
 
 def test_errors_and_abstentions_are_told_where_there_are_any():
