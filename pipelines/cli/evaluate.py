@@ -93,9 +93,13 @@ async def evaluate(service: Service, options: argparse.Namespace) -> int:
             service, evaluation, owner=OWNER, keys=keys, budget=budget, at_once=options.at_once
         )
         last = Progress(stored.tasks, stored.done)
-        async with aclosing(runner.run(most)) as steps:
-            async for last in steps:
-                _show(last)
+        try:
+            async with aclosing(runner.run(most)) as steps:
+                async for last in steps:
+                    _show(last)
+        except asyncio.CancelledError:
+            _say(f"\nTo go on: python -m pipelines evaluate --resume {evaluation}")
+            raise
         print(file=sys.stderr)
         return last
 

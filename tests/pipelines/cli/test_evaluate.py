@@ -299,7 +299,9 @@ def test_a_file_that_is_not_there_is_named(line: Line):
     assert "nowhere.jsonl" in err
 
 
-def test_an_interrupt_keeps_what_was_answered(line: Line, monkeypatch: pytest.MonkeyPatch):
+def test_an_interrupt_keeps_what_was_answered(
+    line: Line, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     run = commands.Runner.run
 
     async def interrupted(self: commands.Runner, most: int | None = None):
@@ -312,6 +314,8 @@ def test_an_interrupt_keeps_what_was_answered(line: Line, monkeypatch: pytest.Mo
     with pytest.raises(asyncio.CancelledError):
         line.call(*line.begin, "--yes")
     monkeypatch.undo()
+    said = capsys.readouterr().err
     (evaluation,) = line.listed()
+    assert f"To go on: python -m pipelines evaluate --resume {evaluation}" in said
     assert "2 of 5" in line.call("evaluations", "list")[1]
     assert line.call("evaluate", "--resume", evaluation, "--yes", *line.go_on)[0] == 0
