@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from math import inf
 from typing import Any
 
 from pipelines.cli.models import add_model_options, models_by_role
@@ -23,14 +24,16 @@ from pipelines.evaluation.beginning import (
 from pipelines.evaluation.datasets.mapping import ColumnMapping
 from pipelines.evaluation.datasets.opening import open_data_set
 from pipelines.evaluation.forecast import Forecast, Range
+from pipelines.evaluation.items import Item
 from pipelines.evaluation.plan import (
+    MAX_REPEATS,
     Budget,
     EvaluationSpec,
     System,
     code_version,
     system_names,
 )
-from pipelines.evaluation.results.compare import comparison
+from pipelines.evaluation.results.compare import comparison, joined
 from pipelines.evaluation.results.export import (
     evalstats_csv,
     scores_csv,
@@ -41,6 +44,7 @@ from pipelines.evaluation.results.export import (
 )
 from pipelines.evaluation.results.scores import Evaluation
 from pipelines.evaluation.results.table import results_table
+from pipelines.evaluation.results.terminal import evaluation_text
 from pipelines.evaluation.runner import Progress, Runner
 from pipelines.evaluation.scoring import read_results
 from pipelines.methods.registry import METHODS
@@ -50,6 +54,7 @@ from pipelines.run.spec import EvidenceSpec, MethodSpec
 OWNER = "command-line"
 
 _FORMATS: dict[str, Callable[[Evaluation], str]] = {
+    "text": evaluation_text,
     "markdown": lambda found: table_markdown(results_table(found)),
     "csv": lambda found: table_csv(results_table(found)),
     "latex": lambda found: table_latex(results_table(found)),
@@ -76,45 +81,64 @@ async def evaluate(service: Service, options: argparse.Namespace) -> int:
     store = service.store.evaluations
     stored = await asyncio.to_thread(store.get, evaluation, OWNER)
     spec = EvaluationSpec.model_validate(stored.spec)
+    _say(f"Evaluation {evaluation}: {stored.done} of {stored.tasks} answers are there.")
     if spec.code != code_version():
         _say("The code has changed since this evaluation began: what is answered now may differ.")
     if options.resume:
         _, keys = await models_by_role(service, options)
-    budget = Budget(
-        calls=options.max_calls,
-        tokens=options.max_tokens,
-        money=options.max_money,
-        hours=options.max_hours,
-    )
+    budget = _budget(options, spec)
 
     async def work(most: int | None = None) -> Progress:
         runner = Runner(
             service, evaluation, owner=OWNER, keys=keys, budget=budget, at_once=options.at_once
         )
         last = Progress(stored.tasks, stored.done)
-        async with aclosing(runner.run(most)) as steps:
-            async for last in steps:
-                _show(last)
+        try:
+            async with aclosing(runner.run(most)) as steps:
+                async for last in steps:
+                    _show(last)
+        except asyncio.CancelledError:
+            _say(f"\nTo go on: python -m pipelines evaluate --resume {evaluation}")
+            raise
         print(file=sys.stderr)
         return last
 
+    status = 0
     probe = probe_size(spec, stored.tasks)
     if stored.done < probe:
-        _say(f"Evaluation {evaluation}: the first {PROBED} items, for a forecast.")
+        _say(f"The first {PROBED} items come first, for a forecast.")
         progress = await work(probe - stored.done)
         if progress.reason not in (None, "done"):
-            return _ended(progress)
-    found = await asyncio.to_thread(
-        stored_forecast, store, evaluation, OWNER, at_once=options.at_once
-    )
-    _say(_told(found))
-    if found.answers and not _agreed(options):
-        _say(f"To go on: python -m pipelines evaluate --resume {evaluation} --yes")
-        return 0
-    status = _ended(await work()) if found.answers else 0
+            status = _ended(progress)
+    if not status:
+        found = await asyncio.to_thread(
+            stored_forecast, store, evaluation, OWNER, at_once=options.at_once
+        )
+        _say(_told(found))
+        if found.answers and not _agreed(options):
+            _say(f"To go on: python -m pipelines evaluate --resume {evaluation} --yes")
+            return 0
+        status = _ended(await work()) if found.answers else 0
     _, results = await asyncio.to_thread(read_results, store, evaluation, OWNER)
-    print(await asyncio.to_thread(_FORMATS["markdown"], results))
+    if results.scores:
+        print(printable(await asyncio.to_thread(_FORMATS["text"], results)), end="")
     return status
+
+
+def _budget(options: argparse.Namespace, spec: EvaluationSpec) -> Budget:
+    """Where to stop. Raises InvalidInputError for money where no model has a price."""
+    priced = any(model.price for system in spec.systems for model in system.models.values())
+    if options.max_money is not None and not priced:
+        raise InvalidInputError(
+            "--max-money cannot be kept: no model of this evaluation has a price.",
+            remedy="Give --max-calls, --max-tokens or --max-hours.",
+        )
+    return Budget(
+        calls=options.max_calls,
+        tokens=options.max_tokens,
+        money=options.max_money,
+        hours=options.max_hours,
+    )
 
 
 async def show_evaluations(service: Service, options: argparse.Namespace) -> int:
@@ -134,32 +158,56 @@ async def show_table(service: Service, options: argparse.Namespace) -> int:
             "Nothing of this evaluation is answered yet.",
             remedy=f"Go on with: python -m pipelines evaluate --resume {options.evaluation}",
         )
-    text = await asyncio.to_thread(_FORMATS[options.format], found)
+    metrics = _names(options.metrics)
+    if metrics and options.format != "text":
+        raise InvalidInputError(
+            "--metrics chooses columns of the format text.",
+            remedy="Leave it out: the other formats hold every metric.",
+        )
+    if metrics:
+        text = await asyncio.to_thread(evaluation_text, found, metrics)
+    else:
+        text = await asyncio.to_thread(_FORMATS[options.format], found)
+    if options.format == "text":
+        text = printable(text)
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
     return 0
 
 
 async def compare(service: Service, options: argparse.Namespace) -> int:
-    """Systems item by item, those on which they differ first."""
+    """Systems of one or two evaluations item by item, those on which they differ first."""
     store = service.store.evaluations
     _, found = await asyncio.to_thread(read_results, store, options.evaluation, OWNER)
-    systems = options.systems.split(",") if options.systems else list(found.systems)
+    if options.reference:
+        other = await asyncio.to_thread(read_results, store, options.reference, OWNER)
+        both = {"new": found, "reference": other[1]}
+        found = joined(both, "any" if options.same_ids else "same")
+    elif options.same_ids:
+        raise InvalidInputError(
+            "--same-ids is about two evaluations.", remedy="Give --reference, or leave it out."
+        )
+    systems = _names(options.systems) or list(found.systems)
     done = await asyncio.to_thread(comparison, found, systems, options.metric)
     print(f"{done.metric.name} on {done.n} items, {done.left_out} left out")
     for name, estimate in zip(done.systems, done.estimates, strict=True):
-        print(f"  {name}: {_interval(estimate.value, estimate.low, estimate.high)}")
+        print(printable(f"  {name}: {_interval(estimate.value, estimate.low, estimate.high)}"))
     for pair in done.pairs:
         difference = _interval(pair.difference.value, pair.difference.low, pair.difference.high)
         tested = "" if pair.p is None else f", p = {pair.p:.3g} ({pair.test})"
         if pair.adjusted is not None and len(done.pairs) > 1:
             tested += f", Holm {pair.adjusted:.3g}"
-        print(f"  {pair.first} - {pair.second}: {difference}{tested}")
+        print(printable(f"  {pair.first} - {pair.second}: {difference}{tested}"))
     for item in done.items[: options.items]:
         print(printable(f"\n{item.item}: {item.summary.text}"))
         for answer in item.answers:
             said = " ".join(answer.answer.split())
             print(printable(f"  {answer.system} {answer.value:g} [{answer.run}]: {said}"))
     return 0
+
+
+def _names(listed: str) -> list[str]:
+    """Names with commas between them."""
+    return [name.strip() for name in listed.split(",") if name.strip()]
 
 
 async def delete_evaluation(service: Service, options: argparse.Namespace) -> int:
@@ -189,7 +237,7 @@ def add_evaluation_commands(commands: Any) -> None:
         help="which column holds question, answers, text ...; repeat for several",
     )
     run.add_argument("--part", choices=["all", "even", "odd"], default="all")
-    run.add_argument("--limit", type=int, metavar="N", help="so many items, drawn with --seed")
+    run.add_argument("--limit", type=_count, metavar="N", help="so many items, drawn with --seed")
     run.add_argument("--methods", default="direct,rag", help="names with commas between them")
     run.add_argument(
         "--set", action="append", default=[], metavar="SYSTEM.SETTING=VALUE", help="a setting"
@@ -201,13 +249,13 @@ def add_evaluation_commands(commands: Any) -> None:
     run.add_argument(
         "--passages", action="store_true", help="the items' own passages are the evidence"
     )
-    run.add_argument("--repeats", type=int, default=1)
-    run.add_argument("--seed", type=int, default=0)
-    run.add_argument("--at-once", type=int, default=2, metavar="N", help="answers at a time")
-    run.add_argument("--max-calls", type=int, metavar="N", help="stop after so many calls")
-    run.add_argument("--max-tokens", type=int, metavar="N", help="... tokens read and written")
-    run.add_argument("--max-money", type=float, metavar="AMOUNT", help="... spent")
-    run.add_argument("--max-hours", type=float, metavar="HOURS", help="... of work")
+    run.add_argument("--repeats", type=_repeats, default=1)
+    run.add_argument("--seed", type=_whole, default=0)
+    run.add_argument("--at-once", type=_count, default=2, metavar="N", help="answers at a time")
+    run.add_argument("--max-calls", type=_whole, metavar="N", help="stop after so many calls")
+    run.add_argument("--max-tokens", type=_whole, metavar="N", help="... tokens read and written")
+    run.add_argument("--max-money", type=_amount, metavar="AMOUNT", help="... spent")
+    run.add_argument("--max-hours", type=_amount, metavar="HOURS", help="... of work")
     run.add_argument("--yes", action="store_true", help="go on after the forecast, unasked")
     add_model_options(run)
 
@@ -216,16 +264,63 @@ def add_evaluation_commands(commands: Any) -> None:
     parts.add_parser("list", help="all, newest first").set_defaults(command=show_evaluations)
     table = parts.add_parser("show", help="the table of one")
     table.set_defaults(command=show_table)
-    table.add_argument("--format", choices=list(_FORMATS), default="markdown")
+    table.add_argument(
+        "--format", choices=list(_FORMATS), default="text", help="default: %(default)s"
+    )
+    table.add_argument(
+        "--metrics", default="", metavar="A,B", help="columns of the format text; default: a choice"
+    )
     compared = parts.add_parser("compare", help="systems item by item")
     compared.set_defaults(command=compare)
     compared.add_argument("--systems", default="", help="names with commas; default: all")
     compared.add_argument("--metric", default="accuracy")
-    compared.add_argument("--items", type=int, default=10, help="so many items are printed")
+    compared.add_argument("--items", type=_whole, default=10, help="so many items are printed")
+    compared.add_argument(
+        "--reference",
+        default="",
+        metavar="OTHER_ID",
+        help="an evaluation to compare with: its systems are called 'reference: NAME',"
+        " those of the other 'new: NAME'",
+    )
+    compared.add_argument(
+        "--same-ids",
+        action="store_true",
+        help="items of equal ids are equal, also where the data sets differ",
+    )
     deleted = parts.add_parser("delete", help="delete one; its runs stay")
     deleted.set_defaults(command=delete_evaluation)
     for command in (table, compared, deleted):
         command.add_argument("evaluation")
+
+
+def _whole(text: str, least: int = 0, most: int | None = None) -> int:
+    """A whole number from `least` to `most`, as argparse takes it."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if number < least or (most is not None and number > most):
+        end = "" if most is None else f" to {most}"
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {least}{end}")
+    return number
+
+
+def _repeats(text: str) -> int:
+    return _whole(text, 1, MAX_REPEATS)
+
+
+def _count(text: str) -> int:
+    return _whole(text, 1)
+
+
+def _amount(text: str) -> float:
+    try:
+        amount = float(text)
+    except ValueError:
+        amount = -1.0
+    if not 0 <= amount < inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0")
+    return amount
 
 
 async def _created(service: Service, options: argparse.Namespace) -> tuple[str, dict[str, str]]:
@@ -241,7 +336,7 @@ async def _created(service: Service, options: argparse.Namespace) -> tuple[str, 
         seed=options.seed,
     )
     models, keys = await models_by_role(service, options)
-    methods = [name.strip() for name in options.methods.split(",") if name.strip()]
+    methods = _names(options.methods)
     unknown = [name for name in methods if name not in METHODS]
     if unknown:
         raise InvalidInputError(
@@ -260,13 +355,29 @@ async def _created(service: Service, options: argparse.Namespace) -> tuple[str, 
         seed=options.seed,
         repeats=options.repeats,
     )
+    _budget(options, spec)
     items = usable_items(data.items, texts=options.texts)
     if left := len(data.items) - len(items):
         _say(f"{left} items have no {'text' if options.texts else 'question'} and are left out.")
+    if options.passages:
+        items = _with_passages(items)
     evaluation = await asyncio.to_thread(
         create_evaluation, service.store.evaluations, OWNER, spec, items, options.name
     )
     return evaluation, keys
+
+
+def _with_passages(items: Sequence[Item]) -> list[Item]:
+    """The items that have evidence of their own. Raises InvalidInputError for none."""
+    found = [item for item in items if item.passages]
+    if not found:
+        raise InvalidInputError(
+            "No item of this data set holds passages.",
+            remedy="Leave --passages out: the sample library is searched then.",
+        )
+    if left := len(items) - len(found):
+        _say(f"{left} items hold no passages and are left out.")
+    return found
 
 
 def _systems(

@@ -6,7 +6,8 @@ import json
 import shutil
 import socket
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
@@ -18,7 +19,8 @@ from pipelines.models.catalogue import CatalogueEntry, folder_of
 from pipelines.store import RunStore
 from pipelines.store.migrations import FOLDER
 from tests.kills import work
-from tests.kills.killing import PATIENCE, Killer, check_acknowledged
+from tests.kills.counting import Counts
+from tests.kills.killing import PATIENCE, Killer, check_acknowledged, lines
 from tests.pipelines.models.hub import Hub
 from tests.pipelines.store import examples
 
@@ -181,6 +183,82 @@ class Migrating:
         assert after == [True, *counts]
         assert found[0] or "upgraded" not in printed
         self.outcomes.append(found[0])
+
+
+@dataclass
+class Evaluating:
+    """An evaluation on a server that counts; it is gone on with after every kill."""
+
+    killer: Killer
+    folder: Path
+    address: str
+    counts: Callable[[], Counts]
+    further: int = 0
+    """Kills after which more was answered than before, and not yet all."""
+    asked_again: int = 0
+    answered_again: int = 0
+    """Requests that were made once more after a kill, and those of them that had a reply."""
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir()
+        self.longest = self.killer.lasting(work.evaluate, self._new("undisturbed"), self.address)
+        self.undisturbed = self._look()
+
+    def kill(self) -> int:
+        """Evaluate and kill, again and again until everything is answered; how often."""
+        self._new(f"killed-{self.killer.kills}")
+        before, kills, known = self.counts(), self.killer.kills, 0
+        while True:
+            # It comes to its end after some kills; the first come before anything is stored.
+            printed = self.killer.kill(self.longest / 4, work.evaluate, self._data, self.address)
+            told = [line["answered"] for line in lines(printed)]
+            found = self._look() if told else None
+            if found is None:
+                continue
+            assert len(found["outcomes"]) >= told[-1]
+            if not found["open"]:
+                break
+            self.further += len(found["outcomes"]) > known
+            known = len(found["outcomes"])
+        told = lines(self.killer.finish(work.evaluate, self._data, self.address))[-1]
+        self._check(self._look(), told, before)
+        return self.killer.kills - kills
+
+    def _check(self, found: dict[str, Any], told: dict[str, Any], before: Counts) -> None:
+        """The result is that of an undisturbed evaluation, and nothing was lost that was stored."""
+        assert (told["reason"], found["uncounted"]) == ("done", 0)
+        # What the methods answered, judged and took is the same; how long they took is not.
+        expected = [_lasting(one) for one in self.undisturbed["outcomes"]]
+        assert [_lasting(one) for one in found["outcomes"]] == expected
+        kept = Counter(one["key"] for one in found["calls"] if not one["error"] and not one["cut"])
+        # Whatever was answered and stored was not asked for again.
+        assert set(kept.values()) == {1}
+        assert kept.keys() == {one["key"] for one in self.undisturbed["calls"] if not one["cut"]}
+        after = self.counts()
+        asked, answered = (
+            sum(after[kind].values()) - sum(before[kind].values()) for kind in ("asked", "answered")
+        )
+        stored = len(found["calls"])
+        assert told["calls"] == found["spent"] == stored
+        assert stored <= asked
+        self.asked_again += asked - stored
+        self.answered_again += max(0, answered - stored)
+
+    def _new(self, name: str) -> Path:
+        self._data = self.folder / name
+        self._data.mkdir()
+        return self._data
+
+    def _look(self) -> dict[str, Any]:
+        """What is stored of the evaluation."""
+        (found,) = lines(self.killer.finish(work.look_at_evaluation, self._data))
+        return found
+
+
+def _lasting(outcome: dict[str, Any]) -> dict[str, Any]:
+    """An outcome without what every attempt has of its own."""
+    cost = {name: value for name, value in outcome["cost"].items() if name != "seconds"}
+    return {name: value for name, value in outcome.items() if name != "paid"} | {"cost": cost}
 
 
 @dataclass

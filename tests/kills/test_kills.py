@@ -8,8 +8,18 @@ from random import Random
 
 import pytest
 
+from tests.kills.counting import counting
 from tests.kills.killing import Killer
-from tests.kills.scenarios import Asking, Downloading, Importing, Indexing, Migrating, Serving
+from tests.kills.scenarios import (
+    Asking,
+    Downloading,
+    Evaluating,
+    Importing,
+    Indexing,
+    Migrating,
+    Serving,
+)
+from tests.kills.work import AT_ONCE
 from tests.pipelines.models.hub import serve_hub
 
 SEED = 17
@@ -40,6 +50,22 @@ def test_kills_of_questions_lose_nothing(killer: Killer, tmp_path: Path):
     assert asking.interrupted
     assert "run_finished" in asking.ends
     assert None in asking.ends
+
+
+@pytest.mark.verify
+def test_kills_of_evaluations_ask_for_nothing_twice(killer: Killer, tmp_path: Path):
+    with counting() as (address, counts):
+        evaluating = Evaluating(killer, tmp_path / "evaluated", address, counts)
+        while killer.kills < 30:
+            evaluating.kill()
+    # They fell on the work, not only before and after it.
+    assert evaluating.further >= 5
+    # A kill falls on at most so many calls: each answer makes a few at the same time.
+    print(
+        f"{killer.kills} kills: {evaluating.asked_again} requests were made again, which were in"
+        f" flight or not yet stored; {evaluating.answered_again} of them had been answered"
+    )
+    assert evaluating.asked_again <= killer.kills * 3 * AT_ONCE
 
 
 @pytest.mark.verify

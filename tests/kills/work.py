@@ -20,19 +20,32 @@ from pipelines.cli import catalogue as catalogue_commands
 from pipelines.cli import main as cli
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.service import Service
+from pipelines.evaluation.items import Item
+from pipelines.evaluation.plan import EvaluationSpec, System, code_version, tasks_of
+from pipelines.evaluation.runner import Runner
 from pipelines.models.catalogue import CatalogueEntry
+from pipelines.models.providers import ModelSpec
 from pipelines.retrieval.documents import Document
 from pipelines.retrieval.library import build_index, current_index
-from pipelines.run.events import RunStarted, TerminalEvent
+from pipelines.run.cache import request_key
+from pipelines.run.events import ModelCalled, RunStarted, TerminalEvent
+from pipelines.run.spec import MethodSpec
 from pipelines.run.trace import Trace
 from pipelines.store.exchange import export_lines, parse_lines
 from pipelines.store.migrations import upgrade
 from pipelines.store.opening import open_engine
+from pipelines.types import Passage
 from tests.pipelines.retrieval.examples import WordEmbedder
 
 OWNER = "command-line"
 NEW = "note"
 """The column that the test's revision adds to the runs."""
+
+EVALUATION = "e"
+AT_ONCE = 2
+"""Answers that an evaluation works on at a time."""
+
+ITEMS = 10
 
 QUESTION = "Where was Bill Clinton born?"
 
@@ -57,6 +70,100 @@ class _Service(Service):
     def __init__(self, data: Path, **options: Any) -> None:
         libraries = Libraries(data / "index", None, lambda: None)
         super().__init__(data, libraries=libraries, **options)
+
+
+def evaluate(output: Path, data: Path, address: str) -> None:
+    """Begin the evaluation of `evaluated`, or go on with it, until everything is answered."""
+    _print_to(output)
+
+    async def work() -> None:
+        service = _Service(data)
+        store, (spec, items) = service.store.evaluations, evaluated(address)
+        if not store.list(OWNER):
+            rows = [(item.id, item) for item in items]
+            body = spec.model_dump(mode="json")
+            store.create(EVALUATION, OWNER, "killed", body, rows, tasks_of(spec, items))
+        async for progress in Runner(service, EVALUATION, owner=OWNER, at_once=AT_ONCE).run():
+            told = {"answered": progress.answered, "reason": progress.reason}
+            print(json.dumps(told | {"calls": progress.spent.calls}))
+        await service.aclose()
+
+    asyncio.run(work())
+    os._exit(0)
+
+
+def evaluated(address: str) -> tuple[EvaluationSpec, list[Item]]:
+    """An evaluation of three methods, two of which begin with a draft that others have too."""
+    model = ModelSpec(
+        kind="openai",
+        name="m",
+        model="m",
+        base_url=f"{address}/v1",
+        top_logprobs=5,
+        prefill=True,
+        structured_output=False,
+        languages=("en", "zh"),
+    )
+    settings = {"direct": {}, "drad": {"theta_2": None}, "rowen": {"variant": "cl", "k": 2}}
+    spec = EvaluationSpec(
+        data="killed",
+        data_hash="h",
+        code=code_version(),
+        systems=tuple(
+            System(
+                name=name,
+                method=MethodSpec(name=name, settings=given),
+                models={"main": model},
+                evidence=None,
+            )
+            for name, given in settings.items()
+        ),
+    )
+    passage = Passage(
+        id="p", title="Ada Brandt", text="Ada Brandt was born in Delft in 1904.", source="test"
+    )
+    items = [
+        Item(
+            id=f"q{number}",
+            question=f"Where and when was Ada Brandt {number} born?",
+            answers=("Delft", "in Delft in 1904"),
+            passages=(passage,),
+            language="en",
+        )
+        for number in range(ITEMS)
+    ]
+    return spec, items
+
+
+def look_at_evaluation(output: Path, data: Path) -> None:
+    """In one line: what was answered, the runs with their owners, and what was spent."""
+    _print_to(output)
+    service = _Service(data)
+    store = service.store.evaluations
+    found = {
+        "outcomes": [body for _, _, body in store.outcomes(EVALUATION, OWNER)],
+        "open": len(store.open_tasks(EVALUATION)),
+        "uncounted": len(store.attempts(EVALUATION, counted=False)),
+        "spent": sum(one.spent["calls"] for one in store.attempts(EVALUATION, counted=True)),
+        "calls": [
+            {"key": request_key(event.request), "cut": _is_cut(event), "error": bool(event.error)}
+            for run, owner in _runs(service)
+            for event in service.store.load(run, owner).events
+            if isinstance(event, ModelCalled) and not event.cached
+        ],
+    }
+    print(json.dumps(found))
+    os._exit(0)
+
+
+def _is_cut(call: ModelCalled) -> bool:
+    """Whether the method itself ended the text early; such a reply answers nobody else."""
+    return any(one.finish_reason == "watcher" for one in call.generations)
+
+
+def _runs(service: Service) -> list[tuple[str, str]]:
+    with service.store._database.read() as session:
+        return [(run, owner) for run, owner in session.execute(text("SELECT id, owner FROM runs"))]
 
 
 def download(output: Path, data: Path, described: str, hub: str) -> None:

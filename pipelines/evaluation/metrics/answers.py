@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from math import exp
 from typing import TYPE_CHECKING, Literal
 
@@ -90,7 +90,17 @@ def outcome(answer: str, item: Item, *, abstained: bool = False) -> Outcome:
     word or as a sentence; an answer that says neither is wrong. Any other is right when the
     answer names an accepted answer in full.
     """
-    return score(answer, reference(item), abstained=abstained)
+    known = reference(item)
+    return _scored(answer, known.question, known.answer, known.aliases, known.kind, abstained)
+
+
+# Several metrics count the outcomes of the same answer.
+@lru_cache(maxsize=4096)
+def _scored(
+    said: str, question: str, answer: str, aliases: tuple[str, ...], kind: str, abstained: bool
+) -> Outcome:
+    expected = Reference(question=question, answer=answer, aliases=aliases, kind=kind)
+    return score(said, expected, abstained=abstained)
 
 
 def abstains(answer: str, item: Item, *, abstained: bool = False) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
+from functools import lru_cache
 
 from pipelines.text.languages import HAN
 
@@ -20,11 +21,18 @@ def normalised_words(text: str) -> list[str]:
     typographic punctuation goes too and full-width forms become ordinary ones, as in the
     evaluation of MLQA (Lewis and others 2020).
     """
+    return list(_normalised(text))
+
+
+# Several metrics compare the same texts.
+@lru_cache(maxsize=4096)
+def _normalised(text: str) -> tuple[str, ...]:
     lowered = unicodedata.normalize("NFKC", text).lower()
     bare = "".join(one for one in lowered if not _is_punctuation(one))
-    return _WORDS.findall(_ARTICLES.sub(" ", bare))
+    return tuple(_WORDS.findall(_ARTICLES.sub(" ", bare)))
 
 
+@lru_cache(maxsize=4096)
 def _is_punctuation(character: str) -> bool:
     return character in string.punctuation or unicodedata.category(character).startswith("P")
 

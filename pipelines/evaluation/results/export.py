@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.results.papers import PaperFigure
-from pipelines.evaluation.results.scores import COSTS, Evaluation, ItemScore
+from pipelines.evaluation.results.scores import COSTS, Evaluation, ItemScore, MetricInfo
 from pipelines.evaluation.results.table import ResultsRow, ResultsTable
 from pipelines.evaluation.statistics.detection import RANKINGS
 from pipelines.evaluation.statistics.resampling import Estimate
@@ -75,10 +75,19 @@ def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
     return file.getvalue()
 
 
+def shown_metrics(table: ResultsTable) -> list[MetricInfo]:
+    """The metrics of which at least one system has a value."""
+    return [
+        info
+        for info in table.metrics
+        if any(row.metrics[info.name].value is not None for row in table.rows)
+    ]
+
+
 def table_csv(table: ResultsTable) -> str:
     """The table, one row a system: each number with its interval, method and count of items."""
     names = ["system", "method", "models", "n", "repeats", "errors"]
-    numbers = ["abstained", *(info.name for info in table.metrics)]
+    numbers = ["abstained", *(info.name for info in shown_metrics(table))]
     for name in numbers:
         names += [name, f"{name}_low", f"{name}_high", f"{name}_n", f"{name}_interval"]
     corrected = list(dict.fromkeys(name for row in table.rows for name in row.corrections))
@@ -98,7 +107,7 @@ def _table_row(row: ResultsRow, table: ResultsTable, corrected: Sequence[str]) -
     models = "; ".join(f"{role}: {name}" for role, name in row.description.models.items())
     cells: list[Cell] = [row.system, row.description.method, models]
     cells += [row.n, row.repeats, row.errors]
-    for one in (row.abstained, *(row.metrics[info.name] for info in table.metrics)):
+    for one in (row.abstained, *(row.metrics[info.name] for info in shown_metrics(table))):
         cells += [one.value, one.low, one.high, one.n, one.reason or one.method]
     for name in corrected:
         found = row.corrections.get(name)
@@ -157,7 +166,7 @@ def _columns(table: ResultsTable, digits: int) -> list[_Column]:
     """The printed table: metrics, rankings, abstentions, errors and costs, and the papers'."""
     rows = table.rows
     found = [_Column("System", None, [row.system for row in rows])]
-    for info in table.metrics:
+    for info in shown_metrics(table):
         cells = [estimate_words(row.metrics[info.name], digits) for row in rows]
         found.append(_Column(info.name, info.better, cells))
         found += _papers(table, info.name, info.better)
@@ -209,7 +218,8 @@ def _notes(table: ResultsTable) -> list[str]:
     return [f"({number}) {paper_words(one)}" for one, number in paper_numbers(table).items()]
 
 
-def _caption(table: ResultsTable) -> str:
+def caption(table: ResultsTable) -> str:
+    """What the table is of, and how its intervals were computed."""
     sampling = table.sampling
     filters = [*table.tags, *([table.language] if table.language else [])]
     part = f", only {', '.join(filters)}" if filters else ""
@@ -231,7 +241,7 @@ def table_markdown(table: ResultsTable, digits: int = 3) -> str:
     rule = "|" + "|".join([" --- ", *[" ---: "] * (len(columns) - 1)]) + "|"
     rows = (line(cells) for cells in zip(*(one.cells for one in columns), strict=True))
     notes = [part for note in _notes(table) for part in ("", _markdown(note))]
-    return "\n".join([line(heads), rule, *rows, "", _markdown(_caption(table)), *notes, ""])
+    return "\n".join([line(heads), rule, *rows, "", _markdown(caption(table)), *notes, ""])
 
 
 def _markdown(text: str) -> str:
@@ -259,7 +269,7 @@ def table_latex(table: ResultsTable, digits: int = 3, label: str = "tab:results"
             r"% \usepackage{booktabs}",
             r"\begin{table}",
             r"  \centering",
-            f"  \\caption{{{latex(_caption(table))}}}",
+            f"  \\caption{{{latex(caption(table))}}}",
             f"  \\label{{{label}}}",
             f"  \\begin{{tabular}}{{l{'r' * (len(columns) - 1)}}}",
             r"    \toprule",

@@ -1,0 +1,128 @@
+"""How long results of a large evaluation take, and how much memory.
+
+`python -m scripts.bench_results` prints it. Three systems answer 10,000 made-up questions. What is
+measured is reading their scores from the database for the first time, with all metrics, reading
+them again, and computing the table.
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from tempfile import TemporaryDirectory
+from typing import TypeVar
+
+from sqlalchemy import insert, update
+
+from pipelines.evaluation.items import Item
+from pipelines.evaluation.outcomes import Cost, Outcome, Piece
+from pipelines.evaluation.plan import EvaluationSpec, System
+from pipelines.evaluation.results.table import results_table
+from pipelines.evaluation.scoring import read_results
+from pipelines.models.providers import ModelSpec
+from pipelines.run.spec import MethodSpec
+from pipelines.store import RunStore
+from pipelines.store.evaluations import Task
+from pipelines.store.tables import EvaluationTaskRow, OutcomeRow, to_json
+from pipelines.types import Passage
+
+ITEMS = 10_000
+SYSTEMS = ("direct", "drad", "rowen")
+EPOCH = datetime.fromtimestamp(0, UTC)
+_OWNER, _NAME = "bench", "large"
+_WORDS = ("city", "river", "king", "year", "in", "was", "is", "born", "built", "large", "north")
+
+T = TypeVar("T")
+
+
+def made_up(store: RunStore, items: int = ITEMS) -> None:
+    """Store an evaluation of `items` items, everything of it answered."""
+    source = random.Random(0)
+    spec = EvaluationSpec(
+        data="made up",
+        data_hash="0",
+        code="",
+        systems=tuple(
+            System(name=name, method=MethodSpec(name=name), models={"main": ModelSpec()})
+            for name in SYSTEMS
+        ),
+    )
+
+    def text(words: int) -> str:
+        return " ".join(source.choices(_WORDS, k=words)).capitalize() + "."
+
+    def item(number: int) -> Item:
+        passage = Passage(id="p", title=text(3), text=text(60), source="made up")
+        return Item(
+            id=f"q{number}",
+            question=f"{text(9)[:-1]} {number}?",
+            answers=(text(2), text(3)),
+            passages=(passage,),
+            language="en",
+        )
+
+    tasks = [
+        Task(number, *divmod(number, len(SYSTEMS)), 0, str(number))
+        for number in range(items * len(SYSTEMS))
+    ]
+    body = spec.model_dump(mode="json")
+    rows = ((f"q{number}", item(number)) for number in range(items))
+    store.evaluations.create(_NAME, _OWNER, "Made up", body, rows, tasks)
+    with store._database.write() as session:
+        for start in range(0, len(tasks), 500):
+            answered = []
+            for task in tasks[start : start + 500]:
+                original, final = text(12), text(12)
+                doubt = source.random()
+                piece = Piece(
+                    what="sentence", start=0, end=12, draft=0, verdict="doubtful",
+                    text=original[:12], doubt=doubt,
+                )  # fmt: skip
+                outcome = Outcome(
+                    answer=original if task.system == 0 else final,
+                    original=original,
+                    verdict="doubtful",
+                    doubt=doubt,
+                    pieces=(piece,) * 3,
+                    cost=Cost(calls=3, tokens=40, prompt_tokens=300, seconds=source.random()),
+                )
+                answered.append(
+                    {"owner": _OWNER, "key": task.key, "run": f"r{task.number}",
+                     "created": EPOCH, "body": to_json(outcome)}
+                )  # fmt: skip
+            session.execute(insert(OutcomeRow), answered)
+        session.execute(update(EvaluationTaskRow).values(done=True))
+
+
+def _timed(name: str, work: Callable[[], T]) -> T:
+    # What else the machine does is left out.
+    before, started = _memory(), time.process_time()
+    found = work()
+    took = time.process_time() - started
+    print(f"{name}: {took:.1f} s of processors; at most {_memory() - before:.0f} MB more memory")
+    return found
+
+
+def _memory() -> float:
+    """The most memory that this process has had, in MB."""
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def main() -> None:
+    """Measure and print."""
+    with TemporaryDirectory() as folder, closing(RunStore(f"sqlite:///{folder}/runs.db")) as store:
+        made_up(store)
+        print(f"{ITEMS:,} items, {len(SYSTEMS)} systems:")
+        _timed("first reading", lambda: read_results(store.evaluations, _NAME, _OWNER))
+        _, found = _timed("again", lambda: read_results(store.evaluations, _NAME, _OWNER))
+        _timed("table", lambda: results_table(found))
+
+
+if __name__ == "__main__":
+    main()

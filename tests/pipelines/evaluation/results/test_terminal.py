@@ -1,0 +1,141 @@
+"""Tables in a terminal: what they choose, how wide they are, and what they leave out."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.errors import InvalidInputError
+from pipelines.evaluation.results.scores import Evaluation
+from pipelines.evaluation.results.table import ResultsTable, results_table
+from pipelines.evaluation.results.terminal import (
+    deciding_metrics,
+    evaluation_text,
+    table_text,
+    text_width,
+    wrapped,
+)
+from pipelines.evaluation.statistics.resampling import Sampling
+from tests.pipelines.evaluation.results.evaluations import binary, evaluation, score
+
+SAMPLING = Sampling(resamples=200, permutations=199)
+
+
+def made(of: Evaluation) -> ResultsTable:
+    return results_table(of, sampling=SAMPLING)
+
+
+def many(system: str = "a", count: int = 4) -> Evaluation:
+    """A system with more metrics than are shown, which rewrites and detects."""
+    names = ("exact_match", "f1", "truthful", "list_f1_5", "list_recall_5", "fact_precision")
+    return evaluation(
+        [
+            score(
+                f"q{n}", system, n % 2,
+                original="before",
+                original_values={"accuracy": (n + 1) % 2},
+                values=dict.fromkeys(names, n % 2)
+                | {"factscore": None, "hallucinated": n % 2, "hallucination_score": n / 4},
+                cost={"calls": 3, "seconds": 1234.5, "money": 0.00012, "judge_calls": 0},
+            )
+            for n in range(count)
+        ]
+    )  # fmt: skip
+
+
+def test_a_table_is_aligned():
+    table = made(binary(direct=[1, 1, 1, 0], drad=[0, 0, 1]))
+    first, *rows = table_text(table).splitlines()[:3]
+    assert first == " " * 17 + "accuracy  n"
+    assert rows == [
+        # Wilson's intervals of 3 of 4 and 1 of 3.
+        "direct  0.75 [0.30, 0.95]  4",
+        "drad    0.33 [0.06, 0.79]  3",
+    ]
+
+
+def test_six_metrics_decide_and_more_parts_hold_the_rest():
+    table = made(many())
+    chosen = deciding_metrics(table)
+    assert chosen == ["accuracy", "f1", "exact_match", "truthful", "list_f1_5", "list_recall_5"]
+    text = table_text(table)
+    lines = text.splitlines()
+    assert max(map(text_width, lines)) <= 120
+    heads = [line.split() for line in lines if line.startswith("   ")]
+    assert [name for head in heads for name in head] == [
+        *chosen, "corrected", "spoiled", "n", "calls", "seconds", "money",
+    ]  # fmt: skip
+    # Each part names the systems again.
+    assert sum(line.startswith("a ") for line in lines) == len(heads)
+    # Whole seconds where there are many, no zeros of money, no costs that nobody has.
+    assert "1,234" in text
+    assert "0.00012" in text
+    assert "judge" not in text
+    assert "factscore" not in text
+
+
+def test_detectors_are_ranked_where_texts_are_checked():
+    scores = [
+        score(f"q{n}", "slm", None, values={"hallucinated": n % 2, "hallucination_score": n / 4})
+        for n in range(6)
+    ]
+    table = made(evaluation(scores))
+    assert deciding_metrics(table) == ["auroc", "auc_pr_nonfactual", "auc_pr_factual"]
+
+
+def test_metrics_can_be_chosen():
+    table = made(many())
+    head = table_text(table, ["fact_precision", "auroc"]).splitlines()[0]
+    assert head.split()[:2] == ["fact_precision", "auroc"]
+    # Nothing tells there what was corrected.
+    assert "corrected" not in head
+    with pytest.raises(InvalidInputError, match="no value of 'factscore'"):
+        table_text(table, ["factscore"])
+    with pytest.raises(InvalidInputError, match="Choose among these: accuracy"):
+        table_text(table, ["nothing"])
+
+
+def test_an_evaluation_has_the_text_of_its_whole_table():
+    assert evaluation_text(many()) == table_text(results_table(many()))
+    chosen = ["fact_precision", "auroc"]
+    assert evaluation_text(many(), chosen) == table_text(results_table(many()), chosen)
+    assert evaluation_text(many(), ["auroc"]).split()[0] == "auroc"
+    with pytest.raises(InvalidInputError, match="Choose among these: accuracy"):
+        evaluation_text(many(), ["nothing"])
+
+
+def test_errors_and_abstentions_are_told_where_there_are_any():
+    table = made(evaluation([
+        score("q0", "a", None, error="timeout"), score("q1", "a", 0, flags=("abstained",)),
+        score("q2", "a", 1),
+    ]))  # fmt: skip
+    head, row, *_ = table_text(table).splitlines()
+    assert head.split() == ["accuracy", "n", "errors", "abstained"]
+    assert row.split()[-3:] == ["2", "1", "0.50"]
+
+
+def test_chinese_names_are_aligned_and_long_ones_cut():
+    table = made(binary(**{"直接回答": [1, 0], "a" * 40: [1, 1]}))
+    head, first, second, *_ = table_text(table).splitlines()
+    assert {text_width(head), text_width(first), text_width(second)} == {text_width(head)}
+    assert second.startswith("a" * 22 + "..  ")
+    assert first.startswith("直接回答" + " " * 16)
+
+
+def test_a_narrow_terminal_has_more_parts():
+    for width in (60, 80, 100):
+        text = table_text(made(many("系统")), width=width)
+        assert max(map(text_width, text.splitlines())) <= width
+
+
+@pytest.mark.parametrize(("text", "width"), [("abc", 3), ("中文a", 5), ("é", 1), ("。", 2)])
+def test_width_counts_columns(text: str, width: int):
+    assert text_width(text) == width
+
+
+@given(st.text(alphabet="ab 中文，。", max_size=80), st.integers(4, 20))
+def test_wrapping_loses_nothing(text: str, width: int):
+    lines = wrapped(text, width)
+    assert all(text_width(line) <= width for line in lines)
+    assert "".join("".join(lines).split()) == "".join(text.split())
