@@ -19,6 +19,7 @@ FILES = sorted((ASSETS / "prompts").glob("*.toml"))
 
 # Which prompt each set of demonstrations fills.
 DEMONSTRATED = {
+    ("chain_of_thought", "reasoned"): "question",
     ("ever", "validate"): "validate_sentence",
     ("nearest", "answer"): "answer_question",
     ("rowen", "paraphrase"): "paraphrase",
@@ -130,6 +131,6 @@ def test_every_demonstration_fills_its_prompt_in_both_languages(file: str, name:
 @pytest.mark.parametrize(("file", "name"), sorted(sets()))
 def test_every_set_is_asked_for(file: str, name: str):
     methods = Path(pipelines.methods.__path__[0])
-    modules = [*methods.glob(f"{file}.py"), *methods.glob(f"{file}/*.py")]
+    modules = [*methods.rglob(f"{file}.py"), *methods.glob(f"{file}/*.py")]
     lines = [line for one in modules for line in one.read_text(encoding="utf-8").splitlines()]
     assert any("shots" in line and f'"{name}"' in line for line in lines)
