@@ -164,7 +164,7 @@ class Walkthroughs:
 
 def _computed(sample: Walkthrough, libraries: Libraries, closing: threading.Event) -> Played:
     """Play the sample and draw it; blocks for some seconds, less once `closing` is set."""
-    events, t = play(sample, libraries), Catalogue(sample.language)
+    events, t = play(sample, libraries, closing), Catalogue(sample.language)
     text = json.dumps(
         packed(list(takewhile(lambda _: not closing.is_set(), pictures(events, t))), t),
         ensure_ascii=False,
