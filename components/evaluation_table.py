@@ -111,14 +111,17 @@ def _letters(results: ResultsTable, metric: str) -> dict[str, str]:
 
 
 def _bands(results: ResultsTable, t: Catalogue) -> Html | None:
-    """In words: which systems cannot be told apart, for each metric."""
-    lines: list[Html] = []
+    """In words: which systems cannot be told apart, and on which metrics."""
+    metrics: dict[str, list[str]] = {}
     for metric, found in results.bands.items():
         several = [band for band in found if len(band) > 1]
         if several:
             groups = "; ".join(t("list.separator").join(band) for band in several)
-            words = t("evaluate.band", metric=metric_title(metric, t), list=groups)
-            lines.append(tag("li", visible(words)))
+            metrics.setdefault(groups, []).append(metric_title(metric, t))
+    lines = [
+        tag("li", visible(t("evaluate.band", metric=t("list.separator").join(names), list=groups)))
+        for groups, names in metrics.items()
+    ]
     return tag("ul.vs-source-notes", lines, key="bands") if lines else None
 
 

@@ -86,7 +86,7 @@ def test_a_file_is_evaluated_stopped_continued_read_and_deleted(
 
     # A file that is none says so, and the next one is taken.
     wait_until_drawn(page)
-    page.get_by_role("radio", name="A file of mine").click()
+    page.get_by_role("radio", name="Your file").click()
     page.locator("input[type='file']").set_input_files(_file("broken.csv", 'question\n"Who?'))
     expect(page.get_by_role("alert")).to_contain_text("is not CSV")
     page.locator("input[type='file']").set_input_files(_file("capitals.csv", CAPITALS))
