@@ -20,6 +20,7 @@ from pydantic import (
 
 from pipelines.engine.executor import MAX_QUESTION
 from pipelines.errors import ErrorInfo, VeriscopeError
+from pipelines.methods.registry import METHODS
 from pipelines.run.events import Verdict, What
 from pipelines.run.spec import MAX_TEXT
 from pipelines.types import Frozen, Language
@@ -104,7 +105,7 @@ class AskRequest(Request):
         list[str],
         Field(
             default_factory=list,
-            max_length=20,
+            max_length=len(METHODS),
             description="Further methods that answer the same question, with their default"
             " settings.",
         ),

@@ -11,14 +11,14 @@ import pytest
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
-from pipelines.methods.registry import METHODS
+from pipelines.methods.registry import standard_methods
 from tests.app.public.starting import Started, started
 
 QUESTION = "Where was Bill Clinton born?"
 EVERY = {
     "question": QUESTION,
     "method": "ever",
-    "compare_with": [m for m in METHODS if m != "ever"],
+    "compare_with": [m for m in standard_methods() if m != "ever"],
 }
 
 
