@@ -1,4 +1,4 @@
-"""The evaluations under way on the engine's loop: one runner each, whoever looks at it.
+"""The evaluations under way on the engine's loop: one runner each, however many tabs show it.
 
 They go on when the tab that began them is closed, until they end or the server does.
 """

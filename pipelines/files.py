@@ -17,7 +17,8 @@ _PARTIAL = ".partial"
 def make_data_folder(folder: Path, name: str = "The path") -> None:
     """Create the data folder if it is not there. Raises InvalidInputError where it cannot be one.
 
-    `name` is what the error calls it. It is the path only where whoever reads it gave the path.
+    `name` is what the error calls it. It is the path only where the reader of the error gave that
+    path.
     """
     try:
         # What people asked is nobody else's on this machine.

@@ -189,7 +189,7 @@ def _evidence(data: DataSet, t: Catalogue) -> bool:
     """Whether the passages of the items are the evidence, and not what is chosen as on Ask."""
     if "passages" not in data.offers:
         return False
-    # What comes along has articles in the sample library, from which they can be retrieved.
+    # The articles of bundled data sets are in the sample library, where they can be retrieved.
     bundled = st.session_state.get("evaluate.source") != "file"
     options = ("chosen", "items") if bundled and "questions" in data.offers else ("items", "chosen")
     chosen = choose_one(

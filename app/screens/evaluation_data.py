@@ -1,4 +1,4 @@
-"""Choosing what is evaluated on: a file with its columns, or a set that comes along."""
+"""Choosing what is evaluated on: a file with its columns, or a bundled data set."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _BUNDLED = {
     "statements:zh": "statements_zh",
     "statements": "statements",
 }
-"""The sets that come along, each with the end of its text's key."""
+"""The bundled data sets, each with the end of its text's key."""
 
 _PARTS: tuple[Part, ...] = get_args(Part)
 _SEPARATORS: tuple[Separator, ...] = get_args(Separator)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
@@ -12,6 +11,7 @@ from math import inf
 from typing import Any
 
 from pipelines.cli.models import add_model_options, models_by_role
+from pipelines.cli.settings import read_settings
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.beginning import (
@@ -383,19 +383,9 @@ def _with_passages(items: Sequence[Item]) -> list[Item]:
 def _systems(
     names: Any, assignments: Sequence[str], models: dict[str, Any], evidence: EvidenceSpec | None
 ) -> tuple[System, ...]:
-    settings: dict[str, dict[str, Any]] = {name: {} for name in names}
-    for assignment in assignments:
-        target, _, value = assignment.partition("=")
-        system, _, field = target.partition(".")
-        if system not in settings or not field or not value:
-            raise InvalidInputError(
-                f"--set {assignment!r} names no setting of a chosen method.",
-                remedy="Write SYSTEM.SETTING=VALUE, for example 'drad 2.theta_1=0.5'.",
-            )
-        try:
-            settings[system][field] = json.loads(value)
-        except json.JSONDecodeError:
-            settings[system][field] = value
+    settings = read_settings(
+        names, assignments, "Write SYSTEM.SETTING=VALUE, for example 'drad 2.theta_1=0.5'."
+    )
     return tuple(
         System(
             name=name,

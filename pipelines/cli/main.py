@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from pipelines.cli.catalogue import download, show_catalogue
 from pipelines.cli.evaluate import add_evaluation_commands
 from pipelines.cli.leaving import Unawaited
 from pipelines.cli.models import add_model_options, models_by_role, named_key
+from pipelines.cli.settings import read_settings
 from pipelines.cli.terminal import Terminal, describe
 from pipelines.engine.executor import used_models
 from pipelines.engine.service import Service
@@ -175,19 +175,9 @@ async def _delete(service: Service, options: argparse.Namespace) -> int:
 
 
 def _methods(names: Sequence[str], assignments: Sequence[str]) -> tuple[MethodSpec, ...]:
-    settings: dict[str, dict[str, Any]] = {name: {} for name in names}
-    for assignment in assignments:
-        target, _, value = assignment.partition("=")
-        method, _, field = target.partition(".")
-        if method not in settings or not field or not value:
-            raise InvalidInputError(
-                f"--set {assignment!r} names no setting of a chosen method.",
-                remedy="Write METHOD.SETTING=VALUE, for example drad.theta_1=0.5.",
-            )
-        try:
-            settings[method][field] = json.loads(value)
-        except json.JSONDecodeError:
-            settings[method][field] = value
+    settings = read_settings(
+        names, assignments, "Write METHOD.SETTING=VALUE, for example drad.theta_1=0.5."
+    )
     return tuple(MethodSpec(name=name, settings=given) for name, given in settings.items())
 
 

@@ -161,7 +161,7 @@ class RunStore:
                 *_, last = stored
                 stored = [event for event in stored if event.seq >= run.length]
                 if not stored and run.status == "running" and isinstance(last, TerminalEvent):
-                    # More is stored than whoever ends the run was told of.
+                    # More events are stored than the caller knows of.
                     stored = [last.model_copy(update={"seq": run.length})]
             if stored:
                 _check_continues(run, stored)

@@ -52,7 +52,7 @@ BUNDLED: dict[str, Callable[[Language], list[Item]]] = {
     "sample": sample_questions,
     "statements": sample_statements,
 }
-"""Name of each set that comes along to what reads its part in one language."""
+"""Name of each bundled data set to what reads its part in one language."""
 
 
 def _question(row: dict[str, str], language: Language) -> Item:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,12 +24,12 @@ class Record(Frozen):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class ItemRecord(Record):
+class ItemRecord(Record, ABC):
     """A record that items can be made of."""
 
+    @abstractmethod
     def items(self) -> Iterator[Item]:
         """The items of this record, one at least."""
-        raise NotImplementedError
 
 
 R = TypeVar("R", bound=Record)

@@ -3,7 +3,7 @@
 Source: Gao et al., ACL 2023 ("RARR: Researching and revising what language models say"). The model
 asks questions that cover the text; each is searched for; an agreement gate decides for each
 question whether the evidence contradicts the text as it is by then; only then the text is edited,
-with its wording kept. An edit that changes too much is thrown away (paper: more than 50 characters,
+with its wording kept. An edit that changes too much is discarded (paper: more than 50 characters,
 or more than half of the text). What is kept of the original is `preservation`.
 """
 
