@@ -95,8 +95,8 @@ def check_acknowledged(printed: str, stored: dict[str, list[dict[str, Any]]]) ->
         return None
     kept = stored[events[0]["run"]]
     kept = kept[:-1] if kept[-1].get("reason") == "interrupted" else kept
-    both = min(len(events), len(kept))
-    assert kept[:both] == events[:both]
+    differing = [(one, two) for one, two in zip(kept, events, strict=False) if one != two]
+    assert differing == []
     end = events[-1]["kind"]
     if not end.startswith("run_") or end == "run_started":
         return None
