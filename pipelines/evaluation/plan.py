@@ -65,7 +65,8 @@ class EvaluationSpec(Frozen):
     with. `checks` says what methods do with the
     items: answer their questions, or check the texts that they hold. Repeat r is asked with the
     seed `seed` + r, and never answered by another repeat's replies. `metrics` are those that the
-    table shows; None: all that apply.
+    table shows; None: all that apply. `profile` names the saved profile whose settings the systems
+    have.
     """
 
     data: str
@@ -78,6 +79,7 @@ class EvaluationSpec(Frozen):
     seed: int = 0
     repeats: Annotated[int, Field(ge=1, le=MAX_REPEATS)] = 1
     metrics: tuple[str, ...] | None = None
+    profile: Annotated[str, Field(max_length=200)] = ""
 
 
 def checked_spec(spec: EvaluationSpec, items: Sequence[Item]) -> EvaluationSpec:
