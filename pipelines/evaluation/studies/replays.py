@@ -37,7 +37,7 @@ from pipelines.store.evaluations import Task
 MAX_REPLAYS = 200_000
 """Points times answers of one study."""
 
-COST_METRICS = ("calls", "judge_calls", "retrievals", "tokens")
+COST_METRICS = ("calls", "judge_calls", "retrievals")
 """Costs that a replay tells; its seconds are not those of a run."""
 
 Progress = Callable[[int, int], None]

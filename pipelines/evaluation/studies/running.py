@@ -22,9 +22,10 @@ from pipelines.evaluation.results.scores import FLAGGED, HALLUCINATED, Evaluatio
 from pipelines.evaluation.results.table import detector_arrays
 from pipelines.evaluation.statistics.resampling import Sampling, group_numbers
 from pipelines.evaluation.studies.grid import Axis
-from pipelines.evaluation.studies.replays import Progress, find_system, replay_points
+from pipelines.evaluation.studies.replays import Progress, Replays, find_system, replay_points
 from pipelines.evaluation.studies.table import Measured, Study, study_table
 from pipelines.store import RunStore
+from pipelines.store.evaluations import StoredEvaluation
 
 MAX_CUTS = 51
 """Thresholds that a study of scores tries."""
@@ -40,24 +41,41 @@ def sweep(
     system: str,
     axes: Sequence[Axis],
     *,
-    name: str = "",
-    metrics: Sequence[str] = (),
     prefer: Sequence[str] = (),
     choose: str | None = None,
     at_least: tuple[str, float] | None = None,
-    sampling: Sampling | None = None,
     progress: Progress | None = None,
     stop: Event | None = None,
 ) -> Study:
     """One or two settings of `system` over `axes`, from its recorded runs alone.
 
-    `metrics`, `prefer`, `choose` and `at_least` as `study_table` takes them; raises what it and
+    `prefer`, `choose` and `at_least` as `study_table` takes them; raises what it and
     `replay_points` raise.
     """
     stored = store.evaluations.get(evaluation, owner)
+    found = replay_points(store, evaluation, owner, system, axes, progress=progress, stop=stop)
+    return replayed_study(
+        stored, system, axes, found, prefer=prefer, choose=choose, at_least=at_least
+    )
+
+
+def replayed_study(
+    stored: StoredEvaluation,
+    system: str,
+    axes: Sequence[Axis],
+    found: Replays,
+    *,
+    prefer: Sequence[str] = (),
+    choose: str | None = None,
+    at_least: tuple[str, float] | None = None,
+    sampling: Sampling | None = None,
+) -> Study:
+    """The study of what was replayed; another metric chooses another point without a replay.
+
+    Raises InvalidInputError as `study_table`.
+    """
     spec = EvaluationSpec.model_validate(stored.spec)
     _, chosen = find_system(spec, system)
-    found = replay_points(store, evaluation, owner, system, axes, progress=progress, stop=stop)
     sampling = sampling or Sampling(seed=spec.seed)
     measured = Measured(
         points=found.points,
@@ -67,13 +85,11 @@ def sweep(
         diverged=found.diverged,
         current=found.current,
     )
-    table = study_table(
-        measured, sampling, metrics=metrics, prefer=prefer, choose=choose, at_least=at_least
-    )
+    table = study_table(measured, sampling, prefer=prefer, choose=choose, at_least=at_least)
     return Study(
-        name=name or f"{stored.name}: {system}",
+        name=f"{stored.name}: {system}",
         kind="replay",
-        evaluation=evaluation,
+        evaluation=stored.id,
         data_set=spec.data,
         data_hash=spec.data_hash,
         system=system,
@@ -98,7 +114,6 @@ def score_sweep(
     evaluation: str,
     system: str,
     *,
-    name: str = "",
     choose: str = "verdict_f1",
     at_least: tuple[str, float] | None = None,
     sampling: Sampling | None = None,
@@ -139,7 +154,7 @@ def score_sweep(
     sampling = sampling or Sampling(seed=results.seed)
     table = study_table(measured, sampling, choose=choose, at_least=at_least)
     return Study(
-        name=name or f"{results.name}: {system}",
+        name=f"{results.name}: {system}",
         kind="scores",
         evaluation=evaluation,
         data_set=results.data_set,

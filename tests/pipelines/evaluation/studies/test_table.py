@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -26,7 +29,7 @@ QUICK = Sampling(resamples=100, permutations=99)
 
 
 def measured(
-    values: dict[str, list[list[float]]],
+    values: Mapping[str, Sequence[Sequence[float]]],
     diverged: list[int] | None = None,
     groups: list[str] | None = None,
     current: int | None = 0,
@@ -123,7 +126,8 @@ def test_verdicts_are_those_of_scikit_learn(pairs: list[tuple[bool, bool]]):
         ("verdict_f1", f1_score),
     ):
         value = found[name].value
-        expected = float(reference(wrong, said, zero_division=np.nan))
+        options: Any = {"zero_division": np.nan}
+        expected = float(reference(wrong, said, **options))
         assert (np.nan if value is None else value) == pytest.approx(expected, nan_ok=True)
 
 
