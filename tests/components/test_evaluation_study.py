@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,7 +58,7 @@ def study(
 
 
 def test_a_curve_with_its_band_and_both_marked_points(t: Catalogue):
-    figure = study_figure(study(), "accuracy", t)
+    figure: Any = study_figure(study(), "accuracy", t)
     low, high, line, current, chosen = figure.data
     assert list(line.x) == [0.5, 0.6, 0.7]
     assert list(line.y) == [3 / 8, 6 / 8, 4 / 8]
@@ -74,14 +75,14 @@ def test_a_curve_with_its_band_and_both_marked_points(t: Catalogue):
 
 def test_settings_without_a_place_on_the_axis_are_a_line_across(t: Catalogue):
     found = study("tau_a", (None, 0.4, 0.6), "haarag")
-    figure = study_figure(found, "accuracy", t)
+    figure: Any = study_figure(found, "accuracy", t)
     assert list(figure.data[2].x) == [0.4, 0.6]
     assert [shape.y0 for shape in figure.layout.shapes] == [3 / 8]
     assert t("study.unset") in study_view(found, ["accuracy"], t)
 
 
 def test_options_stand_beside_each_other(t: Catalogue):
-    figure = study_figure(study("pooling", ("mean", "min", "max")), "accuracy", t)
+    figure: Any = study_figure(study("pooling", ("mean", "min", "max")), "accuracy", t)
     points = figure.data[0]
     assert list(points.x) == ["mean", "min", "max"]
     assert points.mode == "markers"

@@ -46,6 +46,9 @@ VERDICT_METRICS = (
 hallucinated, except for `verdict_f1_accurate`; `flagged` is the share of items found hallucinated.
 """
 
+_PREFERRED = ("accuracy", "f1", "truthful", "list_f1_5", "factscore", "verdict_f1", "auroc")
+"""The first of these that there is chooses, where nobody says what does."""
+
 _INNER = (HALLUCINATED, HALLUCINATION_SCORE, FLAGGED)
 
 
@@ -182,13 +185,17 @@ def study_table(
     """Estimates at every point, and the point that is best by `choose`.
 
     `metrics` are shown in this order, by default all. The metric that chooses is `choose`, else the
-    first of `prefer` that there is, else the first that has a better direction. With `at_least`, a
+    first of `prefer` that there is, else one that tells most; never a cost. With `at_least`, a
     point is chosen only where that metric reaches this value on the items that choose. Raises
     InvalidInputError for an unknown metric.
     """
     ratios = _ratios(measured.values)
     rankings = _rankings(measured, sampling)
-    order = [*(name for name in METRICS if name in ratios), *VERDICT_METRICS, *COST_METRICS]
+    order = [
+        *(name for name in METRICS if name not in COST_METRICS),
+        *VERDICT_METRICS,
+        *COST_METRICS,
+    ]
     known = [name for name in dict.fromkeys(order) if name in ratios] + [*rankings]
     for name in (*metrics, *([choose] if choose else []), *([at_least[0]] if at_least else [])):
         if name not in known:
@@ -215,8 +222,8 @@ def study_table(
         for number, values in enumerate(measured.points)
     )
     infos = tuple(metric_info(name) for name in shown)
-    wanted = [name for name in prefer if name in shown]
-    wanted += [one.name for one in infos if one.better and one.name in ratios]
+    wanted = [name for name in (*prefer, *_PREFERRED) if name in shown]
+    wanted += [one.name for one in infos if one.better and one.name not in COST_METRICS]
     by = choose or next(iter(wanted), None)
     if by is None:
         return Table(found, infos, None, "no_metric")
@@ -446,13 +453,14 @@ def _covered(measured: Measured) -> NDArray[np.bool_]:
 
 
 def _best(values: Floats, rows: Sequence[int], current: int | None, *, lower: bool) -> int | None:
-    """The best of these points; among equals the current one, else the first."""
+    """The best of these points; among equals the current one, else the one in their middle."""
     known = [row for row in rows if np.isfinite(values[row])]
     if not known:
         return None
     top = min(values[known]) if lower else max(values[known])
     equal = [row for row in known if abs(values[row] - top) < 1e-12]
-    return current if current in equal else equal[0]
+    # The ends of a plateau are the first to fall on other items.
+    return current if current in equal else equal[(len(equal) - 1) // 2]
 
 
 def _one(

@@ -86,6 +86,22 @@ def test_among_equals_the_recorded_settings_stay():
     choice = study_table(measured({"accuracy": rows}, current=2), QUICK).choice
     assert choice is not None
     assert choice.point == 2
+    # Where they are not among the best, the middle of the best is taken.
+    rows = [[0.0, 0.0, 0.0, 0.0], *rows]
+    choice = study_table(measured({"accuracy": rows}, current=0), QUICK).choice
+    assert choice is not None
+    assert choice.point == 2
+
+
+def test_a_cost_chooses_only_where_it_is_asked_to():
+    values = {"calls": [[1.0, 1.0], [2.0, 2.0]], "bleu": [[0.1, 0.1], [0.2, 0.2]]}
+    free = study_table(measured(values), QUICK).choice
+    asked = study_table(measured(values), QUICK, choose="calls").choice
+    assert free is not None
+    assert asked is not None
+    assert (free.metric, free.point, asked.point) == ("bleu", 1, 0)
+    alone = study_table(measured({"calls": [[1.0, 2.0]]}), QUICK)
+    assert (alone.choice, alone.no_choice) == (None, "no_metric")
 
 
 def test_a_point_that_needs_too_many_new_calls_is_not_chosen():
