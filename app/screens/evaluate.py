@@ -302,6 +302,7 @@ def _begin(
                 )
                 for name in names
             ),
+            reproducible=bool(st.session_state.get("run.reproducible")),
             seed=int(st.session_state.get("evaluate.seed") or 0),
             repeats=int(st.session_state.get("evaluate.repeats") or 1),
             profile=recorded_profile({name: method_settings(name) for name in names}),
