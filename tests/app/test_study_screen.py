@@ -11,15 +11,12 @@ from streamlit.testing.v1 import AppTest
 
 from app import studying
 from pipelines.engine.thread import Engine
-from pipelines.evaluation.plan import tasks_of
-from pipelines.evaluation.runner import Runner
 from pipelines.methods.registry import METHODS
 from pipelines.store.profiles import Profile
 from tests.app.opening import always, page_engine
 from tests.app.playing import seen
 from tests.app.test_screens import ME, QUESTION, page
-from tests.pipelines.evaluation.bench import carried_out, spec, system
-from tests.pipelines.evaluation.studies.test_replays import TEXTS
+from tests.pipelines.evaluation.studies.recorded import record
 
 
 @pytest.fixture
@@ -31,13 +28,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 def evaluated(engine: Engine) -> str:
     """An evaluation of one detector on four texts, whole."""
-    asked = spec(system("selfcheck", variant="ngram"), checks="texts")
-    rows = [(item.id, item) for item in TEXTS]
-    body = asked.model_dump(mode="json")
-    store = engine.service.store.evaluations
-    store.create("e", ME, "Mine", body, rows, tasks_of(asked, TEXTS))
-    engine.call(carried_out(Runner(engine.service, "e", owner=ME)))
-    return "e"
+    return engine.call(record(engine.service, ME))
 
 
 def opened(evaluation: str) -> AppTest:

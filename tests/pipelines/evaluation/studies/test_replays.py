@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from threading import Event
-from typing import Any
 
 import pytest
 
 from pipelines.errors import InvalidInputError, NotFoundError
-from pipelines.evaluation.items import Item, LabelledSpan
+from pipelines.evaluation.items import LabelledSpan
 from pipelines.evaluation.runner import Runner
 from pipelines.evaluation.studies.export import STUDY_FORMATS, study_text
 from pipelines.evaluation.studies.grid import Axis
@@ -19,24 +18,8 @@ from pipelines.evaluation.studies.replays import StudyStoppedError, replay_point
 from pipelines.evaluation.studies.running import sweep
 from pipelines.evaluation.studies.saving import profile_of
 from tests.pipelines.evaluation.bench import carried_out, create, opened, spec, system
+from tests.pipelines.evaluation.studies.recorded import TEXTS, selfcheck
 from tests.pipelines.run.fakes import FakeModel
-
-TEXTS = [
-    Item(
-        id=f"t{number}",
-        question=f"Where was number {number} born?",
-        text="She was born in Delft. She died in 1950.",
-        hallucinated=bool(number % 3),
-        samples=("She was born in Delft. She died in 1950.",) * (number + 1)
-        + ("He came from Rome. He lives.",) * (3 - number % 4),
-        sentences=(),
-    )
-    for number in range(4)
-]
-
-
-def selfcheck(**settings: Any) -> Any:
-    return system("selfcheck", **{"variant": "ngram", **settings})
 
 
 async def test_each_point_is_what_a_run_with_these_settings_gives(tmp_path: Path):
