@@ -13,10 +13,11 @@ from threading import Event, Lock
 from typing import NamedTuple
 
 from app.engine import engine
+from app.evaluated import Of, scores_of
 from pipelines.errors import ErrorInfo, VeriscopeError
 from pipelines.evaluation.studies.grid import Axis
 from pipelines.evaluation.studies.replays import Replays, StudyStoppedError, replay_points
-from pipelines.evaluation.studies.running import replayed_study
+from pipelines.evaluation.studies.running import replayed_study, score_sweep
 from pipelines.evaluation.studies.table import Study
 from pipelines.run.scope import unexpected
 
@@ -123,6 +124,11 @@ def study_of(owner: str, evaluation: str) -> StudyWork | None:
     with _lock:
         work = _works.get(owner)
     return work if work is not None and work.asked.evaluation == evaluation else None
+
+
+def score_study(of: Of, system: str, choose: str) -> Study:
+    """Thresholds on the scores of `system`; raises as `score_sweep`."""
+    return score_sweep(scores_of(of).found, of.evaluation, system, choose=choose)
 
 
 def stop_studies() -> None:

@@ -77,7 +77,7 @@ def axis_title(study: Study, t: Catalogue) -> str:
     titles: list[str] = []
     for axis in study.axes:
         if study.kind == "scores":
-            low, high = axis.values[0], axis.values[-1]
+            low, high = value_text(axis.values[0]), value_text(axis.values[-1])
             titles.append(t("study.axis", name=t("study.threshold"), low=low, high=high))
             continue
         name = setting_title(study.method, axis.name, t)

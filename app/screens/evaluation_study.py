@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import streamlit as st
 
 from app.engine import engine
-from app.evaluated import Of
+from app.evaluated import Of, computed, scores_of
 from app.parts import (
     draw_error,
     draw_unfolded,
@@ -19,11 +20,12 @@ from app.parts import (
     show_html,
 )
 from app.session import messages, owner, theme
-from app.studying import Asked, StudyWork, start_study, study_of
+from app.studying import Asked, StudyWork, score_study, start_study, study_of
 from components.evaluation_numbers import metric_title
 from components.evaluation_study import setting_title, study_figure, study_view
 from components.messages import Catalogue, integer
 from pipelines.evaluation.plan import EvaluationSpec, System
+from pipelines.evaluation.results.scores import HALLUCINATED, HALLUCINATION_SCORE
 from pipelines.evaluation.studies.export import shown_metrics, study_csv, study_jsonl
 from pipelines.evaluation.studies.grid import read_axis, value_text
 from pipelines.evaluation.studies.named import NamedStudy, named_studies
@@ -40,6 +42,10 @@ _MOST = 4
 """Metrics of the table beside the one that is drawn."""
 
 _ERRORS = "study"
+_SCORES = "scores"
+"""Stands among the settings for a threshold on the scores."""
+
+_FIRST = "verdict_f1"
 
 
 def draw_study(of: Of, t: Catalogue) -> None:
@@ -52,12 +58,21 @@ def _draw(of: Of, t: Catalogue) -> None:
     stored = engine().service.store.evaluations.get(of.evaluation, of.owner)
     spec = EvaluationSpec.model_validate(stored.spec)
     st.caption(t("study.help"))
-    systems = {one.name: settings_of(one) for one in spec.systems if settings_of(one)}
+    scored = _scored_systems(of)
+    offered = {
+        one.name: [*settings_of(one), *([_SCORES] if one.name in scored else [])]
+        for one in spec.systems
+    }
+    systems = {name: settings for name, settings in offered.items() if settings}
     if not systems:
         st.caption(t("study.nothing"))
         return
-    _controls(of, spec, systems, t)
+    scored_system = _controls(of, spec, systems, t)
     draw_error(_ERRORS)
+    if scored_system is not None:
+        first = computed(score_study, of, scored_system, _FIRST)
+        _result(first, lambda metric: computed(score_study, of, scored_system, metric), t)
+        return
     work = study_of(of.owner, of.evaluation)
     if work is None:
         return
@@ -68,7 +83,7 @@ def _draw(of: Of, t: Catalogue) -> None:
     elif work.stopped:
         st.caption(t("study.stopped"))
     else:
-        _result(work, spec, t)
+        _replayed(work, spec, t)
 
 
 def settings_of(system: System) -> list[str]:
@@ -94,7 +109,20 @@ def named_study(method: str, setting: str) -> NamedStudy | None:
     )
 
 
-def _controls(of: Of, spec: EvaluationSpec, systems: dict[str, list[str]], t: Catalogue) -> None:
+def _scored_systems(of: Of) -> set[str]:
+    """The systems with scores and labels, on which a threshold can be moved."""
+    return {
+        one.method
+        for one in computed(scores_of, of).found.scores
+        if one.values.get(HALLUCINATION_SCORE) is not None
+        and one.values.get(HALLUCINATED) is not None
+    }
+
+
+def _controls(
+    of: Of, spec: EvaluationSpec, systems: dict[str, list[str]], t: Catalogue
+) -> str | None:
+    """What is studied; the system, where that is a threshold on its scores."""
     columns = st.columns([2, 2, 3], gap="medium", vertical_alignment="bottom")
     with columns[0]:
         system = st.selectbox(t("evaluate.system"), list(systems), key="study.system")
@@ -104,8 +132,13 @@ def _controls(of: Of, spec: EvaluationSpec, systems: dict[str, list[str]], t: Ca
             t("study.setting"),
             systems[system],
             key=f"study.setting.{method}",
-            format_func=lambda name: setting_title(method, name, t),
+            format_func=lambda name: (
+                t("study.scores") if name == _SCORES else setting_title(method, name, t)
+            ),
         )
+    if setting == _SCORES:
+        st.caption(t("study.scores.help"))
+        return system
     known = named_study(method, setting)
     first = ",".join(map(value_text, known.axes[setting])) if known else _range(method, setting)
     key = f"study.values.{method}.{setting}"
@@ -120,6 +153,7 @@ def _controls(of: Of, spec: EvaluationSpec, systems: dict[str, list[str]], t: Ca
         on_click=_start,
         args=(of, system, method, setting, key),
     )
+    return None
 
 
 def _range(method: str, setting: str) -> str:
@@ -160,34 +194,45 @@ def _stop(work: StudyWork) -> None:
     redraw_whole()
 
 
-def _result(work: StudyWork, spec: EvaluationSpec, t: Catalogue) -> None:
+def _replayed(work: StudyWork, spec: EvaluationSpec, t: Catalogue) -> None:
+    """What was replayed, with the paper's figures, and the chosen point to save."""
     (axis,) = work.asked.axes
     system = find_system(spec, work.asked.system)[1]
     known = named_study(system.method.name, axis.name)
+
+    def printed(study: Study) -> Study:
+        if known is None:
+            return study
+        points = (
+            one.model_copy(update={"papers": known.figures(one.label)}) for one in study.points
+        )
+        return study.model_copy(update={"points": tuple(points), "source": known.source.en})
+
     first = work.study(None, known.prefer if known else ())
-    if first is None:
-        return
+    if first is not None:
+        study = _result(first, lambda metric: printed(work.study(metric) or first), t)
+        if study.choice is not None:
+            _save(study, system, t)
+
+
+def _result(first: Study, by: Callable[[str], Study], t: Catalogue) -> Study:
+    """The curve, the table and files of a study; `by` is the study where a metric chooses."""
     better = [info.name for info in first.metrics if info.better]
     start = first.choice.metric if first.choice else None
+    names = ".".join(axis.name for axis in first.axes)
     metric = st.selectbox(
         t("study.metric"),
         better,
         index=better.index(start) if start in better else 0,
-        key=f"study.metric.{work.asked.evaluation}.{system.name}.{axis.name}",
+        key=f"study.metric.{first.evaluation}.{first.system}.{names}.{first.kind}",
         format_func=lambda name: metric_title(name, t),
     )
-    study = work.study(metric) or first
-    if known is not None:
-        points = (
-            one.model_copy(update={"papers": known.figures(one.label)}) for one in study.points
-        )
-        study = study.model_copy(update={"points": tuple(points), "source": known.source.en})
+    study = by(metric)
     show_figure(study_figure(study, metric, t, theme()), key="study-figure")
     shown = list(dict.fromkeys([metric, *shown_metrics(study)]))[: _MOST + 1]
     show_html(study_view(study, shown, t), key="study-table")
     _files(study, t)
-    if study.choice is not None:
-        _save(study, system, t)
+    return study
 
 
 def _files(study: Study, t: Catalogue) -> None:

@@ -55,10 +55,12 @@ def test_a_setting_is_studied_and_its_choice_saved_and_used(engine: Engine):
     text = seen(test)
     assert "Chosen on even items" in text
     assert "The study as a table" in text
-    assert test.selectbox(key="study.metric.e.selfcheck.threshold").value
+    assert test.selectbox(key="study.metric.e.selfcheck.threshold.replay").value
     # Another metric chooses without a replay.
     before = studying.study_of(ME, "e")
-    test.selectbox(key="study.metric.e.selfcheck.threshold").set_value("verdict_recall").run()
+    test.selectbox(key="study.metric.e.selfcheck.threshold.replay").set_value(
+        "verdict_recall"
+    ).run()
     assert not test.exception
     assert studying.study_of(ME, "e") is before
     test.text_input(key="study.profile").set_value("Mine").run()
@@ -70,6 +72,20 @@ def test_a_setting_is_studied_and_its_choice_saved_and_used(engine: Engine):
     # The same name is not taken twice.
     test.button(key="study.save").click().run()
     assert "already" in seen(test)
+
+
+def test_a_threshold_is_moved_over_the_scores(engine: Engine):
+    test = opened(evaluated(engine))
+    test.selectbox(key="study.setting.selfcheck").set_value("scores").run()
+    assert not test.exception
+    assert "study.start" not in [button.key for button in test.button]
+    assert "Chosen on even items" in seen(test)
+    key = "study.metric.e.selfcheck.threshold.scores"
+    assert test.selectbox(key=key).value == "verdict_f1"
+    test.selectbox(key=key).set_value("verdict_precision").run()
+    assert not test.exception
+    # A threshold on scores is no setting that a profile could hold.
+    assert "study.save" not in [button.key for button in test.button]
 
 
 def test_values_that_cannot_be_are_told(engine: Engine):
