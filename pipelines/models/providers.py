@@ -229,6 +229,11 @@ def pinned(spec: ModelSpec) -> ModelSpec:
     return spec if provider is None or provider.pin is None else provider.pin(spec)
 
 
+def only_judges(spec: ModelSpec) -> bool:
+    """Whether the model of `spec` is of a kind that judges and writes nothing."""
+    return spec.kind in PROVIDERS and PROVIDERS[spec.kind].only_judges
+
+
 def known_capabilities(spec: ModelSpec) -> Capabilities | None:
     """What the model of `spec` can do, without loading it; None where that is not known."""
     provider = PROVIDERS.get(spec.kind)
