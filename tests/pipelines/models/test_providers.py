@@ -38,7 +38,7 @@ def build(kind: str, key: str | None = None, **options: Any) -> Model:
 
 def test_an_unknown_kind_names_those_there_are():
     with pytest.raises(
-        InvalidInputError, match="embedded, openai, dashscope, local, judge, scripted"
+        InvalidInputError, match="embedded, openai, dashscope, local, judge, hub_judge, scripted"
     ):
         build("magic")
     assert known_capabilities(ModelSpec(kind="magic")) is None
