@@ -140,7 +140,8 @@ def mean_of(found: Sequence[Measured], sampling: Sampling) -> Estimate | None:
     known = [one for one in found if one.estimate.value is not None]
     if not known:
         return None
-    value = float(np.mean([one.estimate.value for one in known]))
+    values = [one.estimate.value for one in known if one.estimate.value is not None]
+    value = sum(values) / len(values)
     # Each set was drawn with the same seed: other orders keep the draws independent.
     source = np.random.default_rng(sampling.seed)
     draws = np.mean([source.permutation(one.draws) for one in known], axis=0)

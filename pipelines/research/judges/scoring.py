@@ -88,10 +88,9 @@ def scored(
     """
     found: list[ScoredText] = []
     spans = any(item.spans for item in items)
-    gives_spans = isinstance(judge, HubJudge) and judge.facts.reading.format == "spans"
     for start in range(0, len(items), _AT_ONCE):
         batch = items[start : start + _AT_ONCE]
-        if gives_spans:
+        if isinstance(judge, HubJudge) and judge.facts.reading.format == "spans":
             found += _by_tokens(judge, batch, spans)
         else:
             found += _by_statements(judge, batch, spans)

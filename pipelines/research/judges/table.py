@@ -60,7 +60,7 @@ def _head(sampling: Sampling, cores: int) -> str:
 Measured on the odd-numbered records of public data, on {cores} cores. Thresholds were chosen on the
 even-numbered ones. The bundled judge was trained on the even-numbered records of some of these sets
 (claim_evidence_stance, wikibio_gpt3, halueval_qa); it has seen nothing of the others. In brackets
-stands the {sampling.level:.0%} interval of the bootstrap over groups ({sampling.resamples} resamples,
+stands the {sampling.level:.0%} interval of the bootstrap over groups ({sampling.resamples} draws,
 seed {sampling.seed}). Written by `python -m pipelines.research.judges`.
 
 **Balanced accuracy**, in %: the mean of the shares of supported and of unsupported statements that
@@ -68,9 +68,9 @@ were judged so, as in LLM-AggreFact (Tang, Laban and Durrett 2024). As there, pa
 as unsupported, and so does silence. Chance is 50. The statements of wikibio_gpt3 are its labelled
 sentences.
 
-**Example-level F1** and **span F1**, in %, as in RAGTruth (Niu and others 2024): how well texts with
-a hallucination are found, and the characters of wrong pieces. A text is flagged when one of its
-pieces is. F1 depends on how many texts are hallucinated: to flag all of them gives what stands in
+**Example-level F1** and **span F1**, in %, as in RAGTruth (Niu and others 2024): how well texts
+with a hallucination are found, and the characters of wrong pieces. A text is flagged when one of
+its pieces is. F1 depends on how many texts are hallucinated: to flag all of them gives what stands in
 the last column. Span F1 needs labelled pieces.
 
 At 0.5 the judge's probability decides; "tuned" uses the threshold that is best on the even half."""
@@ -101,8 +101,8 @@ def _accuracies(result: JudgeResult, sampling: Sampling) -> str:
         for name in ("accuracy", "tuned")
     ]
     mean = f"**mean of {len(result.sets)} sets**"
-    rows.append((mean, "", "", *(f"**{percent(one)}**" for one in means), ""))
-    return markdown(head, rows)
+    last = [mean, "", "", *(f"**{percent(one)}**" for one in means), ""]
+    return markdown(head, [*rows, last])
 
 
 def _f1s(result: JudgeResult) -> str:
