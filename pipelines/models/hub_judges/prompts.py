@@ -46,8 +46,9 @@ def prompt_of(kind: JudgeFormat, texts: JudgedTexts, end: str) -> Texts:
         case "factcg":
             return (_FACTCG.format(document=document, statement=asked),)
         case "spans":
-            passages = f"passage 1: {document}"
             if not texts.question:
-                return _SUMMARY.format(passages=passages), texts.statement
-            prompt = _ANSWER_TO.format(question=texts.question, count=1, passages=passages)
+                return _SUMMARY.format(passages=document), texts.statement
+            prompt = _ANSWER_TO.format(
+                question=texts.question, count=texts.passages, passages=document
+            )
             return prompt, texts.statement

@@ -130,8 +130,8 @@ class HubReader:
 
     def _windows(self, claim: Claim) -> list[Texts]:
         """What is read for a claim, a prompt a window."""
-        texts = texts_of(claim, self._marks)
         kind, limit = self._reading.format, self._limit
+        texts = texts_of(claim, self._marks, numbered=kind == "spans")
         most = _WINDOW_TOKENS[kind] + (0 if limit is None else min(0, limit - _WINDOW_TOKENS[kind]))
         around = self._length(prompt_of(kind, JudgedTexts("", "", ""), self._end))
         statement = max(1, (most if limit is None else limit) - around - _MARGIN - _MIN_EVIDENCE)

@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 
 
 class JudgedTexts(NamedTuple):
-    """What a judge is asked: a document, a statement, and the question that it answers, if any."""
+    """What a judge is asked: a document, a statement, and the question that it answers, if any.
+
+    `passages` is how many texts the document was made of.
+    """
 
     document: str
     statement: str
     question: str
+    passages: int = 1
 
     @property
     def asked(self) -> str:
@@ -31,8 +35,8 @@ class JudgedTexts(NamedTuple):
         return f"{self.question} {self.statement}".strip()
 
 
-def texts_of(claim: Claim, marks: Sequence[str] = ()) -> JudgedTexts:
-    """The texts of `claim`; all its evidence is one document.
+def texts_of(claim: Claim, marks: Sequence[str] = (), *, numbered: bool = False) -> JudgedTexts:
+    """The texts of `claim`; all its evidence is one document, of passages `numbered` if wanted.
 
     Another answer stands behind the question, as the statement does. `marks` are the special tokens
     of a tokenizer: written in a text they would be read as such, so they are left out.
@@ -40,9 +44,11 @@ def texts_of(claim: Claim, marks: Sequence[str] = ()) -> JudgedTexts:
     evidence = claim.evidence
     if claim.relation == "same":
         evidence = tuple(f"{claim.question} {answer}" for answer in evidence)
-    pieces = [without_marks(text, marks).strip() for text in evidence]
+    pieces = [one for text in evidence if (one := without_marks(text, marks).strip())]
+    if numbered:
+        pieces = [f"passage {number}: {piece}" for number, piece in enumerate(pieces, start=1)]
     statement, question = (without_marks(text, marks) for text in (claim.statement, claim.question))
-    return JudgedTexts("\n".join(filter(None, pieces)), statement.strip(), question.strip())
+    return JudgedTexts("\n".join(pieces), statement.strip(), question.strip(), len(pieces))
 
 
 def without_marks(text: str, marks: Sequence[str]) -> str:

@@ -70,8 +70,8 @@ sentences.
 
 **Example-level F1** and **span F1**, in %, as in RAGTruth (Niu and others 2024): how well texts
 with a hallucination are found, and the characters of wrong pieces. A text is flagged when one of
-its pieces is. F1 depends on how many texts are hallucinated: to flag all of them gives what stands in
-the last column. Span F1 needs labelled pieces.
+its pieces is. F1 depends on how many texts are hallucinated: to flag all of them gives what
+stands in the last column. Span F1 needs labelled pieces.
 
 At 0.5 the judge's probability decides; "tuned" uses the threshold that is best on the even half."""
 

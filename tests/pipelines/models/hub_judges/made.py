@@ -1,4 +1,4 @@
-"""Judges of a few kilobytes: the published architectures with random weights, saved as theirs are."""
+"""Judges of a few kilobytes: the published architectures with random weights, saved likewise."""
 
 from __future__ import annotations
 
