@@ -1,8 +1,8 @@
 """A hub of models on a loopback port: what it answers to downloads, and how it fails.
 
 It speaks as much of the protocol as a download needs: the description of a repository with the
-checksums of its files, their list, and files at their addresses, large ones behind a redirection to another
-address, from any byte on.
+checksums of its files, the list of them, and files at their addresses, large ones behind a
+redirection to another address, from any byte on.
 """
 
 from __future__ import annotations
