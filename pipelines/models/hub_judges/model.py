@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -147,8 +148,12 @@ class HubJudge(JudgeModel):
         self.languages = frozenset(languages or self.facts.languages)
 
     def read(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
-        """A verdict for every claim; blocks."""
-        return self._reader.read(claims)
+        """A verdict for every claim; blocks.
+
+        Raises RefusedRequestError where memory does not suffice, else ServerFailedError.
+        """
+        with self._explained():
+            return self._reader.read(claims)
 
     def doubts(self, claims: Sequence[Claim]) -> list[list[TokenDoubt] | None]:
         """Of every token of the statements, how doubtful it is; None where no evidence was given.
@@ -157,7 +162,18 @@ class HubJudge(JudgeModel):
         """
         if self.facts.reading.format != "spans":
             raise self._unable("gives no spans")
-        return self._reader.doubts(claims)
+        with self._explained():
+            return self._reader.doubts(claims)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (RuntimeError, ValueError, IndexError, MemoryError) as error:
+            memory = type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError)
+            said = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+            name = "computing.no_memory" if memory else "computing.failed"
+            raise failure(name, self.name, name=self.name, said=said) from error
 
 
 def _load(

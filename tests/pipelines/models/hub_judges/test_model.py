@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from shutil import copytree
 from typing import Any
 
 import pytest
+import torch
 from huggingface_hub import errors as hub
 from safetensors.torch import load_file, save_file
 
-from pipelines.errors import CapabilityError, InvalidInputError, UnknownModelError, UnreachableError
+from pipelines.errors import (
+    CapabilityError,
+    InvalidInputError,
+    RefusedRequestError,
+    ServerFailedError,
+    UnknownModelError,
+    UnreachableError,
+)
 from pipelines.methods.replies.verdicts import TRUE_FALSE_NEI, YES_NO
 from pipelines.models.base import ChoiceRequest, Claim, Message
 from pipelines.models.hub_judges.model import HubJudge, describe_judge, split_revision
@@ -205,6 +214,21 @@ def test_only_judges_of_tokens_give_doubts(tmp_path: Path):
     judge = HubJudge(str(save_encoder(tmp_path, "bert", NLI)))
     with pytest.raises(CapabilityError, match="gives no spans"):
         judge.doubts([CLAIM])
+
+
+def test_what_fails_while_it_reads_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    judge = HubJudge(str(save_encoder(tmp_path, "bert", NLI)))
+    for raised, kind, said in (
+        (torch.OutOfMemoryError("CUDA out of memory"), RefusedRequestError, "ran out of memory"),
+        (RuntimeError("shapes differ\nand more"), ServerFailedError, r"\(shapes differ\)"),
+    ):
+
+        def fail(_claims: Sequence[Claim], raised: Exception = raised) -> None:
+            raise raised
+
+        monkeypatch.setattr(judge._reader, "read", fail)
+        with pytest.raises(kind, match=said):
+            judge.read([CLAIM])
 
 
 def test_strangers_make_this_machine_download_and_open_nothing(
