@@ -40,7 +40,7 @@ from components.models import (
 from components.page import loading_note
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.models.hub_judges.formats import FORMATS, parse_labels
-from pipelines.models.hub_judges.model import split_revision
+from pipelines.models.hub_judges.model import judge_name, split_revision
 from pipelines.models.probe import ProbeReport, probe
 from pipelines.models.providers import (
     BUILT_IN,
@@ -270,6 +270,7 @@ def _as_judge(spec: ModelSpec) -> ModelSpec:
     given = {name: st.session_state.get(f"new.judge.{name}") for name in _JUDGE_FIELDS}
     return spec.model_copy(
         update={
+            "name": judge_name(model) if spec.name == spec.model else spec.name,
             "model": model,
             "revision": revision,
             "judge_format": given["format"] or None,

@@ -11,7 +11,7 @@ from typing import cast, get_args
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
 from pipelines.models.hub_judges.formats import FORMATS, parse_format, parse_labels
-from pipelines.models.hub_judges.model import split_revision
+from pipelines.models.hub_judges.model import judge_name, split_revision
 from pipelines.models.probe import probe
 from pipelines.models.providers import PROVIDERS, ModelSpec, provider_of
 from pipelines.run.defaults import default_models
@@ -206,10 +206,11 @@ def _spec(profile: str, model: str, base_url: str | None) -> ModelSpec:
             f"There is no {profile} {model!r}.",
             remedy=f"Use one of: {', '.join(name or 'no name' for name in bundled)}.",
         )
-    revision = None
+    name, revision = model, None
     if provider.pin is not None:
         model, revision = split_revision(model)
-    return ModelSpec(kind=profile, name=model, model=model, base_url=base_url, revision=revision)
+        name = judge_name(model)
+    return ModelSpec(kind=profile, name=name, model=model, base_url=base_url, revision=revision)
 
 
 def _assigned(assignments: Sequence[str], option: str) -> dict[str, str]:

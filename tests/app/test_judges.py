@@ -66,7 +66,7 @@ def test_a_judge_is_saved_with_its_commit_and_chosen_as_one(engine: Engine, hub:
     assert saved(engine) == [
         ModelSpec(
             kind="hub_judge",
-            name="a/named@main",
+            name="a/named",
             model="a/named",
             revision=COMMIT,
             judge_format="nli",
@@ -80,10 +80,10 @@ def test_a_judge_is_saved_with_its_commit_and_chosen_as_one(engine: Engine, hub:
     assert "commit ccccccc" in told(test)
     assert "NLI: pair of texts" in told(test)
     assert "judges only" in told(test)
-    assert "a/named@main" in test.selectbox(key="model.judge_1").options
-    assert "a/named@main" not in test.selectbox(key="model.main").options
+    assert "a/named" in test.selectbox(key="model.judge_1").options
+    assert "a/named" not in test.selectbox(key="model.main").options
     # A judge writes nothing that could be checked.
-    assert not [one for one in test.button if one.key == f"probe-{b'a/named@main'.hex()}"]
+    assert not [one for one in test.button if one.key == f"probe-{b'a/named'.hex()}"]
     # It is downloaded when it is first asked, at the commit that was saved.
     judge = HubJudge("a/named", revision=COMMIT)
     assert hub.requests_of("model.safetensors")

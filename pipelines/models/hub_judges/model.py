@@ -59,6 +59,12 @@ def split_revision(text: str) -> tuple[str, str | None]:
     return found["model"], found["revision"]
 
 
+def judge_name(model: str) -> str:
+    """What people see of a judge that was given no name: its hub id, or the name of its folder."""
+    path = Path(model).expanduser()
+    return path.resolve().name if path.is_dir() else model
+
+
 def describe_judge(
     model: str,
     revision: str | None = None,
@@ -142,7 +148,7 @@ class HubJudge(JudgeModel):
         languages: Sequence[Language] | None = None,
         progress: Progress = no_progress,
     ) -> None:
-        self.name = name or model
+        self.name = name or judge_name(model)
         source = _source(model, revision)
         self.facts, self._reader = _load(source, wanted, labels, progress)
         self.languages = frozenset(languages or self.facts.languages)

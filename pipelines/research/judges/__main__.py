@@ -16,7 +16,7 @@ from pathlib import Path
 from pipelines.concurrency import usable_cores
 from pipelines.errors import InvalidInputError, exit_status
 from pipelines.evaluation.statistics.resampling import Sampling
-from pipelines.models.hub_judges.model import split_revision
+from pipelines.models.hub_judges.model import judge_name, split_revision
 from pipelines.models.judges.base import JudgeModel
 from pipelines.models.providers import PROVIDERS, ModelSpec, build_model
 from pipelines.research.judges.measures import (
@@ -78,7 +78,7 @@ def load_judge(named: str) -> JudgeModel:
     bundled = {spec.model: spec for spec in PROVIDERS["judge"].bundled}
     model, revision = split_revision(named)
     spec = bundled.get(named) or ModelSpec(
-        kind="hub_judge", name=model, model=model, revision=revision
+        kind="hub_judge", name=judge_name(model), model=model, revision=revision
     )
     judge = build_model(spec)
     assert isinstance(judge, JudgeModel)

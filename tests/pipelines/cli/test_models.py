@@ -94,7 +94,7 @@ async def test_judges_are_bundled_or_of_the_hub_or_a_folder(tmp_path: Path):
     assert set(models) == {"main", "judge_1", "judge_2"}
     assert models["judge_1"].name == "Word overlap"
     judge = models["judge_2"]
-    assert (judge.kind, judge.name, judge.model) == ("hub_judge", str(folder), str(folder))
+    assert (judge.kind, judge.name, judge.model) == ("hub_judge", "mine", str(folder))
     assert (judge.judge_format, judge.languages) == ("nli", ("en", "zh"))
     assert judge.judge_labels == ("supported", "not_enough", "contradicted")
     assert loaded == []
