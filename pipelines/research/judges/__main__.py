@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from pipelines.concurrency import usable_cores
 from pipelines.errors import InvalidInputError, exit_status
 from pipelines.evaluation.statistics.resampling import Sampling
 from pipelines.models.hub_judges.model import judge_name, split_revision
@@ -66,7 +64,7 @@ def _run(options: argparse.Namespace) -> None:
     data = [open_halves(path, options.limit) for path in options.files]
     judges = [load_judge(name) for name in options.judge or ["trained"]]
     results = [_judged(judge, data, sampling) for judge in judges]
-    text = report(results, sampling, usable_cores())
+    text = report(results, sampling)
     if options.output is None:
         print(text, end="")
     else:
@@ -87,15 +85,11 @@ def load_judge(named: str) -> JudgeModel:
 
 def _judged(judge: JudgeModel, data: Sequence[Halves], sampling: Sampling) -> JudgeResult:
     sets: list[SetResult] = []
-    seconds, statements = 0.0, 0
     for halves in data:
         said = partial(_say, f"{judge.name}: {halves.name}")
-        started = time.monotonic()
         even, odd = scored(judge, halves.even, said), scored(judge, halves.odd, said)
-        seconds += time.monotonic() - started
-        statements += sum(_statements(text) for text in (*even, *odd))
         sets.append(set_result(halves.name, even, odd, sampling))
-    return JudgeResult(judge.name, tuple(sets), seconds / max(1, statements))
+    return JudgeResult(judge.name, tuple(sets))
 
 
 def set_result(
@@ -128,10 +122,6 @@ def set_result(
         spans=spans,
         spans_tuned=spans_tuned,
     )
-
-
-def _statements(text: ScoredText) -> int:
-    return max(1, len(text.sentences))
 
 
 def _say(label: str, done: int) -> None:

@@ -34,31 +34,29 @@ class SetResult(NamedTuple):
 
 
 class JudgeResult(NamedTuple):
-    """A judge's results; `seconds` is the mean time for a statement on this machine."""
+    """A judge's results."""
 
     judge: str
     sets: tuple[SetResult, ...]
-    seconds: float
 
 
-def report(results: Sequence[JudgeResult], sampling: Sampling, cores: int) -> str:
+def report(results: Sequence[JudgeResult], sampling: Sampling) -> str:
     """The whole report."""
-    blocks = [_head(sampling, cores)]
+    blocks = [_head(sampling)]
     for result in results:
         blocks.append(f"## {result.judge}")
-        blocks.append(f"{1000 * result.seconds:.0f} ms a statement, read in batches.")
         blocks.append(_accuracies(result, sampling))
         blocks.append(_f1s(result))
     blocks.append(_published())
     return "\n\n".join(blocks) + "\n"
 
 
-def _head(sampling: Sampling, cores: int) -> str:
+def _head(sampling: Sampling) -> str:
     return f"""\
 # Judges in the measures of benchmarks
 
-Measured on the odd-numbered records of public data, on {cores} cores. Thresholds were chosen on the
-even-numbered ones. The bundled judge was trained on the even-numbered records of some of these sets
+Measured on the odd-numbered records of public data. Thresholds were chosen on the even-numbered
+ones. The bundled judge was trained on the even-numbered records of some of these sets
 (claim_evidence_stance, wikibio_gpt3, halueval_qa); it has seen nothing of the others. In brackets
 stands the {sampling.level:.0%} interval of the bootstrap over groups ({sampling.resamples} draws,
 seed {sampling.seed}). Written by `python -m pipelines.research.judges`.
