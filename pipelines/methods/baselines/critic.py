@@ -3,7 +3,8 @@
 Source: Gou et al., ICLR 2024 ("CRITIC: Large language models can self-correct with tool-interactive
 critiquing"). Each round searches for what would show whether the answer is right, criticises the
 answer in view of what was found, and corrects it where the critique finds it wrong; up to three
-rounds. It ends with the first answer that is found right or that no longer changes.
+rounds. It ends with the first answer that is found right or that no longer changes (authors' code:
+that does not change twice; ours: once, because the same request is answered alike).
 """
 
 from __future__ import annotations

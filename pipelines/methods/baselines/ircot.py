@@ -51,7 +51,11 @@ class IrcotSettings(Settings):
         " those of the newest search (fixed-sentence retrieval in published comparisons).",
     )
     max_passages: int = Field(
-        15, ge=1, le=50, description="Maximum passages in view, the oldest first out (IRCoT: 15)."
+        15,
+        ge=1,
+        le=50,
+        description="Maximum passages in view (IRCoT: 15); beyond them the oldest leave (ours;"
+        " authors' code: no more are added).",
     )
     max_sentences: int = Field(8, ge=1, le=20, description="Maximum sentences (IRCoT: 8).")
     max_tokens: int = Field(
