@@ -174,12 +174,11 @@ class _Run(SentenceRun[DetectAndMitigateSettings]):
                     scores=(score,),
                 )
         doubtful = [c for c, score in zip(concepts, scores, strict=True) if score.flagged]
-        found = await together(
+        found: list[tuple[Verdict, list[Passage]]] = await together(
             *(self._validated(number, one, sentence) for number, one in enumerate(doubtful))
         )
         if draft == 0:
-            probable: list[Verdict] = ["confident"] * (len(concepts) - len(doubtful))
-            self.verdicts.extend(probable)
+            self.verdicts.extend("confident" for _ in range(len(concepts) - len(doubtful)))
             self.verdicts.extend(verdict for verdict, _ in found)
         self.flag("checks_incomplete", when=any(verdict == "unchecked" for verdict, _ in found))
         return distinct(
@@ -326,7 +325,7 @@ class _Run(SentenceRun[DetectAndMitigateSettings]):
             formula="detect_and_mitigate.share",
             inputs=(float(contradicted), float(all_read)),
         )
-        order: tuple[Verdict, ...] = ("contradicted", "not_enough", "unchecked", "supported")
-        unread: Verdict = "confident" if self.verdicts else "unchecked"
-        verdict = next((one for one in order if one in self.verdicts), unread)
+        order: list[Verdict] = ["contradicted", "not_enough", "unchecked", "supported", "confident"]
+        found = [one for one in order if one in self.verdicts]
+        verdict = found[0] if found else "unchecked"
         self.scope.judged("answer", original, verdict=verdict, scores=(share,))
