@@ -326,6 +326,6 @@ class _Run(SentenceRun[DetectAndMitigateSettings]):
             inputs=(float(contradicted), float(all_read)),
         )
         order: list[Verdict] = ["contradicted", "not_enough", "unchecked", "supported", "confident"]
-        found = [one for one in order if one in self.verdicts]
-        verdict = found[0] if found else "unchecked"
+        found: list[Verdict] = [one for one in order if one in self.verdicts]
+        verdict: Verdict = found[0] if found else "unchecked"
         self.scope.judged("answer", original, verdict=verdict, scores=(share,))
