@@ -42,7 +42,8 @@ test: install-dev browser ## Install what is missing, then run every check of a 
 	@$(MAKE) --no-print-directory --jobs=2 lint pytest
 
 pytest: install-dev browser ## Run the tests alone
-	$(VENV_PYTHON) -m pytest -m "not verify" --numprocesses 2 --dist loadfile \
+	@# Compiled files are kept, whatever the machine says: each process would compile every test anew.
+	PYTHONDONTWRITEBYTECODE= $(VENV_PYTHON) -m pytest -m "not verify" --numprocesses 2 --dist loadfile \
 		--no-loadscope-reorder $(ARGS)
 
 lint: install-dev ## Check style, formatting and types

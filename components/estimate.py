@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import floor, log10
 
 from components.markup import tag
-from components.messages import Catalogue, duration, integer, two_digits
+from components.messages import Catalogue, duration, integer, named, two_digits
 from pipelines.engine.estimate import CHARACTERS_PER_TOKEN, Estimate, Money
 from pipelines.models.providers import Price
 
@@ -53,6 +53,9 @@ def estimate_help(estimate: Estimate, t: Catalogue) -> str:
         "characters": CHARACTERS_PER_TOKEN,
     }
     parts.append(t(f"estimate.basis.{basis.source}", **measured))
+    if estimate.unmeasured:
+        names = [named("method", name, t) for name in estimate.unmeasured]
+        parts.append(t("estimate.basis.unmeasured", methods=t("list.separator").join(names)))
     parts.append(t("estimate.basis.cached"))
     return t("estimate.separator").join(parts)
 

@@ -203,7 +203,9 @@ def test_the_command_line_runs_it(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_the_workbench_offers_it_with_its_settings(engine: Engine):
     test = page("ask").run()
     assert not test.exception
-    assert test.checkbox(key=f"method.{NAME}").label == TITLE
+    box = test.checkbox(key=f"method.{NAME}")
+    assert box.label == TITLE
+    box.check().run()
     assert TITLE in [tab.label for tab in test.tabs]
     limit = test.number_input(key=f"ask.{NAME}.limit")
     assert (limit.label, limit.value) == ("Most words", 6)

@@ -79,9 +79,12 @@ def _choices(t: Catalogue) -> None:
 
 def _all_settings(t: Catalogue) -> None:
     _profile_select(t)
-    titles = [t(f"method.{name}.title") for name in METHODS]
+    # The others would be most of the page, drawn anew at every change. What was set before stays in
+    # view: it may be why a method cannot be chosen.
+    shown = [name for name in METHODS if _is_ticked(name) or method_settings(name)]
+    titles = [t(f"method.{name}.title") for name in shown]
     *tabs, run_tab = st.tabs([*titles, t("setting.run.title")])
-    for tab, name in zip(tabs, METHODS, strict=True):
+    for tab, name in zip(tabs, shown, strict=True):
         with tab, st.container(key=f"settings-{name}"):
             draw_method_settings(name, t)
             if name == "slm":
@@ -332,9 +335,12 @@ def chosen_methods() -> list[str]:
     return [
         name
         for name, method in METHODS.items()
-        if st.session_state.get(f"method.{name}", name in _first_methods())
-        and unmet_need(method, models) is None
+        if _is_ticked(name) and unmet_need(method, models) is None
     ]
+
+
+def _is_ticked(name: str) -> bool:
+    return st.session_state.get(f"method.{name}", name in _first_methods())
 
 
 def _first_methods() -> list[str]:

@@ -138,7 +138,8 @@ class Estimate(Frozen):
 
     `calls`, `read` and `written` are those of language models; `judge_calls` ask judges that do not
     write. `seconds` None: not known. `price` None: not known; empty: every model runs on this
-    machine.
+    machine. `unmeasured` are the methods that nobody has measured: their number of calls is that of
+    the procedure (`Method.effort`), and each call is taken to be like a mean one of the others.
     """
 
     calls: Amount
@@ -148,6 +149,7 @@ class Estimate(Frozen):
     seconds: float | None
     price: tuple[Money, ...] | None
     basis: Basis
+    unmeasured: tuple[str, ...] = ()
 
 
 def basis_for(main: ModelSpec, past: Sequence[Past] = ()) -> Basis:
@@ -202,6 +204,7 @@ def estimate(methods: Iterable[str], models: Mapping[str, ModelSpec], basis: Bas
         seconds=seconds,
         price=_price(asked, models) if priced else None,
         basis=basis,
+        unmeasured=tuple(name for name in names if not _is_measured(name, basis)),
     )
 
 
@@ -294,6 +297,10 @@ def _with_bases(methods: Iterable[str]) -> list[str]:
     """`methods` and the baselines whose answers they start from: somebody has to write these."""
     names = list(methods)
     return list(dict.fromkeys([*names, *filter(None, (METHODS[n].starts_from for n in names))]))
+
+
+def _is_measured(name: str, basis: Basis) -> bool:
+    return name in basis.own or name in basis.measured.methods
 
 
 def _effort_of(name: str, basis: Basis) -> Efforts:

@@ -197,8 +197,10 @@ _DOUBTS: dict[Verdict, float] = {
 
 
 def _doubt(event: Judged) -> float | None:
-    first = next((score for score in event.scores if score.value is not None), None)
-    if first is None or first.value is None:
+    # Where the score that decides has no number, the next one is about something else: how much
+    # of the wording was kept, or an entropy on another scale.
+    first = event.deciding
+    if first.value is None:
         return _DOUBTS.get(event.verdict)
     if first.bad == "above":
         return first.value

@@ -34,7 +34,7 @@ from pipelines.evaluation.results.scores import (
     System,
 )
 from pipelines.methods.registry import get_method
-from pipelines.run.events import Verdict
+from pipelines.run.events import Verdict, What
 from pipelines.store.evaluations import EvaluationStore, StoredEvaluation, Task
 
 _RIGHT = METRICS["answered_accuracy"]
@@ -299,13 +299,19 @@ def _flagged(verdict: Verdict | None) -> float | None:
     return float(verdict not in ("supported", "confident")) if known else None
 
 
+_PARTS: frozenset[What] = frozenset({"sentence", "entity", "concept", "cell"})
+"""Verdicts on a place of the draft. The offsets of others, such as questions, are those of their
+own texts."""
+
+
 def _piece_of(sentence: LabelledSpan, pieces: Iterable[Piece]) -> Piece | None:
     """The verdict on the sentence, or on what overlaps most with it; of several the worst."""
 
     def shared(piece: Piece) -> int:
         return min(piece.end, sentence.end) - max(piece.start, sentence.start)
 
-    over = [piece for piece in pieces if piece.draft == 0 and shared(piece) > 0]
+    parts = (piece for piece in pieces if piece.draft == 0 and piece.what in _PARTS)
+    over = [piece for piece in parts if shared(piece) > 0]
     sentences = [piece for piece in over if piece.what == "sentence"]
     if sentences:
         return max(sentences, key=shared)

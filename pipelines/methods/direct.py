@@ -7,7 +7,7 @@ from pipelines.methods.replies.questions import echoes
 from pipelines.methods.writing import first_draft
 from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
-from pipelines.types import Answer, Message
+from pipelines.types import Answer, Generation, Message
 
 
 class DirectSettings(Settings):
@@ -22,6 +22,14 @@ def direct_messages(question: Question) -> tuple[Message, ...]:
     return prompts.turns(question.language, "system", "question", question=question.text)
 
 
+async def direct_draft(scope: Scope, question: Question, max_tokens: int) -> Generation:
+    """The direct answer, or the one that the run was given, recorded as draft 0."""
+    async with scope.span("draft") as step:
+        draft = await first_draft(step, direct_messages(question), max_tokens)
+        step.revised(draft)
+    return draft
+
+
 class Direct(Method[DirectSettings]):
     """One greedy answer, with token log-probabilities where the model gives them."""
 
@@ -33,8 +41,6 @@ class Direct(Method[DirectSettings]):
     prompts = (load_prompts("direct"),)
 
     async def run(self, question: Question, scope: Scope, settings: DirectSettings) -> Answer:
-        async with scope.span("draft") as step:
-            draft = await first_draft(step, direct_messages(question), settings.max_tokens)
-            step.revised(draft)
+        draft = await direct_draft(scope, question, settings.max_tokens)
         flags = ("question_repeated",) if echoes(draft.text, question) else ()
         return Answer(text=draft.text, original=draft.text, flags=flags)

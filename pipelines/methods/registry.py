@@ -16,6 +16,7 @@ from pipelines.methods.baselines.chain_of_thought import ChainOfThought
 from pipelines.methods.baselines.cove import Cove
 from pipelines.methods.baselines.critic import Critic
 from pipelines.methods.baselines.debate import Debate
+from pipelines.methods.baselines.detect_and_mitigate import DetectAndMitigate
 from pipelines.methods.baselines.factool import Factool
 from pipelines.methods.baselines.flare import Flare
 from pipelines.methods.baselines.ircot import Ircot
@@ -53,6 +54,7 @@ _CORRECTORS: tuple[Method[Any], ...] = (
     Abstain(),
     Ircot(),
     Flare(),
+    DetectAndMitigate(),
     AdaptiveRag(),
     Cove(),
     SelfReflection(),

@@ -314,3 +314,16 @@ def test_models_that_only_judge_are_offered_as_judges_alone(engine: Engine):
         "Word overlap",
     }
     assert offered["verifier"] == offered["main"]
+
+
+def test_settings_are_those_of_the_ticked_methods_and_of_what_was_changed(engine: Engine):
+    test = ask_page("direct", "drad")
+    assert {slider.key for slider in test.slider} >= {"ask.drad.theta_1"}
+    assert not any((slider.key or "").startswith("ask.flare") for slider in test.slider)
+    test.checkbox(key="method.flare").check().run()
+    test.slider(key="ask.flare.beta").set_value(0.3).run()
+    test.checkbox(key="method.flare").uncheck().run()
+    # Changed, and no longer ticked: it can still be taken back.
+    test.slider(key="ask.flare.beta").set_value(0.4).run()
+    test.run()
+    assert not any((slider.key or "").startswith("ask.flare") for slider in test.slider)

@@ -83,6 +83,9 @@ def test_the_help_says_what_it_rests_on(language: str):
     assert t("estimate.basis.runs", count=3) in own
     assert t("estimate.basis.runs", count=3) not in first
     assert "/ 4" in estimate_help(found(WALKTHROUGHS), t)
+    names = estimate_help(found(unmeasured=("rarr", "critic")), t)
+    both = t("list.separator").join(("RARR", "CRITIC"))
+    assert t("estimate.basis.unmeasured", methods=both) in names
 
 
 def test_the_note_has_the_help_as_its_title(t: Catalogue):

@@ -24,6 +24,9 @@ from tests.pipelines.methods.test_reevaluate import Setting
 
 WORLDS = 20
 
+_RUNS: dict[str, tuple[Trace, ...]] = {}
+"""The runs of each method: several tests read them, and nothing changes them."""
+
 
 def has_control(kind: Any) -> bool:
     """Whether screens draw a control for a field: tables and lists have none."""
@@ -68,11 +71,13 @@ def missing(keys: set[str], language: Language) -> list[str]:
 
 async def runs(method: Method[Any]) -> tuple[Trace, ...]:
     """Runs of `method` in several worlds, with about half of the settings changed."""
-    found: list[Trace] = []
-    for seed in range(WORLDS):
-        world = Setting(seed)
-        found.append((await world.run(method, world.settings(method, 0.5))).trace)
-    return tuple(found)
+    if method.name not in _RUNS:
+        found: list[Trace] = []
+        for seed in range(WORLDS):
+            world = Setting(seed)
+            found.append((await world.run(method, world.settings(method, 0.5))).trace)
+        _RUNS[method.name] = tuple(found)
+    return _RUNS[method.name]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

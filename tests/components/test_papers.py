@@ -48,7 +48,14 @@ def small(**changes: Any) -> dict[str, Any]:
 
 def test_every_method_has_its_paper() -> None:
     of_detectors = {"p_yes", "selfcheck", "semantic_entropy", "token_probability"}
-    of_correctors = {"chain_of_thought", "critic", "flare", "ircot", "rarr"}
+    of_correctors = {
+        "chain_of_thought",
+        "critic",
+        "detect_and_mitigate",
+        "flare",
+        "ircot",
+        "rarr",
+    }
     five = {"drad", "ever", "haarag", "rowen", "slm"}
     assert set(METHODS) == five | of_detectors | of_correctors
 
@@ -102,6 +109,7 @@ def test_chinese_texts_are_chinese(method: str) -> None:
         ("ircot", "downstream", "Every sentence", "0.479 0.291 0.62 9.61 3.41 5.48"),
         ("flare", "downstream", "By token probability", "0.387 0.252 0.60 5.29 1.67 2.25"),
         ("critic", "reasoning", "CRITIC", "40.3 52.9"),
+        ("detect_and_mitigate", "articles", "Detect-and-Mitigate", "14.5"),
         ("rarr", "long", "RARR", "74.3"),
     ],
 )

@@ -24,10 +24,10 @@ from pipelines.methods.baselines.revising import (
     takes_rewriting,
     written_anew,
 )
-from pipelines.methods.direct import direct_messages
-from pipelines.methods.replies.lists import parse_list
+from pipelines.methods.baselines.runs import planned_questions
+from pipelines.methods.direct import direct_draft
 from pipelines.methods.replies.parsing import declines
-from pipelines.methods.writing import ask, ask_list, first_draft
+from pipelines.methods.writing import ask
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Score
 from pipelines.run.findings import QuestionAnswered
@@ -86,9 +86,7 @@ class Cove(Method[CoveSettings]):
     prompts = (PROMPTS, load_prompts("direct"))
 
     async def run(self, question: Question, scope: Scope, settings: CoveSettings) -> Answer:
-        async with scope.span("draft") as step:
-            draft = await first_draft(step, direct_messages(question), settings.max_tokens)
-            step.revised(draft)
+        draft = await direct_draft(scope, question, settings.max_tokens)
         planned = await _planned(scope, question, draft, settings.questions)
         if not planned:
             return _answer(draft.text, draft.text, "no_questions")
@@ -118,29 +116,12 @@ def _answer(text: str, original: str, *flags: str) -> Answer:
 
 async def _planned(scope: Scope, question: Question, draft: Generation, limit: int) -> list[str]:
     """Questions that check the draft, none twice, and not the visitor's own question again."""
-    async with scope.span("plan") as step:
-        asked = PROMPTS.turns(
-            question.language,
-            "plan",
-            question=question.text,
-            answer=draft.text,
-            count=str(limit),
-        )
-        try:
-            reply = await ask_list(step, asked, "questions", max_tokens=_PLAN_TOKENS)
-        except VeriscopeError:
-            # Recorded with the call.
-            return []
-    listed = parse_list(reply)
+    asked = PROMPTS.turns(
+        question.language, "plan", question=question.text, answer=draft.text, count=str(limit)
+    )
+    planned = await planned_questions(scope, question, asked, draft.text, max_tokens=_PLAN_TOKENS)
     own = text_key(question.text)
-    asking = [
-        one
-        for one in listed
-        if one.rstrip().endswith(("?", "？"))
-        and text_key(one) != own
-        and not changes_to_chinese(one, question.text, draft.text)
-    ]
-    return asking[:limit]
+    return [one for one in planned if text_key(one) != own][:limit]
 
 
 async def _answered(scope: Scope, question: Question, number: int, asked: str) -> _Check | None:

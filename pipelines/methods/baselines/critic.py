@@ -3,7 +3,8 @@
 Source: Gou et al., ICLR 2024 ("CRITIC: Large language models can self-correct with tool-interactive
 critiquing"). Each round searches for what would show whether the answer is right, criticises the
 answer in view of what was found, and corrects it where the critique finds it wrong; up to three
-rounds. It ends with the first answer that is found right or that no longer changes.
+rounds. It ends with the first answer that is found right or that no longer changes (authors' code:
+that does not change twice; ours: once, because the same request is answered alike).
 """
 
 from __future__ import annotations
@@ -16,35 +17,33 @@ from pipelines.errors import VeriscopeError
 from pipelines.methods import nearest
 from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings, Wording
 from pipelines.methods.baselines.revising import query_of, same_words, written_anew
-from pipelines.methods.direct import direct_messages
+from pipelines.methods.baselines.runs import (
+    EvidenceRun,
+    EvidenceVerdict,
+    read_evidence,
+    weak_judge,
+)
+from pipelines.methods.direct import direct_draft
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.verdicts import (
+    EVIDENCE_VERDICTS,
     TRUE_FALSE_NEI,
     CheckedBy,
-    checker,
-    claim_of,
-    decide_between,
     reason_then_decide,
 )
 from pipelines.methods.wording import load_wording
-from pipelines.methods.writing import ask, first_draft, found_for
+from pipelines.methods.writing import ask, found_for
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Score, Verdict
-from pipelines.run.findings import QuestionAnswered
 from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
 from pipelines.text import changes_to_chinese
-from pipelines.types import Answer, Generation, Passage
+from pipelines.types import Answer, Passage
 
 PROMPTS = load_prompts("critic")
 
 _LABELS = load_wording("baselines").entries["labels"]
 _QUERY_TOKENS = 48
-_VERDICTS: dict[str, Verdict] = {
-    "true": "supported",
-    "false": "contradicted",
-    "nei": "not_enough",
-}
 
 
 class CriticSettings(Settings):
@@ -84,43 +83,31 @@ class Critic(Method[CriticSettings]):
         return await _Run(question, scope, settings).answer()
 
 
-class _Run:
+class _Run(EvidenceRun[CriticSettings]):
     """One run: the answer as it is by now."""
 
-    def __init__(self, question: Question, scope: Scope, settings: CriticSettings) -> None:
-        self.question = question
-        self.scope = scope
-        self.settings = settings
-        self.role = checker(scope, {question.language}, settings.checked_by)
-        self.takes_sentence = nearest.takes_sentence(scope, settings.wording)
-        self.flags: list[str] = []
-
     async def answer(self) -> Answer:
-        async with self.scope.span("draft") as step:
-            asked = direct_messages(self.question)
-            draft = await first_draft(step, asked, self.settings.max_tokens)
-            step.revised(draft)
+        draft = await direct_draft(self.scope, self.question, self.settings.max_tokens)
         current = draft.text
-        if self.role == "main" and not self.scope.model().capabilities.judges:
-            self._flag("weak_judge")
+        self.flag("weak_judge", when=weak_judge(self.scope, self.role))
         for number in range(self.settings.rounds):
             passages = await self._searched(number, current)
             verdict, critique = await self._criticised(number, current, passages)
             if number == 0:
                 self._judge_original(draft.text, verdict)
             if verdict != "contradicted" or not passages:
-                self._flag("still_contradicted", when=verdict == "contradicted")
+                self.flag("still_contradicted", when=verdict == "contradicted")
                 break
             corrected = await self._corrected(number, current, critique, passages)
             if not corrected:
-                self._flag("still_contradicted")
+                self.flag("still_contradicted")
                 break
             current = corrected
             if self.takes_sentence:
                 # The same question finds the same sentence again.
                 break
         else:
-            self._flag("rounds_used_up")
+            self.flag("rounds_used_up")
         return Answer(
             text=current,
             original=draft.text,
@@ -136,7 +123,7 @@ class _Run:
         async with self.scope.span("search", round=number) as step:
             found = await found_for(step, query, self.settings.passages)
         if not found:
-            self._flag("search_failed" if found is None else "evidence_not_found")
+            self.flag("search_failed" if found is None else "evidence_not_found")
         return found or []
 
     async def _query(self, number: int, current: str) -> str:
@@ -160,27 +147,17 @@ class _Run:
     ) -> tuple[Verdict, str]:
         """The verdict on the answer, recorded, and the reasons for it."""
         async with self.scope.span("critique", round=number) as step:
-            verdict: Verdict = "not_enough"
-            critique, value = "", None
+            found, critique = EvidenceVerdict("not_enough"), ""
             if passages:
-                label, critique, value = await self._decided(step, current, passages)
-                verdict = _VERDICTS[label] if label else "unchecked"
-            step.judged(
-                "question",
-                current,
-                verdict=verdict,
-                draft=len(self.scope.drafts) - 1,
-                scores=() if value is None else (Score(name="verdict_probability", value=value),),
-                detail=QuestionAnswered(
-                    answer=critique, passages=tuple(one.id for one in passages)
-                ),
-            )
-        return verdict, critique
+                found, critique = await self._decided(step, current, passages)
+            number = len(self.scope.drafts) - 1
+            found.record(step, current, passages, draft=number, answer=critique)
+        return found.verdict, critique
 
     async def _decided(
         self, step: Scope, current: str, passages: Sequence[Passage]
-    ) -> tuple[str | None, str, float | None]:
-        """The label, the reasoning of a model that writes, and the label's probability."""
+    ) -> tuple[EvidenceVerdict, str]:
+        """What the evidence says, and the reasoning of a model that writes."""
         question, language = self.question, self.question.language
         messages = PROMPTS.turns(
             language,
@@ -190,27 +167,35 @@ class _Run:
             question=question.text,
             answer=current,
         )
-        options, reminder = TRUE_FALSE_NEI[language], PROMPTS.fill(language, "reminder")
+        if self.role != "main":
+            choice = await read_evidence(
+                step,
+                question,
+                PROMPTS,
+                messages,
+                role=self.role,
+                statement=current,
+                passages=passages,
+                asked=question.text,
+            )
+            self.flag("checks_incomplete", when=choice is None)
+            return EvidenceVerdict.of(choice), ""
         try:
-            if self.role == "main":
-                reasoned = await reason_then_decide(
-                    step, messages, options, labels=_LABELS, reminder=reminder
-                )
-                return reasoned.label, reasoned.reasoning, None
-            choice = await decide_between(
+            reasoned = await reason_then_decide(
                 step,
                 messages,
-                options,
-                reminder=reminder,
-                role=self.role,
-                claim=claim_of(current, passages, question.text),
+                TRUE_FALSE_NEI[language],
+                labels=_LABELS,
+                reminder=PROMPTS.fill(language, "reminder"),
             )
         except VeriscopeError:
             # Recorded with the call.
-            self._flag("checks_incomplete")
-            return None, "", None
-        label = choice.best
-        return label, "", None if label is None else choice.probabilities[label]
+            self.flag("checks_incomplete")
+            return EvidenceVerdict("unchecked"), ""
+        label = reasoned.label
+        # Its words are the verdict: no probability was measured.
+        verdict = EVIDENCE_VERDICTS[label] if label else "unchecked"
+        return EvidenceVerdict(verdict), reasoned.reasoning
 
     def _judge_original(self, text: str, verdict: Verdict) -> None:
         """The first round's verdict is that on the original."""
@@ -222,7 +207,7 @@ class _Run:
             flagged=verdict == "contradicted",
             formula="critic.verdict",
         )
-        self._flag("not_checked", when=verdict == "unchecked")
+        self.flag("not_checked", when=verdict == "unchecked")
         self.scope.judged("answer", text, verdict=verdict, scores=(score,))
 
     async def _corrected(
@@ -232,11 +217,7 @@ class _Run:
         question, language = self.question, self.question.language
         async with self.scope.span("correct", round=number) as step:
             if self.takes_sentence:
-                correction = await nearest.correct(step, question, passages, current)
-                self._flag(correction.flag)
-                if not correction.changes:
-                    return ""
-                return self._revise(step, Generation(text=correction.text), current, quoted=True)
+                return await self.quote(step, passages, current)
             asked = PROMPTS.turns(
                 language,
                 "correct",
@@ -251,20 +232,8 @@ class _Run:
                 step, asked, question, *known, max_tokens=self.settings.max_tokens
             )
             if written is None:
-                self._flag("revision_unusable")
+                self.flag("revision_unusable")
                 return ""
             if same_words(written.text, current):
                 return ""
-            return self._revise(step, written, current)
-
-    def _revise(
-        self, step: Scope, written: Generation, before: str, *, quoted: bool = False
-    ) -> str:
-        number = len(self.scope.drafts)
-        reason = "quoted" if quoted else "corrected"
-        step.revised(written, draft=number, before=before, reason=reason)
-        return written.text
-
-    def _flag(self, flag: str, *, when: bool = True) -> None:
-        if when and flag not in self.flags:
-            self.flags.append(flag)
+            return self.revise(step, written, current)

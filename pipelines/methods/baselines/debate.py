@@ -26,6 +26,7 @@ from pipelines.methods.baselines.revising import (
     usable,
     written_anew,
 )
+from pipelines.methods.baselines.runs import BaselineRun
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.questions import asks_yes_or_no, says_yes
 from pipelines.methods.writing import demonstrates, first_draft, visible_generation
@@ -78,14 +79,11 @@ class Debate(Method[DebateSettings]):
         return await _Run(question, scope, settings).answer()
 
 
-class _Run:
+class _Run(BaselineRun[DebateSettings]):
     """One run: what each agent said last, in the order of the agents; "" for one without."""
 
     def __init__(self, question: Question, scope: Scope, settings: DebateSettings) -> None:
-        self.question = question
-        self.scope = scope
-        self.settings = settings
-        self.flags: list[str] = []
+        super().__init__(question, scope, settings)
         system, asked = PROMPTS.turns(
             question.language, "system", "question", question=question.text
         )
@@ -112,23 +110,23 @@ class _Run:
             mine = self._key(read_answer(original.text) or original.text)
             self._judge(step, original.text, counts.get(mine, 0) if mine else None, answers)
             if not counts:
-                self._flag("no_final_answer")
+                self.flag("no_final_answer")
                 return self._conclude(original, original.text, read_answer(original.text))
             if counts.total() < self.settings.agents:
-                self._flag("fewer_agents")
+                self.flag("fewer_agents")
             if share > _MAJORITY:
                 short = next(one for one in answers if self._key(one) == first)
                 whole = next(t for t, one in zip(said, answers, strict=True) if one == short)
             else:
-                self._flag("no_majority")
+                self.flag("no_majority")
                 short = whole = await self._summary(step, said)
             if not short:
-                self._flag("revision_unusable")
+                self.flag("revision_unusable")
                 return self._conclude(original, original.text, read_answer(original.text))
             if mine == self._key(short):
                 return self._conclude(original, original.text, short)
             if not takes_rewriting(self.scope, self.settings.rewriting):
-                self._flag("revision_not_taken")
+                self.flag("revision_not_taken")
                 return self._conclude(original, original.text, read_answer(original.text))
             if not same_words(whole, original.text):
                 step.revised(
@@ -239,7 +237,3 @@ class _Run:
         )
         verdict = "doubtful" if score.flagged else "confident"
         step.judged("answer", text, verdict=verdict, scores=(score,))
-
-    def _flag(self, flag: str) -> None:
-        if flag not in self.flags:
-            self.flags.append(flag)

@@ -13,36 +13,29 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from pipelines.concurrency import together
-from pipelines.errors import VeriscopeError
 from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings
 from pipelines.methods.baselines.revising import query_of
-from pipelines.methods.direct import direct_messages
-from pipelines.methods.replies.lists import parse_list
-from pipelines.methods.replies.parsing import declines
-from pipelines.methods.replies.verdicts import (
-    TRUE_FALSE_NEI,
-    CheckedBy,
-    checker,
-    claim_of,
-    decide_between,
+from pipelines.methods.baselines.runs import (
+    EvidenceVerdict,
+    asks,
+    listed,
+    read_evidence,
+    weak_judge,
 )
-from pipelines.methods.writing import ask_list, distinct, first_draft, found_for
+from pipelines.methods.direct import direct_draft
+from pipelines.methods.replies.parsing import declines
+from pipelines.methods.replies.verdicts import CheckedBy, checker
+from pipelines.methods.writing import distinct, found_for
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Score, Verdict
-from pipelines.run.findings import QuestionAnswered
 from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
 from pipelines.text import changes_to_chinese, split_sentences
-from pipelines.types import Answer, Message, Passage
+from pipelines.types import Answer, Passage
 
 PROMPTS = load_prompts("factool")
 
 _LIST_TOKENS = 256
-_VERDICTS: dict[str, Verdict] = {
-    "true": "supported",
-    "false": "contradicted",
-    "nei": "not_enough",
-}
 
 
 class FactoolSettings(Settings):
@@ -88,14 +81,12 @@ class Factool(Method[FactoolSettings]):
         return (Need(reason="model"), Need(reason="evidence"))
 
     async def run(self, question: Question, scope: Scope, settings: FactoolSettings) -> Answer:
-        async with scope.span("draft") as step:
-            draft = await first_draft(step, direct_messages(question), settings.max_tokens)
-            step.revised(draft)
+        draft = await direct_draft(scope, question, settings.max_tokens)
         text, flags = draft.text, list[str]()
         verdicts: list[Verdict] = []
         if not declines(text):
             role = checker(scope, {question.language}, settings.checked_by)
-            if role == "main" and not scope.model().capabilities.judges:
+            if weak_judge(scope, role):
                 flags.append("weak_judge")
             claims, written = await _claims(scope, question, text, settings)
             flags += [] if written else ["claims_are_sentences"]
@@ -124,11 +115,9 @@ async def _claims(
             answer=text,
             count=str(settings.claims),
         )
-        reply = await _listed(step, asked, "claims")
+        written = await listed(step, asked, "claims", max_tokens=_LIST_TOKENS)
     found = [
-        one
-        for one in parse_list(reply)
-        if not one.endswith(("?", "？")) and not changes_to_chinese(one, question.text, text)
+        one for one in written if not asks(one) and not changes_to_chinese(one, question.text, text)
     ]
     sentences = [span.text for span in split_sentences(text)]
     return (found or sentences)[: settings.claims], bool(found)
@@ -146,38 +135,24 @@ async def _verified(
     language = question.language
     passages = await _evidence(scope, question, number, claim, settings)
     async with scope.span("judge", index=number) as step:
-        verdict: Verdict = "not_enough"
-        scores: list[Score] = []
-        if passages is None:
-            verdict = "unchecked"
-        elif passages:
+        found = EvidenceVerdict("unchecked" if passages is None else "not_enough")
+        if passages:
             asked = PROMPTS.turns(
                 language, "verify", claim=claim, passages=PROMPTS.listed(language, passages)
             )
-            try:
-                choice = await decide_between(
-                    step,
-                    asked,
-                    TRUE_FALSE_NEI[language],
-                    reminder=PROMPTS.fill(language, "reminder"),
-                    role=role,
-                    claim=claim_of(claim, passages, question.text),
-                )
-                label = choice.best
-            except VeriscopeError:
-                # Recorded with the call.
-                choice = label = None
-            verdict = _VERDICTS[label] if label else "unchecked"
-            if choice is not None and label:
-                scores = [Score(name="verdict_probability", value=choice.probabilities[label])]
-        step.judged(
-            "question",
-            claim,
-            verdict=verdict,
-            scores=scores,
-            detail=QuestionAnswered(passages=tuple(one.id for one in passages or ())),
-        )
-    return verdict
+            choice = await read_evidence(
+                step,
+                question,
+                PROMPTS,
+                asked,
+                role=role,
+                statement=claim,
+                passages=passages,
+                asked=question.text,
+            )
+            found = EvidenceVerdict.of(choice)
+        found.record(step, claim, passages or ())
+    return found.verdict
 
 
 async def _evidence(
@@ -190,21 +165,15 @@ async def _evidence(
             asked = PROMPTS.turns(
                 question.language, "queries", claim=claim, count=str(settings.queries)
             )
-            queries = parse_list(await _listed(step, asked, "queries"), limit=settings.queries)
+            queries = await listed(
+                step, asked, "queries", max_tokens=_LIST_TOKENS, limit=settings.queries
+            )
     async with scope.span("search", index=number) as step:
         # A weak model's queries are about something else: the claim is searched for itself.
         wanted = dict.fromkeys(query_of(one, question) for one in queries or (claim,))
         found = [await found_for(step, query, settings.passages) for query in wanted]
     passages = [one for one in found if one is not None]
     return distinct(one for each in passages for one in each) if passages else None
-
-
-async def _listed(step: Scope, asked: Sequence[Message], name: str) -> str:
-    """The reply that lists texts; "" where the call fails, which is recorded."""
-    try:
-        return await ask_list(step, asked, name, max_tokens=_LIST_TOKENS)
-    except VeriscopeError:
-        return ""
 
 
 def _conclude(step: Scope, text: str, verdicts: Sequence[Verdict], threshold: float) -> None:

@@ -11,41 +11,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
 
-from pipelines.errors import failure
 from pipelines.methods import nearest
 from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings, Wording
 from pipelines.methods.baselines.revising import query_of
-from pipelines.methods.direct import direct_messages
+from pipelines.methods.baselines.sentence_runs import (
+    PROMPTS,
+    SentenceReading,
+    SentenceRun,
+    read_sentences,
+)
 from pipelines.methods.ever import calls as ever_calls
 from pipelines.methods.ever.writer import Piece, next_piece
-from pipelines.methods.replies.parsing import declines
-from pipelines.methods.replies.questions import asks_yes_or_no, echoes
+from pipelines.methods.replies.questions import echoes
 from pipelines.methods.writing import (
-    Continuation,
     appended,
     cut,
-    first_draft,
-    found_for,
     grounded_messages,
-    units_of,
-    write,
 )
-from pipelines.models.base import ScoreRequest
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Score
 from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
-from pipelines.text import changes_to_chinese, split_sentences, tokens_covering
+from pipelines.text import changes_to_chinese
 from pipelines.text.languages import HAN
-from pipelines.types import Answer, Generation, Message, Passage, Token
-
-# What DRAD asks for is asked for here in the same words: passages in view, and the rest of a text.
-PROMPTS = load_prompts("drad")
+from pipelines.types import Answer, Generation, Message, Passage
 
 Rule = Literal["minimum", "mean"]
 
@@ -90,25 +83,8 @@ class FlareSettings(Settings):
     wording: Wording = "auto"
 
 
-@dataclass(frozen=True)
-class SentenceReading:
-    """A sentence of a draft, at [start, end), with its tokens and their probabilities.
-
-    `before` is the offset at which the sentence before it ends, 0 for the first.
-    """
-
-    number: int
-    text: str
-    start: int
-    end: int
-    before: int
-    last: bool
-    tokens: tuple[Token, ...]
-
-    @property
-    def probabilities(self) -> tuple[float, ...]:
-        """Those of the tokens that have one, each in [0, 1]."""
-        return tuple(t.probability for t in self.tokens if t.probability is not None)
+class FlareReading(SentenceReading):
+    """A sentence as FLARE reads it: whether it is searched for, and what for."""
 
     def value(self, rule: Rule) -> float | None:
         """The number that is compared with theta; None where nothing was measured."""
@@ -156,28 +132,6 @@ class SentenceReading:
         )
 
 
-def read_sentences(generation: Generation) -> list[SentenceReading]:
-    """The sentences of a text, each with the tokens that contribute characters to it."""
-    spans = split_sentences(generation.text)
-    tokens = generation.tokens or ()
-    places = [(token.start, token.end) for token in tokens]
-    readings: list[SentenceReading] = []
-    for number, span in enumerate(spans):
-        covered = tokens_covering(places, span.start, span.end) if places else range(0)
-        readings.append(
-            SentenceReading(
-                number=number,
-                text=span.text,
-                start=span.start,
-                end=span.end,
-                before=spans[number - 1].end if number else 0,
-                last=number == len(spans) - 1,
-                tokens=tuple(tokens[index] for index in covered),
-            )
-        )
-    return readings
-
-
 class Flare(Method[FlareSettings]):
     """Retrieval where the model's own next sentence is improbable to it."""
 
@@ -202,15 +156,8 @@ class Flare(Method[FlareSettings]):
         return await _Run(question, scope, settings).answer()
 
 
-class _Run:
+class _Run(SentenceRun[FlareSettings]):
     """One run: the drafts, and from which offset on they are still to be checked."""
-
-    def __init__(self, question: Question, scope: Scope, settings: FlareSettings) -> None:
-        self.question = question
-        self.scope = scope
-        self.settings = settings
-        self.messages = direct_messages(question)
-        self.flags: list[str] = []
 
     async def answer(self) -> Answer:
         generation = await self._first_draft()
@@ -230,42 +177,19 @@ class _Run:
             if at >= len(generation.text):
                 break
             readings = await self._check(generation, at)
-        return Answer(
-            text=generation.text, original=original, flags=tuple(dict.fromkeys(self.flags))
-        )
+        return Answer(text=generation.text, original=original, flags=tuple(self.flags))
 
     async def _first_draft(self) -> Generation:
         if self.settings.first_search and self.scope.given is None:
             async with self.scope.span("retrieve") as step:
-                passages = await self._found(step, self.question.text)
+                passages = await self.found(step, self.question.text)
             if passages:
                 self.messages = grounded_messages(PROMPTS, self.question, passages)
-        async with self.scope.span("draft") as step:
-            draft = await first_draft(step, self.messages, self.settings.max_tokens)
-            if step.given is not None:
-                draft = await self._scored(step, draft)
-            elif draft.tokens is None:
-                raise failure("asking.no_logprobs", name=step.model().name)
-            step.revised(draft)
-        return draft
+        return await self.measured_draft()
 
-    async def _scored(self, step: Scope, given: Generation) -> Generation:
-        """A given answer with the probabilities that a model gives it, where one can."""
-        proxy = step.has_model("proxy") and step.model("proxy").capabilities.scores
-        role = "proxy" if proxy else "main"
-        if not step.model(role).capabilities.scores:
-            self.flags.append("not_checked")
-            return given
-        self.flags.append("tokens_proxy" if proxy else "tokens_read")
-        request = ScoreRequest(
-            messages=self.messages, text=given.text, reproducible=step.reproducible
-        )
-        scored = await step.model(role).score(request)
-        return given.model_copy(update={"tokens": scored.tokens})
-
-    async def _check(self, generation: Generation, at: int) -> list[SentenceReading]:
+    async def _check(self, generation: Generation, at: int) -> list[FlareReading]:
         """The sentences of a draft; those from offset `at` on are recorded with their verdicts."""
-        readings, settings = read_sentences(generation), self.settings
+        readings, settings = read_sentences(generation, FlareReading), self.settings
         number = len(self.scope.drafts) - 1
         async with self.scope.span("detect", draft=number) as step:
             for reading in readings:
@@ -287,26 +211,20 @@ class _Run:
                 self._judge_answer(step, generation.text, readings)
         return readings
 
-    def _judge_answer(self, step: Scope, text: str, readings: Sequence[SentenceReading]) -> None:
+    def _judge_answer(self, step: Scope, text: str, readings: Sequence[FlareReading]) -> None:
         """The verdict on the original: that of its least probable sentence."""
         scores = [reading.score(self.settings) for reading in readings]
         measured = [score for score in scores if score.value is not None]
         if not measured or echoes(text, self.question):
-            self.flags += ["question_repeated"] if echoes(text, self.question) else []
+            self.flag("question_repeated", when=echoes(text, self.question))
             step.judged("answer", text, verdict="unchecked")
             return
         lowest = min(measured, key=lambda score: score.value or 0.0)
         verdict = "doubtful" if lowest.flagged else "confident"
         step.judged("answer", text, verdict=verdict, scores=(lowest,))
 
-    async def _found(self, step: Scope, query: str) -> list[Passage]:
-        passages = await found_for(step, query, self.settings.passages)
-        if not passages:
-            self.flags.append("search_failed" if passages is None else "no_evidence")
-        return passages or []
-
     async def _correct(
-        self, generation: Generation, target: SentenceReading
+        self, generation: Generation, target: FlareReading
     ) -> tuple[Generation | None, int]:
         """The text with another sentence in the place of `target`, and what follows it.
 
@@ -317,19 +235,19 @@ class _Run:
             "correct", draft=number, sentence=target.number, start=target.start, end=target.end
         ) as step:
             query = query_of(target.masked(self.settings.beta), self.question)
-            passages = await self._found(step, query)
+            passages = await self.found(step, query)
             if not passages:
                 return None, target.end
             if nearest.takes_sentence(step, self.settings.wording):
-                return await self._from_sentence(step, generation, target, passages)
+                return await self.with_sentence(step, generation, target, passages)
             piece = await self._rewritten(step, generation, target, passages)
             if piece is None:
-                self.flags.append("continuation_unusable")
+                self.flag("continuation_unusable")
                 return None, target.end
             kept = appended(cut(generation, target.before), piece.generation)
             whole = kept
             if not (piece.last or target.last):
-                whole = await self._go_on(step, kept)
+                whole = await self.go_on(step, kept)
             step.revised(
                 whole,
                 draft=number + 1,
@@ -343,7 +261,7 @@ class _Run:
         self,
         step: Scope,
         generation: Generation,
-        target: SentenceReading,
+        target: FlareReading,
         passages: Sequence[Passage],
     ) -> Piece | None:
         """The sentence that the model writes with the passages in view; None for none of use."""
@@ -356,56 +274,3 @@ class _Run:
             return None
         known = (self.question.text, target.text, *(one.text for one in passages))
         return None if changes_to_chinese(piece.sentence, *known) else piece
-
-    async def _go_on(self, step: Scope, kept: Generation) -> Generation:
-        """What the model writes after the kept sentence, without the passages."""
-        left = self.settings.max_tokens - len(units_of(kept))
-        if left < 1:
-            self.flags.append("truncated")
-            return kept
-        asked = Continuation.of(step, self.question, self.messages, kept.text, PROMPTS)
-        added = asked.added(await write(step, asked.messages, left))
-        text = added.text.strip()
-        if not text:
-            # Handed its own text, a model ends it by writing nothing.
-            self.flags += [] if asked.prefilled else ["continuation_unusable"]
-            return kept
-        if (
-            declines(text)
-            or added.finish_reason == "filter"
-            or changes_to_chinese(text, kept.text)
-            or _repeats(text, kept.text)
-        ):
-            self.flags.append("continuation_unusable")
-            return kept
-        whole = appended(kept, added)
-        return cut(whole, len(whole.text.rstrip()))
-
-    async def _from_sentence(
-        self,
-        step: Scope,
-        generation: Generation,
-        target: SentenceReading,
-        passages: Sequence[Passage],
-    ) -> tuple[Generation | None, int]:
-        """What the evidence's nearest sentence makes of the doubtful one; the text ends with it."""
-        before = generation.text
-        correction = await nearest.correct(
-            step, self.question, passages, target.text, says_yes_no=not target.number
-        )
-        self.flags.append(correction.flag)
-        if not correction.changes:
-            # The nearest sentence to the same question would be the same again.
-            return None, len(before)
-        start = 0 if asks_yes_or_no(self.question) else target.start
-        quoted = Generation(text=before[:start] + correction.text)
-        number = len(self.scope.drafts)
-        step.revised(quoted, draft=number, before=before, start=start, reason="quoted")
-        return quoted, len(quoted.text)
-
-
-def _repeats(text: str, kept: str) -> bool:
-    """Whether a continuation begins with a sentence that is there already."""
-    had = {span.text for span in split_sentences(kept)}
-    first = split_sentences(text)
-    return bool(first) and first[0].text in had

@@ -17,6 +17,7 @@ from pipelines.methods.base import Demonstrations, Method, Need, Question, Setti
 from pipelines.methods.baselines import answers
 from pipelines.methods.baselines.chain_of_thought import reasoned_messages
 from pipelines.methods.baselines.revising import query_of
+from pipelines.methods.baselines.runs import BaselineRun
 from pipelines.methods.ever import calls as ever_calls
 from pipelines.methods.ever.writer import Piece, first_piece, next_piece, until
 from pipelines.methods.replies.parsing import declines
@@ -50,7 +51,11 @@ class IrcotSettings(Settings):
         " those of the newest search (fixed-sentence retrieval in published comparisons).",
     )
     max_passages: int = Field(
-        15, ge=1, le=50, description="Maximum passages in view, the oldest first out (IRCoT: 15)."
+        15,
+        ge=1,
+        le=50,
+        description="Maximum passages in view (IRCoT: 15); beyond them the oldest leave (ours;"
+        " authors' code: no more are added).",
     )
     max_sentences: int = Field(8, ge=1, le=20, description="Maximum sentences (IRCoT: 8).")
     max_tokens: int = Field(
@@ -79,16 +84,13 @@ class Ircot(Method[IrcotSettings]):
         return await IrcotRun(question, scope, settings).answer()
 
 
-class IrcotRun:
+class IrcotRun(BaselineRun[IrcotSettings]):
     """One run: the text so far, and the passages in view."""
 
     def __init__(self, question: Question, scope: Scope, settings: IrcotSettings) -> None:
-        self.question = question
-        self.scope = scope
-        self.settings = settings
+        super().__init__(question, scope, settings)
         self.text = Generation(text="")
         self.passages: tuple[Passage, ...] = ()
-        self.flags: list[str] = []
 
     async def answer(self) -> Answer:
         """The text that was written sentence by sentence, and the bare answer in it."""
@@ -105,7 +107,7 @@ class IrcotRun:
             async with self.scope.span("conclude") as step:
                 short = await answers.bare_answer(step, self.question, self.text.text)
         if not short:
-            self._flag("no_final_answer")
+            self.flag("no_final_answer")
         return Answer(
             text=self.text.text,
             # Nothing that was written is corrected.
@@ -120,7 +122,7 @@ class IrcotRun:
         async with self.scope.span("retrieve", index=len(self.scope.drafts)) as step:
             found = await found_for(step, query, self.settings.passages)
         if not found:
-            self._flag("search_incomplete" if found is None else "no_evidence")
+            self.flag("search_incomplete" if found is None else "no_evidence")
             return
         seen = self.passages if self.settings.keep == "all" else ()
         self.passages = distinct((*seen, *found))[-self.settings.max_passages :]
@@ -161,7 +163,7 @@ class IrcotRun:
             )
             if piece is None:
                 if refused:
-                    self._flag("continuation_unusable")
+                    self.flag("continuation_unusable")
                 return None
             self.text = appended(before, piece.generation)
             step.revised(
@@ -176,7 +178,7 @@ class IrcotRun:
     def _is_last(self, piece: Piece) -> bool:
         """Whether the text ends with this sentence."""
         if piece.truncated or len(units_of(self.text)) >= self.settings.max_tokens:
-            self._flag("truncated")
+            self.flag("truncated")
             return True
         return (
             piece.last
@@ -197,7 +199,3 @@ class IrcotRun:
             abstained=not correction.changes,
             flags=(*self.flags, correction.flag),
         )
-
-    def _flag(self, flag: str) -> None:
-        if flag not in self.flags:
-            self.flags.append(flag)

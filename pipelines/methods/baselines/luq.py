@@ -30,7 +30,7 @@ from pipelines.methods.baselines.detecting import (
     unchecked,
 )
 from pipelines.methods.baselines.entailment import PROMPTS, EntailmentReader
-from pipelines.methods.baselines.sampling import Samples, Temperature, sample_flags, sampled
+from pipelines.methods.baselines.sampling import Samples, Temperature, sampled_answers
 from pipelines.methods.replies.verdicts import CheckedBy
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Score
@@ -86,12 +86,10 @@ class Luq(Method[LuqSettings]):
         subject = await take_subject(question, scope, settings.max_tokens)
         if not subject.sentences:
             return unchecked(scope, subject)
-        async with scope.span("sample") as step:
-            drawn = await sampled(
-                step, subject.messages, settings.samples, settings.max_tokens, settings.temperature
-            )
-            flags = sample_flags(step, len(drawn), settings.samples)
-        answers = [subject.text, *(one.text for one in drawn)]
+        drawn = await sampled_answers(
+            scope, subject.messages, settings.samples, settings.max_tokens, settings.temperature
+        )
+        answers = [subject.text, *drawn.texts]
         async with scope.span("compare_samples") as step:
             reader = EntailmentReader.of(step, question, settings.checked_by)
             counted = len(answers) if settings.compared == "all" else 1
@@ -122,7 +120,7 @@ class Luq(Method[LuqSettings]):
                         behind=[step.id],
                     )
                 )
-        return judge_answer(scope, subject, scores, [*flags, *reader.flags])
+        return judge_answer(scope, subject, scores, [*drawn.flags, *reader.flags])
 
 
 async def _rows(

@@ -19,7 +19,7 @@ from pipelines.methods.baselines.detecting import (
     take_subject,
     unchecked,
 )
-from pipelines.methods.baselines.sampling import Temperature, sample_flags, sampled
+from pipelines.methods.baselines.sampling import Temperature, sampled_answers
 from pipelines.methods.replies.verdicts import TRUE_FALSE, decide_between, truth
 from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
@@ -66,16 +66,11 @@ class PTrue(Method[PTrueSettings]):
         ideas: list[str] = []
         flags: list[str] = []
         if settings.ideas:
-            async with scope.span("sample") as step:
-                drawn = await sampled(
-                    step,
-                    subject.messages,
-                    settings.ideas,
-                    settings.max_tokens,
-                    settings.temperature,
-                )
-                flags = sample_flags(step, len(drawn), settings.ideas)
-                ideas = [" ".join(one.text.split()) for one in drawn]
+            drawn = await sampled_answers(
+                scope, subject.messages, settings.ideas, settings.max_tokens, settings.temperature
+            )
+            flags = list(drawn.flags)
+            ideas = [" ".join(text.split()) for text in drawn.texts]
         async with scope.span("ask_model") as step:
             choice = await decide_between(
                 step,

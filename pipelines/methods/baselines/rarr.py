@@ -14,37 +14,29 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from pipelines.concurrency import together
-from pipelines.errors import VeriscopeError
 from pipelines.methods import nearest
 from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings, Wording
 from pipelines.methods.baselines.revising import query_of, same_words, written_anew
-from pipelines.methods.direct import direct_messages
-from pipelines.methods.replies.lists import parse_list
-from pipelines.methods.replies.parsing import declines
-from pipelines.methods.replies.verdicts import (
-    TRUE_FALSE_NEI,
-    CheckedBy,
-    checker,
-    claim_of,
-    decide_between,
+from pipelines.methods.baselines.runs import (
+    EvidenceRun,
+    EvidenceVerdict,
+    planned_questions,
+    read_evidence,
+    weak_judge,
 )
-from pipelines.methods.writing import ask_list, first_draft, found_for
+from pipelines.methods.direct import direct_draft
+from pipelines.methods.replies.parsing import declines
+from pipelines.methods.replies.verdicts import CheckedBy
+from pipelines.methods.writing import found_for
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Score, Verdict
-from pipelines.run.findings import QuestionAnswered
 from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
-from pipelines.text import changes_to_chinese
-from pipelines.types import Answer, Choice, Generation, Passage
+from pipelines.types import Answer, Choice, Passage
 
 PROMPTS = load_prompts("rarr")
 
 _QUESTION_TOKENS = 256
-_VERDICTS: dict[str, Verdict] = {
-    "true": "supported",
-    "false": "contradicted",
-    "nei": "not_enough",
-}
 
 
 class RarrSettings(Settings):
@@ -115,32 +107,23 @@ class Rarr(Method[RarrSettings]):
         return await _Run(question, scope, settings).answer()
 
 
-class _Run:
+class _Run(EvidenceRun[RarrSettings]):
     """One run: the text as it is by now, and the verdict of each question."""
 
     def __init__(self, question: Question, scope: Scope, settings: RarrSettings) -> None:
-        self.question = question
-        self.scope = scope
-        self.settings = settings
-        self.role = checker(scope, {question.language}, settings.checked_by)
-        self.takes_sentence = nearest.takes_sentence(scope, settings.wording)
+        super().__init__(question, scope, settings)
         self.text = ""
         self.verdicts: list[Verdict] = []
-        self.flags: list[str] = []
 
     async def answer(self) -> Answer:
-        async with self.scope.span("draft") as step:
-            asked = direct_messages(self.question)
-            draft = await first_draft(step, asked, self.settings.max_tokens)
-            step.revised(draft)
+        draft = await direct_draft(self.scope, self.question, self.settings.max_tokens)
         original = self.text = draft.text
         if declines(original):
             # It claims nothing that could be researched.
             await self._conclude(original)
             return Answer(text=original, original=original, abstained=True)
         questions = await self._questions()
-        if self.role == "main" and not self.scope.model().capabilities.judges:
-            self._flag("weak_judge")
+        self.flag("weak_judge", when=weak_judge(self.scope, self.role))
         evidence = await together(
             *(self._searched(number, one) for number, one in enumerate(questions))
         )
@@ -156,28 +139,18 @@ class _Run:
     async def _questions(self) -> list[str]:
         """Questions that cover the text; the visitor's own where the model writes none."""
         question, limit = self.question, self.settings.questions
-        async with self.scope.span("plan") as step:
-            asked = PROMPTS.turns(
-                question.language,
-                "questions",
-                question=question.text,
-                text=self.text,
-                count=str(limit),
-            )
-            try:
-                reply = await ask_list(step, asked, "questions", max_tokens=_QUESTION_TOKENS)
-            except VeriscopeError:
-                # Recorded with the call.
-                reply = ""
-        listed = [
-            one
-            for one in parse_list(reply)
-            if one.rstrip().endswith(("?", "？"))
-            and not changes_to_chinese(one, question.text, self.text)
-        ][:limit]
-        if not listed:
-            self._flag("no_questions")
-        return listed or [question.text]
+        asked = PROMPTS.turns(
+            question.language,
+            "questions",
+            question=question.text,
+            text=self.text,
+            count=str(limit),
+        )
+        planned = await planned_questions(
+            self.scope, question, asked, self.text, max_tokens=_QUESTION_TOKENS
+        )
+        self.flag("no_questions", when=not planned)
+        return planned[:limit] or [question.text]
 
     async def _searched(self, number: int, asked: str) -> list[Passage] | None:
         """What is found for a question; None where the search fails."""
@@ -185,31 +158,18 @@ class _Run:
             query = query_of(asked, self.question)
             found = await found_for(step, query, self.settings.passages)
         if found is None:
-            self._flag("search_incomplete")
+            self.flag("search_incomplete")
         return found
 
     async def _checked(self, number: int, asked: str, passages: Sequence[Passage]) -> bool:
         """The gate for one question, and the edit it asks for; whether the text ends with it."""
         async with self.scope.span("judge", index=number) as step:
-            choice = await self._agreement(step, asked, passages) if passages else None
-            label = None if choice is None else choice.best
-            verdict = _VERDICTS[label] if label else "unchecked"
-            if not passages:
-                verdict = "not_enough"
-            self.verdicts.append(verdict)
-            scores = []
-            if choice is not None and label:
-                value = choice.probabilities[label]
-                scores = [Score(name="verdict_probability", value=value)]
-            step.judged(
-                "question",
-                asked,
-                verdict=verdict,
-                draft=len(self.scope.drafts) - 1,
-                scores=scores,
-                detail=QuestionAnswered(passages=tuple(one.id for one in passages)),
-            )
-        if verdict != "contradicted":
+            found = EvidenceVerdict("not_enough")
+            if passages:
+                found = EvidenceVerdict.of(await self._agreement(step, asked, passages))
+            self.verdicts.append(found.verdict)
+            found.record(step, asked, passages, draft=len(self.scope.drafts) - 1)
+        if found.verdict != "contradicted":
             return False
         async with self.scope.span("edit", index=number) as step:
             return await self._edit(step, asked, passages)
@@ -225,29 +185,26 @@ class _Run:
             asked=asked,
             passages=PROMPTS.listed(language, passages),
         )
-        try:
-            return await decide_between(
-                step,
-                messages,
-                TRUE_FALSE_NEI[language],
-                reminder=PROMPTS.fill(language, "reminder"),
-                role=self.role,
-                claim=claim_of(self.text, passages, asked),
-            )
-        except VeriscopeError:
-            # Recorded with the call.
-            self._flag("checks_incomplete")
-            return None
+        choice = await read_evidence(
+            step,
+            self.question,
+            PROMPTS,
+            messages,
+            role=self.role,
+            statement=self.text,
+            passages=passages,
+            asked=asked,
+        )
+        self.flag("checks_incomplete", when=choice is None)
+        return choice
 
     async def _edit(self, step: Scope, asked: str, passages: Sequence[Passage]) -> bool:
         """Edit the text, or leave it with a flag; whether it is a quotation now."""
         before = self.text
         if self.takes_sentence:
-            correction = await nearest.correct(step, self.question, passages, before)
-            self._flag(correction.flag)
-            if correction.changes:
-                self._revise(step, Generation(text=correction.text), "quoted")
-            return correction.changes
+            quoted = await self.quote(step, passages, before)
+            self.text = quoted or before
+            return bool(quoted)
         language = self.question.language
         messages = PROMPTS.turns(
             language,
@@ -262,22 +219,16 @@ class _Run:
             step, messages, self.question, *known, max_tokens=2 * self.settings.max_tokens
         )
         if written is None:
-            self._flag("revision_unusable")
+            self.flag("revision_unusable")
         elif self._changes_too_much(before, written.text):
-            self._flag("edit_too_large")
+            self.flag("edit_too_large")
         elif not same_words(before, written.text):
-            self._revise(step, written, "corrected")
+            self.text = self.revise(step, written, before)
         return False
 
     def _changes_too_much(self, before: str, after: str) -> bool:
         distance, settings = edit_distance(before, after), self.settings
         return distance > settings.max_edit or distance > settings.max_edit_share * len(before)
-
-    def _revise(self, step: Scope, written: Generation, reason: str) -> None:
-        number = len(self.scope.drafts)
-        said = "quoted" if reason == "quoted" else "corrected"
-        step.revised(written, draft=number, before=self.text, reason=said)
-        self.text = written.text
 
     async def _conclude(self, original: str) -> None:
         """The verdict on the original, and how much of its wording is kept."""
@@ -305,8 +256,4 @@ class _Run:
         async with self.scope.span("conclude") as step:
             step.judged("answer", original, verdict=verdict, scores=(decisive, kept))
         if verdict == "unchecked" and self.verdicts:
-            self._flag("not_checked")
-
-    def _flag(self, flag: str) -> None:
-        if flag not in self.flags:
-            self.flags.append(flag)
+            self.flag("not_checked")

@@ -16,7 +16,7 @@ from pipelines.methods.base import Question
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.questions import echoes
 from pipelines.methods.replies.verdicts import YES_NO, decide_between
-from pipelines.methods.writing import write_draft
+from pipelines.methods.writing import units_of, write_draft
 from pipelines.models.base import Claim
 from pipelines.prompts import Prompts
 from pipelines.run.scope import Scope
@@ -24,7 +24,8 @@ from pipelines.text import changes_to_chinese, text_key
 from pipelines.types import Generation, Message
 
 MOST_QUERY_WORDS = 64
-"""Words of a query, of which the last are taken (published comparisons: 64 tokens)."""
+"""Words of a query, of which the last are taken (published comparisons: 64 tokens). A Chinese
+character counts as a word."""
 
 Rewriting = Annotated[
     Literal["auto", "always"],
@@ -76,8 +77,8 @@ def same_words(first: str, second: str) -> bool:
 
 def query_of(text: str, question: Question) -> str:
     """A text as a query, its last words if it is long; the question where there are no words."""
-    words = text.split()[-MOST_QUERY_WORDS:]
-    query = " ".join(words)
+    words = units_of(Generation(text=text))[-MOST_QUERY_WORDS:]
+    query = " ".join(text[words[0].start :].split()) if words else ""
     return query if any(character.isalnum() for character in query) else question.text
 
 

@@ -7,6 +7,7 @@ semantic entropy, LUQ and SAC3 sample in the same way.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
@@ -35,12 +36,49 @@ Temperature = Annotated[
 """A temperature that several methods set."""
 
 
-async def sampled(
-    step: Scope,
+@dataclass(frozen=True)
+class SampledAnswers:
+    """Further answers, the span they were drawn in, and remarks on them."""
+
+    generations: tuple[Generation, ...]
+    span: str
+    flags: tuple[str, ...]
+
+    @property
+    def texts(self) -> list[str]:
+        """The answers as they were written."""
+        return [one.text for one in self.generations]
+
+
+async def sampled_answers(
+    scope: Scope,
     messages: Sequence[Message],
     n: int,
     max_tokens: int,
     temperature: float = 1.0,
+) -> SampledAnswers:
+    """At most `n` further replies to `messages`, in a step "sample"; see `_sampled`.
+
+    The remarks say that there are fewer than `n`, and that an answer which was given without
+    samples is compared with those of the main model: it may be of another one.
+    """
+    async with scope.span("sample") as step:
+        drawn = await _sampled(step, messages, n, max_tokens, temperature)
+    given = step.given
+    remarks = {
+        "fewer_samples": len(drawn) < n,
+        "samples_of_main": given is not None and not given.samples,
+    }
+    flags = tuple(flag for flag, holds in remarks.items() if holds)
+    return SampledAnswers(tuple(drawn), step.id, flags)
+
+
+async def _sampled(
+    step: Scope,
+    messages: Sequence[Message],
+    n: int,
+    max_tokens: int,
+    temperature: float,
 ) -> list[Generation]:
     """At most `n` further replies to `messages`, with token probabilities where there are any.
 
@@ -79,16 +117,3 @@ async def _draw(
     except VeriscopeError as error:
         return error
     return visible_generation(reply)
-
-
-def sample_flags(step: Scope, found: int, wanted: int) -> list[str]:
-    """Remarks on samples: that there are fewer than wanted, and whose they are.
-
-    An answer that was given without samples may be of another model than those drawn here.
-    """
-    given = step.given
-    remarks = {
-        "fewer_samples": found < wanted,
-        "samples_of_main": given is not None and not given.samples,
-    }
-    return [flag for flag, holds in remarks.items() if holds]

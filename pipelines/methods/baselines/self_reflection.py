@@ -20,6 +20,7 @@ from pipelines.methods.baselines.revising import (
     takes_rewriting,
     usable,
 )
+from pipelines.methods.baselines.runs import BaselineRun
 from pipelines.methods.direct import direct_messages
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.verdicts import CheckedBy, checker, claim_of
@@ -86,17 +87,14 @@ class SelfReflection(Method[SelfReflectionSettings]):
         return await _Run(question, scope, settings).answer()
 
 
-class _Run:
+class _Run(BaselineRun[SelfReflectionSettings]):
     """One run: the answer so far, and what was remarked."""
 
     def __init__(self, question: Question, scope: Scope, settings: SelfReflectionSettings) -> None:
-        self.question = question
-        self.scope = scope
-        self.settings = settings
+        super().__init__(question, scope, settings)
         self.role = checker(scope, {question.language}, settings.checked_by)
-        self.flags: list[str] = []
         # Only the main model can say what is factual without a text to rest on.
-        self._flag("weak_judge", when=not scope.model().capabilities.judges)
+        self.flag("weak_judge", when=not scope.model().capabilities.judges)
         self.takes = takes_rewriting(scope, settings.rewriting)
 
     async def answer(self) -> Answer:
@@ -115,7 +113,7 @@ class _Run:
             if await self._is_relevant(current, attempt):
                 break
         else:
-            self._flag("not_answered")
+            self.flag("not_answered")
         assert original is not None
         assert current is not None
         return Answer(
@@ -152,7 +150,7 @@ class _Run:
             if value is None or value >= settings.threshold:
                 break
         if not text:
-            self._flag("no_knowledge")
+            self.flag("no_knowledge")
         return text
 
     def _record_knowledge(self, step: Scope, text: str, value: float | None) -> None:
@@ -204,12 +202,12 @@ class _Run:
     ) -> Generation | None:
         """What was written, as a new draft; None where it does not take the answer's place."""
         if written is None:
-            self._flag("revision_unusable")
+            self.flag("revision_unusable")
             return None
         if same_words(written.text, current.text):
             return None
         if not self.takes:
-            self._flag("revision_not_taken")
+            self.flag("revision_not_taken")
             return None
         number = len(self.scope.drafts)
         step.revised(written, draft=number, before=current.text, reason="refined")
@@ -227,7 +225,7 @@ class _Run:
                     verdict = "unchecked" if value is None else said
                     step.judged("answer", current.text, verdict=verdict, scores=(score,))
             if not score.flagged or number == settings.answer_rounds:
-                self._flag("still_inconsistent", when=score.flagged)
+                self.flag("still_inconsistent", when=score.flagged)
                 break
             async with self.scope.span("correct", round=number) as step:
                 asked = PROMPTS.turns(
@@ -241,7 +239,7 @@ class _Run:
                 taken = self._taken(step, written, current)
             if taken is None:
                 # The same words would be judged the same.
-                self._flag("still_inconsistent")
+                self.flag("still_inconsistent")
                 break
             current = taken
         return current
@@ -280,7 +278,3 @@ class _Run:
             threshold=threshold,
             flagged=value is not None and value < threshold,
         )
-
-    def _flag(self, flag: str, *, when: bool = True) -> None:
-        if when and flag not in self.flags:
-            self.flags.append(flag)

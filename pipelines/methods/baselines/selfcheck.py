@@ -35,7 +35,12 @@ from pipelines.methods.baselines.detecting import (
 )
 from pipelines.methods.baselines.entailment import PROMPTS, EntailmentReader
 from pipelines.methods.baselines.ngrams import NgramModel
-from pipelines.methods.baselines.sampling import Samples, Temperature, sample_flags, sampled
+from pipelines.methods.baselines.sampling import (
+    SampledAnswers,
+    Samples,
+    Temperature,
+    sampled_answers,
+)
 from pipelines.methods.replies.verdicts import YES_NO, CheckedBy, decide_between
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Score
@@ -123,18 +128,15 @@ class SelfCheck(Method[SelfCheckSettings]):
         subject = await take_subject(question, scope, settings.max_tokens)
         if not subject.sentences:
             return unchecked(scope, subject)
-        async with scope.span("sample") as step:
-            drawn = await sampled(
-                step, subject.messages, settings.samples, settings.max_tokens, settings.temperature
-            )
-            flags = sample_flags(step, len(drawn), settings.samples)
-            samples, sampling = [one.text for one in drawn], step.id
+        drawn = await sampled_answers(
+            scope, subject.messages, settings.samples, settings.max_tokens, settings.temperature
+        )
         async with scope.span("compare_samples") as step:
-            check = _Check(question, settings, subject, samples, sampling, step)
+            check = _Check(question, settings, subject, drawn, step)
             scores = await check.scores()
             judge_sentences(step, subject, scores)
             whole = _of_answer(scores, settings)
-        return judge_answer(scope, subject, whole, [*flags, *check.flags])
+        return judge_answer(scope, subject, whole, [*drawn.flags, *check.flags])
 
 
 def _of_answer(scores: Sequence[Sequence[Score]], settings: SelfCheckSettings) -> list[Score]:
@@ -162,15 +164,14 @@ class _Check:
         question: Question,
         settings: SelfCheckSettings,
         subject: Subject,
-        samples: Sequence[str],
-        sampling: str,
+        drawn: SampledAnswers,
         step: Scope,
     ) -> None:
         self.question = question
         self.settings = settings
         self.subject = subject
-        self.samples = samples
-        self.sampling = sampling
+        self.samples = drawn.texts
+        self.sampling = drawn.span
         self.step = step
         self.reader = EntailmentReader.of(step, question, settings.checked_by)
         self.threshold = settings.threshold_in_use()

@@ -30,7 +30,7 @@ from pipelines.methods.baselines.meanings import (
     meaning_classes,
     sizes,
 )
-from pipelines.methods.baselines.sampling import Samples, Temperature, sample_flags, sampled
+from pipelines.methods.baselines.sampling import Samples, Temperature, sampled_answers
 from pipelines.methods.replies.verdicts import CheckedBy
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Score
@@ -96,18 +96,15 @@ class SemanticEntropy(Method[SemanticEntropySettings]):
         subject = await take_subject(question, scope, settings.max_tokens)
         if not subject.sentences:
             return unchecked(scope, subject)
-        async with scope.span("sample") as step:
-            drawn = await sampled(
-                step, subject.messages, settings.samples, settings.max_tokens, settings.temperature
-            )
-            flags = sample_flags(step, len(drawn), settings.samples)
-            sampling = step.id
-        texts = [one.text for one in drawn]
+        drawn = await sampled_answers(
+            scope, subject.messages, settings.samples, settings.max_tokens, settings.temperature
+        )
+        texts = drawn.texts
         async with scope.span("cluster") as step:
             reader = EntailmentReader.of(step, question, settings.checked_by)
             classes = await meaning_classes(step, reader, texts, settings.clustering)
-            behind = [sampling, step.id]
-            scores = _entropies(drawn, classes, settings, behind)
+            behind = [drawn.span, step.id]
+            scores = _entropies(drawn.generations, classes, settings, behind)
             scores.append(_count(classes, behind))
             scores.append(
                 scored(
@@ -115,10 +112,10 @@ class SemanticEntropy(Method[SemanticEntropySettings]):
                     lexical_similarity(texts),
                     bad="below",
                     formula="lexical_similarity",
-                    behind=[sampling],
+                    behind=[drawn.span],
                 )
             )
-        return judge_answer(scope, subject, scores, [*flags, *reader.flags])
+        return judge_answer(scope, subject, scores, [*drawn.flags, *reader.flags])
 
 
 def _entropies(

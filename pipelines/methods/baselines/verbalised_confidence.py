@@ -96,8 +96,8 @@ class VerbalisedConfidence(Method[VerbalisedConfidenceSettings]):
 def stated_confidence(reply: str) -> float | None:
     """The confidence that a reply states, in [0, 1]; None where it states not exactly one.
 
-    Reads 85, 85 %, 85/100, "from 0 to 100: 85" and 0.85. A whole number is on the scale to 100, so
-    that 1 is 0.01. Of several numbers none counts, unless all are the same.
+    Reads 85, 85 %, 85/100, "from 0 to 100: 85", 0.85 and 1.0. A number without decimals is on the
+    scale to 100, so that 1 is 0.01. Of several numbers none counts, unless all are the same.
     """
     text = _SCALE.sub(" ", unicodedata.normalize("NFKC", visible(reply)))
     found = {_value(match[0], text[match.end() :]) for match in _NUMBER.finditer(text)}
@@ -106,6 +106,7 @@ def stated_confidence(reply: str) -> float | None:
 
 def _value(number: str, rest: str) -> float | None:
     value = float(number.replace(",", "."))
-    fraction = not float.is_integer(value) and value < 1 and not rest.lstrip().startswith("%")
+    # Decimals tell the scale to 1: who means one percent does not write 1.0.
+    fraction = not number.isdecimal() and 0 <= value <= 1 and not rest.lstrip().startswith("%")
     value = value if fraction else value / 100
     return value if 0 <= value <= 1 else None

@@ -21,7 +21,12 @@ from pipelines.methods.ever.concepts import (
 from pipelines.methods.ever.questions import Checked, Validation, validation_for
 from pipelines.methods.ever.settings import EverSettings
 from pipelines.methods.replies.questions import asks_yes_or_no
-from pipelines.methods.replies.verdicts import TRUE_FALSE_NEI, claim_of, reason_then_decide
+from pipelines.methods.replies.verdicts import (
+    EVIDENCE_VERDICTS,
+    TRUE_FALSE_NEI,
+    claim_of,
+    reason_then_decide,
+)
 from pipelines.methods.writing import adapts, ask_list, distinct, found_for
 from pipelines.models.base import ChoiceRequest
 from pipelines.run.events import Score, Verdict
@@ -33,11 +38,6 @@ from pipelines.types import Choice, Message, Passage
 SAMPLING_TEMPERATURE = 0.3
 """Of the verdicts that a majority is taken of (code)."""
 
-_VERDICTS: dict[str, Verdict] = {
-    "true": "supported",
-    "false": "contradicted",
-    "nei": "not_enough",
-}
 _WORST_FIRST: tuple[Verdict, ...] = ("contradicted", "not_enough", "unchecked", "supported")
 _LABELS = {"reasoning": ("Reasoning", "推理"), "verdict": ("Verdict", "判断")}
 
@@ -329,7 +329,7 @@ class Checker:
         if label is None:
             return concept.noted({}, by=model.name, reason="unreadable")
         scores = (_probability(choice, label),)
-        return concept.noted({"verdict": _VERDICTS[label], "scores": scores}, by=model.name)
+        return concept.noted({"verdict": EVIDENCE_VERDICTS[label], "scores": scores}, by=model.name)
 
     def _asked(self, concept: Concept) -> tuple[Message, ...]:
         language, asked = self.question.language, concept.detail.question
@@ -371,7 +371,7 @@ class Checker:
                 scores = (shown,)
             elif chosen.choice is not None and chosen.choice.source == "logprobs":
                 scores = (_probability(chosen.choice, label),)
-            fields = {"verdict": _VERDICTS[label], "scores": scores}
+            fields = {"verdict": EVIDENCE_VERDICTS[label], "scores": scores}
             concept = concept.noted(fields, reasoning=chosen.reasoning)
         if self.settings.variant == "nrg_sq" and concept.detail.reasoning:
             # What the model recalled takes the place of passages.

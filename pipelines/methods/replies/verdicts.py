@@ -16,6 +16,7 @@ from pipelines.methods.replies.parsing import parse_fields, parse_json, visible
 from pipelines.methods.wording import load_wording
 from pipelines.models.base import ChoiceRequest, Claim, Option
 from pipelines.models.choice import parse_choice
+from pipelines.run.events import Verdict
 from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
 from pipelines.types import Choice, Frozen, Language, Message, Passage
@@ -40,6 +41,13 @@ TRUE_FALSE_NEI = _options("true_false_nei")
 
 YES_NO = _options("yes_no")
 """Labels "yes" and "no"."""
+
+EVIDENCE_VERDICTS: Mapping[str, Verdict] = {
+    "true": "supported",
+    "false": "contradicted",
+    "nei": "not_enough",
+}
+"""What the labels of `TRUE_FALSE_NEI` say of a text that evidence was read for."""
 
 
 def checker(scope: Scope, languages: Set[str], wanted: CheckedBy) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pipelines.concurrency import both, together
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.methods.base import Method, Need, Question
-from pipelines.methods.direct import direct_messages
+from pipelines.methods.direct import direct_draft
 from pipelines.methods.slm.judging import judge_sentence, probability_of_yes
 from pipelines.methods.slm.scale import scale_in_use, threshold_in_use
 from pipelines.methods.slm.scores import (
@@ -23,7 +23,6 @@ from pipelines.methods.slm.scores import (
     z_score,
 )
 from pipelines.methods.slm.settings import SlmSettings
-from pipelines.methods.writing import first_draft
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Score
 from pipelines.run.findings import (
@@ -93,10 +92,7 @@ async def _subject(question: Question, scope: Scope, settings: SlmSettings) -> s
             draft = Generation(text=settings.answer.strip())
             step.revised(draft)
         return draft.text
-    async with scope.span("draft") as step:
-        draft = await first_draft(step, direct_messages(question), settings.max_tokens)
-        step.revised(draft)
-    return draft.text
+    return (await direct_draft(scope, question, settings.max_tokens)).text
 
 
 async def _context(question: Question, scope: Scope, settings: SlmSettings) -> Context:

@@ -167,6 +167,7 @@ def test_a_method_that_was_never_measured_counts_its_effort(monkeypatch: pytest.
     # 18.5 calls of the table read 1,930 tokens.
     assert found.calls == pytest.approx(3)
     assert found.read == pytest.approx(3 * 1930 / 18.5)
+    assert (found.unmeasured, of("direct").unmeasured) == (("new",), ())
 
 
 def test_as_many_methods_as_fit_are_ticked_the_short_ones_first(monkeypatch: pytest.MonkeyPatch):

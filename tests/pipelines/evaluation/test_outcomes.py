@@ -112,6 +112,13 @@ def test_without_a_score_the_verdict_counts(verdict: str, doubt: float | None):
     assert doubt_of(Score(name="unknown", value=None), verdict=verdict) == doubt
 
 
+def test_a_score_that_did_not_decide_does_not_count():
+    # RARR found nothing that decides: how much of the wording it kept says nothing of the answer.
+    scores = (Score(name="contradicted_share", value=None), Score(name="preservation", value=1.0))
+    assert doubt_of(*scores, verdict="not_enough") == 0.5
+    assert doubt_of(*scores, verdict="unchecked") is None
+
+
 def test_the_last_verdict_on_the_whole_counts_and_others_are_pieces():
     found = outcome_of(
         trace(

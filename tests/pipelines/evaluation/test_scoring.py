@@ -208,6 +208,16 @@ def test_sentences_are_scored_one_by_one_in_the_group_of_their_text(store: RunSt
     assert sum(score.cost["seconds"] for score in found) == pytest.approx(3.0)
 
 
+def test_a_verdict_on_a_question_is_not_one_on_the_sentence_at_its_offsets(store: RunStore):
+    text = "Where did she die?"
+    asked = Piece(
+        what="question", start=0, end=len(text), draft=0, verdict="contradicted", text=text, doubt=1
+    )
+    outcome = said(TEXT, pieces=(asked,), doubt=0.4)
+    found = scores(store, spec(checks="texts"), [CHECKED], {0: outcome})
+    assert [score.values["hallucination_score"] for score in found] == [0.4, 0.4, 0.4]
+
+
 def test_without_verdicts_on_sentences_the_worst_of_their_parts_counts(store: RunStore):
     pieces = tuple(
         Piece(what="entity", start=at, end=at + 3, draft=0, verdict="doubtful", text="", doubt=d)

@@ -174,6 +174,10 @@ async def test_p_yes_without_context_searches_for_nothing():
         ("From 0 to 100: 85", 0.85),
         ("85 (eighty-five), so 85.", 0.85),
         ("0.85", 0.85),
+        # Decimals tell the scale to 1.
+        ("1.0", 1.0),
+        ("Confidence: 1.00.", 1.0),
+        ("1.0%", 0.01),
         ("0.5%", 0.005),
         ("1", 0.01),
         ("0", 0.0),

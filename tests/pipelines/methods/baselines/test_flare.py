@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pipelines.engine.reevaluate import reevaluate
-from pipelines.methods.baselines.flare import read_sentences
+from pipelines.methods.baselines.flare import FlareReading
+from pipelines.methods.baselines.sentence_runs import read_sentences
 from pipelines.methods.registry import METHODS
 from pipelines.types import Generation
 from tests.pipelines.methods.baselines.script import (
@@ -148,14 +149,14 @@ async def test_a_lower_threshold_needs_no_new_run():
 
 def test_sentences_are_read_by_the_tokens_at_their_own_offsets():
     text = written(("He won.", 0.9), (" He won.", 0.2))
-    first, second = read_sentences(text)
+    first, second = read_sentences(text, FlareReading)
     assert (first.text, second.text) == ("He won.", "He won.")
     assert first.value("minimum") == pytest.approx(0.9)
     assert second.value("minimum") == pytest.approx(0.2)
 
 
 def test_the_mean_is_that_of_the_sentences_tokens():
-    (only,) = read_sentences(written(("He", 1.0), (" was", 0.8), (" here.", 0.3)))
+    (only,) = read_sentences(written(("He", 1.0), (" was", 0.8), (" here.", 0.3)), FlareReading)
     # (1.0 + 0.8 + 0.3) / 3
     assert only.value("mean") == pytest.approx(0.7)
     settings = METHODS["flare"].settings({"rule": "mean", "theta": 0.7, "beta": 0.5})
@@ -166,18 +167,21 @@ def test_the_mean_is_that_of_the_sentences_tokens():
 
 def test_a_token_leaves_the_query_with_the_rest_of_its_word():
     (only,) = read_sentences(
-        written(("Carl", 0.9), (" S", 0.1), ("agan", 0.9), (" wrote", 0.9), (" it.", 0.9))
+        written(("Carl", 0.9), (" S", 0.1), ("agan", 0.9), (" wrote", 0.9), (" it.", 0.9)),
+        FlareReading,
     )
     assert only.masked(0.4) == "Carl wrote it."
     assert only.masked(0.05) == "Carl Sagan wrote it."
 
 
 def test_a_chinese_token_leaves_the_query_alone():
-    (only,) = read_sentences(written(("克林顿", 0.9), ("生于", 0.9), ("纽约", 0.1), ("。", 0.9)))
+    (only,) = read_sentences(
+        written(("克林顿", 0.9), ("生于", 0.9), ("纽约", 0.1), ("。", 0.9)), FlareReading
+    )
     assert only.masked(0.4) == "克林顿生于 。"
 
 
 def test_a_text_without_tokens_is_not_measured():
-    (only,) = read_sentences(Generation(text="He won."))
+    (only,) = read_sentences(Generation(text="He won."), FlareReading)
     assert only.value("minimum") is None
     assert not only.doubtful(METHODS["flare"].settings())

@@ -6,7 +6,7 @@ import pytest
 
 from pipelines.errors import VeriscopeError, failure
 from pipelines.methods.base import Method, Question, Settings
-from pipelines.methods.baselines.sampling import sample_flags, sampled
+from pipelines.methods.baselines.sampling import sampled_answers
 from pipelines.methods.direct import direct_messages
 from pipelines.models.base import GenerationRequest
 from pipelines.run.scope import Scope
@@ -24,9 +24,9 @@ class Sampler(Method[Settings]):
     settings_type = Settings
 
     async def run(self, question: Question, scope: Scope, settings: Settings) -> Answer:
-        found = await sampled(scope, direct_messages(question), 3, 32)
-        text = "|".join(one.text for one in found)
-        return Answer(text=text, original=text, flags=tuple(sample_flags(scope, len(found), 3)))
+        found = await sampled_answers(scope, direct_messages(question), 3, 32)
+        text = "|".join(found.texts)
+        return Answer(text=text, original=text, flags=found.flags)
 
 
 async def drawn(*replies: Reply | VeriscopeError, given: GivenAnswer | None = None) -> Outcome:
@@ -51,7 +51,7 @@ async def test_each_sample_is_a_numbered_call_at_temperature_one():
         if isinstance(one, GenerationRequest)
     ]
     assert sorted(asked) == [(n, 1, 1.0, 32, True) for n in range(3)]
-    assert outcome.steps == ["method", "sample", "sample", "sample"]
+    assert outcome.steps == ["method", "sample", "sample", "sample", "sample"]
 
 
 async def test_what_is_no_sample_is_left_out_and_said():
