@@ -333,7 +333,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=STEPS, overlap=st.integers(1, 3))
 def test_whatever_happens_the_overlap_holds(
     tmp_path_factory: pytest.TempPathFactory,
