@@ -36,15 +36,16 @@ def item(task: str, number: int = 0, **more: Any) -> SessionItem:
     if task == "comparison":
         told |= {"other": "Ada was born in Gouda."}
     hidden = Hidden(verdicts=(ModelVerdict(method="slm", verdict="doubtful", doubt=0.8),))
-    found = {"hidden": hidden} | more
-    return SessionItem(key=f"{task}-{number}", body=ItemBody.model_validate(told), **found)
+    body = ItemBody.model_validate(told)
+    found = {"key": f"{task}-{number}", "body": body, "hidden": hidden} | more
+    return SessionItem.model_validate(found)
 
 
 def lead_session(
     store: RunStore, items: Sequence[SessionItem] | None = None, overlap: int = 2, **spec: Any
 ) -> Lead:
     items = [item(task) for task in VALUES] if items is None else items
-    settings = SessionSpec(**{"without_gold": True} | spec)
+    settings = SessionSpec.model_validate({"without_gold": True} | spec)
     return create_session(
         store, "me", "Ada", settings, items, overlap=overlap, guidelines="Read the evidence."
     )
