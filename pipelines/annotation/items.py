@@ -6,7 +6,7 @@ The same item has the same key however often it is made, so that a session never
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from random import Random
@@ -165,10 +165,14 @@ class _Text:
         if outcome is None:
             return
         if outcome.verdict is not None:
-            score = next(iter(outcome.scores), "")
+            score, value = _first(outcome.scores)
             self.whole.append(
                 ModelVerdict(
-                    method=method.name, verdict=outcome.verdict, doubt=outcome.doubt, score=score
+                    method=method.name,
+                    verdict=outcome.verdict,
+                    doubt=outcome.doubt,
+                    score=score,
+                    value=value,
                 )
             )
         events = [event for event in method.judged if event.what != "answer"]
@@ -238,12 +242,19 @@ class _Text:
         return _made(body, Hidden(verdicts=tuple(said.values())))
 
 
+def _first(scores: Mapping[str, float]) -> tuple[str, float | None]:
+    """The score that decided, by its name: the first that has a value."""
+    return next(iter(scores.items()), ("", None))
+
+
 def _verdict(method: str, piece: Piece) -> ModelVerdict:
+    score, value = _first(piece.scores)
     return ModelVerdict(
         method=method,
         verdict=piece.verdict,
         doubt=piece.doubt,
-        score=next(iter(piece.scores), ""),
+        score=score,
+        value=value,
         at=(piece.start, piece.end),
     )
 

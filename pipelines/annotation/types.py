@@ -172,14 +172,15 @@ class ModelVerdict(Frozen):
     """What a method said of an item.
 
     `doubt` is its deciding score, turned so that a higher one speaks for a hallucination (see
-    `pipelines.evaluation.outcomes`); `score` is that score's name. `at` is the piece that was
-    judged, where that is not the item's own.
+    `pipelines.evaluation.outcomes`); `score` is that score's name and `value` the number before it
+    was turned. `at` is the piece that was judged, where that is not the item's own.
     """
 
     method: str
     verdict: str
     doubt: float | None = None
     score: str = ""
+    value: float | None = None
     at: tuple[Offset, Offset] | None = None
 
 
