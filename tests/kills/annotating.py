@@ -42,7 +42,7 @@ def annotate(output: Path, url: str, links: list[str], again: list[dict[str, Any
 
     def tell(what: str, told: dict[str, Any]) -> None:
         with printing:
-            print(json.dumps({"what": what, **told}), flush=True)
+            print(json.dumps({**told, "what": what}), flush=True)
 
     def send(worker: Worker, told: dict[str, Any]) -> None:
         tell("sent", told)
