@@ -296,7 +296,11 @@ class Worker:
         spec = self._spec
         controls = spec.gold_every if not spec.without_gold else 0
         found = self._store.annotation_work.claim(
-            self._session_id, self.annotator, lease=spec.lease, gold_every=controls
+            self._session_id,
+            self.annotator,
+            lease=spec.lease,
+            gold_every=controls,
+            shown=spec.show == "before",
         )
         return self._task(found, spec) if isinstance(found, Given) else found
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, JsonValue, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from pipelines.errors import failure, first_problem
 from pipelines.types import Frozen, Offset
@@ -231,7 +231,6 @@ class SessionSpec(Frozen):
     too_fast: Annotated[float, Field(ge=0, le=600)] = 1.5
     lease: Annotated[float, Field(ge=10, le=86_400)] = 300.0
     without_gold: bool = False
-    note: dict[str, JsonValue] = Field(default_factory=dict)
 
 
 MOST_OVERLAP = 50

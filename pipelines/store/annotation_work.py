@@ -89,18 +89,25 @@ class AnnotationWork:
         self._clock = clock
 
     def claim(
-        self, session_id: str, annotator: int, *, lease: float, gold_every: int = 0
+        self,
+        session_id: str,
+        annotator: int,
+        *,
+        lease: float,
+        gold_every: int = 0,
+        shown: bool = False,
     ) -> Given | NothingToDo:
         """The item that `annotator` should label next: the one that was left, else a new one.
 
         Items that somebody has begun come before others, those with the fewest labels first, and
         otherwise in an order of each person's own. One of `gold_every` items is a control item (0:
-        none). Raises InvalidInputError where the session is closed.
+        none). `shown`: what models said is shown with the item. Raises InvalidInputError where the
+        session is closed.
         """
         with self._database.write() as session:
             row = locked(session, session_id)
             _require_open(row)
-            turn = _Turn(session, row, annotator, self._clock(), lease)
+            turn = _Turn(session, row, annotator, self._clock(), lease, shown=shown)
             return turn.left() or turn.gold(gold_every) or turn.next() or turn.nothing()
 
     def renew(self, session_id: str, annotator: int, item: int, *, lease: float) -> datetime:
@@ -172,8 +179,11 @@ class _Turn:
         annotator: int,
         now: datetime,
         lease: float,
+        *,
+        shown: bool = False,
     ) -> None:
         self.session, self.row, self.annotator, self.now = session, row, annotator, now
+        self._shown = shown
         self._ends = now + timedelta(seconds=lease)
 
     def claim_of(self, item: int) -> ClaimRow:
@@ -289,7 +299,7 @@ class _Turn:
                 state="open",
                 taken=self.now,
                 expires=self._ends,
-                revealed=False,
+                revealed=self._shown,
             )
             self.session.add(claim)
         else:

@@ -12,7 +12,6 @@ import numpy as np
 from pydantic import Field
 from sklearn.metrics import cohen_kappa_score, confusion_matrix
 from statsmodels.stats.inter_rater import fleiss_kappa
-from truescore import krippendorff_alpha
 
 from pipelines.evaluation.statistics.resampling import Floats, Sampling, draws, wilson
 from pipelines.types import Frozen
@@ -142,13 +141,11 @@ def raw_agreement(ratings: Floats) -> float | None:
 
 def alpha(ratings: Floats, level: Level) -> float | None:
     """Krippendorff's alpha (2011) of `ratings` [people, items]; None where it is not defined."""
-    shared = ratings[:, np.isfinite(ratings).sum(axis=0) >= 2]
-    if not shared.shape[1] or len(np.unique(shared[np.isfinite(shared)])) < 2:
+    if not np.isfinite(ratings).any():
         return None
-    if shared.shape[1] == 1:
-        # The library wants two items at least.
-        return None
-    return float(krippendorff_alpha(shared, level=level))
+    features, measure = _alphas(ratings, level)
+    value = float(measure(features.sum(axis=0)[None])[0])
+    return None if np.isnan(value) else value
 
 
 def fleiss(ratings: Floats) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ VALUES: dict[str, dict[str, Any]] = {
 }
 
 
+@cache
 def recorded() -> Trace:
     """A recorded run with every method."""
     return Trace(events=parse_lines(gzip.decompress(RUN.read_bytes()).decode("utf-8")))

@@ -65,7 +65,8 @@ def test_what_models_said_is_seen_as_the_session_says(store: RunStore, show: str
     assert ("doubtful" in found.model_dump_json()) == (show == "before")
     with pytest.raises(InvalidInputError):
         ann.reveal(found.item, client="r0")
-    ann.label(found.item, VALUES["answer"], client="c")
+    event = ann.label(found.item, VALUES["answer"], client="c")
+    assert event.revealed == (show == "before")
     if show == "never":
         with pytest.raises(InvalidInputError, match="does not allow"):
             ann.reveal(found.item, client="r")

@@ -126,9 +126,8 @@ def test_of_begun_items_that_with_the_fewest_labels_comes_first(store: RunStore)
     one = bench.take(0)
     bench.act(0, one)
     other = bench.take(0)
-    bench.act(1, bench.take(1))
-    # Two labels on the first, and the second is begun by the first person.
-    assert bench.take(2) == other
+    # One label on the first; the second, which the first person has begun, has none.
+    assert bench.take(1) == bench.take(2) == other != one
 
 
 def test_everybody_has_an_order_of_their_own_that_stays(store: RunStore):
@@ -333,7 +332,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=STEPS, overlap=st.integers(1, 3))
 def test_whatever_happens_the_overlap_holds(
     tmp_path_factory: pytest.TempPathFactory,
