@@ -13,6 +13,7 @@ from pipelines.annotation.types import Hidden, ItemBody, ModelVerdict, SessionIt
 from pipelines.run.trace import Trace
 from pipelines.store import RunStore
 from pipelines.store.exchange import parse_lines
+from tests.pipelines.store.test_annotations import set_seed
 
 RUN = Path(__file__).resolve().parents[2] / "data" / "runs" / "clinton.jsonl.gz"
 TEXT = "Ada was born in Delft 🌷 in 1904. 她生于荷兰。"
@@ -48,9 +49,11 @@ def lead_session(
 ) -> Lead:
     items = [item(task) for task in VALUES] if items is None else items
     settings = SessionSpec.model_validate({"without_gold": True} | spec)
-    return create_session(
+    lead = create_session(
         store, "me", "Ada", settings, items, overlap=overlap, guidelines="Read the evidence."
     )
+    set_seed(store, lead.session_id)
+    return lead
 
 
 def join(lead: Lead, *names: str) -> list[Worker]:

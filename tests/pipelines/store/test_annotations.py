@@ -37,6 +37,13 @@ class Clock:
         self.now += timedelta(seconds=seconds)
 
 
+def set_seed(store: RunStore, session_id: str) -> None:
+    """Give a session the same random order in every test."""
+    with store._database.write() as session:
+        query = text("UPDATE annotation_sessions SET seed = 'seed' WHERE id = :id")
+        session.execute(query, {"id": session_id})
+
+
 class Bench:
     """A session of some items and people, on a clock of its own."""
 
@@ -48,6 +55,7 @@ class Bench:
         self.store = AnnotationStore(database, self.clock)
         self.work = AnnotationWork(database, self.clock)
         self.id = self.store.create("me", "Session", {"s": 1}, overlap, "Read *well*.")
+        set_seed(store, self.id)
         self.store.add_items(
             self.id,
             [
@@ -134,13 +142,16 @@ def test_everybody_has_an_order_of_their_own_that_stays(store: RunStore):
     bench = Bench(store, items=40, overlap=1, people=2)
 
     def order(who: int) -> list[int]:
-        done = [bench.take(who) for _ in range(5) if bench.act(who, bench.take(who)) >= 0]
-        return done
+        found = []
+        for _ in range(5):
+            found.append(bench.take(who))
+            bench.act(who, found[-1])
+        return found
 
     first, second = order(0), order(1)
     assert first != sorted(first)
     assert first != second
-    assert not set(first[:-1]) & set(second[:-1])
+    assert not set(first) & set(second)
 
 
 def test_one_comes_back_to_the_item_one_left(store: RunStore):
