@@ -36,7 +36,7 @@ LAYERS = (
     ("pipelines.run", "pipelines.store"),
     ("pipelines.methods",),
     ("pipelines.engine",),
-    ("pipelines.samples", "pipelines.evaluation"),
+    ("pipelines.samples", "pipelines.evaluation", "pipelines.annotation"),
     ("pipelines.cli", "pipelines.research"),
     ("pipelines.__main__",),
 )

@@ -31,6 +31,9 @@ from pipelines.run.events import (
 )
 from pipelines.run.spec import ModelSpec
 from pipelines.run.trace import Trace
+from pipelines.store.annotation_links import AnnotationLinks
+from pipelines.store.annotation_work import AnnotationWork
+from pipelines.store.annotations import AnnotationStore
 from pipelines.store.database import Database
 from pipelines.store.evaluations import EvaluationStore
 from pipelines.store.exchange import cancelled_after, export_lines, parse_lines
@@ -110,6 +113,9 @@ class RunStore:
         self.sizes = StoredBytes(self._database)
         self.evaluations = EvaluationStore(self._database)
         self.profiles = ProfileStore(self._database)
+        self.annotations = AnnotationStore(self._database)
+        self.annotation_work = AnnotationWork(self._database)
+        self.annotation_links = AnnotationLinks(self._database)
 
     @property
     def refusal(self) -> VeriscopeError | None:

@@ -8,6 +8,8 @@ from tests.kills.killing import PRELOADED
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """The Space takes seconds to import: once, and only where it is going to be killed."""
+    """What takes seconds to import: once, and only where it is going to be killed."""
     if any("kills_of_the_space" in item.name for item in session.items):
         PRELOADED.append("app.public.serving")
+    if any("annotation" in item.name for item in session.items):
+        PRELOADED.append("tests.kills.annotating")

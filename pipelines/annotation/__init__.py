@@ -1,0 +1,1 @@
+"""Annotation sessions: people label what methods answered, agree, and tune the detectors."""

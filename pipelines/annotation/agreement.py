@@ -1,0 +1,180 @@
+"""How far the people of a session agree, by task: coefficients, pairs, labels, spans, rounds.
+
+Only labels count, never comments, skips or what adjudicators decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from pipelines.annotation.adjudication import by_item
+from pipelines.annotation.labels import GivenLabel
+from pipelines.annotation.types import VERDICTS, ItemBody, SpanLabel, Task, verdict_of
+from pipelines.evaluation.metrics.spans import SpanMatch, count_spans, sum_counts
+from pipelines.evaluation.statistics.agreement import (
+    Agreement,
+    Coefficient,
+    Level,
+    PairAgreement,
+    agreement,
+    character_alpha,
+    character_ratings,
+    label_alphas,
+    pair_agreement,
+)
+from pipelines.evaluation.statistics.resampling import Floats, Sampling
+from pipelines.types import Frozen
+
+LEVELS: dict[Task, Level] = {
+    "concept": "nominal",
+    "span": "nominal",
+    "sentence": "ordinal",
+    "comparison": "nominal",
+    "answer": "nominal",
+}
+"""Whether the verdicts of a task have an order, in which near ones disagree less."""
+
+_MATCHES: tuple[SpanMatch, ...] = ("exact", "iou", "characters")
+
+
+class SpanAgreement(Frozen):
+    """How far people mark the same spans.
+
+    `characters` is Krippendorff's alpha over characters with its interval over texts. `f1` in
+    [0, 1] is by exact spans, by an intersection of at least half of the union ("iou"), and by
+    characters, of all pairs of people together: it does not matter who of two counts as the truth.
+    `items` counts the texts that two people labelled.
+    """
+
+    characters: Coefficient
+    f1: dict[SpanMatch, float]
+    items: int
+
+
+class TaskAgreement(Frozen):
+    """Agreement on one task.
+
+    `people` are the numbers of the annotators, in the order in which `pairs` count them.
+    `verdicts` are the categories; for spans they are whether a text has any. `labels` holds the
+    alpha of each verdict against all others.
+    """
+
+    task: Task
+    people: tuple[int, ...]
+    verdicts: tuple[str, ...]
+    overall: Agreement
+    pairs: tuple[PairAgreement, ...]
+    labels: dict[str, Coefficient]
+    spans: SpanAgreement | None = None
+
+
+class AgreementRound(Frozen):
+    """Alpha after the first `labels` labels of a task, and that of those since the round before."""
+
+    labels: int
+    so_far: Coefficient
+    recent: Coefficient
+
+
+def task_agreement(
+    task: Task,
+    labels: Iterable[GivenLabel],
+    bodies: Mapping[int, ItemBody],
+    sampling: Sampling | None = None,
+) -> TaskAgreement:
+    """The agreement of `labels` on one task; `bodies` are the session's items by number."""
+    sampling = sampling or Sampling()
+    own = _of_task(task, labels, bodies)
+    people = tuple(sorted({one.annotator for one in own}))
+    verdicts = VERDICTS[task] or ("no_spans", "spans")
+    ratings = _ratings(own, people, verdicts)
+    return TaskAgreement(
+        task=task,
+        people=people,
+        verdicts=verdicts,
+        overall=agreement(ratings, LEVELS[task], sampling),
+        pairs=tuple(
+            pair_agreement(ratings, first, second, len(verdicts), sampling)
+            for first, second in combinations(range(len(people)), 2)
+        ),
+        labels=dict(zip(verdicts, label_alphas(ratings, len(verdicts), sampling), strict=True)),
+        spans=_span_agreement(own, people, bodies, sampling) if task == "span" else None,
+    )
+
+
+def agreement_rounds(
+    task: Task,
+    labels: Iterable[GivenLabel],
+    bodies: Mapping[int, ItemBody],
+    size: int,
+    sampling: Sampling | None = None,
+) -> list[AgreementRound]:
+    """Agreement after every `size` labels of a task, in the order in which they were given.
+
+    For spans it is about whether a text has any.
+    """
+    if size < 1:
+        raise ValueError("A round has one label at least.")
+    sampling = sampling or Sampling(resamples=500)
+    own = sorted(_of_task(task, labels, bodies), key=lambda one: (one.at, one.item))
+    people = tuple(sorted({one.annotator for one in own}))
+    verdicts = VERDICTS[task] or ("no_spans", "spans")
+    found: list[AgreementRound] = []
+    for end in range(size, len(own) + 1, size):
+        whole, recent = (
+            agreement(_ratings(some, people, verdicts), LEVELS[task], sampling).alpha
+            for some in (own[:end], own[end - size : end])
+        )
+        found.append(AgreementRound(labels=end, so_far=whole, recent=recent))
+    return found
+
+
+def _of_task(
+    task: Task, labels: Iterable[GivenLabel], bodies: Mapping[int, ItemBody]
+) -> list[GivenLabel]:
+    return [one for one in labels if bodies[one.item].task == task]
+
+
+def _ratings(
+    labels: Sequence[GivenLabel], people: Sequence[int], verdicts: Sequence[str]
+) -> Floats:
+    """Numbers of verdicts, [people, items]."""
+    items = {item: at for at, item in enumerate(sorted({one.item for one in labels}))}
+    rows = {person: at for at, person in enumerate(people)}
+    found = np.full((len(people), len(items)), np.nan)
+    for one in labels:
+        found[rows[one.annotator], items[one.item]] = verdicts.index(verdict_of(one.label))
+    return found
+
+
+def _span_agreement(
+    labels: Sequence[GivenLabel],
+    people: Sequence[int],
+    bodies: Mapping[int, ItemBody],
+    sampling: Sampling,
+) -> SpanAgreement:
+    groups = by_item(labels)
+    marked = {item: {one.annotator: _ends(one) for one in group} for item, group in groups.items()}
+    texts = character_ratings(
+        [len(bodies[item].text) for item in groups],
+        [[marked[item].get(person) for person in people] for item in groups],
+    )
+    pairs = [pair for own in marked.values() for pair in combinations(own.values(), 2)]
+    return SpanAgreement(
+        characters=character_alpha(texts, sampling),
+        f1={
+            match: sum_counts(count_spans(one, other, match) for one, other in pairs).f1
+            for match in _MATCHES
+        }
+        if pairs
+        else {},
+        items=sum(len(own) > 1 for own in marked.values()),
+    )
+
+
+def _ends(one: GivenLabel) -> list[tuple[int, int]]:
+    assert isinstance(one.label, SpanLabel)
+    return [(span.start, span.end) for span in one.label.spans]

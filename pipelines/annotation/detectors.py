@@ -1,0 +1,305 @@
+"""What labels say about the detectors: rankings, curves, thresholds and calibration.
+
+Thresholds and calibrations are fitted on a part of the items and reported on the rest. Items of one
+group, such as one run or one document, are always in the same part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from pydantic import Field, ValidationError
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+
+from pipelines.annotation.types import Hidden, Label, Task, is_wrong
+from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.evaluation.metrics import best_cut, brier, calibration_error
+from pipelines.evaluation.statistics.agreement import Share, share
+from pipelines.evaluation.statistics.detection import (
+    Curve,
+    Detection,
+    ReliabilityPoint,
+    curves,
+    detection,
+    reliability,
+)
+from pipelines.evaluation.statistics.resampling import Floats, Sampling, group_numbers
+from pipelines.methods.registry import get_method
+from pipelines.store.annotations import StoredItem
+from pipelines.types import Frozen
+
+LEAST = 10
+"""Items of each part of the split, with both kinds among them, without which nothing is fitted."""
+
+_SETTINGS = {"entity_probability": "theta_1", "evidence_alignment": "tau_a"}
+"""By score, the setting that is its threshold; for other scores it is called "threshold"."""
+
+
+class LabelledScores(NamedTuple):
+    """The doubts of detectors on labelled items of one task.
+
+    `scores` is [methods, items], NaN where a method said nothing; `labels` [items] is 1 where
+    people found an error. `turn` is what a method's score and its doubt add up to where a lower
+    score is worse, None where they are equal.
+    """
+
+    methods: tuple[str, ...]
+    scores: Floats
+    labels: Floats
+    groups: tuple[str, ...]
+    names: tuple[str, ...]
+    turn: tuple[float | None, ...]
+
+
+class DetectorReport(Frozen):
+    """How well detectors tell the items in which people found an error.
+
+    `curves` are the ROC and the precision-recall curve; `reliability` is only of detectors whose
+    doubts are in [0, 1].
+    """
+
+    detection: Detection
+    curves: dict[str, tuple[Curve, Curve]]
+    reliability: dict[str, list[ReliabilityPoint]]
+
+
+class Platt(Frozen):
+    """P(error) = 1 / (1 + exp(-(slope * doubt + intercept))) (Platt 1999)."""
+
+    slope: float
+    intercept: float
+
+
+class Isotonic(Frozen):
+    """P(error) as a function that never falls: `y` at the doubts `x`, straight lines between."""
+
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+
+
+class FitQuality(Frozen):
+    """Predictions on items that were not fitted on; both errors in [0, 1], 0 is best."""
+
+    brier: float
+    calibration_error: float
+
+
+class FittedDetector(Frozen):
+    """A threshold and calibrations fitted on `trained` items, reported on `tested` others.
+
+    `threshold` is in the method's own score `score`, `cut` in its doubt: an item is flagged above
+    it. `accuracy`, `found` (of the items with an error, those flagged) and `spared` (of those
+    without, those not flagged) are on the tested items. `why` says why something is missing.
+    """
+
+    method: str
+    score: str
+    trained: int
+    tested: int
+    cut: float | None = None
+    threshold: float | None = None
+    setting: str = ""
+    accuracy: Share | None = None
+    found: Share | None = None
+    spared: Share | None = None
+    platt: Platt | None = None
+    isotonic: Isotonic | None = None
+    quality: dict[str, FitQuality] = Field(default_factory=dict)
+    why: str = ""
+
+
+def labelled_scores(
+    task: Task, items: Iterable[StoredItem], labels: Mapping[int, Label]
+) -> LabelledScores:
+    """The detectors' doubts and people's labels on the items of `task` that have both.
+
+    `labels` are final labels by item; those that do not tell whether there is an error, such as an
+    abstention, are left out. Control items are left out too: they were chosen, not drawn.
+    """
+    rows: list[tuple[Hidden, bool, str]] = []
+    for item in items:
+        label = labels.get(item.number)
+        wrong = None if label is None or item.task != task or item.gold else is_wrong(label)
+        if wrong is not None:
+            rows.append((Hidden.model_validate(item.hidden), wrong, str(item.body.get("group"))))
+    methods = tuple(
+        dict.fromkeys(
+            one.method for hidden, _, _ in rows for one in hidden.verdicts if one.doubt is not None
+        )
+    )
+    scores = np.full((len(methods), len(rows)), np.nan)
+    names = [""] * len(methods)
+    turns: list[float | None] = [None] * len(methods)
+    for column, (hidden, _, _) in enumerate(rows):
+        for one in hidden.verdicts:
+            if one.doubt is None:
+                continue
+            row = methods.index(one.method)
+            scores[row, column] = one.doubt
+            if one.value is not None:
+                names[row] = one.score
+                turns[row] = None if one.value == one.doubt else one.value + one.doubt
+    return LabelledScores(
+        methods=methods,
+        scores=scores,
+        labels=np.array([wrong for _, wrong, _ in rows], dtype=np.float64),
+        groups=tuple(group for _, _, group in rows),
+        names=tuple(names),
+        turn=tuple(turns),
+    )
+
+
+def detector_report(found: LabelledScores, sampling: Sampling | None = None) -> DetectorReport:
+    """Rankings, curves and reliability. Raises InvalidInputError without scores and labels."""
+    if not found.methods:
+        raise InvalidInputError(
+            "No labelled item has a detector's score.",
+            remedy="Label items of runs in which a detector judged them.",
+        )
+    every = {
+        method: curves(row, found.labels)
+        for method, row in zip(found.methods, found.scores, strict=True)
+    }
+    return DetectorReport(
+        detection=detection(
+            found.scores, found.labels, found.methods, found.groups, sampling or Sampling()
+        ),
+        curves={method: both for method, both in every.items() if both is not None},
+        reliability={
+            method: reliability(row, found.labels)
+            for method, row in zip(found.methods, found.scores, strict=True)
+            if _probabilities(row)
+        },
+    )
+
+
+def fit_detectors(
+    found: LabelledScores, *, share_trained: float = 0.5, seed: int = 0
+) -> list[FittedDetector]:
+    """A threshold (the largest Youden's J) and calibrations of each method.
+
+    `share_trained` in (0, 1) of the groups are fitted on, drawn with `seed`.
+    """
+    if not 0 < share_trained < 1:
+        raise ValueError("The share of groups to fit on lies between 0 and 1.")
+    numbers = group_numbers(found.groups)
+    count = int(numbers.max(initial=-1)) + 1
+    order = np.random.default_rng(seed).permutation(count)
+    train = np.isin(numbers, order[: round(share_trained * count)])
+    return [_fitted(found, row, train) for row in range(len(found.methods))]
+
+
+def fitted_settings(fitted: Iterable[FittedDetector]) -> dict[str, dict[str, Any]]:
+    """By method, the settings that hold the fitted threshold, for methods that have such a setting.
+
+    They are checked by the method itself; one that it refuses is left out.
+    """
+    settings: dict[str, dict[str, Any]] = {}
+    for one in fitted:
+        if one.threshold is None or not one.setting:
+            continue
+        given = {one.setting: round(one.threshold, 6)}
+        try:
+            get_method(one.method).settings(given)
+        except (VeriscopeError, ValidationError):
+            continue
+        settings[one.method] = given
+    return settings
+
+
+def predicted(fit: Platt | Isotonic, doubts: Sequence[float] | Floats) -> Floats:
+    """P(error) in [0, 1] of each doubt."""
+    values = np.asarray(doubts, dtype=np.float64)
+    if isinstance(fit, Isotonic):
+        return np.interp(values, fit.x, fit.y)
+    return 1 / (1 + np.exp(-np.clip(fit.slope * values + fit.intercept, -500, 500)))
+
+
+def _fitted(found: LabelledScores, row: int, train: Any) -> FittedDetector:
+    known = np.isfinite(found.scores[row])
+    parts = [
+        (found.scores[row][known & part], found.labels[known & part]) for part in (train, ~train)
+    ]
+    (scores, labels), (held, truth) = parts
+    base = FittedDetector(
+        method=found.methods[row],
+        score=found.names[row],
+        trained=len(scores),
+        tested=len(held),
+    )
+    for values, what in ((labels, "fit on"), (truth, "report on")):
+        if len(values) < LEAST or len(np.unique(values)) < 2:
+            why = f"There are too few items to {what}: {LEAST}, of both kinds, are needed."
+            return base.model_copy(update={"why": why})
+    platt, isotonic = _platt(scores, labels), _isotonic(scores, labels)
+    quality = {
+        "platt": _quality(predicted(platt, held), truth),
+        "isotonic": _quality(predicted(isotonic, held), truth),
+    }
+    if _probabilities(held):
+        quality["raw"] = _quality(held, truth)
+    base = base.model_copy(update={"platt": platt, "isotonic": isotonic, "quality": quality})
+    cut = best_cut(scores.tolist(), (labels == 1).tolist())
+    if cut is None or not np.isfinite(cut.threshold):
+        return base.model_copy(update={"why": "No threshold is better than chance."})
+    flagged, wrong = held > cut.threshold, truth == 1
+    turn = found.turn[row]
+    return base.model_copy(
+        update={
+            "cut": cut.threshold,
+            "threshold": cut.threshold if turn is None else turn - cut.threshold,
+            "setting": _setting(found.methods[row], found.names[row]),
+            "accuracy": share(int((flagged == wrong).sum()), len(held)),
+            "found": share(int((flagged & wrong).sum()), int(wrong.sum())),
+            "spared": share(int((~flagged & ~wrong).sum()), int((~wrong).sum())),
+        }
+    )
+
+
+def _setting(method: str, score: str) -> str:
+    """The setting of a method that is the threshold of its score; "" where it has none."""
+    name = _SETTINGS.get(score, "threshold")
+    try:
+        return name if name in get_method(method).settings_type.model_fields else ""
+    except VeriscopeError:
+        # A system of an evaluation has a name of its own.
+        return ""
+
+
+def _platt(scores: Floats, labels: Floats) -> Platt:
+    """Logistic regression on Platt's targets, which keep small samples from certainty."""
+    wrong = float((labels == 1).sum())
+    right = len(labels) - wrong
+    high, low = (wrong + 1) / (wrong + 2), 1 / (right + 2)
+    targets = np.where(labels == 1, high, low)
+    # Each item is one of either kind with the weight of its target.
+    x = np.concatenate([scores, scores])[:, None]
+    y = np.concatenate([np.ones(len(scores)), np.zeros(len(scores))])
+    weights = np.concatenate([targets, 1 - targets])
+    model = LogisticRegression(C=1e6, max_iter=1000).fit(x, y, sample_weight=weights)
+    return Platt(
+        slope=float(np.ravel(model.coef_)[0]), intercept=float(np.ravel(model.intercept_)[0])
+    )
+
+
+def _isotonic(scores: Floats, labels: Floats) -> Isotonic:
+    model = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(scores, labels)
+    return Isotonic(
+        x=tuple(float(one) for one in model.X_thresholds_),
+        y=tuple(float(one) for one in model.y_thresholds_),
+    )
+
+
+def _quality(predictions: Floats, truth: Floats) -> FitQuality:
+    values, events = predictions.tolist(), (truth == 1).tolist()
+    return FitQuality(
+        brier=brier(values, events), calibration_error=calibration_error(values, events)
+    )
+
+
+def _probabilities(values: Floats) -> bool:
+    known = values[np.isfinite(values)]
+    return bool(known.size and known.min() >= 0 and known.max() <= 1)

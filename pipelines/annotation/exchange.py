@@ -1,0 +1,254 @@
+"""A whole session as JSON lines, to be carried from one store to another without loss.
+
+The first line is a header, each line after it one guideline version, annotator, item, claim or
+event, in this order. Exported again from the store into which it was imported, the text is the
+same: a session keeps its times, numbers and random order. Links are not part of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from pipelines.annotation.labels import GIVING, Decision
+from pipelines.annotation.sessions import Lead
+from pipelines.annotation.types import (
+    MOST_OVERLAP,
+    Hidden,
+    ItemBody,
+    Label,
+    SessionSpec,
+    label_adapter,
+    require_fitting,
+)
+from pipelines.errors import VeriscopeError, failure, first_problem
+from pipelines.printable import printable_json
+from pipelines.store import RunStore
+from pipelines.store.annotations import (
+    MAX_NAME,
+    Annotator,
+    Guidelines,
+    StoredClaim,
+    StoredEvent,
+    StoredItem,
+    StoredSession,
+)
+from pipelines.types import Frozen
+
+MOST_LINES = 2_000_000
+MOST_IN_LINE = 8 * 2**20
+"""How large an imported session may be: lines, and characters of a line."""
+
+_KINDS: dict[str, type[Frozen]] = {
+    "guidelines": Guidelines,
+    "annotator": Annotator,
+    "item": StoredItem,
+    "claim": StoredClaim,
+    "event": StoredEvent,
+}
+_LEFT_OUT = {"id", "owner", "items"}
+
+
+class _Header(Frozen):
+    """The first line."""
+
+    format: Literal["veriscope-annotation"] = "veriscope-annotation"
+    version: Literal[1] = 1
+    session: dict[str, Any]
+
+
+def export_session(lead: Lead) -> Iterator[str]:
+    """The lines of a session, each with its line end."""
+    store, name = lead.store.annotations, lead.session_id
+    session = lead.session.model_dump(mode="json", exclude=_LEFT_OUT)
+    yield _line(_Header(session=session).model_dump(mode="json"))
+    parts: dict[str, Iterable[Frozen]] = {
+        "guidelines": store.guidelines(name),
+        "annotator": store.annotators(name),
+        "item": store.items(name),
+        "claim": store.claims(name),
+        "event": store.events(name),
+    }
+    for kind, values in parts.items():
+        for value in values:
+            yield _line({"kind": kind, **_named(value)})
+
+
+def import_session(store: RunStore, owner: str, lines: Iterable[str]) -> Lead:
+    """Store an exported session as one of `owner`, whole or not at all.
+
+    The file is not trusted. Raises InvalidInputError, whose message names the line (from 1), at
+    the first that is wrong.
+    """
+    found: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
+    session: StoredSession | None = None
+    checker = _Checker()
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        if number > MOST_LINES or len(line) > MOST_IN_LINE:
+            raise _bad(number, "it is too large")
+        try:
+            told = json.loads(line)
+            if session is None:
+                session = _session_of(told)
+                continue
+            kind = told.pop("kind", None) if isinstance(told, dict) else None
+            if kind not in _KINDS:
+                raise ValueError(f"a line of the kind {kind!r} is not known")
+            value = _KINDS[kind].model_validate(_renamed(kind, told))
+            checker.check(value)
+        except ValidationError as error:
+            place, problem = first_problem(error)
+            raise _bad(number, f"{place}: {problem}" if place else problem) from None
+        except (ValueError, RecursionError) as error:
+            raise _bad(number, str(error) or "it is nested too deeply") from None
+        found[kind].append(value)
+    if session is None or not found["item"] or not found["guidelines"]:
+        raise _bad(1, "it holds no session with items and guidelines")
+    session = session.model_copy(update={"guidelines": len(found["guidelines"])})
+    made = store.annotations.restore(
+        owner,
+        session,
+        found["guidelines"],
+        found["annotator"],
+        checker.counted(found["item"]),
+        found["claim"],
+        found["event"],
+    )
+    return Lead(store, made, owner)
+
+
+class _Checker:
+    """What the lines of a file say together: numbers without gaps, and nothing that is missing."""
+
+    def __init__(self) -> None:
+        self._items: dict[int, ItemBody] = {}
+        self._keys: set[str] = set()
+        self._controls: set[int] = set()
+        self._annotators: set[str] = set()
+        self._versions = 0
+        self._events = 0
+        self._clients: set[tuple[int, str]] = set()
+        self._claims: set[tuple[int, int]] = set()
+        self._slots: set[tuple[int, int]] = set()
+        self._labels: dict[int, int] = {}
+
+    def check(self, value: Any) -> None:
+        """Raise ValueError for a line that does not fit those before it."""
+        match value:
+            case Guidelines():
+                self._versions += 1
+                _require(value.version == self._versions, "a version is missing")
+            case Annotator():
+                name = value.name.strip()
+                _require(value.number == len(self._annotators), "an annotator is missing")
+                _require(0 < len(name) <= MAX_NAME, "an annotator has no usable name")
+                _require(name not in self._annotators, "two annotators have one name")
+                self._annotators.add(name)
+            case StoredItem():
+                self._check_item(value)
+            case StoredClaim():
+                self._check_claim(value)
+            case StoredEvent():
+                self._check_event(value)
+            case _:
+                raise ValueError("it is not known")
+
+    def counted(self, items: list[StoredItem]) -> list[StoredItem]:
+        """The items with the labels that the claims say they have."""
+        return [one.model_copy(update={"labels": self._labels.get(one.number, 0)}) for one in items]
+
+    def _check_item(self, value: StoredItem) -> None:
+        _require(value.number == len(self._items), "an item is missing")
+        _require(value.key not in self._keys, "an item is there twice")
+        _require(0 < len(value.key) <= 64, "an item has no usable key")
+        body = ItemBody.model_validate(value.body)
+        _require(body.task == value.task, "an item has two tasks")
+        Hidden.model_validate(value.hidden)
+        if value.gold is not None:
+            require_fitting(_label(value.gold), body)
+            self._controls.add(value.number)
+        _require(value.probability is None or 0 < value.probability <= 1, "a probability is wrong")
+        self._keys.add(value.key)
+        self._items[value.number] = body
+
+    def _check_claim(self, value: StoredClaim) -> None:
+        self._require_known(value.item, value.annotator)
+        key = value.item, value.annotator
+        _require(key not in self._claims, "an item was given to one person twice")
+        self._claims.add(key)
+        if value.slot is not None:
+            _require(0 <= value.slot < MOST_OVERLAP, "a claim has an impossible place")
+            _require((value.item, value.slot) not in self._slots, "two people have one place")
+            self._slots.add((value.item, value.slot))
+        if value.state == "labelled" and value.item not in self._controls:
+            self._labels[value.item] = self._labels.get(value.item, 0) + 1
+
+    def _check_event(self, value: StoredEvent) -> None:
+        self._require_known(value.item, value.annotator)
+        _require(value.seq == self._events, "an event is missing")
+        self._events += 1
+        _require((value.annotator, value.client) not in self._clients, "a request is there twice")
+        _require(0 < len(value.client) <= 64, "a request has no usable name")
+        self._clients.add((value.annotator, value.client))
+        _require(1 <= value.guidelines <= self._versions, "a version of the guidelines is missing")
+        if value.kind in GIVING:
+            require_fitting(_label(value.value), self._items[value.item])
+        elif value.kind == "adjudicated":
+            require_fitting(Decision.model_validate(value.value).label, self._items[value.item])
+
+    def _require_known(self, item: int, annotator: int) -> None:
+        _require(item in self._items, "an item is missing")
+        _require(0 <= annotator < len(self._annotators), "an annotator is missing")
+
+
+_values: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
+
+
+def _session_of(told: object) -> StoredSession:
+    header = _Header.model_validate(told)
+    # Whose it is, and under which name it is stored, is decided here.
+    session = StoredSession.model_validate(
+        {**header.session, "id": "imported", "owner": "imported", "items": 0}
+    )
+    SessionSpec.model_validate(session.spec)
+    _require(1 <= session.overlap <= MOST_OVERLAP, f"the overlap is not 1 to {MOST_OVERLAP}")
+    _require(0 < len(session.name.strip()) <= MAX_NAME, "the session has no usable name")
+    _require(0 < len(session.seed) <= 32, "the session has no usable seed")
+    return session
+
+
+def _label(value: object) -> Label:
+    return label_adapter.validate_python(value)
+
+
+def _named(value: Frozen) -> dict[str, Any]:
+    """A line's fields; the kind of a person or an event gives way to that of the line."""
+    told = value.model_dump(mode="json")
+    if "kind" in told:
+        told["is"] = told.pop("kind")
+    return told
+
+
+def _renamed(kind: str, told: dict[str, Any]) -> dict[str, Any]:
+    told = _values.validate_python(told)
+    if kind in ("annotator", "event"):
+        told["kind"] = told.pop("is", None)
+    return told
+
+
+def _line(value: dict[str, Any]) -> str:
+    return printable_json(json.dumps(value, ensure_ascii=False, sort_keys=True)) + "\n"
+
+
+def _require(condition: bool, problem: str) -> None:
+    if not condition:
+        raise ValueError(problem)
+
+
+def _bad(line: int, problem: str) -> VeriscopeError:
+    return failure("annotation.bad_file", problem=problem, line=line)

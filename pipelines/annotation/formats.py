@@ -1,0 +1,340 @@
+"""Labels in the forms that other programs read: CSV, Label Studio, RAGTruth, inspect_ai.
+
+Offsets are code points, half-open. Label Studio counts UTF-16 units as browsers do, so they are
+converted on both ways.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pipelines.annotation.adjudication import by_item, final_labels
+from pipelines.annotation.labels import GivenLabel, decisions, standing_labels
+from pipelines.annotation.sessions import Lead
+from pipelines.annotation.types import (
+    ItemBody,
+    Label,
+    LabelSpan,
+    SessionItem,
+    SpanLabel,
+    Task,
+    is_wrong,
+    label_adapter,
+    parse_label,
+    verdict_of,
+)
+from pipelines.errors import VeriscopeError, failure, first_problem
+from pipelines.evaluation.results.export import Cell, csv_text
+from pipelines.store.tables import to_json
+
+COLUMNS = (
+    "item",
+    "key",
+    "task",
+    "annotator",
+    "label",
+    "spans",
+    "at",
+    "guidelines",
+    "overlap",
+    "seconds",
+    "fast",
+    "revealed",
+    "changes",
+    "run",
+    "method",
+    "start",
+    "end",
+    "piece",
+    "text",
+    "question",
+)
+
+_CHOICE = "verdict"
+_SPANS = "spans"
+
+
+def export_csv(lead: Lead) -> str:
+    """One row for each label that stands, with who, when, which guidelines and which run.
+
+    Spans are JSON. What a spreadsheet would take for a formula is made a text by an apostrophe.
+    """
+    names = _names(lead)
+    items = {one.number: one for one in lead.items()}
+    rows: list[list[Cell]] = []
+    for one in standing_labels(lead.events()):
+        stored = items[one.item]
+        body = ItemBody.model_validate(stored.body)
+        spans = to_json(one.label)["spans"] if isinstance(one.label, SpanLabel) else None
+        row: dict[str, Cell] = {
+            "item": one.item,
+            "key": stored.key,
+            "task": stored.task,
+            "annotator": names[one.annotator],
+            "label": verdict_of(one.label),
+            "spans": "" if spans is None else json.dumps(spans),
+            "at": one.at.isoformat(),
+            "guidelines": one.guidelines,
+            "overlap": one.overlap,
+            "seconds": one.seconds,
+            "fast": int(one.fast),
+            "revealed": int(one.revealed),
+            "changes": one.changes,
+            "run": one.run,
+            "method": body.place.method,
+            "start": body.start,
+            "end": body.end,
+            "piece": body.piece,
+            "text": body.text,
+            "question": body.question,
+        }
+        rows.append([row[name] for name in COLUMNS])
+    return csv_text(COLUMNS, rows)
+
+
+def export_label_studio(lead: Lead) -> str:
+    """Tasks with their annotations, as Label Studio imports and exports them (JSON)."""
+    names = _names(lead)
+    labels = by_item(standing_labels(lead.events()))
+    tasks = []
+    for stored in lead.items():
+        body = ItemBody.model_validate(stored.body)
+        data = {
+            "text": body.text,
+            "question": body.question,
+            "piece": body.piece,
+            "other": body.other,
+            "evidence": [one.text for one in body.evidence],
+            "veriscope": {"key": stored.key, "body": stored.body},
+        }
+        annotations = [_annotation(one, body, names) for one in labels.get(stored.number, [])]
+        tasks.append({"id": stored.number + 1, "data": data, "annotations": annotations})
+    return json.dumps(tasks, ensure_ascii=False, indent=1)
+
+
+class _Result(BaseModel):
+    """A region or a choice of Label Studio; what is not named here is ignored."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    type: str
+    value: dict[str, Any]
+
+
+class _Annotation(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    completed_by: Any = "Label Studio"
+    was_cancelled: bool = False
+    result: tuple[_Result, ...] = ()
+
+
+class _TaskOfLabelStudio(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    id: int | str | None = None
+    data: dict[str, Any]
+    annotations: tuple[_Annotation, ...] = ()
+
+
+def read_label_studio(text: str) -> tuple[list[SessionItem], dict[str, list[tuple[str, Label]]]]:
+    """Items, and the labels of each person by the items' keys, from Label Studio's JSON.
+
+    Tasks that were exported here come back as they were. Of others, those whose data hold a
+    `text`: regions of labels become spans. Cancelled annotations are left out. Raises
+    InvalidInputError that names the task (from 1) which is wrong.
+    """
+    try:
+        tasks = json.loads(text)
+    except (ValueError, RecursionError):
+        raise _bad(1, "it is no JSON") from None
+    if not isinstance(tasks, list) or not tasks:
+        raise _bad(1, "it is no list of tasks")
+    items: list[SessionItem] = []
+    labels: dict[str, list[tuple[str, Label]]] = {}
+    for number, told in enumerate(tasks, start=1):
+        try:
+            task = _TaskOfLabelStudio.model_validate(told)
+            item = _item_of(task, number)
+            items.append(item)
+            for annotation in task.annotations:
+                if annotation.was_cancelled:
+                    continue
+                label = _label_of(annotation, item.body)
+                labels.setdefault(_person(annotation.completed_by), []).append((item.key, label))
+        except ValidationError as error:
+            place, problem = first_problem(error)
+            raise _bad(number, f"{place}: {problem}" if place else problem) from None
+    return items, labels
+
+
+def export_ragtruth(lead: Lead) -> Iterator[str]:
+    """The span items in the form of RAGTruth's response.jsonl, with final labels; line by line.
+
+    `labels` are [start, end) with the text and a label_type. Items whose people disagree, and that
+    nobody decided, are left out.
+    """
+    events = lead.events()
+    spans = {one.number: one for one in lead.items() if one.task == "span"}
+    final = final_labels(spans, standing_labels(events), decisions(events))
+    for number, stored in spans.items():
+        label = final[number].label
+        if not isinstance(label, SpanLabel):
+            continue
+        body = ItemBody.model_validate(stored.body)
+        told = {
+            "id": stored.key,
+            "source_id": body.place.record or body.place.run or stored.key,
+            "model": body.place.method,
+            "split": "test",
+            "quality": "good",
+            "labels": [
+                {
+                    "start": one.start,
+                    "end": one.end,
+                    "text": body.text[one.start : one.end],
+                    "label_type": _RAGTRUTH.get(one.kind, "Evident Baseless Info"),
+                    "meta": one.kind,
+                    "implicit_true": False,
+                    "due_to_null": False,
+                }
+                for one in label.spans
+            ],
+            "response": body.text,
+        }
+        yield json.dumps(told, ensure_ascii=False) + "\n"
+
+
+_RAGTRUTH = {"contradiction": "Evident Conflict", "unsupported": "Evident Baseless Info"}
+
+
+def export_precomputed_scores(lead: Lead, task: Task) -> Iterator[str]:
+    """Final labels as precomputed scores of inspect_ai: id, epoch, scorer and value, line by line.
+
+    The value is 1 where people found no error and 0 where they did; an item for which that cannot
+    be said, or on which people disagree, is left out. The id is that of the data set's record where
+    there is one, else the item's key; `epoch` counts the items of one id from 1.
+    """
+    events = lead.events()
+    items = {one.number: one for one in lead.items() if one.task == task}
+    final = final_labels(items, standing_labels(events), decisions(events))
+    epochs: dict[str, int] = {}
+    for number, stored in items.items():
+        label = final[number].label
+        wrong = None if label is None else is_wrong(label)
+        if label is None or wrong is None:
+            continue
+        name = ItemBody.model_validate(stored.body).place.record or stored.key
+        epochs[name] = epochs.get(name, 0) + 1
+        told = {
+            "id": name,
+            "epoch": epochs[name],
+            "scorer": f"human_{task}",
+            "value": 0 if wrong else 1,
+            "explanation": f"{verdict_of(label)} ({final[number].status})",
+        }
+        yield json.dumps(told, ensure_ascii=False) + "\n"
+
+
+def utf16_offset(text: str, offset: int) -> int:
+    """The place in UTF-16 units, which browsers count, of a place in code points."""
+    return offset + sum(character > "\uffff" for character in text[:offset])
+
+
+def code_point_offset(text: str, units: int) -> int:
+    """The place in code points of a place in UTF-16 units; inside a pair, its beginning."""
+    seen = 0
+    for at, character in enumerate(text):
+        width = 1 + (character > "\uffff")
+        if seen + width > units:
+            return at
+        seen += width
+    return len(text)
+
+
+def _annotation(one: GivenLabel, body: ItemBody, names: Mapping[int, str]) -> dict[str, Any]:
+    if isinstance(one.label, SpanLabel):
+        result = [
+            {
+                "type": "labels",
+                "from_name": _SPANS,
+                "to_name": "text",
+                "value": {
+                    "start": utf16_offset(body.text, span.start),
+                    "end": utf16_offset(body.text, span.end),
+                    "text": body.text[span.start : span.end],
+                    "labels": [span.kind],
+                },
+            }
+            for span in one.label.spans
+        ]
+    else:
+        value = {"choices": [verdict_of(one.label)]}
+        result = [{"type": "choices", "from_name": _CHOICE, "to_name": "text", "value": value}]
+    return {
+        "completed_by": names[one.annotator],
+        "created_at": one.at.isoformat(),
+        "lead_time": one.seconds,
+        "was_cancelled": False,
+        "result": result,
+    }
+
+
+def _item_of(task: _TaskOfLabelStudio, number: int) -> SessionItem:
+    ours = task.data.get("veriscope")
+    if isinstance(ours, dict) and "body" in ours and "key" in ours:
+        return SessionItem(key=str(ours["key"]), body=ItemBody.model_validate(ours["body"]))
+    body = {"task": _task_of(task), "text": task.data.get("text", "")}
+    if isinstance(question := task.data.get("question"), str):
+        body["question"] = question
+    name = str(task.id if task.id is not None else number)
+    return SessionItem(key=f"label-studio-{name}"[:64], body=ItemBody.model_validate(body))
+
+
+def _task_of(task: _TaskOfLabelStudio) -> Task:
+    """Spans, unless there is a choice and no region."""
+    kinds = {one.type for annotation in task.annotations for one in annotation.result}
+    return "answer" if "choices" in kinds and "labels" not in kinds else "span"
+
+
+def _label_of(annotation: _Annotation, body: ItemBody) -> Label:
+    if body.task == "span":
+        spans = [_span_of(one.value, body) for one in annotation.result if one.type == "labels"]
+        return parse_label({"task": "span", "spans": spans}, body)
+    chosen = [one.value.get("choices") for one in annotation.result if one.type == "choices"]
+    first = chosen[0][0] if chosen and isinstance(chosen[0], list) and chosen[0] else None
+    label = label_adapter.validate_python({"task": body.task, "verdict": first})
+    return parse_label(label, body)
+
+
+def _span_of(value: Mapping[str, Any], body: ItemBody) -> dict[str, Any]:
+    start, end = value.get("start"), value.get("end")
+    if not isinstance(start, int) or not isinstance(end, int):
+        raise failure("annotation.bad_value", problem="a region has no start and end")
+    found = {"start": code_point_offset(body.text, start), "end": code_point_offset(body.text, end)}
+    names = value.get("labels")
+    name = names[0] if isinstance(names, list) and names else "other"
+    try:
+        LabelSpan.model_validate({**found, "kind": name})
+    except ValidationError:
+        return found
+    return {**found, "kind": name}
+
+
+def _person(name: object) -> str:
+    """Who annotated: a name, a number, or an object with an e-mail address."""
+    if isinstance(name, dict):
+        name = name.get("email") or name.get("username") or name.get("id")
+    return f"{name}"[:200].strip() or "Label Studio"
+
+
+def _names(lead: Lead) -> dict[int, str]:
+    return {one.number: one.name for one in lead.annotators()}
+
+
+def _bad(task: int, problem: str) -> VeriscopeError:
+    return failure("annotation.bad_file", problem=problem, line=task)

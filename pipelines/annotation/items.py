@@ -1,0 +1,346 @@
+"""Items to label, made of recorded runs, of evaluations, and of labelled data.
+
+The same item has the same key however often it is made, so that a session never holds it twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from random import Random
+
+from pipelines.annotation.types import (
+    AnswerLabel,
+    Evidence,
+    Hidden,
+    ItemBody,
+    ItemPlace,
+    Label,
+    LabelSpan,
+    ModelVerdict,
+    SentenceLabel,
+    SessionItem,
+    SpanLabel,
+    Task,
+)
+from pipelines.evaluation.items import Item, LabelledSpan
+from pipelines.evaluation.metrics.spans import overlap
+from pipelines.evaluation.outcomes import Piece, outcome_of
+from pipelines.run.events import Judged
+from pipelines.run.findings import ConceptVerified
+from pipelines.run.trace import Trace
+from pipelines.run.view import MethodView, fold
+from pipelines.text import split_sentences
+from pipelines.types import Passage
+
+MOST_EVIDENCE = 20
+"""Passages that are shown beside an item."""
+
+_DOUBTED = ("contradicted", "doubtful")
+_SAME_PIECE = 0.5
+
+
+def items_of_run(
+    trace: Trace, tasks: Collection[Task], *, place: ItemPlace | None = None
+) -> list[SessionItem]:
+    """The items of `tasks` that a recorded run offers, in the order of its methods.
+
+    A text that several methods share, such as the draft that they check, makes one item; what each
+    said of it is kept, hidden. Concepts and entities are those that methods judged in it. Without
+    an answer there are no items.
+    """
+    view = fold(trace.events)
+    spec = trace.header.spec
+    base = place or ItemPlace(run=view.run)
+    texts: dict[str, _Text] = {}
+    comparisons: list[SessionItem] = []
+    for method in view.methods.values():
+        answer = method.answer
+        if answer is None or not answer.original.strip():
+            continue
+        original = texts.setdefault(answer.original, _Text(answer.original))
+        original.add(method, trace)
+        if answer.text.strip() and answer.text != answer.original:
+            final = texts.setdefault(answer.text, _Text(answer.text))
+            final.methods.append(method)
+            comparisons.append(
+                _made(
+                    ItemBody(
+                        task="comparison",
+                        question=spec.question,
+                        language=trace.header.language,
+                        text=answer.original,
+                        other=answer.text,
+                        evidence=_evidence(_passages([method])),
+                        place=base.model_copy(update={"method": method.name}),
+                        group=view.run,
+                    ),
+                    Hidden(),
+                )
+            )
+    found: list[SessionItem] = []
+    for text in texts.values():
+        context = ItemBody(
+            task="answer",
+            question=spec.question,
+            language=trace.header.language,
+            text=text.text,
+            evidence=_evidence(_passages(text.methods)),
+            place=base.model_copy(update={"method": text.methods[0].name}),
+            group=view.run,
+        )
+        found.extend(text.items(context))
+    return [one for one in (*found, *comparisons) if one.body.task in tasks]
+
+
+def items_of_evaluation(
+    runs: Iterable[tuple[Trace, str, str, str]], tasks: Collection[Task]
+) -> list[SessionItem]:
+    """The items of an evaluation's answers.
+
+    Each of `runs` is a trace, the id of the evaluation, that of the record of its data set, and the
+    name of the system that answered, under which its verdicts are kept.
+    """
+    found: dict[str, SessionItem] = {}
+    for trace, evaluation, record, system in runs:
+        place = ItemPlace(run=trace.header.run, evaluation=evaluation, record=record)
+        for item in items_of_run(trace, tasks, place=place):
+            named = _of_system(item, system)
+            earlier = found.get(named.key)
+            found[named.key] = named if earlier is None else _merged(earlier, named)
+    return list(found.values())
+
+
+def items_of_data(
+    items: Iterable[Item], tasks: Collection[Task], data: str = ""
+) -> list[tuple[SessionItem, Label | None]]:
+    """The items of labelled texts, each with the label that the data set gives it.
+
+    Sentences and spans that were labelled become items; texts with a label as a whole are answers.
+    """
+    found: list[tuple[SessionItem, Label | None]] = []
+    for item in items:
+        if not item.text.strip():
+            continue
+        base = ItemBody(
+            task="answer",
+            question=item.question,
+            language=item.language or "",
+            text=item.text,
+            evidence=_evidence(item.passages),
+            place=ItemPlace(data=data, record=item.id),
+            group=item.group or item.id,
+        )
+        found.extend(one for one in _labelled(base, item) if one[0].body.task in tasks)
+    return found
+
+
+def drawn(items: Sequence[SessionItem], count: int, seed: int) -> list[SessionItem]:
+    """`count` of `items` at random, each with its probability of having been drawn.
+
+    Such labels can correct a judge's score over all of `items` (see `annotation.corrected`).
+    """
+    if count >= len(items):
+        return [one.model_copy(update={"probability": 1.0}) for one in items]
+    chosen = sorted(Random(seed).sample(range(len(items)), count))
+    return [items[at].model_copy(update={"probability": count / len(items)}) for at in chosen]
+
+
+@dataclass
+class _Text:
+    """A text that methods wrote or checked, with what they said of it and its pieces."""
+
+    text: str
+    methods: list[MethodView] = field(default_factory=list)
+    whole: list[ModelVerdict] = field(default_factory=list)
+    pieces: list[tuple[str, Piece]] = field(default_factory=list)
+    judged: list[tuple[str, Judged]] = field(default_factory=list)
+
+    def add(self, method: MethodView, trace: Trace) -> None:
+        """What `method` said of its original answer."""
+        self.methods.append(method)
+        outcome = outcome_of(trace, method.name, trace.header.spec.models)
+        if outcome is None:
+            return
+        if outcome.verdict is not None:
+            score, value = _first(outcome.scores)
+            self.whole.append(
+                ModelVerdict(
+                    method=method.name,
+                    verdict=outcome.verdict,
+                    doubt=outcome.doubt,
+                    score=score,
+                    value=value,
+                )
+            )
+        events = [event for event in method.judged if event.what != "answer"]
+        for event, piece in zip(events, outcome.pieces, strict=True):
+            # A piece is one of this text where its offsets and words agree with it.
+            if self.text[piece.start : piece.end] == piece.text and piece.text:
+                self.pieces.append((method.name, piece))
+                self.judged.append((method.name, event))
+
+    def items(self, context: ItemBody) -> Iterator[SessionItem]:
+        yield _made(context, Hidden(verdicts=tuple(self.whole)))
+        doubted = tuple(
+            _verdict(method, piece)
+            for method, piece in self.pieces
+            if piece.verdict in _DOUBTED and piece.what in ("entity", "concept", "sentence")
+        )
+        yield _made(
+            context.model_copy(update={"task": "span"}),
+            Hidden(verdicts=tuple(self.whole), spans=doubted),
+        )
+        for number, sentence in enumerate(split_sentences(self.text)):
+            yield self._piece(context, "sentence", sentence.start, sentence.end, number)
+        for start, end in self._concepts():
+            yield self._piece(context, "concept", start, end, None)
+
+    def _concepts(self) -> list[tuple[int, int]]:
+        kinds = ("concept", "entity")
+        return sorted({(one.start, one.end) for _, one in self.pieces if one.what in kinds})
+
+    def _piece(
+        self, context: ItemBody, task: Task, start: int, end: int, sentence: int | None
+    ) -> SessionItem:
+        kinds = ("sentence",) if task == "sentence" else ("concept", "entity")
+        matching = [
+            (method, piece, event)
+            for (method, piece), (_, event) in zip(self.pieces, self.judged, strict=True)
+            if piece.what in kinds and overlap((piece.start, piece.end), (start, end)) > _SAME_PIECE
+        ]
+        details = [event for _, _, event in matching if isinstance(event.detail, ConceptVerified)]
+        statement, evidence = "", context.evidence
+        first = details[0] if details else None
+        if task == "concept" and first is not None and isinstance(first.detail, ConceptVerified):
+            statement = first.detail.claim or first.detail.question
+            known = {one.id: one for one in _passages(self.methods)}
+            named = [known[one] for one in first.detail.evidence if one in known]
+            evidence = _evidence(named) or evidence
+        place = context.place.model_copy(
+            update={
+                "sentence": sentence,
+                "span": first.span if first else "",
+                "draft": first.draft if first else None,
+                "method": matching[0][0] if matching else context.place.method,
+            }
+        )
+        body = context.model_copy(
+            update={
+                "task": task,
+                "start": start,
+                "end": end,
+                "statement": statement,
+                "evidence": evidence,
+                "place": place,
+            }
+        )
+        # Of a method that judged a piece more than once, the last word counts.
+        said = {method: _verdict(method, piece) for method, piece, _ in matching}
+        return _made(body, Hidden(verdicts=tuple(said.values())))
+
+
+def _first(scores: Mapping[str, float]) -> tuple[str, float | None]:
+    """The score that decided, by its name: the first that has a value."""
+    return next(iter(scores.items()), ("", None))
+
+
+def _verdict(method: str, piece: Piece) -> ModelVerdict:
+    score, value = _first(piece.scores)
+    return ModelVerdict(
+        method=method,
+        verdict=piece.verdict,
+        doubt=piece.doubt,
+        score=score,
+        value=value,
+        at=(piece.start, piece.end),
+    )
+
+
+def _labelled(base: ItemBody, item: Item) -> Iterator[tuple[SessionItem, Label | None]]:
+    for number, sentence in enumerate(item.sentences):
+        place = base.place.model_copy(update={"sentence": number})
+        body = base.model_copy(
+            update={
+                "task": "sentence",
+                "start": sentence.start,
+                "end": sentence.end,
+                "place": place,
+            }
+        )
+        yield _made(body, Hidden()), SentenceLabel(verdict=sentence.label)
+    # A text that was labelled and has no span is free of errors.
+    if item.spans or (item.hallucinated is False and not item.sentences):
+        spans = tuple(_label_span(one) for one in item.spans)
+        body = base.model_copy(update={"task": "span"})
+        yield _made(body, Hidden()), SpanLabel(spans=spans)
+    if item.hallucinated is not None:
+        verdict = "wrong" if item.hallucinated else "correct"
+        yield _made(base, Hidden()), AnswerLabel(verdict=verdict)
+    if item.hallucinated is None and not item.sentences and not item.spans:
+        for task in ("answer", "span"):
+            yield _made(base.model_copy(update={"task": task}), Hidden()), None
+        for number, span in enumerate(split_sentences(base.text)):
+            place = base.place.model_copy(update={"sentence": number})
+            told = {"task": "sentence", "start": span.start, "end": span.end, "place": place}
+            yield _made(base.model_copy(update=told), Hidden()), None
+
+
+def _label_span(span: LabelledSpan) -> LabelSpan:
+    # Data sets have kinds of their own; RAGTruth's begin with these two words.
+    said = span.kind.lower()
+    if "conflict" in said or "contradict" in said:
+        return LabelSpan(start=span.start, end=span.end, kind="contradiction")
+    kind = "unsupported" if "baseless" in said or "unsupported" in said else "other"
+    return LabelSpan(start=span.start, end=span.end, kind=kind)
+
+
+def _passages(methods: Iterable[MethodView]) -> list[Passage]:
+    found: dict[str, Passage] = {}
+    for method in methods:
+        for search in method.searches:
+            for passage in search.passages:
+                found.setdefault(passage.id, passage)
+    return list(found.values())
+
+
+def _evidence(passages: Iterable[Passage]) -> tuple[Evidence, ...]:
+    found = [
+        Evidence(title=one.title, text=one.text, source=one.source, url=one.url)
+        for one in passages
+        if one.text.strip()
+    ]
+    return tuple(found[:MOST_EVIDENCE])
+
+
+def _made(body: ItemBody, hidden: Hidden) -> SessionItem:
+    """The item, checked, with the key of what is asked about which text."""
+    body = ItemBody.model_validate(body.model_dump())
+    asked = [body.task, body.question, body.text, body.start, body.end, body.other]
+    where = [body.place.data, body.place.record, body.place.run if not body.place.record else ""]
+    said = json.dumps([*asked, *where], ensure_ascii=True)
+    return SessionItem(key=sha256(said.encode()).hexdigest()[:32], body=body, hidden=hidden)
+
+
+def _of_system(item: SessionItem, system: str) -> SessionItem:
+    """The item with its verdicts under the name of the system, which an evaluation knows."""
+    hidden = item.hidden.model_copy(
+        update={
+            name: tuple(
+                one.model_copy(update={"method": system}) for one in getattr(item.hidden, name)
+            )
+            for name in ("verdicts", "spans")
+        }
+    )
+    return item.model_copy(update={"hidden": hidden})
+
+
+def _merged(one: SessionItem, other: SessionItem) -> SessionItem:
+    hidden = Hidden(
+        verdicts=(*one.hidden.verdicts, *other.hidden.verdicts),
+        spans=(*one.hidden.spans, *other.hidden.spans),
+        judge=one.hidden.judge if one.hidden.judge is not None else other.hidden.judge,
+    )
+    return one.model_copy(update={"hidden": hidden})

@@ -1,0 +1,478 @@
+"""What each link to a session allows: leading it, joining it, or labelling as one person.
+
+`enter` turns a link into one of three objects, and nothing is done to a session but through them.
+An annotator's sees the session, its guidelines and their own labels: no other person's, and nothing
+that models said before their own label is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any
+
+from pydantic import ValidationError
+
+from pipelines.annotation.labels import GivenLabel, decisions, last_undone, standing_labels
+from pipelines.annotation.types import (
+    MOST_OVERLAP,
+    Hidden,
+    ItemBody,
+    Label,
+    SessionItem,
+    SessionSpec,
+    parse_label,
+)
+from pipelines.errors import failure, first_problem
+from pipelines.store import RunStore
+from pipelines.store.annotation_links import Link, Role
+from pipelines.store.annotation_work import Action, Given, NothingToDo
+from pipelines.store.annotations import (
+    Annotator,
+    EventKind,
+    NewItem,
+    StoredEvent,
+    StoredItem,
+    StoredSession,
+)
+from pipelines.store.tables import to_json
+from pipelines.types import Frozen
+
+MAX_COMMENT = 5_000
+"""Characters of a comment, a reason or a note."""
+
+MAX_GUIDELINES = 100_000
+MAX_CLIENT = 64
+PERSONAL_SECONDS = 180 * 86_400.0
+"""So long a personal link works."""
+
+
+class Task(Frozen):
+    """An item as an annotator gets it.
+
+    `swapped`: the corrected text of a comparison is shown first, at random for each person.
+    `hidden` is what models said, None where it is not shown. `redo` is the label that they took
+    back, which can be restored.
+    """
+
+    item: int
+    body: ItemBody
+    expires: datetime
+    swapped: bool = False
+    hidden: Hidden | None = None
+    redo: Label | None = None
+
+
+class OwnProgress(Frozen):
+    """How far one person has come. `left` counts the ordinary items that need labels from
+    anybody and that this person neither labelled nor skipped."""
+
+    labelled: int
+    skipped: int
+    left: int
+    seconds: float
+
+
+def create_session(
+    store: RunStore,
+    owner: str,
+    name: str,
+    spec: SessionSpec,
+    items: Iterable[SessionItem],
+    *,
+    overlap: int = 2,
+    guidelines: str = "",
+) -> Lead:
+    """Make a session of `items`. Raises InvalidInputError saying what to do.
+
+    A session without a control item has to say that it is meant so (`spec.without_gold`).
+    """
+    items = list(items)
+    _require_overlap(overlap)
+    _require_text(guidelines, MAX_GUIDELINES, "the guidelines are too long")
+    if not items:
+        raise failure("annotation.bad_session", problem="it has no items")
+    if not spec.without_gold and not any(item.gold is not None for item in items):
+        problem = "it has no control items, which has to be confirmed (without_gold)"
+        raise failure("annotation.bad_session", problem=problem)
+    strange = sorted({item.body.task for item in items} - set(spec.tasks))
+    if strange:
+        raise failure("annotation.bad_session", problem=f"its tasks lack {', '.join(strange)}")
+    made = store.annotations.create(owner, name, to_json(spec), overlap, guidelines)
+    lead = Lead(store, made, owner)
+    lead.add_items(items)
+    return lead
+
+
+def enter(store: RunStore, token: str, address: str) -> Lead | Invitation | Worker:
+    """What a secret link allows somebody at the network address `address`.
+
+    Raises NotFoundError for a link that is wrong or not valid any more, TooOftenError after too
+    many wrong ones.
+    """
+    link = store.annotation_links.check(token, address)
+    match link.role:
+        case "lead":
+            return Lead(store, link.session)
+        case "join":
+            return Invitation(store, link.session)
+        case "annotator":
+            if link.annotator is None:
+                raise failure("annotation.no_link")
+            return Worker(store, link.session, link.annotator)
+
+
+class Lead:
+    """Leads a session: changes it, invites people, sees everything. Methods block."""
+
+    def __init__(self, store: RunStore, session_id: str, owner: str | None = None) -> None:
+        """Raises NotFoundError where there is no such session of `owner` (None: of anybody)."""
+        self.store = store
+        self.session_id = session_id
+        store.annotations.get(session_id, owner)
+
+    @property
+    def session(self) -> StoredSession:
+        """The session as it is now."""
+        return self.store.annotations.get(self.session_id)
+
+    @property
+    def spec(self) -> SessionSpec:
+        """How the session works."""
+        return SessionSpec.model_validate(self.session.spec)
+
+    def add_items(self, items: Iterable[SessionItem]) -> int:
+        """Add items that the session does not hold yet; how many were new."""
+        rows = [
+            NewItem(
+                key=item.key,
+                task=item.body.task,
+                body=to_json(item.body),
+                hidden=to_json(item.hidden),
+                gold=None if item.gold is None else to_json(item.gold),
+                probability=item.probability,
+            )
+            for item in items
+        ]
+        return self.store.annotations.add_items(self.session_id, rows)
+
+    def set_gold(self, item: int, label: dict[str, Any] | None) -> None:
+        """Make an item a control item with this label, or an ordinary one again."""
+        stored = self.store.annotations.item(self.session_id, item)
+        if label is not None:
+            label = to_json(parse_label(label, ItemBody.model_validate(stored.body)))
+        self.store.annotations.set_gold(self.session_id, item, label)
+
+    def set_overlap(self, overlap: int) -> None:
+        """Change how many people label an item from now on."""
+        _require_overlap(overlap)
+        self.store.annotations.set_overlap(self.session_id, overlap)
+
+    def set_guidelines(self, text: str) -> int:
+        """Store a new version of the guidelines (Markdown); its number."""
+        _require_text(text, MAX_GUIDELINES, "the guidelines are too long")
+        return self.store.annotations.set_guidelines(self.session_id, text)
+
+    def close(self, *, closed: bool = True) -> None:
+        """Close the session, or open it again."""
+        self.store.annotations.close(self.session_id, closed=closed)
+
+    def invite(self, role: Role, *, annotator: int | None = None, days: float | None = None) -> str:
+        """Make a link, which is told this once; it expires after `days`, or never."""
+        if (role == "annotator") != (annotator is not None):
+            raise failure("annotation.no_annotator")
+        if annotator is not None and annotator not in {one.number for one in self.annotators()}:
+            raise failure("annotation.no_annotator")
+        seconds = None if days is None else days * 86_400
+        return self.store.annotation_links.create(
+            self.session_id, role, annotator=annotator, seconds=seconds
+        )
+
+    def links(self) -> list[Link]:
+        """Every link that was made, without its secret."""
+        return self.store.annotation_links.list(self.session_id)
+
+    def revoke(self, link: str) -> None:
+        """Withdraw a link for good."""
+        self.store.annotation_links.revoke(self.session_id, link)
+
+    def annotators(self) -> list[Annotator]:
+        """Everybody who takes part."""
+        return self.store.annotations.annotators(self.session_id)
+
+    def items(self) -> list[StoredItem]:
+        """Every item, with its control label and what models said."""
+        return self.store.annotations.items(self.session_id)
+
+    def events(self) -> list[StoredEvent]:
+        """Everything that was done."""
+        return self.store.annotations.events(self.session_id)
+
+    def import_labels(self, name: str, labels: Iterable[tuple[str, Label]]) -> int:
+        """Store labels from elsewhere, by the items' keys, as those of one "imported" person.
+
+        They do not count towards the overlap. Items that the session does not hold are left out.
+        How many are new.
+        """
+        known = {one.name: one.number for one in self.annotators() if one.kind == "imported"}
+        number = known.get(name)
+        if number is None:
+            add = self.store.annotations.add_annotator
+            number = add(self.session_id, name, "imported").number
+        items = {item.key: item for item in self.items()}
+        actions = [
+            (
+                items[key].number,
+                Action(
+                    client=f"import:{key}"[:MAX_CLIENT],
+                    kind="given",
+                    value=to_json(parse_label(label, ItemBody.model_validate(items[key].body))),
+                    run=items[key].body["place"]["run"],
+                ),
+            )
+            for key, label in labels
+            if key in items
+        ]
+        return self.store.annotation_work.import_labels(self.session_id, number, actions)
+
+
+class Invitation:
+    """Lets somebody join a session under a name."""
+
+    def __init__(self, store: RunStore, session_id: str) -> None:
+        self.store = store
+        self.session_id = session_id
+
+    @property
+    def name(self) -> str:
+        """What the session is called."""
+        return self.store.annotations.get(self.session_id).name
+
+    def join(self, name: str) -> tuple[Worker, str]:
+        """Take part as `name`; the personal link, told this once, is for coming back.
+
+        Raises InvalidInputError where the name is taken or not invited, or the session is closed
+        or full.
+        """
+        session = self.store.annotations.get(self.session_id)
+        spec = SessionSpec.model_validate(session.spec)
+        if session.closed is not None:
+            raise failure("annotation.closed")
+        if spec.names is not None and name.strip() not in spec.names:
+            raise failure("annotation.not_invited")
+        add = self.store.annotations.add_annotator
+        joined = add(self.session_id, name, "person", spec.most_annotators)
+        token = self.store.annotation_links.create(
+            self.session_id, "annotator", annotator=joined.number, seconds=PERSONAL_SECONDS
+        )
+        return Worker(self.store, self.session_id, joined.number), token
+
+
+class Worker:
+    """Labels items as one person. Methods block.
+
+    `client` names a request of the page: the same one, sent again because a connection was lost,
+    is stored once and acknowledged again.
+    """
+
+    def __init__(self, store: RunStore, session_id: str, annotator: int) -> None:
+        self._store = store
+        self._session_id = session_id
+        self.annotator = annotator
+
+    @property
+    def session_name(self) -> str:
+        """What the session is called."""
+        return self._session.name
+
+    @property
+    def guidelines(self) -> str:
+        """The guidelines as they are now, in Markdown."""
+        return self._store.annotations.guidelines(self._session_id)[-1].text
+
+    def next(self) -> Task | NothingToDo:
+        """The item to label: the one that was left, else a new one. Renews the lease."""
+        spec = self._spec
+        controls = spec.gold_every if not spec.without_gold else 0
+        found = self._store.annotation_work.claim(
+            self._session_id,
+            self.annotator,
+            lease=spec.lease,
+            gold_every=controls,
+            shown=spec.show == "before",
+        )
+        return self._task(found, spec) if isinstance(found, Given) else found
+
+    def renew(self, item: int) -> datetime:
+        """Keep an open item while somebody is at it; when the lease ends now."""
+        work = self._store.annotation_work
+        return work.renew(self._session_id, self.annotator, item, lease=self._spec.lease)
+
+    def label(
+        self, item: int, value: object, *, client: str, seconds: float | None = None
+    ) -> StoredEvent:
+        """Store a label; once this returns, it is saved. `seconds` is the active time."""
+        return self._give("given", item, value, client, seconds)
+
+    def change(
+        self, item: int, value: object, *, client: str, seconds: float | None = None
+    ) -> StoredEvent:
+        """Store another label in place of the one given before, which is kept as well."""
+        return self._give("changed", item, value, client, seconds)
+
+    def undo(self, item: int, *, client: str) -> StoredEvent:
+        """Take a label back; the item is open again."""
+        return self._act("undone", item, {}, client)
+
+    def redo(self, item: int, *, client: str) -> StoredEvent:
+        """Restore the label that was taken back last."""
+        events = self._store.annotations.events(
+            self._session_id, annotator=self.annotator, item=item
+        )
+        if known := next((one for one in events if one.client == client), None):
+            return self._act("redone", item, known.value, client)
+        label = last_undone(events, item, self.annotator)
+        if label is None:
+            raise failure("annotation.wrong_state", state="not taken back")
+        return self._act("redone", item, to_json(label), client)
+
+    def skip(self, item: int, reason: str, *, client: str) -> StoredEvent:
+        """Leave an item to others, for a reason."""
+        _require_text(reason, MAX_COMMENT, "the reason is too long")
+        return self._act("skipped", item, {"reason": reason}, client)
+
+    def comment(self, item: int, text: str, *, client: str) -> StoredEvent:
+        """Write about an item; it is no label."""
+        _require_text(text, MAX_COMMENT, "the comment is too long")
+        return self._act("comment", item, {"text": text}, client)
+
+    def reveal(self, item: int, *, client: str) -> Hidden:
+        """What models said of an item that this person has labelled; that it was shown is kept.
+
+        Raises InvalidInputError before the label is stored, or where the session never shows it.
+        """
+        if self._spec.show == "never":
+            raise failure("annotation.forbidden")
+        self._act("revealed", item, {}, client)
+        stored = self._store.annotations.item(self._session_id, item)
+        return Hidden.model_validate(stored.hidden)
+
+    def labels(self) -> list[GivenLabel]:
+        """This person's own labels, by item."""
+        events = self._store.annotations.events(self._session_id, annotator=self.annotator)
+        return standing_labels(events)
+
+    def progress(self) -> OwnProgress:
+        """How far this person has come."""
+        claims = self._store.annotations.claims(self._session_id, self.annotator)
+        own = {claim.item for claim in claims if claim.state != "lost"}
+        overlap = self._session.overlap
+        items = self._store.annotations.items(self._session_id)
+        left = [one for one in items if one.gold is None and one.labels < overlap]
+        labels = self.labels()
+        return OwnProgress(
+            labelled=len(labels),
+            skipped=sum(claim.state == "skipped" for claim in claims),
+            left=sum(one.number not in own for one in left),
+            seconds=sum(one.seconds or 0.0 for one in labels),
+        )
+
+    def overruled(self) -> list[tuple[int, Label, Label, str]]:
+        """Items that an adjudicator decided otherwise: item, own label, decision, note.
+
+        Only in a session that is closed: before, it would tell what others said.
+        """
+        if self._session.closed is None:
+            raise failure("annotation.forbidden")
+        found = decisions(self._store.annotations.events(self._session_id))
+        return [
+            (own.item, own.label, found[own.item].label, found[own.item].note)
+            for own in self.labels()
+            if own.item in found and found[own.item].label != own.label
+        ]
+
+    @property
+    def _session(self) -> StoredSession:
+        return self._store.annotations.get(self._session_id)
+
+    @property
+    def _spec(self) -> SessionSpec:
+        return SessionSpec.model_validate(self._session.spec)
+
+    def _task(self, given: Given, spec: SessionSpec) -> Task:
+        hidden = None
+        if spec.show == "before" or given.revealed or spec.offer_spans:
+            stored = self._store.annotations.item(self._session_id, given.item)
+            hidden = Hidden.model_validate(stored.hidden)
+            if spec.show != "before" and not given.revealed:
+                hidden = Hidden(spans=hidden.spans)
+        events = self._store.annotations.events(
+            self._session_id, annotator=self.annotator, item=given.item
+        )
+        body = ItemBody.model_validate(given.body)
+        return Task(
+            item=given.item,
+            body=body,
+            expires=given.expires,
+            swapped=body.task == "comparison" and self._swapped(given.item),
+            hidden=hidden,
+            redo=last_undone(events, given.item, self.annotator),
+        )
+
+    def _swapped(self, item: int) -> bool:
+        said = f"{self._session.seed}:{self.annotator}:{item}:order".encode()
+        return bool(blake2b(said, digest_size=1).digest()[0] & 1)
+
+    def _give(
+        self, kind: EventKind, item: int, value: object, client: str, seconds: float | None
+    ) -> StoredEvent:
+        stored = self._store.annotations.item(self._session_id, item)
+        body = ItemBody.model_validate(stored.body)
+        label = parse_label(value, body)
+        return self._act(kind, item, to_json(label), client, seconds, body.place.run)
+
+    def _act(
+        self,
+        kind: EventKind,
+        item: int,
+        value: dict[str, Any],
+        client: str,
+        seconds: float | None = None,
+        run: str = "",
+    ) -> StoredEvent:
+        if not client or len(client) > MAX_CLIENT:
+            raise failure("annotation.bad_value", problem="the request has no usable name")
+        spec = self._spec
+        # A page may tell anything; a negative time, or one that is no number, is none.
+        seconds = seconds if seconds is not None and 0 <= seconds < 86_400 else None
+        action = Action(
+            client=client,
+            kind=kind,
+            value=value,
+            seconds=seconds,
+            fast=seconds is not None and seconds < spec.too_fast,
+            run=run,
+        )
+        work = self._store.annotation_work
+        return work.act(self._session_id, self.annotator, item, action, lease=spec.lease)
+
+
+def parse_spec(value: object) -> SessionSpec:
+    """`value` as the settings of a session. Raises InvalidInputError naming what is wrong."""
+    try:
+        return SessionSpec.model_validate(value)
+    except ValidationError as error:
+        place, problem = first_problem(error)
+        said = f"{place}: {problem}" if place else problem
+        raise failure("annotation.bad_session", problem=said) from None
+
+
+def _require_overlap(overlap: int) -> None:
+    if not 1 <= overlap <= MOST_OVERLAP:
+        raise failure("annotation.bad_session", problem=f"its overlap is not 1 to {MOST_OVERLAP}")
+
+
+def _require_text(text: str, most: int, problem: str) -> None:
+    if len(text) > most:
+        raise failure("annotation.bad_session", problem=problem)

@@ -1,0 +1,403 @@
+"""Annotation sessions in the database: what they hold, who takes part, and what was labelled.
+
+Giving out items and storing labels is in `pipelines.store.annotation_work`, secret links in
+`pipelines.store.annotation_links`.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from secrets import token_hex
+from typing import Any, Literal, NamedTuple
+
+from sqlalchemy import delete, func, insert, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from pipelines.errors import failure
+from pipelines.store.annotation_tables import (
+    AnnotationEventRow,
+    AnnotationItemRow,
+    AnnotationSessionRow,
+    AnnotatorRow,
+    ClaimRow,
+    GuidelinesRow,
+)
+from pipelines.store.database import Database
+from pipelines.types import Frozen
+
+Clock = Callable[[], datetime]
+"""Tells the time, in UTC."""
+
+MAX_NAME = 200
+"""Characters of the name of a session or of a person."""
+
+_AT_ONCE = 500
+"""Rows that one statement writes."""
+
+AnnotatorKind = Literal["person", "lead", "imported"]
+State = Literal["open", "labelled", "skipped", "lost"]
+EventKind = Literal[
+    "given", "changed", "undone", "redone", "skipped", "comment", "revealed", "adjudicated"
+]
+"""What somebody did: gave a label, changed it, took it back, restored what was taken back, skipped
+the item with a reason, commented on it, was shown what the models said, or decided as adjudicator.
+"""
+
+
+class StoredSession(Frozen):
+    """A session as it is listed; `spec` is what it was asked to be, `items` counts them."""
+
+    id: str
+    owner: str
+    name: str
+    created: datetime
+    closed: datetime | None
+    seed: str
+    overlap: int
+    guidelines: int
+    spec: dict[str, Any]
+    items: int
+
+
+class Guidelines(Frozen):
+    """A version (from 1) of the guidelines of a session, in Markdown."""
+
+    version: int
+    text: str
+    created: datetime
+
+
+class Annotator(Frozen):
+    """Somebody whose labels a session holds; numbers count from 0."""
+
+    number: int
+    name: str
+    kind: AnnotatorKind
+    joined: datetime
+
+
+class NewItem(NamedTuple):
+    """An item to add to a session; see `AnnotationItemRow` for the fields."""
+
+    key: str
+    task: str
+    body: dict[str, Any]
+    hidden: dict[str, Any]
+    gold: dict[str, Any] | None = None
+    probability: float | None = None
+
+
+class StoredItem(Frozen):
+    """An item with everything that the session's lead may see; `labels` as in its row."""
+
+    number: int
+    key: str
+    task: str
+    labels: int
+    probability: float | None
+    gold: dict[str, Any] | None
+    body: dict[str, Any]
+    hidden: dict[str, Any]
+
+
+class StoredEvent(Frozen):
+    """Something that somebody did to an item; see `AnnotationEventRow` for the fields."""
+
+    seq: int
+    item: int
+    annotator: int
+    client: str
+    kind: EventKind
+    at: datetime
+    guidelines: int
+    overlap: int
+    seconds: float | None
+    fast: bool
+    revealed: bool
+    run: str
+    value: dict[str, Any]
+
+
+class StoredClaim(Frozen):
+    """That an item was given to somebody; `expires` is when the lease ends."""
+
+    item: int
+    annotator: int
+    slot: int | None
+    state: State
+    expires: datetime
+    revealed: bool
+
+
+def utc_now() -> datetime:
+    """The time, in UTC."""
+    return datetime.now(UTC)
+
+
+class AnnotationStore:
+    """Annotation sessions in the database of a RunStore. Every method blocks; any thread may call.
+
+    Methods with an `owner` raise NotFoundError for anyone else's session.
+    """
+
+    def __init__(self, database: Database, clock: Clock = utc_now) -> None:
+        self._database = database
+        self._clock = clock
+
+    def create(
+        self, owner: str, name: str, spec: dict[str, Any], overlap: int, guidelines: str
+    ) -> str:
+        """Make an empty session; its id."""
+        if not name.strip() or len(name) > MAX_NAME:
+            raise failure("annotation.bad_name", most=MAX_NAME)
+        made = token_hex(16)
+        with self._database.write() as session:
+            session.add(
+                AnnotationSessionRow(
+                    id=made,
+                    owner=owner,
+                    name=name,
+                    created=self._clock(),
+                    closed=None,
+                    seed=token_hex(8),
+                    overlap=overlap,
+                    guidelines=1,
+                    events=0,
+                    spec=spec,
+                )
+            )
+            session.flush()
+            session.add(
+                GuidelinesRow(session=made, version=1, text=guidelines, created=self._clock())
+            )
+        return made
+
+    def get(self, session_id: str, owner: str | None = None) -> StoredSession:
+        """One session; of `owner`, where one is named. Raises NotFoundError."""
+        conditions = [AnnotationSessionRow.id == session_id]
+        if owner is not None:
+            conditions.append(AnnotationSessionRow.owner == owner)
+        found = self._listed(*conditions)
+        if not found:
+            raise failure("annotation.no_session")
+        return found[0]
+
+    def list(self, owner: str) -> builtins.list[StoredSession]:
+        """The sessions of `owner`, newest first."""
+        return self._listed(AnnotationSessionRow.owner == owner)
+
+    def delete(self, session_id: str, owner: str) -> None:
+        """Delete a session with everything in it. Raises NotFoundError."""
+        row = AnnotationSessionRow
+        statement = delete(row).where(row.id == session_id, row.owner == owner).returning(row.id)
+        with self._database.write() as session:
+            if session.execute(statement).one_or_none() is None:
+                raise failure("annotation.no_session")
+
+    def close(self, session_id: str, *, closed: bool = True) -> None:
+        """Close a session, so that no label is taken any more; or open it again."""
+        with self._database.write() as session:
+            locked(session, session_id).closed = self._clock() if closed else None
+
+    def set_overlap(self, session_id: str, overlap: int) -> None:
+        """Change how many people label an item from now on. Labels beyond it stay."""
+        with self._database.write() as session:
+            locked(session, session_id).overlap = overlap
+
+    def set_guidelines(self, session_id: str, text: str) -> int:
+        """Store a new version of the guidelines, unless nothing changed; its number."""
+        with self._database.write() as session:
+            row = locked(session, session_id)
+            newest = session.get_one(GuidelinesRow, (session_id, row.guidelines))
+            if newest.text != text:
+                row.guidelines += 1
+                version = row.guidelines
+                session.add(
+                    GuidelinesRow(
+                        session=session_id, version=version, text=text, created=self._clock()
+                    )
+                )
+            return row.guidelines
+
+    def guidelines(self, session_id: str) -> builtins.list[Guidelines]:
+        """Every version of the guidelines, oldest first."""
+        row = GuidelinesRow
+        query = (
+            select(row.version, row.text, row.created)
+            .where(row.session == session_id)
+            .order_by(row.version)
+        )
+        with self._database.read() as session:
+            return [Guidelines(**found._mapping) for found in session.execute(query)]
+
+    def add_items(self, session_id: str, items: Iterable[NewItem]) -> int:
+        """Add items that are not there yet, by their keys; how many were new."""
+        with self._database.write() as session:
+            locked(session, session_id)
+            row = AnnotationItemRow
+            known = set(session.scalars(select(row.key).where(row.session == session_id)))
+            number = len(known)
+            rows: builtins.list[dict[str, Any]] = []
+            for item in items:
+                if item.key in known:
+                    continue
+                known.add(item.key)
+                rows.append(
+                    {"session": session_id, "number": number + len(rows), "labels": 0}
+                    | item._asdict()
+                )
+            for start in range(0, len(rows), _AT_ONCE):
+                session.execute(insert(row), rows[start : start + _AT_ONCE])
+        return len(rows)
+
+    def set_gold(self, session_id: str, item: int, gold: dict[str, Any] | None) -> None:
+        """Make an item a control item with this right label, or an ordinary one again.
+
+        Raises InvalidInputError once somebody was given it, because it would count differently.
+        """
+        with self._database.write() as session:
+            locked(session, session_id)
+            row = session.get(AnnotationItemRow, (session_id, item))
+            if row is None:
+                raise failure("annotation.no_item")
+            given = select(ClaimRow.annotator).where(
+                ClaimRow.session == session_id, ClaimRow.item == item
+            )
+            if session.execute(given).first() is not None:
+                raise failure("annotation.wrong_state", state="given to somebody")
+            row.gold = gold
+
+    def items(self, session_id: str) -> builtins.list[StoredItem]:
+        """All items in order, with what only the lead may see."""
+        row = AnnotationItemRow
+        query = select(*_columns(row, StoredItem)).where(row.session == session_id)
+        with self._database.read() as session:
+            found = session.execute(query.order_by(row.number))
+            return [StoredItem(**one._mapping) for one in found]
+
+    def item(self, session_id: str, number: int) -> StoredItem:
+        """One item, with what only the lead may see. Raises NotFoundError."""
+        row = AnnotationItemRow
+        query = select(*_columns(row, StoredItem)).where(
+            row.session == session_id, row.number == number
+        )
+        with self._database.read() as session:
+            found = session.execute(query).one_or_none()
+        if found is None:
+            raise failure("annotation.no_item")
+        return StoredItem(**found._mapping)
+
+    def add_annotator(
+        self, session_id: str, name: str, kind: AnnotatorKind, most: int | None = None
+    ) -> Annotator:
+        """Let somebody take part under a name that nobody has; at most `most` persons can.
+
+        Raises InvalidInputError if the name is taken or the session is full.
+        """
+        name = name.strip()
+        if not name or len(name) > MAX_NAME:
+            raise failure("annotation.bad_name", most=MAX_NAME)
+        try:
+            with self._database.write() as session:
+                locked(session, session_id)
+                row = AnnotatorRow
+                query = select(row.kind).where(row.session == session_id)
+                kinds = session.scalars(query).all()
+                if kind == "person" and most is not None and kinds.count("person") >= most:
+                    raise failure("annotation.full", most=most)
+                made = {"number": len(kinds), "name": name, "kind": kind, "joined": self._clock()}
+                session.execute(insert(row), [{"session": session_id, **made}])
+        except IntegrityError:
+            raise failure("annotation.name_taken") from None
+        return Annotator.model_validate(made)
+
+    def annotators(self, session_id: str) -> builtins.list[Annotator]:
+        """Everybody who takes part, in the order of joining."""
+        row = AnnotatorRow
+        query = select(*_columns(row, Annotator)).where(row.session == session_id)
+        with self._database.read() as session:
+            found = session.execute(query.order_by(row.number))
+            return [Annotator(**one._mapping) for one in found]
+
+    def events(
+        self, session_id: str, *, annotator: int | None = None, item: int | None = None
+    ) -> builtins.list[StoredEvent]:
+        """What was done, in order; by one person or to one item, where that is asked."""
+        row = AnnotationEventRow
+        query = select(*_columns(row, StoredEvent)).where(row.session == session_id)
+        if annotator is not None:
+            query = query.where(row.annotator == annotator)
+        if item is not None:
+            query = query.where(row.item == item)
+        with self._database.read() as session:
+            found = session.execute(query.order_by(row.seq))
+            return [StoredEvent(**one._mapping) for one in found]
+
+    def claims(self, session_id: str, annotator: int | None = None) -> builtins.list[StoredClaim]:
+        """What was given to whom, by item and person."""
+        row = ClaimRow
+        query = select(*_columns(row, StoredClaim)).where(row.session == session_id)
+        if annotator is not None:
+            query = query.where(row.annotator == annotator)
+        with self._database.read() as session:
+            found = session.execute(query.order_by(row.item, row.annotator))
+            return [StoredClaim(**one._mapping) for one in found]
+
+    def restore(
+        self,
+        owner: str,
+        stored: StoredSession,
+        guidelines: Sequence[Guidelines],
+        annotators: Sequence[Annotator],
+        items: Sequence[StoredItem],
+        claims: Sequence[StoredClaim],
+        events: Sequence[StoredEvent],
+    ) -> str:
+        """Store a whole session that was exported, under a new id, which is returned."""
+        made = token_hex(16)
+        fields = stored.model_dump(exclude={"id", "owner", "items"})
+        row = {**fields, "id": made, "owner": owner, "events": len(events)}
+        taken = {"taken": self._clock()}
+        with self._database.write() as session:
+            session.execute(insert(AnnotationSessionRow), [row])
+            for table, values, more in (
+                (GuidelinesRow, guidelines, {}),
+                (AnnotatorRow, annotators, {}),
+                (AnnotationItemRow, items, {}),
+                (ClaimRow, claims, taken),
+                (AnnotationEventRow, events, {}),
+            ):
+                rows = [{"session": made, **more, **value.model_dump()} for value in values]
+                for start in range(0, len(rows), _AT_ONCE):
+                    session.execute(insert(table), rows[start : start + _AT_ONCE])
+        return made
+
+    def _listed(self, *conditions: Any) -> builtins.list[StoredSession]:
+        row, item = AnnotationSessionRow, AnnotationItemRow
+        counts = select(func.count()).where(item.session == row.id).scalar_subquery()
+        names = [name for name in StoredSession.model_fields if name != "items"]
+        query = (
+            select(*(getattr(row, name) for name in names), counts.label("items"))
+            .where(*conditions)
+            .order_by(row.created.desc(), row.id)
+        )
+        with self._database.read() as session:
+            return [StoredSession(**found._mapping) for found in session.execute(query)]
+
+
+def locked(session: Session, session_id: str) -> AnnotationSessionRow:
+    """The row of a session, locked until the transaction ends: changes take turns.
+
+    Raises NotFoundError.
+    """
+    row = session.get(AnnotationSessionRow, session_id, with_for_update=True)
+    if row is None:
+        raise failure("annotation.no_session")
+    return row
+
+
+def _columns(table: Any, kind: type[Frozen]) -> builtins.list[Any]:
+    return [getattr(table, name) for name in kind.model_fields]

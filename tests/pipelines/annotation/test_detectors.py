@@ -1,0 +1,142 @@
+"""Detectors against labels: rankings, and thresholds and calibrations fitted on a part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipelines.annotation.detectors import (
+    Isotonic,
+    LabelledScores,
+    Platt,
+    detector_report,
+    fit_detectors,
+    fitted_settings,
+    labelled_scores,
+    predicted,
+)
+from pipelines.annotation.types import Hidden, Label, ModelVerdict, label_adapter
+from pipelines.errors import InvalidInputError
+from pipelines.evaluation.statistics.resampling import Sampling
+from pipelines.store import RunStore
+from tests.pipelines.annotation.bench import item, lead_session
+
+FEW = Sampling(resamples=100)
+
+
+def said(method: str, score: str, value: float, *, turned: bool = True) -> ModelVerdict:
+    return ModelVerdict(
+        method=method,
+        verdict="doubtful",
+        score=score,
+        value=value,
+        doubt=1 - value if turned else value,
+    )
+
+
+def scores_of(store: RunStore, count: int = 60) -> LabelledScores:
+    """The SLM check is right above 0.4 alone; DRAD knows nothing; the last item has no label."""
+    random = np.random.default_rng(3)
+    items = []
+    labels: dict[int, Label] = {}
+    for number in range(count):
+        value = round(float(random.uniform()), 3)
+        hidden = Hidden(
+            verdicts=(
+                said("slm", "slm_harmonic", value),
+                said("drad", "entity_probability", round(float(random.uniform()), 3)),
+            )
+        )
+        body = item("answer", number).body.model_copy(update={"group": f"g{number // 2}"})
+        items.append(item("answer", number, hidden=hidden, body=body))
+        told: dict[str, Any] = {"task": "answer", "verdict": "wrong" if value < 0.4 else "correct"}
+        labels[number] = label_adapter.validate_python(told)
+    abstained = label_adapter.validate_python({"task": "answer", "verdict": "abstained"})
+    lead = lead_session(store, items)
+    return labelled_scores("answer", lead.items(), labels | {count - 1: abstained})
+
+
+def test_scores_and_labels_of_the_same_items(store: RunStore):
+    found = scores_of(store)
+    assert found.methods == ("slm", "drad")
+    assert found.scores.shape == (2, 59)
+    assert found.names == ("slm_harmonic", "entity_probability")
+    assert found.turn == pytest.approx((1.0, 1.0))
+    assert len(set(found.groups)) == 30
+
+
+def test_detectors_are_ranked_by_the_labels(store: RunStore):
+    report = detector_report(scores_of(store), FEW)
+    first, second = report.detection.rankings
+    assert first["auroc"].value == 1.0
+    assert second["auroc"].value is not None
+    assert 0.3 < second["auroc"].value < 0.7
+    assert report.curves.keys() == report.reliability.keys() == {"slm", "drad"}
+    empty = labelled_scores("span", [], {})
+    with pytest.raises(InvalidInputError, match="No labelled item"):
+        detector_report(empty)
+
+
+def test_a_threshold_is_fitted_on_one_part_and_reported_on_the_other(store: RunStore):
+    found = scores_of(store)
+    slm, drad = fit_detectors(found, seed=1)
+    assert slm.trained + slm.tested == 59
+    assert slm.threshold is not None
+    assert slm.threshold == pytest.approx(0.4, abs=0.1)
+    assert slm.cut == pytest.approx(1 - slm.threshold)
+    assert slm.accuracy is not None
+    assert slm.found is not None
+    assert slm.accuracy.n == slm.tested
+    assert slm.accuracy.value is not None
+    assert slm.accuracy.value >= 0.9
+    assert slm.quality["isotonic"].brier < slm.quality["raw"].brier
+    settings = fitted_settings([slm, drad])
+    assert settings["slm"] == {"threshold": round(slm.threshold, 6)}
+    assert (slm.setting, drad.setting or drad.why) in {
+        ("threshold", "theta_1"),
+        ("threshold", "No threshold is better than chance."),
+    }
+    # The groups of one part are none of the other: the same split whenever it is drawn again.
+    assert fit_detectors(found, seed=1) == [slm, drad]
+
+
+def test_too_few_items_are_said_to_be_too_few(store: RunStore):
+    (slm, _) = fit_detectors(scores_of(store, 8))
+    assert slm.threshold is None
+    assert "too few" in slm.why
+    assert fitted_settings([slm]) == {}
+
+
+def test_systems_without_a_method_of_their_name_get_no_settings():
+    found = LabelledScores(
+        methods=("SLM, small",),
+        scores=np.linspace(0, 1, 40)[None],
+        labels=(np.linspace(0, 1, 40) > 0.5).astype(float),
+        groups=tuple(str(one) for one in range(40)),
+        names=("slm_harmonic",),
+        turn=(None,),
+    )
+    (one,) = fit_detectors(found)
+    assert one.threshold == one.cut
+    assert (one.setting, fitted_settings([one])) == ("", {})
+
+
+def test_calibrations_by_hand():
+    assert predicted(Platt(slope=2, intercept=-1), [0.5, 1000])[0] == pytest.approx(0.5)
+    # Halfway between two points of the function, and beyond its ends.
+    isotonic = Isotonic(x=(0.2, 0.4), y=(0.1, 0.5))
+    assert predicted(isotonic, [0.0, 0.3, 1.0]) == pytest.approx([0.1, 0.3, 0.5])
+
+
+def test_platt_is_not_certain_of_a_small_sample():
+    # Ten items that a threshold separates: Platt's targets are 6/7 and 1/7.
+    scores = np.repeat([0.0, 1.0], 20)
+    found = LabelledScores(("m",), scores[None], scores, tuple(map(str, range(40))), ("",), (None,))
+    (one,) = fit_detectors(found, seed=2)
+    assert one.platt is not None
+    wrong = int((one.trained + 1) // 2)
+    low, high = predicted(one.platt, [0.0, 1.0])
+    assert 0 < low < 1 / wrong
+    assert 1 - 1 / wrong < high < 1

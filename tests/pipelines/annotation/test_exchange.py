@@ -1,0 +1,194 @@
+"""Sessions carried to another store, and labels in the forms of other programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pipelines.annotation.adjudication import adjudicate
+from pipelines.annotation.exchange import export_session, import_session
+from pipelines.annotation.formats import (
+    code_point_offset,
+    export_csv,
+    export_label_studio,
+    export_precomputed_scores,
+    export_ragtruth,
+    read_label_studio,
+    utf16_offset,
+)
+from pipelines.annotation.labels import Decision, standing_labels
+from pipelines.annotation.sessions import Lead
+from pipelines.annotation.types import ItemPlace, SpanLabel, label_adapter
+from pipelines.errors import InvalidInputError
+from pipelines.store import RunStore
+from tests.pipelines.annotation.bench import TEXT, VALUES, item, join, label_all, lead_session
+
+
+def worked(store: RunStore) -> Lead:
+    """A session in which everything happened that can happen."""
+    gold = label_adapter.validate_python(VALUES["answer"])
+    items = [*(item(task) for task in VALUES), item("answer", 1, gold=gold, probability=0.5)]
+    lead = lead_session(store, items, overlap=2, without_gold=False, gold_every=3)
+    ann, bo = join(lead, "Ann", "=Bo()")
+    label_all(ann)
+    lead.set_guidelines("Read it twice.")
+    first = bo.next()
+    bo.skip(first.item, "unclear", client="s")  # type: ignore[union-attr]
+    label_all(bo, {1: {"task": "span", "spans": []}})
+    ann.reveal(2, client="r")
+    ann.change(2, {"task": "sentence", "verdict": "major"}, client="c")
+    ann.undo(3, client="u")
+    ann.comment(0, "Delft \u2014 代尔夫特\u2028?", client="m")
+    label = label_adapter.validate_python(VALUES["span"])
+    adjudicate(lead, "Lee", 1, Decision(label=label, gap=True), client="d")
+    lead.import_labels("published", [("answer-0", label_adapter.validate_python(VALUES["answer"]))])
+    return lead
+
+
+def test_exported_imported_and_exported_again_it_is_the_same(store: RunStore, tmp_path: Path):
+    lead = worked(store)
+    text = "".join(export_session(lead))
+    with closing(RunStore(f"sqlite:///{tmp_path}/other/runs.db")) as other:
+        copy = import_session(other, "you", text.splitlines(keepends=True))
+        assert "".join(export_session(copy)) == text
+        assert copy.session.owner == "you"
+        assert copy.session_id != lead.session_id
+        assert standing_labels(copy.events()) == standing_labels(lead.events())
+        # It goes on where it was: the person who undid a label has that item again.
+        worker = copy.invite("annotator", annotator=0)
+        assert worker.split(".")[1] not in text
+        with pytest.raises(InvalidInputError):
+            copy.set_gold(1, None)
+
+
+@pytest.mark.parametrize(
+    ("number", "find", "put", "said"),
+    [
+        (1, "veriscope-annotation", "other", "line 1"),
+        (1, '"overlap": 2', '"overlap": 0', "overlap is not 1 to 50 .line 1"),
+        (2, '"kind": "guidelines"', '"kind": "thing"', "'thing' is not known .line 2"),
+        (2, "Read", "\\", "line 2"),
+        (8, '"number": 0', '"number": 3', "an item is missing .line 8"),
+        (8, '"task": "concept"', '"task": "answer"', "the item's task is answer"),
+        (-1, '"seq": ', '"seq": 9', "an event is missing"),
+        (-1, '"annotator": ', '"annotator": 9', "an annotator is missing"),
+        (-1, '"verdict": "partly"', '"verdict": "fine"', "verdict"),
+    ],
+)
+def test_a_file_that_is_wrong_is_refused_with_its_line(
+    store: RunStore, number: int, find: str, put: str, said: str
+):
+    lines = list(export_session(worked(store)))
+    at = number if number < 0 else number - 1
+    changed = lines[at].replace(find, put)
+    assert changed != lines[at]
+    lines[at] = changed
+    with pytest.raises(InvalidInputError, match=said):
+        import_session(store, "you", lines)
+    assert store.annotations.list("you") == []
+    with pytest.raises(InvalidInputError, match="no session"):
+        import_session(store, "you", [])
+
+
+def test_labels_that_a_file_only_claims_to_have_are_counted(store: RunStore):
+    text = "".join(export_session(worked(store)))
+    forged = text.replace('"labels": 2', '"labels": 40')
+    assert forged != text
+    copy = import_session(store, "you", forged.splitlines())
+    assert max(one.labels for one in copy.items()) <= 2
+
+
+def test_csv_has_a_row_for_each_label_with_who_when_and_which_guidelines(store: RunStore):
+    lead = worked(store)
+    rows = list(csv.DictReader(io.StringIO(export_csv(lead))))
+    assert len(rows) == len(standing_labels(lead.events()))
+    spans = next(row for row in rows if row["task"] == "span" and row["annotator"] == "Ann")
+    assert json.loads(spans["spans"]) == [{"start": 16, "end": 23, "kind": "entity"}]
+    assert (spans["text"], spans["seconds"], spans["guidelines"]) == (TEXT, "5.0", "1")
+    # A spreadsheet would compute what begins with an equals sign.
+    assert {row["annotator"] for row in rows} == {"Ann", "'=Bo()", "published"}
+    assert {row["guidelines"] for row in rows if row["annotator"] == "'=Bo()"} == {"2"}
+
+
+def test_label_studio_reads_utf16_and_what_was_exported_comes_back(store: RunStore):
+    lead = worked(store)
+    text = export_label_studio(lead)
+    task = next(one for one in json.loads(text) if one["data"]["veriscope"]["key"] == "span-0")
+    value = task["annotations"][0]["result"][0]["value"]
+    # The flower, one code point at 22, takes two UTF-16 units, which end at 24.
+    assert (value["start"], value["end"], value["text"]) == (16, 24, TEXT[16:23])
+    items, labels = read_label_studio(text)
+    stored = {one.number: one for one in lead.items()}
+    assert [(one.key, one.body.model_dump(mode="json")) for one in items] == [
+        (one.key, one.body) for one in stored.values()
+    ]
+    names = {one.number: one.name for one in lead.annotators()}
+    expected: dict[str, list[object]] = {}
+    for one in standing_labels(lead.events()):
+        expected.setdefault(names[one.annotator], []).append((stored[one.item].key, one.label))
+    assert {name: sorted(given, key=str) for name, given in labels.items()} == {
+        name: sorted(given, key=str) for name, given in expected.items()
+    }
+
+
+def test_tasks_of_label_studio_become_items():
+    region = {"start": 2, "end": 4, "labels": ["Made up"]}
+    told = [
+        {
+            "id": 7,
+            "data": {"text": "a 🌷 b", "question": "Which?"},
+            "annotations": [
+                {
+                    "completed_by": {"email": "ann@example.org"},
+                    "result": [{"type": "labels", "value": region, "from_name": "x"}],
+                },
+                {"completed_by": 2, "was_cancelled": True, "result": []},
+                {"completed_by": 3, "result": []},
+            ],
+        }
+    ]
+    (found,), labels = read_label_studio(json.dumps(told))
+    assert (found.key, found.body.task, found.body.question) == ("label-studio-7", "span", "Which?")
+    (_, label) = labels["ann@example.org"][0]
+    assert label == SpanLabel.model_validate({"spans": [{"start": 2, "end": 3}]})
+    assert labels["3"] == [("label-studio-7", SpanLabel())]
+    for text, said in (("{", "no JSON"), ("[]", "no list"), ('[{"data": {}}]', "line 1")):
+        with pytest.raises(InvalidInputError, match=said):
+            read_label_studio(text)
+
+
+def test_ragtruth_and_precomputed_scores_hold_final_labels(store: RunStore):
+    place = ItemPlace(record="q7", data="set")
+    body = item("answer").body.model_copy(update={"place": place})
+    items = [item("span", n) for n in range(2)] + [item("answer", 5, body=body)]
+    lead = lead_session(store, items, overlap=2)
+    ann, bo = join(lead, "Ann", "Bo")
+    label_all(ann)
+    label_all(bo, {1: {"task": "span", "spans": []}})
+    (row,) = map(json.loads, export_ragtruth(lead))
+    assert row["id"] == "span-0"
+    assert row["labels"][0]["text"] == row["response"][16:23] == TEXT[16:23]
+    assert [json.loads(line) for line in export_precomputed_scores(lead, "answer")] == [
+        {
+            "id": "q7",
+            "epoch": 1,
+            "scorer": "human_answer",
+            "value": 0,
+            "explanation": "partly (unanimous)",
+        }
+    ]
+    assert len(list(export_precomputed_scores(lead, "span"))) == 1
+
+
+@pytest.mark.parametrize("text", ["abc", "a🌷b", "🌷🌷", "e\u0301 שלום 中文", ""])
+def test_offsets_are_converted_both_ways(text: str):
+    for at in range(len(text) + 1):
+        units = utf16_offset(text, at)
+        assert units == len(text[:at].encode("utf-16-le")) // 2
+        assert code_point_offset(text, units) == at
+    assert code_point_offset("🌷", 1) == 0

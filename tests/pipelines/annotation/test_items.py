@@ -1,0 +1,90 @@
+"""Items of recorded runs and of labelled data."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipelines.annotation.items import drawn, items_of_data, items_of_evaluation, items_of_run
+from pipelines.annotation.types import TASKS, AnswerLabel, SentenceLabel, SpanLabel
+from pipelines.evaluation.items import Item, LabelledSpan
+from tests.pipelines.annotation.bench import item, recorded
+
+
+def test_a_recorded_run_offers_items_of_every_task():
+    found = items_of_run(recorded(), TASKS)
+    tasks = {one.body.task for one in found}
+    assert {"answer", "span", "sentence", "concept"} <= tasks
+    assert len({one.key for one in found}) == len(found)
+    assert [one.key for one in items_of_run(recorded(), TASKS)] == [one.key for one in found]
+    for one in found:
+        assert one.body.place.run == recorded().header.run
+        assert one.body.question == "Where was Bill Clinton born and raised?"
+
+
+def test_a_concept_has_its_claim_and_evidence_and_what_each_method_said_is_hidden():
+    found = {
+        one.body.piece: one for one in items_of_run(recorded(), ("concept",)) if one.body.statement
+    }
+    city = found["New York City"]
+    # EVER judged it as a concept, DRAD as an entity.
+    assert {one.method for one in city.hidden.verdicts} == {"drad", "ever"}
+    assert city.body.evidence
+    assert city.body.place.span
+    assert "supported" not in city.body.model_dump_json()
+
+
+def test_a_shared_draft_is_one_answer_with_the_verdict_of_every_method():
+    answers = items_of_run(recorded(), ("answer",))
+    draft = next(one for one in answers if "New York City" in one.body.text)
+    said = {one.method: one for one in draft.hidden.verdicts}
+    assert {"drad", "ever", "slm"} <= said.keys()
+    # P(E) = 0.45, flagged below its threshold; turned, so that a higher doubt is worse.
+    assert said["drad"].doubt == pytest.approx(1 - 0.45030474161241923)
+
+
+def test_the_systems_of_an_evaluation_keep_their_names():
+    trace = recorded()
+    rows = [(trace, "e", "q1", "SLM, small"), (trace, "e", "q1", "SLM, large")]
+    found = items_of_evaluation(rows, ("answer",))
+    assert len({one.key for one in found}) == len(found)
+    names = {verdict.method for one in found for verdict in one.hidden.verdicts}
+    assert names == {"SLM, small", "SLM, large"}
+    assert {one.body.place.record for one in found} == {"q1"}
+
+
+def test_labelled_data_become_items_with_their_labels():
+    text = "Ada was born in Delft. She wrote."
+    whole = Item(
+        id="a",
+        text=text,
+        hallucinated=True,
+        sentences=(
+            LabelledSpan(start=0, end=22, label="major"),
+            LabelledSpan(start=23, end=33, label="accurate"),
+        ),
+        spans=(LabelledSpan(start=16, end=21, label="major", kind="Evident Conflict"),),
+    )
+    clean = Item(id="b", text=text, hallucinated=False)
+    found = items_of_data([whole, clean, Item(id="c", question="Only asked?")], TASKS, "set")
+    assert [label for one, label in found if one.body.place.record == "a"] == [
+        SentenceLabel(verdict="major"),
+        SentenceLabel(verdict="accurate"),
+        SpanLabel.model_validate({"spans": [{"start": 16, "end": 21, "kind": "contradiction"}]}),
+        AnswerLabel(verdict="wrong"),
+    ]
+    # A text that was found free of errors has no span.
+    assert [label for one, label in found if one.body.place.record == "b"] == [
+        SpanLabel(),
+        AnswerLabel(verdict="correct"),
+    ]
+    assert len({one.key for one, _ in found}) == 6
+
+
+def test_items_drawn_at_random_know_their_probability():
+    items = [item("answer", number) for number in range(10)]
+    some = drawn(items, 4, seed=1)
+    assert [one.probability for one in some] == [0.4] * 4
+    assert len({one.key for one in some}) == 4
+    assert drawn(items, 4, seed=1) == some
+    assert drawn(items, 4, seed=2) != some
+    assert [one.probability for one in drawn(items, 99, seed=1)] == [1.0] * 10

@@ -1,0 +1,220 @@
+"""Sessions by their links: what a lead, a newcomer and an annotator can do, and what they see."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pipelines.annotation.sessions import Invitation, Lead, Task, Worker, create_session, enter
+from pipelines.annotation.types import SessionSpec, SpanLabel, parse_label
+from pipelines.errors import InvalidInputError, NotFoundError
+from pipelines.store import RunStore
+from pipelines.store.annotation_work import NothingToDo
+from tests.pipelines.annotation.bench import VALUES, item, join, label_all, lead_session, take
+
+
+def test_a_session_of_every_task_from_the_invitation_to_the_end(store: RunStore):
+    lead = lead_session(store, overlap=2)
+    ann, bo = join(lead, "Ann", "Bo")
+    assert (ann.session_name, ann.guidelines) == ("Ada", "Read the evidence.")
+    assert ann.progress().left == 5
+    assert label_all(ann) == label_all(bo) == 5
+    assert [one.labels for one in lead.items()] == [2] * 5
+    progress = ann.progress()
+    assert (progress.labelled, progress.left, progress.seconds) == (5, 0, 25.0)
+    assert ann.next() == NothingToDo(status="done")
+
+
+def test_one_comes_back_by_the_personal_link_to_the_same_item(store: RunStore):
+    lead = lead_session(store)
+    invitation = enter(store, lead.invite("join"), "here")
+    assert isinstance(invitation, Invitation)
+    worker, token = invitation.join("Ann")
+    first = take(worker)
+    back = enter(store, token, "elsewhere")
+    assert isinstance(back, Worker)
+    assert back.annotator == worker.annotator
+    assert take(back).item == first.item
+    lead.revoke(token.split(".")[0])
+    with pytest.raises(NotFoundError):
+        enter(store, token, "here")
+    # Those who lost theirs are given another by the lead.
+    again = enter(store, lead.invite("annotator", annotator=worker.annotator), "here")
+    assert isinstance(again, Worker)
+    assert isinstance(enter(store, lead.invite("lead", days=1), "here"), Lead)
+
+
+def test_who_may_join(store: RunStore):
+    lead = lead_session(store, names=("Ann", "Bo"))
+    join(lead, "Ann")
+    for name, said in (("Ann", "joined the session under"), ("Eve", "not among those")):
+        with pytest.raises(InvalidInputError, match=said):
+            join(lead, name)
+    lead.close()
+    with pytest.raises(InvalidInputError, match="closed"):
+        join(lead, "Bo")
+
+
+@pytest.mark.parametrize("show", ["after", "never", "before"])
+def test_what_models_said_is_seen_as_the_session_says(store: RunStore, show: str):
+    lead = lead_session(store, [item("answer")], show=show)
+    (ann,) = join(lead, "Ann")
+    found = take(ann)
+    assert (found.hidden is not None) == (show == "before")
+    assert ("doubtful" in found.model_dump_json()) == (show == "before")
+    with pytest.raises(InvalidInputError):
+        ann.reveal(found.item, client="r0")
+    event = ann.label(found.item, VALUES["answer"], client="c")
+    assert event.revealed == (show == "before")
+    if show == "never":
+        with pytest.raises(InvalidInputError, match="does not allow"):
+            ann.reveal(found.item, client="r")
+        return
+    assert ann.reveal(found.item, client="r").verdicts[0].verdict == "doubtful"
+    ann.change(found.item, {"task": "answer", "verdict": "wrong"}, client="d")
+    (label,) = ann.labels()
+    assert (label.label.model_dump()["verdict"], label.revealed, label.changes) == (
+        "wrong",
+        True,
+        1,
+    )
+
+
+def test_detectors_spans_are_offered_only_where_the_session_says_so(store: RunStore):
+    for offered in (False, True):
+        lead = lead_session(store, [item("span")], offer_spans=offered)
+        (ann,) = join(lead, "Ann")
+        hidden = take(ann).hidden
+        assert (hidden is not None) == offered
+        assert hidden is None or hidden.verdicts == ()
+
+
+def test_nobody_touches_what_is_not_theirs(store: RunStore):
+    lead = lead_session(store, [item("answer", n) for n in range(3)], overlap=1)
+    ann, bo = join(lead, "Ann", "Bo")
+    mine = take(ann).item
+    with pytest.raises(InvalidInputError, match="not given to you"):
+        bo.label(mine, VALUES["answer"], client="x")
+    with pytest.raises(InvalidInputError, match="not given to you"):
+        bo.reveal(mine, client="x")
+    ann.label(mine, VALUES["answer"], client="x")
+    assert bo.labels() == []
+    with pytest.raises(InvalidInputError, match="does not allow"):
+        bo.overruled()
+    with pytest.raises(NotFoundError):
+        Lead(store, lead.session_id, "you")
+
+
+def test_undo_redo_skip_and_comment(store: RunStore):
+    lead = lead_session(store, [item("answer", n) for n in range(2)])
+    (ann,) = join(lead, "Ann")
+    first = take(ann)
+    ann.label(first.item, VALUES["answer"], client="a", seconds=4)
+    ann.undo(first.item, client="b")
+    again = take(ann)
+    assert (again.item, again.redo) == (first.item, parse_label(VALUES["answer"], first.body))
+    event = ann.redo(first.item, client="c")
+    assert ann.redo(first.item, client="c") == event
+    with pytest.raises(InvalidInputError, match="not taken back"):
+        ann.redo(first.item, client="d")
+    ann.comment(first.item, "Delft or Gouda?", client="e")
+    other = take(ann)
+    ann.skip(other.item, "unreadable", client="f")
+    assert ann.progress().model_dump() == {"labelled": 1, "skipped": 1, "left": 0, "seconds": 4.0}
+    kinds = [one.kind for one in lead.events()]
+    assert kinds == ["given", "undone", "redone", "comment", "skipped"]
+
+
+def test_too_fast_is_marked_and_impossible_times_are_none(store: RunStore):
+    lead = lead_session(store, [item("answer", n) for n in range(4)], too_fast=2)
+    (ann,) = join(lead, "Ann")
+    for seconds in (1.9, 2.0, -1.0, float("nan")):
+        found = take(ann)
+        ann.label(found.item, VALUES["answer"], client=str(seconds), seconds=seconds)
+    assert [(one.seconds, one.fast) for one in lead.events()] == [
+        (1.9, True),
+        (2.0, False),
+        (None, False),
+        (None, False),
+    ]
+
+
+def test_which_text_is_shown_first_is_random_for_each_person(store: RunStore):
+    lead = lead_session(store, [item("comparison", n) for n in range(12)], overlap=2)
+    orders = []
+    for worker in join(lead, "Ann", "Bo"):
+        order = {}
+        while isinstance(found := worker.next(), Task):
+            order[found.item] = found.swapped
+            worker.label(found.item, VALUES["comparison"], client=str(found.item))
+        orders.append(order)
+    assert set(orders[0].values()) == {True, False}
+    assert orders[0] != orders[1]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"task": "answer", "verdict": "fine"}, "verdict"),
+        ({"task": "concept", "verdict": "true"}, "the item's task is span"),
+        ({"task": "span", "spans": [{"start": 3, "end": 3}]}, "at least one character"),
+        ({"task": "span", "spans": [{"start": 3, "end": 99}]}, "outside of the text"),
+        ("nonsense", "no label for the item"),
+        ({"task": "span", "spans": [{"start": 0, "end": 1}] * 201}, "200"),
+    ],
+)
+def test_what_is_no_label_is_refused_with_the_reason(value: object, said: str):
+    with pytest.raises(InvalidInputError, match=said):
+        parse_label(value, item("span").body)
+
+
+def test_spans_are_put_in_order_overlap_and_count_code_points():
+    # The flower is one character, the accent of the last word a character of its own.
+    body = item("span").body.model_copy(update={"text": "a 🌷 שלום e\u0301"})
+    spans = [(8, 10), (2, 5), (2, 5), (1, 4)]
+    found = parse_label(
+        {"task": "span", "spans": [{"start": start, "end": end} for start, end in spans]}, body
+    )
+    assert isinstance(found, SpanLabel)
+    assert [(one.start, one.end) for one in found.spans] == [(1, 4), (2, 5), (8, 10)]
+    assert body.text[2:3] == "🌷"
+    assert len(body.text) == 11
+
+
+def test_a_session_without_control_items_has_to_be_meant(store: RunStore):
+    with pytest.raises(InvalidInputError, match="control items"):
+        create_session(store, "me", "Ada", SessionSpec(), [item("answer")])
+    with pytest.raises(InvalidInputError, match="no items"):
+        create_session(store, "me", "Ada", SessionSpec(without_gold=True), [])
+    with pytest.raises(InvalidInputError, match="tasks lack answer"):
+        create_session(
+            store, "me", "Ada", SessionSpec(tasks=("span",), without_gold=True), [item("answer")]
+        )
+    with pytest.raises(InvalidInputError, match="overlap"):
+        lead_session(store, overlap=0)
+
+
+def test_control_items_are_mixed_in_and_look_like_the_others(store: RunStore):
+    gold = parse_label(VALUES["answer"], item("answer").body)
+    items = [item("answer", n, gold=gold if n < 3 else None) for n in range(9)]
+    lead = lead_session(store, items, without_gold=False, gold_every=2, overlap=1)
+    (ann,) = join(lead, "Ann")
+    seen = []
+    while isinstance(found := ann.next(), Task):
+        assert "gold" not in json.loads(found.model_dump_json())["body"]
+        seen.append(found.item)
+        ann.label(found.item, VALUES["answer"], client=str(found.item))
+    assert len(set(seen)) == len(seen) == 9
+    assert {0, 1, 2} <= set(seen)
+
+
+def test_labels_from_elsewhere_are_one_person_and_do_not_count(store: RunStore):
+    lead = lead_session(store, [item("answer", n) for n in range(2)], overlap=1)
+    label = parse_label(VALUES["answer"], item("answer").body)
+    labels = [("answer-0", label), ("answer-1", label), ("unknown", label)]
+    assert lead.import_labels("published", labels) == 2
+    assert lead.import_labels("published", labels) == 0
+    assert [(one.name, one.kind) for one in lead.annotators()] == [("published", "imported")]
+    (ann,) = join(lead, "Ann")
+    assert label_all(ann) == 2
