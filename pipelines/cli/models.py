@@ -17,8 +17,8 @@ from pipelines.run.spec import JUDGES, ROLES
 _OTHER_ROLES = [role for role in ROLES if role != "main"]
 
 
-def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """The options that `models_by_role` reads."""
+def add_main_model_options(parser: argparse.ArgumentParser) -> None:
+    """The options that `main_model` reads."""
     own = " or ".join(one.key_variable for one in PROVIDERS.values() if one.key_variable)
     parser.add_argument(
         "--profile", choices=list(PROVIDERS), default="embedded", help="kind of the main model"
@@ -33,6 +33,11 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         help="environment variable that holds the key; at a provider's own address"
         f" {own} without it",
     )
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """The options that `models_by_role` reads."""
+    add_main_model_options(parser)
     parser.add_argument(
         "--role",
         action="append",
@@ -52,6 +57,16 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         help="short for --role proxy=local:MODEL; 'embedded' for the bundled weights",
     )
+
+
+async def main_model(service: Service, options: argparse.Namespace) -> tuple[ModelSpec, str | None]:
+    """The one model that the options name, probed where it is hosted, and its key.
+
+    Raises InvalidInputError when an option cannot be understood.
+    """
+    alone = argparse.Namespace(**vars(options), role=[], role_url=[], role_key_env=[], proxy=None)
+    specs, keys = await models_by_role(service, alone)
+    return specs["main"], keys.get(specs["main"].name)
 
 
 async def models_by_role(

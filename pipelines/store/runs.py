@@ -108,6 +108,7 @@ class RunStore:
         self.models = ModelStore(self._database)
         self.sizes = StoredBytes(self._database)
         self.evaluations = EvaluationStore(self._database)
+        self.judgements = self.evaluations.judgements
 
     @property
     def refusal(self) -> VeriscopeError | None:
