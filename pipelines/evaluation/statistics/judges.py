@@ -88,7 +88,9 @@ def _kappa(
     base = Estimate(value=None, n=n, groups=n, reason="all_equal")
     if not isfinite(value):
         return base
-    variance = float(vars(cohens_kappa(table))["var_kappa"])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # Of small tables some of what it computes is not defined.
+        variance = float(vars(cohens_kappa(table))["var_kappa"])
     if not variance > 0:
         return base.model_copy(update={"value": value})
     half = float(ndtri((1 + level) / 2)) * sqrt(variance)
