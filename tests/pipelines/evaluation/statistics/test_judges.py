@@ -12,7 +12,9 @@ from pipelines.evaluation.statistics.judges import agreement, corrected_rate, tr
 GRADES = ("correct", "wrong")
 
 
-def graded(both: int, only_people: int, only_judge: int, neither: int) -> tuple[list[str], ...]:
+def graded(
+    both: int, only_people: int, only_judge: int, neither: int
+) -> tuple[list[str], list[str]]:
     people = ["correct"] * (both + only_people) + ["wrong"] * (only_judge + neither)
     judge = ["correct"] * both + ["wrong"] * only_people
     judge += ["correct"] * only_judge + ["wrong"] * neither

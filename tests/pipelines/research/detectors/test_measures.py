@@ -86,7 +86,7 @@ def test_sentences_are_measured_as_in_the_paper():
     assert table.chance["non_factual_star"] == pytest.approx(2 / 7)
     # Passages: scores 0.35, 1.6/3, 0.15, 0.75 against labels 0.25, 1/3, 0.5, 1.
     means, labels = [0.35, 1.6 / 3, 0.15, 0.75], [0.25, 1 / 3, 0.5, 1.0]
-    assert found["pearson"].value == pytest.approx(pearsonr(means, labels).statistic)
+    assert found["pearson"].value == pytest.approx(pearsonr(means, labels)[0])
     # Ranks 2 3 1 4 against 1 2 3 4: 1 - 6 (1 + 1 + 4 + 0) / (4 * 15) = 0.4.
     assert found["spearman"].value == pytest.approx(0.4)
     assert table.rows[-1].name == LENGTH
@@ -99,8 +99,8 @@ def test_they_are_those_of_the_libraries():
     passages = [f"p{n // 4}" for n in range(60)]
     found = passage_correlations(scores, harm, passages, SAMPLING)
     one, two = scores.reshape(15, 4).mean(axis=1), harm.reshape(15, 4).mean(axis=1)
-    assert found["pearson"].value == pytest.approx(pearsonr(one, two).statistic)
-    assert found["spearman"].value == pytest.approx(spearmanr(one, two).statistic)
+    assert found["pearson"].value == pytest.approx(pearsonr(one, two)[0])
+    assert found["spearman"].value == pytest.approx(spearmanr(one, two)[0])
     assert found["pearson"].low is not None
     assert found["pearson"].high is not None
     assert found["pearson"].low < (found["pearson"].value or 0) < found["pearson"].high
