@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import func, insert, select, update
 from sqlalchemy.orm import Session
 
 from pipelines.errors import failure
@@ -112,6 +112,21 @@ class JudgementStore:
         with self._database.read() as session:
             self._require(session, evaluation, owner)
             return {row.number: row.body for row in session.execute(query)}
+
+    def stamp(self, evaluation: str, owner: str) -> int:
+        """A number that changes with what there is of an evaluation: judgements, calibrations."""
+        judge, row = EvaluationJudgeRow, EvaluationJudgementRow
+        judged = (
+            select(func.count())
+            .select_from(row)
+            .join(JudgementRow, (JudgementRow.key == row.key) & (JudgementRow.owner == owner))
+            .where(row.evaluation == evaluation)
+        )
+        held = select(judge.calibration).where(judge.evaluation == evaluation)
+        with self._database.read() as session:
+            self._require(session, evaluation, owner)
+            calibrated = sum(bool(one) for one in session.scalars(held))
+            return (session.scalar(judged) or 0) + calibrated
 
     def known(self, owner: str, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Key to judgement, for those of `keys` that were judged before."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pipelines.evaluation.judging.calibration import Calibration, GradedAnswer
 from pipelines.evaluation.judging.runner import answers_of
 from pipelines.evaluation.judging.spec import Judgement, JudgeSpec
-from pipelines.evaluation.results.scores import JUDGED, ItemScore, JudgeInfo
+from pipelines.evaluation.results.scores import JUDGED, WEAK, ItemScore, JudgeInfo
 from pipelines.store.evaluations import EvaluationStore
 from pipelines.store.judgements import JudgementStore, StoredJudge
 
@@ -17,10 +17,12 @@ _SYSTEMS = 4
 
 def column_names(judges: Sequence[StoredJudge]) -> dict[str, str]:
     """Fingerprint to the column of each judge: "judged", "judged 2", the first to begin first."""
-    return {
-        one.judge: JUDGED if not number else f"{JUDGED} {number + 1}"
-        for number, one in enumerate(judges)
-    }
+    names: dict[str, str] = {}
+    for number, one in enumerate(judges, start=1):
+        name = JUDGED if number == 1 else f"{JUDGED} {number}"
+        weak = JudgeSpec.model_validate(one.spec).weak
+        names[one.judge] = f"{name}{WEAK}" if weak else name
+    return names
 
 
 def graded_answers(
@@ -67,23 +69,20 @@ def with_judgements(
                     one.model_copy(update={"values": {**one.values, column: judgement.value}})
                     for one in found[number]
                 )
+        held = stored.calibration
+        calibration = Calibration.model_validate(held) if held else None
         infos[column] = JudgeInfo(
             title=spec.title,
             weak=spec.weak,
             judged=len(said),
             undecided=undecided,
-            calibration=_calibration_words(stored),
+            calibration=calibration_line(calibration) if calibration else "",
+            source=calibration.source if calibration else "",
+            labels=calibration.agreement.accuracy.n if calibration else 0,
+            accuracy=calibration.agreement.accuracy.value if calibration else None,
+            kappa=calibration.agreement.kappa.value if calibration else None,
         )
     return found, infos
-
-
-def _calibration_words(stored: StoredJudge) -> str:
-    """What people's labels say of a judge, in one line; "" where there are none."""
-    return (
-        calibration_line(Calibration.model_validate(stored.calibration))
-        if (stored.calibration)
-        else ""
-    )
 
 
 def calibration_line(found: Calibration) -> str:

@@ -41,7 +41,12 @@ PASSAGE_OVERLAP = "passage_overlap"
 """The share of the answer's words that the evidence holds, in [0, 1]."""
 
 JUDGED = "judged"
-"""The value of a model that judged the answer; further judges are "judged 2", "judged 3"."""
+"""The value of a model that judged the answer.
+
+Further judges are "judged 2", "judged 3"; that of a weak one ends with `WEAK`."""
+
+WEAK = " (weak)"
+"""How the column of a judge ends whose verdicts were measured to be no better than chance."""
 
 CONTROLS = (ANSWER_WORDS, PASSAGE_OVERLAP)
 """What stands in every table: a metric that follows these two measures little else."""
@@ -141,8 +146,9 @@ class JudgeInfo(Frozen):
     """Who judged the answers of an evaluation, as it is shown beside the figures.
 
     A `weak` model was measured to judge no better than chance. `judged` answers have a judgement,
-    of which `undecided` name no grade. `calibration` is what people's labels say of it, "" where
-    nobody gave any.
+    of which `undecided` name no grade. `calibration` is what people's labels say of it in one line,
+    "" where nobody gave any; `accuracy` and Cohen's `kappa` are the agreement with `labels` labels
+    of `source`.
     """
 
     title: str
@@ -150,6 +156,10 @@ class JudgeInfo(Frozen):
     judged: int = 0
     undecided: int = 0
     calibration: str = ""
+    source: str = ""
+    labels: int = 0
+    accuracy: float | None = None
+    kappa: float | None = None
 
     @property
     def words(self) -> str:

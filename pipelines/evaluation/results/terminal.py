@@ -21,7 +21,7 @@ from pipelines.evaluation.results.export import (
     paper_words,
     shown_metrics,
 )
-from pipelines.evaluation.results.scores import COSTS, JUDGED, Cost, Evaluation
+from pipelines.evaluation.results.scores import COSTS, JUDGED, WEAK, Cost, Evaluation
 from pipelines.evaluation.results.table import ResultsTable, results_table
 from pipelines.evaluation.statistics.detection import RANKINGS
 from pipelines.evaluation.statistics.resampling import Estimate
@@ -31,7 +31,16 @@ MOST = 6
 """Metrics that are shown where nobody chose any."""
 
 _DECIDING = (
-    *("accuracy", JUDGED, "f1", "exact_match", "truthful", "list_f1_5", "list_recall_5"),
+    *(
+        "accuracy",
+        JUDGED,
+        f"{JUDGED}{WEAK}",
+        "f1",
+        "exact_match",
+        "truthful",
+        "list_f1_5",
+        "list_recall_5",
+    ),
     *("fact_precision", "auroc", "auc_pr_nonfactual", "auc_pr_factual", "abstention"),
 )
 """The first of these that have a value are shown: those that compare methods come first."""

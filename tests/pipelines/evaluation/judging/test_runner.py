@@ -92,10 +92,11 @@ async def test_a_second_judge_has_a_column_of_its_own(tmp_path: Path):
         weak = JudgeSpec(model=ModelSpec(kind="openai", name="small", model="s", judges=False))
         await judged(service, name, of=weak)
         _, found = read_results(service.store.evaluations, name, "me")
-        assert [found.scores[0].values[one] for one in ("judged", "judged 2")] == [1.0, 0.0]
-        assert found.metric("judged 2").high == 1.0
-        assert list(found.judges) == ["judged", "judged 2"]
-        assert "WEAK" in found.judges["judged 2"].words
+        second = "judged 2 (weak)"
+        assert [found.scores[0].values[one] for one in ("judged", second)] == [1.0, 0.0]
+        assert found.metric(second).high == 1.0
+        assert list(found.judges) == ["judged", second]
+        assert "WEAK" in found.judges[second].words
         assert "WEAK" not in found.judges["judged"].words
 
 
