@@ -25,8 +25,9 @@ from pipelines.evaluation.judging.calibration import (
 )
 from pipelines.evaluation.judging.prompts import read_source, shipped_source
 from pipelines.evaluation.judging.reading import graded_answers
-from pipelines.evaluation.judging.runner import JudgeRunner, JudgingProgress
+from pipelines.evaluation.judging.runner import JudgeRunner, JudgingProgress, is_spent
 from pipelines.evaluation.judging.spec import Judgement, JudgeSpec
+from pipelines.evaluation.outcomes import Cost
 from pipelines.evaluation.plan import Budget, EvaluationSpec
 from pipelines.evaluation.results.terminal import evaluation_text
 from pipelines.evaluation.scoring import read_results
@@ -102,7 +103,9 @@ async def judge(service: Service, options: argparse.Namespace, owner: str) -> in
     if labels is not None:
         found = calibrated(graded, labels)
     elif known:
-        said = await _judged_known(service, spec, key, known, options.evaluation, owner)
+        said = await _judged_known(
+            service, spec, key, known, options.evaluation, owner, budget, last.spent
+        )
         values = {
             system: [one.judgement.value or 0.0 for one in graded if one.system == system
                      and one.judgement.value is not None]
@@ -140,8 +143,13 @@ async def _judged_known(
     known: Sequence[KnownAnswer],
     evaluation: str,
     owner: str,
+    budget: Budget,
+    spent: Cost,
 ) -> list[tuple[KnownAnswer, Judgement]]:
-    """What the judge says of known answers; each is asked for once, and counted."""
+    """What the judge says of known answers; each is asked for once, and counted.
+
+    Where the budget is spent, the rest of them is left out.
+    """
     judgements = service.store.judgements
     names = [one.judged.key(spec.fingerprint) for one in known]
     there = await asyncio.to_thread(judgements.known, owner, names)
@@ -151,10 +159,19 @@ async def _judged_known(
         if name in there:
             found.append((one, Judgement.model_validate(there[name])))
             continue
+        if is_spent(budget, spent):
+            continue
         asked = await ask_judge(spec, slot, one.judged, owner=owner)
+        spent += asked.cost
         kept = None if asked.judgement is None else to_json(asked.judgement)
         await asyncio.to_thread(
-            judgements.keep, owner, name, kept, evaluation=evaluation, spent=to_json(asked.cost)
+            judgements.keep,
+            owner,
+            name,
+            kept,
+            evaluation=evaluation,
+            judge=spec.fingerprint,
+            spent=to_json(asked.cost),
         )
         if asked.judgement is not None:
             found.append((one, asked.judgement))

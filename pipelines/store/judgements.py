@@ -145,18 +145,18 @@ class JudgementStore:
         key: str,
         judgement: dict[str, Any] | None,
         *,
-        evaluation: str | None = None,
-        spent: dict[str, Any] | None = None,
+        evaluation: str,
+        judge: str,
+        spent: dict[str, Any],
     ) -> None:
         """Keep a judgement and what it took, in one transaction; without one the cost alone.
 
-        The first judgement of a key stays. The cost is counted for `evaluation`, where that is
-        given.
+        The first judgement of a key stays. The cost is counted for `evaluation` and
+        `judge`.
         """
         with self._database.write() as session:
-            if evaluation is not None:
-                row = {"id": new_run_id(), "evaluation": evaluation, "spent": spent or {}}
-                session.execute(insert(JudgingCostRow), [row])
+            row = {"id": new_run_id(), "evaluation": evaluation, "judge": judge, "spent": spent}
+            session.execute(insert(JudgingCostRow), [row])
             if judgement is None:
                 return
             kind = INSERT[session.get_bind().dialect.name]
@@ -166,9 +166,10 @@ class JudgementStore:
                 .on_conflict_do_nothing(index_elements=["owner", "key"])
             )
 
-    def spent(self, evaluation: str, owner: str) -> list[dict[str, Any]]:
-        """What was asked for judging an evaluation, call by call, failed ones too."""
-        query = select(JudgingCostRow.spent).where(JudgingCostRow.evaluation == evaluation)
+    def spent(self, evaluation: str, owner: str, judge: str) -> list[dict[str, Any]]:
+        """What was asked of a judge for an evaluation, judgement by judgement, failed ones too."""
+        row = JudgingCostRow
+        query = select(row.spent).where(row.evaluation == evaluation, row.judge == judge)
         with self._database.read() as session:
             self._require(session, evaluation, owner)
             return list(session.scalars(query))

@@ -276,7 +276,7 @@ class JudgementRow(Base):
 
 
 class JudgingCostRow(Base):
-    """What was asked for one judgement of an evaluation, where it failed too."""
+    """What was asked of a judge for one judgement of an evaluation, where it failed too."""
 
     __tablename__ = "judging_costs"
 
@@ -284,9 +284,10 @@ class JudgingCostRow(Base):
     evaluation: Mapped[str] = mapped_column(
         CleanText(64), ForeignKey("evaluations.id", ondelete="CASCADE")
     )
+    judge: Mapped[str] = mapped_column(CleanText(64))
     spent: Mapped[dict[str, Any]] = mapped_column(JSON)
 
-    __table_args__ = (Index(None, "evaluation"),)
+    __table_args__ = (Index(None, "evaluation", "judge"),)
 
 
 INSERT = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}

@@ -36,7 +36,7 @@ class JudgingProgress:
     """How far the judging of an evaluation has come; `failed` counts what stayed open just now.
 
     `judged` of `total` answers have a judgement, of which `undecided` name no grade. `spent` is
-    what judging this evaluation has taken so far, by all its judges.
+    what this judge has taken for this evaluation in all attempts.
     """
 
     total: int
@@ -87,11 +87,22 @@ def answers_of(store: EvaluationStore, evaluation: str, owner: str) -> Iterator[
             yield AnswerToJudge(task.number, task.system, item.id, item.group, judged)
 
 
+def is_spent(budget: Budget, spent: Cost, seconds: float = 0.0) -> bool:
+    """Whether a limit of `budget` is reached; `seconds` is the time that was worked."""
+    limits = (
+        (budget.calls, spent.calls + spent.judge_calls),
+        (budget.tokens, spent.prompt_tokens + spent.tokens),
+        (budget.money, sum(spent.money.values())),
+        (budget.hours, seconds / 3600),
+    )
+    return any(most is not None and used >= most for most, used in limits)
+
+
 class JudgeRunner:
     """The judging of one evaluation of `owner` by one judge; `at_once` answers at a time.
 
-    `key` is that of the judge's model. `budget` bounds what judging this evaluation has spent in
-    all its attempts, the hours those of this one. Example:
+    `key` is that of the judge's model. `budget` bounds what this judge has spent for this
+    evaluation in all attempts, its hours those of this one. Example:
 
         runner = JudgeRunner(service, evaluation, JudgeSpec(model=spec), owner="me")
         async for progress in runner.run():
@@ -147,7 +158,7 @@ class JudgeRunner:
         progress = JudgingProgress(len(answers), len(answers) - len(open_keys))
         for body in (await self._call(self._store.known, self._owner, list(answers))).values():
             progress.undecided += body["grade"] is None
-        for spent in await self._call(self._store.spent, self._evaluation, self._owner):
+        for spent in await self._call(self._store.spent, self._evaluation, self._owner, judge):
             progress.spent += Cost.model_validate(spent)
         if not open_keys:
             progress.reason = "done"
@@ -192,20 +203,18 @@ class JudgeRunner:
         kept = None if asked.judgement is None else to_json(asked.judgement)
         await self._call(
             lambda: self._store.keep(
-                self._owner, key, kept, evaluation=self._evaluation, spent=to_json(asked.cost)
+                self._owner,
+                key,
+                kept,
+                evaluation=self._evaluation,
+                judge=self._spec.fingerprint,
+                spent=to_json(asked.cost),
             )
         )
         return asked
 
     def _why_to_end(self, progress: JudgingProgress, began: float, failing: int) -> Reason | None:
-        budget, spent = self._budget, progress.spent
-        limits = (
-            (budget.calls, spent.calls + spent.judge_calls),
-            (budget.tokens, spent.prompt_tokens + spent.tokens),
-            (budget.money, sum(spent.money.values())),
-            (budget.hours, (self._clock() - began) / 3600),
-        )
-        if any(most is not None and used >= most for most, used in limits):
+        if is_spent(self._budget, progress.spent, self._clock() - began):
             return "budget"
         return "failing" if failing >= _PATIENCE else None
 

@@ -143,7 +143,8 @@ async def _chosen(
     step: Scope, language: Language, text: str, question: ChoiceQuestion
 ) -> _Chosen | None:
     """What `text` answers; None where it does not say, or where no letter was given."""
-    *letters, unsaid = ascii_uppercase[: len(question.options) + 1]
+    letters: list[str] = list(ascii_uppercase[: len(question.options)])
+    unsaid = ascii_uppercase[len(question.options)]
     texts = [*question.options, PROMPTS.fill(language, "not_said")]
     lines = [
         PROMPTS.fill(language, "option", letter=letter, text=one)

@@ -47,11 +47,12 @@ def upgrade() -> None:
         "judging_costs",
         sa.Column("id", sa.String(64), nullable=False),
         sa.Column("evaluation", sa.String(64), nullable=False),
+        sa.Column("judge", sa.String(64), nullable=False),
         sa.Column("spent", sa.JSON(), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_judging_costs"),
         _of_evaluation("judging_costs"),
     )
-    op.create_index("ix_judging_costs_evaluation", "judging_costs", ["evaluation"])
+    op.create_index("ix_judging_costs_evaluation_judge", "judging_costs", ["evaluation", "judge"])
 
 
 def downgrade() -> None:

@@ -90,7 +90,8 @@ async def test_a_second_judge_has_a_column_of_its_own(tmp_path: Path):
         name = await answered(tmp_path, service)
         await judged(service, name)
         weak = JudgeSpec(model=ModelSpec(kind="openai", name="small", model="s", judges=False))
-        await judged(service, name, of=weak)
+        # What the first judge has spent does not count against the second.
+        assert (await judged(service, name, of=weak, budget=Budget(calls=4))).reason == "done"
         _, found = read_results(service.store.evaluations, name, "me")
         second = "judged 2 (weak)"
         assert [found.scores[0].values[one] for one in ("judged", second)] == [1.0, 0.0]
