@@ -99,7 +99,10 @@ async def main_model(service: Service, options: argparse.Namespace) -> tuple[Mod
 
     Raises InvalidInputError when an option cannot be understood.
     """
-    alone = argparse.Namespace(**vars(options), role=[], role_url=[], role_key_env=[], proxy=None)
+    every = argparse.ArgumentParser()
+    add_model_options(every)
+    # The other roles are left as they are without their options.
+    alone = argparse.Namespace(**{**vars(every.parse_args([])), **vars(options)})
     specs, keys = await models_by_role(service, alone)
     return specs["main"], keys.get(specs["main"].name)
 
