@@ -58,6 +58,7 @@ def test_an_empty_database_gets_the_newest_schema(engine: Engine, url: str):
         "judging_costs",
         "models",
         "outcomes",
+        "profiles",
         "runs",
     }
 

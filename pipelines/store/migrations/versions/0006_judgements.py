@@ -1,6 +1,6 @@
 """Judges of evaluations: what is to be judged, what they said, and what that took.
 
-Revision: 0006, after 0003.
+Revision: 0006, after 0004.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0006"
-down_revision = "0003"
+down_revision = "0004"
 branch_labels = None
 depends_on = None
 
@@ -56,7 +56,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Back to revision 0003."""
+    """Back to revision 0004."""
     for table in ("judging_costs", "judgements", "evaluation_judgements", "evaluation_judges"):
         op.drop_table(table)
 
