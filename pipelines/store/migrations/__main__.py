@@ -25,12 +25,12 @@ def revise(message: str, folder: Path = FOLDER) -> Path | None:
     with create_engine("sqlite://", poolclass=NullPool).begin() as connection:
         config = alembic_config(connection, folder)
         command.upgrade(config, "head")
-        count = len(list(ScriptDirectory.from_config(config).walk_revisions()))
+        newest = ScriptDirectory.from_config(config).get_current_head() or "0"
         script = command.revision(
             config,
             message,
             autogenerate=True,
-            rev_id=f"{count + 1:04}",
+            rev_id=f"{int(newest) + 1:04}",
             process_revision_directives=_drop_if_empty,
         )
     return Path(script.path) if isinstance(script, Script) else None
