@@ -42,11 +42,15 @@ _lock = Lock()
 
 
 class Of(NamedTuple):
-    """The evaluation `evaluation` of `owner` when `answered` answers were there, as a key."""
+    """The evaluation `evaluation` of `owner` when `answered` answers were there, as a key.
+
+    `judged` is the stamp of what models had judged of them by then.
+    """
 
     evaluation: str
     owner: str
     answered: int
+    judged: int = 0
 
 
 class Filter(NamedTuple):

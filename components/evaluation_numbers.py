@@ -6,7 +6,7 @@ from typing import Literal
 
 from components.markup import Child, Html, join, tag
 from components.messages import Catalogue, integer, named, two_digits
-from pipelines.evaluation.results.scores import MetricInfo
+from pipelines.evaluation.results.scores import JUDGED, WEAK, MetricInfo
 from pipelines.evaluation.statistics.paired import PairedDifference
 from pipelines.evaluation.statistics.resampling import Estimate, Sampling
 
@@ -97,6 +97,10 @@ def outcome(pair: PairedDifference, info: MetricInfo, alpha: float = 0.05) -> Ou
 
 def metric_title(name: str, t: Catalogue) -> str:
     """What a metric is called; one without words keeps its name."""
+    if name.startswith(f"{JUDGED} "):
+        # Another judge, or a weak one, which has to be seen wherever its figure is.
+        rest = name.removeprefix(JUDGED).replace(WEAK, f" {t('evaluate.judge.mark')}")
+        return f"{t('metric.judged.title')}{rest}"
     return named("metric", name, t)
 
 

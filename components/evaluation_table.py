@@ -18,7 +18,7 @@ from components.markup import Child, Content, Html, tag, visible
 from components.messages import Catalogue, duration, integer, named, two_digits
 from components.page import section
 from pipelines.evaluation.results.papers import PaperFigure
-from pipelines.evaluation.results.scores import COSTS, Cost, MetricInfo
+from pipelines.evaluation.results.scores import COSTS, Cost, JudgeInfo, MetricInfo
 from pipelines.evaluation.results.table import CostSummary, ResultsRow, ResultsTable
 from pipelines.evaluation.statistics.detection import RANKINGS
 
@@ -36,7 +36,13 @@ def results_view(results: ResultsTable, t: Catalogue) -> str:
     """The whole result: the table, detectors, what papers print, and how it was computed."""
     return tag(
         "div.vs-run.vs-evaluation",
-        section("evaluation", t("evaluate.table"), _about(results, t), _table(results, t)),
+        section(
+            "evaluation",
+            t("evaluate.table"),
+            _about(results, t),
+            _table(results, t),
+            *_judges(results, t),
+        ),
         _detectors(results, t),
         _papers(results, t),
         _meaning(results, t),
@@ -58,6 +64,41 @@ def _about(results: ResultsTable, t: Catalogue) -> Html:
     if results.created:
         words.append(f"{datetime.fromtimestamp(results.created, UTC):%Y-%m-%d}")
     return tag("p.vs-note", " · ".join(map(visible, words)))
+
+
+def _judges(results: ResultsTable, t: Catalogue) -> list[Html]:
+    """Who judged the answers, and how far people agree; where nobody did, how that is done."""
+    answers = any(info.name == "accuracy" for info in results.metrics)
+    if answers and not results.judges:
+        return [tag("p.vs-note", t("evaluate.judge.none"))]
+    return [tag("p.vs-note", _judge(name, one, t)) for name, one in results.judges.items()]
+
+
+def _judge(name: str, judge: JudgeInfo, t: Catalogue) -> str:
+    words = [
+        t(
+            "evaluate.judge.by",
+            column=metric_title(name, t),
+            title=visible(judge.title),
+            count=integer(judge.judged),
+            undecided=integer(judge.undecided),
+        )
+    ]
+    if judge.weak:
+        words.append(t("evaluate.judge.weak"))
+    if judge.accuracy is None:
+        words.append(t("evaluate.judge.unchecked"))
+    else:
+        words.append(
+            t(
+                "evaluate.judge.checked",
+                source=visible(judge.source),
+                count=integer(judge.labels),
+                accuracy=two_digits(judge.accuracy),
+                kappa="–" if judge.kappa is None else two_digits(judge.kappa),
+            )
+        )
+    return ("" if t.language == "zh" else " ").join(words)
 
 
 def _table(results: ResultsTable, t: Catalogue) -> Html:

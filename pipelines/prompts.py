@@ -32,6 +32,11 @@ class Prompts:
         self.hash = sha256(source.encode()).hexdigest()[:16]
         self._texts: dict[str, dict[str, Any]] = tomllib.loads(source)
 
+    @property
+    def languages(self) -> frozenset[str]:
+        """The languages that the file holds."""
+        return frozenset(self._texts)
+
     def fill(self, language: Language, key: str, **values: str) -> str:
         """The prompt `key` with its placeholders filled, without white space around it.
 

@@ -12,6 +12,7 @@ from typing import cast, get_args
 import streamlit as st
 
 from app import live
+from app.engine import engine
 from app.evaluated import Filter, NotYet, Of, comparison_of, computed, scores_of, table_of
 from app.parts import (
     Action,
@@ -74,8 +75,9 @@ def draw_results(stored: StoredEvaluation, standing: Standing, t: Catalogue) -> 
             st.button(t("evaluate.results.update"), key="evaluate.update")
     if not stored.done:
         return
-    of = Of(stored.id, owner(), stored.done)
     try:
+        judged = engine().service.store.judgements.stamp(stored.id, owner())
+        of = Of(stored.id, owner(), stored.done, judged)
         with st.spinner(t("evaluate.computing")):
             _draw(of, t)
     except NotYet as work:

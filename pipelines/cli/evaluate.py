@@ -10,6 +10,7 @@ from contextlib import aclosing
 from math import inf
 from typing import Any
 
+from pipelines.cli.judge import add_judge_command, judge
 from pipelines.cli.models import add_model_options, models_by_role
 from pipelines.cli.profiles import add_profile_option, chosen_profile
 from pipelines.cli.settings import read_settings
@@ -218,6 +219,10 @@ async def delete_evaluation(service: Service, options: argparse.Namespace) -> in
     return 0
 
 
+async def _judge(service: Service, options: argparse.Namespace) -> int:
+    return await judge(service, options, OWNER)
+
+
 def add_evaluation_commands(commands: Any) -> None:
     """`evaluate` and `evaluations`."""
     run = commands.add_parser("evaluate", help="methods on a data set, with intervals and costs")
@@ -293,6 +298,7 @@ def add_evaluation_commands(commands: Any) -> None:
         action="store_true",
         help="items of equal ids are equal, also where the data sets differ",
     )
+    add_judge_command(parts, _judge, _count, _whole, _amount)
     deleted = parts.add_parser("delete", help="delete one; its runs stay")
     deleted.set_defaults(command=delete_evaluation)
     for command in (table, compared, deleted):

@@ -22,8 +22,8 @@ _BUNDLED = "embedded"
 _OTHER_ROLES = [role for role in ROLES if role != "main"]
 
 
-def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """The options that `models_by_role` reads."""
+def add_main_model_options(parser: argparse.ArgumentParser) -> None:
+    """The options that `main_model` reads."""
     own = " or ".join(one.key_variable for one in PROVIDERS.values() if one.key_variable)
     parser.add_argument(
         "--profile", choices=list(PROVIDERS), default=_BUNDLED, help="kind of the main model"
@@ -38,6 +38,11 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         help="environment variable that holds the key; at a provider's own address"
         f" {own} without it",
     )
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """The options that `models_by_role` reads."""
+    add_main_model_options(parser)
     parser.add_argument(
         "--role",
         action="append",
@@ -88,6 +93,19 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         metavar="ROLE=LANGUAGES",
         help="what a judge reads where its card does not say it: en, zh, or en,zh",
     )
+
+
+async def main_model(service: Service, options: argparse.Namespace) -> tuple[ModelSpec, str | None]:
+    """The one model that the options name, probed where it is hosted, and its key.
+
+    Raises InvalidInputError when an option cannot be understood.
+    """
+    every = argparse.ArgumentParser()
+    add_model_options(every)
+    # The other roles are left as they are without their options.
+    alone = argparse.Namespace(**{**vars(every.parse_args([])), **vars(options)})
+    specs, keys = await models_by_role(service, alone)
+    return specs["main"], keys.get(specs["main"].name)
 
 
 async def models_by_role(

@@ -147,6 +147,16 @@ def _once(calls: Iterable[ModelCalled]) -> list[ModelCalled]:
 def _cost(
     method: MethodView, calls: Iterable[ModelCalled], models: Mapping[str, ModelSpec]
 ) -> Cost:
+    return cost_of_calls(calls, models).model_copy(
+        update={
+            "retrievals": len(method.searches),
+            "seconds": (method.ended or method.started) - method.started,
+        }
+    )
+
+
+def cost_of_calls(calls: Iterable[ModelCalled], models: Mapping[str, ModelSpec]) -> Cost:
+    """What these calls took, but for the time; `models` are the models by role."""
     total = {"calls": 0, "judge_calls": 0, "prompt_tokens": 0, "tokens": 0}
     money: dict[str, float] = {}
     for call in calls:
@@ -161,12 +171,7 @@ def _cost(
         if price is not None and isinstance(call.request, GenerationRequest | ChoiceRequest):
             amount = (price.read * read + price.written * written) / 1e6
             money[price.currency] = money.get(price.currency, 0.0) + amount
-    return Cost(
-        **total,
-        retrievals=len(method.searches),
-        seconds=(method.ended or method.started) - method.started,
-        money=money,
-    )
+    return Cost(**total, money=money)
 
 
 def _scores(event: Judged) -> dict[str, float]:

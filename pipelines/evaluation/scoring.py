@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 from pipelines.engine.executor import used_models
 from pipelines.evaluation.datasets.offers import applies
 from pipelines.evaluation.items import Item, LabelledSpan, Offer
+from pipelines.evaluation.judging.reading import with_judgements
 from pipelines.evaluation.metrics.answers import word_count
 from pipelines.evaluation.metrics.table import METRICS, GivenAnswer, Metric
 from pipelines.evaluation.outcomes import Cost, Outcome, Piece
@@ -27,6 +28,7 @@ from pipelines.evaluation.results.scores import (
     FLAGGED,
     HALLUCINATED,
     HALLUCINATION_SCORE,
+    JUDGED,
     Evaluation,
     ItemScore,
     ItemSummary,
@@ -110,7 +112,11 @@ def read_results(
         missing = [number for number in answered if number not in known.scores]
         if missing:
             _score(store, evaluation, owner, spec, metrics, missing, known)
-        scores = tuple(score for number in answered for score in known.scores[number])
+        # Judgements come later than answers, so they are read anew.
+        judged, judges = with_judgements(
+            store.judgements, evaluation, owner, {n: known.scores[n] for n in answered}
+        )
+        scores = tuple(score for found in judged.values() for score in found)
         items = {score.item: known.items[score.item] for score in scores}
         memory.keep(evaluation, known)
     return stored, Evaluation(
@@ -130,11 +136,20 @@ def read_results(
         },
         items=items,
         scores=scores,
-        metrics=tuple(MetricInfo.of(metric.name) for metric in metrics),
+        metrics=_listed(metrics, judges),
         seed=spec.seed,
         created=stored.created.timestamp(),
         versions={"code": spec.code},
+        judges=judges,
     )
+
+
+def _listed(metrics: Sequence[Metric], judges: Iterable[str]) -> tuple[MetricInfo, ...]:
+    """The metrics in the order of the table, with a column for each judge."""
+    names: list[str] = []
+    for metric in metrics:
+        names += judges if metric.name == JUDGED else [metric.name]
+    return tuple(MetricInfo.of(name) for name in names)
 
 
 def _score(

@@ -120,7 +120,7 @@ _LEAD = re.compile(
     r"it|答案|回答|判断|结论|结果|判定)\s*(?:is|was|:|=|应该是|应为|为|是)\s*:?\s*",
     re.I,
 )
-_AGREES = ("yes", "true")
+_AGREES = ("yes", "true", "correct")
 _BUT = (
     r"(?:(?:but|however|though|although|except|nevertheless|that said)\b(?! also\b)"
     r"|但(?!丁)|不过|然而|可是|只是)"

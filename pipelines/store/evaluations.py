@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 
 from pipelines.errors import failure
 from pipelines.store.database import Database
+from pipelines.store.judgements import JudgementStore
 from pipelines.store.tables import (
     INSERT,
     EvaluationAttemptRow,
@@ -72,6 +73,7 @@ class EvaluationStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.judgements = JudgementStore(database)
 
     def create(
         self,

@@ -112,6 +112,7 @@ class RunStore:
         self.models = ModelStore(self._database)
         self.sizes = StoredBytes(self._database)
         self.evaluations = EvaluationStore(self._database)
+        self.judgements = self.evaluations.judgements
         self.profiles = ProfileStore(self._database)
         self.annotations = AnnotationStore(self._database)
         self.annotation_work = AnnotationWork(self._database)

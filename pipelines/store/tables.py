@@ -241,6 +241,66 @@ class OutcomeRow(Base):
     body: Mapped[dict[str, Any]] = mapped_column(JSON)
 
 
+class EvaluationJudgeRow(Base):
+    """A model that judges the answers of an evaluation; `judge` is the fingerprint of `spec`.
+
+    `spec` is a `pipelines.evaluation.judging.spec` JudgeSpec; `calibration` what people's labels
+    say of its verdicts, empty where nobody gave any.
+    """
+
+    __tablename__ = "evaluation_judges"
+
+    evaluation: Mapped[str] = mapped_column(
+        CleanText(64), ForeignKey("evaluations.id", ondelete="CASCADE"), primary_key=True
+    )
+    judge: Mapped[str] = mapped_column(CleanText(64), primary_key=True)
+    created: Mapped[datetime] = mapped_column(UtcDateTime())
+    spec: Mapped[dict[str, Any]] = mapped_column(JSON)
+    calibration: Mapped[dict[str, Any]] = mapped_column(JSON)
+
+
+class EvaluationJudgementRow(Base):
+    """The answer of task `number` is to be judged; `key` is that of the judgement."""
+
+    __tablename__ = "evaluation_judgements"
+
+    evaluation: Mapped[str] = mapped_column(
+        CleanText(64), ForeignKey("evaluations.id", ondelete="CASCADE"), primary_key=True
+    )
+    judge: Mapped[str] = mapped_column(CleanText(64), primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    key: Mapped[str] = mapped_column(CleanText(64))
+
+
+class JudgementRow(Base):
+    """What a judge said of an answer, found by what it was asked; never changed.
+
+    `body` is a `pipelines.evaluation.judging.spec` Judgement.
+    """
+
+    __tablename__ = "judgements"
+
+    owner: Mapped[str] = mapped_column(CleanText(64), primary_key=True)
+    key: Mapped[str] = mapped_column(CleanText(64), primary_key=True)
+    created: Mapped[datetime] = mapped_column(UtcDateTime())
+    body: Mapped[dict[str, Any]] = mapped_column(JSON)
+
+
+class JudgingCostRow(Base):
+    """What was asked of a judge for one judgement of an evaluation, where it failed too."""
+
+    __tablename__ = "judging_costs"
+
+    id: Mapped[str] = mapped_column(CleanText(64), primary_key=True)
+    evaluation: Mapped[str] = mapped_column(
+        CleanText(64), ForeignKey("evaluations.id", ondelete="CASCADE")
+    )
+    judge: Mapped[str] = mapped_column(CleanText(64))
+    spent: Mapped[dict[str, Any]] = mapped_column(JSON)
+
+    __table_args__ = (Index(None, "evaluation", "judge"),)
+
+
 INSERT = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 """By dialect, the insertion that can do something else where the row is there already."""
 

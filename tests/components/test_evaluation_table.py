@@ -6,7 +6,13 @@ import pytest
 
 from components.evaluation_table import cost_text, results_view
 from components.messages import LANGUAGES, Catalogue
-from pipelines.evaluation.results.scores import Cost, Evaluation, MetricInfo, System
+from pipelines.evaluation.results.scores import (
+    Cost,
+    Evaluation,
+    JudgeInfo,
+    MetricInfo,
+    System,
+)
 from pipelines.evaluation.results.table import results_table
 from pipelines.evaluation.statistics.resampling import Sampling
 from pipelines.types import Language
@@ -136,3 +142,32 @@ def test_foreign_text_stays_text(text: str, t: Catalogue) -> None:
         metrics=(MetricInfo(name=text),),
     )  # fmt: skip
     assert list(faults(results_view(results_table(made, sampling=SAMPLING), t))) == []
+
+
+def test_the_page_says_who_judged_and_marks_a_weak_judge(t: Catalogue) -> None:
+    second = "judged 2 (weak)"
+    made = binary(a=[1, 0, 1])
+    scores = tuple(
+        one.model_copy(update={"values": {**one.values, "judged": 1.0, second: 0.0}})
+        for one in made.scores
+    )
+    judges = {
+        "judged": JudgeInfo(
+            title="grader", judged=3, source="mine.csv", labels=2, accuracy=0.5, kappa=0.25
+        ),
+        second: JudgeInfo(title="<b>small</b>", judged=3, undecided=1, weak=True),
+    }
+    page = drawn(made.model_copy(update={"scores": scores, "judges": judges}), t)
+    said = page.text()
+    assert t("evaluate.judge.weak") in said
+    assert t("evaluate.judge.unchecked") in said
+    assert "mine.csv" in said
+    assert "0.25" in said
+    assert "<b>small</b>" in said
+    assert t("evaluate.judge.none") not in said
+    title = f"{t('metric.judged.title')} 2 {t('evaluate.judge.mark')}"
+    assert any(label.startswith(title) for label in cells(page, "a"))
+
+
+def test_the_page_says_where_nobody_judged(t: Catalogue) -> None:
+    assert t("evaluate.judge.none") in drawn(binary(a=[1, 0, 1]), t).text()

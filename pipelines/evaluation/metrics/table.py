@@ -32,7 +32,8 @@ class GivenAnswer(Frozen):
     `short` is the bare answer where the method has one, "" where it kept nothing; `abstained` is
     the run's flag. `supported` says of each atomic fact of the text whether it is supported.
     `passages` are those that the method retrieved. Then its cost: calls of models, their tokens,
-    retrievals, and seconds from start to end.
+    retrievals, and seconds from start to end. `judged` is what a model that judges answers found:
+    1 for correct, 0.5 for partly, 0 for wrong and abstained; None where none has judged it.
     """
 
     text: str
@@ -45,6 +46,7 @@ class GivenAnswer(Frozen):
     completion_tokens: Count = 0
     retrievals: Count = 0
     seconds: Annotated[float, Field(ge=0)] = 0.0
+    judged: Annotated[float, Field(ge=0, le=1)] | None = None
 
     @property
     def bare(self) -> str:
@@ -169,6 +171,10 @@ def _passage_overlap(answer: GivenAnswer, item: Item) -> float | None:
     return answers.passage_overlap(answer.text, answer.passages or item.passages)
 
 
+def _judged(answer: GivenAnswer, item: Item) -> float | None:
+    return answer.judged if item.answers else None
+
+
 def _words(answer: GivenAnswer, _item: Item) -> float:
     return float(answers.word_count(answer.text))
 
@@ -200,6 +206,7 @@ _ALL = (
     Metric("wrong_answer", "answer", _ANSWERS, _outcome_is("wrong"), better="lower"),
     Metric("abstention", "answer", ("questions",), _abstention, better="neither"),
     Metric("truthful", "answer", (*_ANSWERS, "wrong_answers"), _truthful, binary=True),
+    Metric("judged", "answer", _ANSWERS, _judged),
     Metric("bleu", "answer", _ANSWERS, _on_bare(answers.bleu)),
     Metric("rouge_l", "answer", _ANSWERS, _on_bare(answers.rouge_l)),
     Metric("fact_precision", "answer", ("questions",), partial(_fact_precision, minimum=0)),

@@ -214,8 +214,15 @@ def _papers(table: ResultsTable, metric: str, better: str | None) -> list[_Colum
 
 
 def _notes(table: ResultsTable) -> list[str]:
-    """Under the table: what each figure of a paper depends on."""
-    return [f"({number}) {paper_words(one)}" for one, number in paper_numbers(table).items()]
+    """Under the table: who judged, and what each figure of a paper depends on."""
+    return judge_notes(table) + [
+        f"({number}) {paper_words(one)}" for one, number in paper_numbers(table).items()
+    ]
+
+
+def judge_notes(table: ResultsTable) -> list[str]:
+    """For each column of judgements: which model judged, how far, and what people say of it."""
+    return [f"{column}: by {judge.words}." for column, judge in table.judges.items()]
 
 
 def caption(table: ResultsTable) -> str:

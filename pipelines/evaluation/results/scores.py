@@ -43,6 +43,14 @@ ANSWER_WORDS = "answer_words"
 PASSAGE_OVERLAP = "passage_overlap"
 """The share of the answer's words that the evidence holds, in [0, 1]."""
 
+JUDGED = "judged"
+"""The value of a model that judged the answer.
+
+Further judges are "judged 2", "judged 3"; that of a weak one ends with `WEAK`."""
+
+WEAK = " (weak)"
+"""How the column of a judge ends whose verdicts were measured to be no better than chance."""
+
 CONTROLS = (ANSWER_WORDS, PASSAGE_OVERLAP)
 """What stands in every table: a metric that follows these two measures little else."""
 
@@ -126,7 +134,7 @@ class MetricInfo(Frozen):
     @classmethod
     def of(cls, name: str) -> MetricInfo:
         """What the table of metrics says; another name has no known range or direction."""
-        known = METRICS.get(name)
+        known = METRICS.get(JUDGED if name.startswith(f"{JUDGED} ") else name)
         if known is None:
             return cls(name=name, low=None, high=None, better=None)
         return cls(
@@ -137,14 +145,42 @@ class MetricInfo(Frozen):
         )
 
 
+class JudgeInfo(Frozen):
+    """Who judged the answers of an evaluation, as it is shown beside the figures.
+
+    A `weak` model was measured to judge no better than chance. `judged` answers have a judgement,
+    of which `undecided` name no grade. `calibration` is what people's labels say of it in one line,
+    "" where nobody gave any; `accuracy` and Cohen's `kappa` are the agreement with `labels` labels
+    of `source`.
+    """
+
+    title: str
+    weak: bool = False
+    judged: int = 0
+    undecided: int = 0
+    calibration: str = ""
+    source: str = ""
+    labels: int = 0
+    accuracy: float | None = None
+    kappa: float | None = None
+
+    @property
+    def words(self) -> str:
+        """All of it in one line."""
+        weak = " (WEAK: measured to judge no better than chance)" if self.weak else ""
+        undecided = f", {self.undecided} undecided" if self.undecided else ""
+        checked = f"; {self.calibration}" if self.calibration else "; not checked against people"
+        return f"{self.title}{weak}, {self.judged} answers{undecided}{checked}"
+
+
 class Evaluation(Frozen):
     """Systems on the items of one data set.
 
     `systems` maps the name that scores use to what it stands for, `items` the id to what is shown
     of the item. `metrics` are shown in this order; a value without one is shown after them, with
     what the table of metrics says of it. `created` is seconds since the epoch, `versions` those of
-    the program and of libraries. Raises ValueError for a score of an unknown system or item, and
-    for one that is there twice.
+    the program and of libraries; `judges` are those of the columns "judged". Raises ValueError
+    for a score of an unknown system or item, and for one that is there twice.
     """
 
     name: str
@@ -157,6 +193,7 @@ class Evaluation(Frozen):
     seed: int = 0
     created: float = 0.0
     versions: dict[str, str] = Field(default_factory=dict)
+    judges: dict[str, JudgeInfo] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

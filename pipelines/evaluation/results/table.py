@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from pydantic import Field
 
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.metrics.answers import word_count
@@ -27,6 +28,7 @@ from pipelines.evaluation.results.scores import (
     PASSAGE_OVERLAP,
     Cost,
     Evaluation,
+    JudgeInfo,
     MetricInfo,
     System,
 )
@@ -97,6 +99,7 @@ class ResultsTable(Frozen):
     detection: Detection | None
     sampling: Sampling
     versions: dict[str, str]
+    judges: dict[str, JudgeInfo] = Field(default_factory=dict)
 
     def metric(self, name: str) -> MetricInfo:
         """What is known of a metric of the table. Raises InvalidInputError for another."""
@@ -159,6 +162,7 @@ def results_table(
         detection=detectors(part, sampling),
         sampling=sampling,
         versions=evaluation.versions,
+        judges=evaluation.judges,
     )
 
 

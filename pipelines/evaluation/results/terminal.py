@@ -14,8 +14,14 @@ from itertools import groupby
 from unicodedata import combining, east_asian_width
 
 from pipelines.errors import InvalidInputError
-from pipelines.evaluation.results.export import caption, estimate_words, paper_words, shown_metrics
-from pipelines.evaluation.results.scores import COSTS, Cost, Evaluation
+from pipelines.evaluation.results.export import (
+    caption,
+    estimate_words,
+    judge_notes,
+    paper_words,
+    shown_metrics,
+)
+from pipelines.evaluation.results.scores import COSTS, JUDGED, WEAK, Cost, Evaluation
 from pipelines.evaluation.results.table import ResultsTable, results_table
 from pipelines.evaluation.statistics.detection import RANKINGS
 from pipelines.evaluation.statistics.resampling import Estimate
@@ -25,7 +31,16 @@ MOST = 6
 """Metrics that are shown where nobody chose any."""
 
 _DECIDING = (
-    *("accuracy", "f1", "exact_match", "truthful", "list_f1_5", "list_recall_5"),
+    *(
+        "accuracy",
+        JUDGED,
+        f"{JUDGED}{WEAK}",
+        "f1",
+        "exact_match",
+        "truthful",
+        "list_f1_5",
+        "list_recall_5",
+    ),
     *("fact_precision", "auroc", "auc_pr_nonfactual", "auc_pr_factual", "abstention"),
 )
 """The first of these that have a value are shown: those that compare methods come first."""
@@ -98,7 +113,7 @@ def table_text(
     columns = [[name, *(estimate_words(one, 2, "-") for one in known[name])] for name in chosen]
     columns += [*_corrections(table, chosen), *_counts(table), *_costs(table)]
     parts = aligned_parts(names, columns, width)
-    notes = [caption(table), "Costs are means per item."]
+    notes = [caption(table), "Costs are means per item.", *judge_notes(table)]
     notes += [
         f"{row.system}: {paper_words(one)}"
         for row in table.rows

@@ -2,7 +2,7 @@
 
 Source: SelfCheckGPT (Manakul, Liusie and Gales, EMNLP 2023), section 5. What a model knows it says
 again; what it makes up comes out differently each time. Each sentence r_i of the answer gets an
-inconsistency S(i), here from N samples S^1..S^N, in four variants:
+inconsistency S(i), here from N samples S^1..S^N, in five variants:
 
 - n-gram: average or maximum of -log p over the words of the sentence (`ngrams.py`), from 0 up
 - embedding: S(i) = 1 - 1/N sum_n max_k sim(r_i, s_k^n), in [0, 1]. The paper takes BERTScore for
@@ -10,6 +10,8 @@ inconsistency S(i), here from N samples S^1..S^N, in four variants:
 - NLI: S(i) = 1/N sum_n P(contradict | r_i, S^n), in [0, 1]
 - prompt: S(i) = 1/N sum_n x_i^n, where x is 0 for a model that finds the sentence supported by the
   sample, 1 for not supported and 0.5 for neither, in [0, 1]
+- question answering: whether the samples answer questions about the sentence as the answer does, in
+  [0, 1] (`selfcheck_qa.py`)
 
 The score of the answer is the mean over its sentences.
 """
@@ -41,6 +43,8 @@ from pipelines.methods.baselines.sampling import (
     Temperature,
     sampled_answers,
 )
+from pipelines.methods.baselines.selfcheck_qa import PROMPTS as QA_PROMPTS
+from pipelines.methods.baselines.selfcheck_qa import sentence_scores
 from pipelines.methods.replies.verdicts import YES_NO, CheckedBy, decide_between
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Score
@@ -49,7 +53,7 @@ from pipelines.run.spec import JUDGES
 from pipelines.text import split_sentences
 from pipelines.types import Answer
 
-SelfCheckVariant = Literal["prompt", "nli", "embedding", "ngram"]
+SelfCheckVariant = Literal["prompt", "nli", "embedding", "ngram", "qa"]
 NgramMeasure = Literal["unigram_avg", "unigram_max", "bigram_avg", "bigram_max"]
 
 _MEASURES: dict[NgramMeasure, tuple[int, Literal["avg", "max"]]] = {
@@ -58,7 +62,12 @@ _MEASURES: dict[NgramMeasure, tuple[int, Literal["avg", "max"]]] = {
     "bigram_max": (2, "max"),
     "bigram_avg": (2, "avg"),
 }
-_DEFAULT_THRESHOLDS: dict[str, float] = {"prompt": 0.5, "nli": 0.5, "embedding": 0.5}
+_DEFAULT_THRESHOLDS: dict[str, float] = {
+    "prompt": 0.5,
+    "nli": 0.5,
+    "embedding": 0.5,
+    "qa": 0.5,
+}
 
 _UNSURE = 0.5
 """What a reply that says neither yes nor no counts (paper)."""
@@ -78,6 +87,13 @@ class SelfCheckSettings(Settings):
         "unigram_max",
         description="Which n-gram score decides, where n-grams are counted (paper: the maximum of"
         " unigrams does best).",
+    )
+    questions: int = Field(
+        2,
+        ge=1,
+        le=5,
+        description="Questions about each sentence, where they are answered (paper: 5; ours: 2,"
+        " since each is answered by every sample).",
     )
     samples: Samples = 5
     temperature: Temperature = 1.0
@@ -122,7 +138,7 @@ class SelfCheck(Method[SelfCheckSettings]):
     effort = 12
     starts_from = "direct"
     settings_type = SelfCheckSettings
-    prompts = (PROMPTS, load_prompts("direct"))
+    prompts = (PROMPTS, QA_PROMPTS, load_prompts("direct"))
 
     async def run(self, question: Question, scope: Scope, settings: SelfCheckSettings) -> Answer:
         subject = await take_subject(question, scope, settings.max_tokens)
@@ -183,7 +199,7 @@ class _Check:
         variant = self.settings.variant
         if variant == "nli":
             return self.reader.flags
-        weak = variant == "prompt" and not self.step.model().capabilities.judges
+        weak = variant in ("prompt", "qa") and not self.step.model().capabilities.judges
         remarks = {"weak_judge": weak and self.samples, "comparisons_failed": self.unread}
         return [flag for flag, holds in remarks.items() if holds]
 
@@ -193,8 +209,8 @@ class _Check:
             return self._by_ngrams()
         if self.settings.variant == "embedding":
             return await self._by_embedding()
-        count = len(self.subject.sentences)
-        return await together(*(self._by_reading(number) for number in range(count)))
+        read = self._by_questions if self.settings.variant == "qa" else self._by_reading
+        return await together(*(read(number) for number in range(len(self.subject.sentences))))
 
     def _by_ngrams(self) -> list[list[Score]]:
         chosen = self.settings.ngram
@@ -256,6 +272,23 @@ class _Check:
             # A reply that says neither counts, as long as there is one that says something.
             value = mean(_UNSURE if one is None else one for one in found)
         return [self._score(variant, value, known, [step.id])]
+
+    async def _by_questions(self, number: int) -> list[Score]:
+        """The score of a sentence by questions about it, which every sample answers."""
+        sentence = self.subject.sentences[number].text
+        scores: list[float] = []
+        async with self.step.span("judge", sentence=number) as step:
+            if self.samples:
+                scores = await sentence_scores(
+                    step,
+                    self.question.language,
+                    self.subject.text,
+                    sentence,
+                    self.samples,
+                    self.settings.questions,
+                )
+                self.unread += not scores
+        return [self._score("qa", mean(scores), scores, [step.id])]
 
     async def _contradiction(self, step: Scope, sample: str, sentence: str) -> float | None:
         relation = await self.reader.read(step, sample, sentence)

@@ -49,6 +49,9 @@ EVIDENCE_VERDICTS: Mapping[str, Verdict] = {
 }
 """What the labels of `TRUE_FALSE_NEI` say of a text that evidence was read for."""
 
+GRADES = _options("graded")
+"""Labels "correct", "partly", "wrong" and "abstained": an answer against the accepted ones."""
+
 
 def checker(scope: Scope, languages: Set[str], wanted: CheckedBy) -> str:
     """The role that checks: "main", or the first judge made for it that reads all `languages`.
@@ -111,7 +114,7 @@ async def decide_between(
     )
     choice = _untied(await model.choose(request))
     if choice.best is None:
-        again = _reminded(messages, choice.text, reminder)
+        again = reminded(messages, choice.text, reminder)
         choice = _untied(await model.choose(request.model_copy(update={"messages": again})))
     return choice
 
@@ -124,7 +127,8 @@ def _untied(choice: Choice) -> Choice:
     return choice.model_copy(update={"probabilities": undecided, "other_mass": 1.0})
 
 
-def _reminded(messages: Sequence[Message], said: str, reminder: str) -> tuple[Message, ...]:
+def reminded(messages: Sequence[Message], said: str, reminder: str) -> tuple[Message, ...]:
+    """The messages, the reply `said` to them, and the reminder of what it should have been."""
     # Many chat templates refuse two user turns in a row, so an empty reply has a turn as well.
     before = list(messages)
     if before and before[-1].role == "assistant":
@@ -160,7 +164,7 @@ async def reason_then_decide(
     reasoning, label = read_verdict(reply.text, options, labels, cut_off=cut_off)
     if label is not None:
         return Reasoned(reasoning=reasoning, label=label, choice=None, text=reply.text)
-    again = _reminded(messages, reply.text, reminder)
+    again = reminded(messages, reply.text, reminder)
     choice = await decide_between(step, again, options, reminder=reminder)
     return Reasoned(reasoning=reasoning, label=choice.best, choice=choice, text=reply.text)
 

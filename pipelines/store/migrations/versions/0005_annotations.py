@@ -1,6 +1,6 @@
 """Annotation sessions: people, links, items, claims and what was labelled.
 
-Revision: 0005, after 0003.
+Revision: 0005, after 0004.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Back to revision 0003."""
+    """Back to revision 0004."""
     for table in ("events", "claims", "items", "failed_links", "links", "guidelines"):
         op.drop_table(f"annotation_{table}")
     op.drop_table("annotators")

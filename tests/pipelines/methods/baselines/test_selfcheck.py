@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from math import log
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.methods.baselines.ngrams import NgramModel, words_of
+from pipelines.methods.baselines.selfcheck_qa import question_score
 from pipelines.models.base import Claim, GenerationRequest
 from pipelines.models.judges.base import ClaimVerdict
 from pipelines.text import split_sentences
@@ -195,3 +197,60 @@ def test_every_sentence_of_the_texts_has_finite_surprisals(texts: list[str], ord
             values = model.surprisals(sentence.text)
             assert len(values) == len(words_of(sentence.text))
             assert all(value >= 0 for value in values)
+
+
+def questions_of(request: GenerationRequest) -> str:
+    """Two questions about Hope; the cat has one, and what surrounds the JSON does not matter."""
+    asked = request.messages[-1].content
+    if "Sentence of this text: He has" in asked:
+        return '```json\n[{"question": "Which pet?", "right": "Cat", "wrong": ["Dog"]}]\n```'
+    town = {"question": "Which town?", "right": "Hope", "wrong": ["York", "Rome", "York "]}
+    person = {"question": "Who was born?", "right": "Clinton", "wrong": ["Bush"]}
+    return json.dumps({"questions": [town, person, {"question": "No options?"}]})
+
+
+def answers_of(request: GenerationRequest) -> str:
+    """Letters by what stands in the text; the options are in the order of their words."""
+    text, _, asked = request.messages[0].content.partition("Question:")
+    if "Which town" in asked:
+        # A. Hope  B. Rome  C. York  D. not said
+        return "A" if "Hope" in text else "C" if "York" in text else "D"
+    if "Which pet" in asked:
+        # A. Cat  B. Dog  C. not said
+        return "A" if "cat" in text else "C"
+    # A. Bush  B. Clinton  C. not said
+    return "B"
+
+
+async def test_question_answering_counts_samples_that_answer_otherwise():
+    def says(request: GenerationRequest) -> str:
+        asked = request.messages[-1].content
+        return questions_of(request) if "multiple-choice" in asked else answers_of(request)
+
+    drawn = [*SAMPLES, "He was born in York, in winter.", "It rained."]
+    outcome = await detect("selfcheck", drawn=drawn, says=says, variant="qa", samples=4)
+    first, second = on_sentences(outcome)
+    # The town: one sample agrees, two differ and one does not say: 4^2 / (4^1 + 4^2) = 0.8. The
+    # person: all four agree: 1 / (4^4 + 1) = 1/257.
+    assert first.deciding.inputs == pytest.approx((0.8, 1 / 257))
+    assert value_of(first) == pytest.approx((0.8 + 1 / 257) / 2)
+    # No sample says anything of a pet, so nothing is known.
+    assert value_of(second) is None
+    assert second.verdict == "unchecked"
+    assert "comparisons_failed" in outcome.answer.flags
+
+
+async def test_question_answering_without_any_question_checks_nothing():
+    outcome = await detect("selfcheck", drawn=SAMPLES, says=lambda _: "Hm.", variant="qa")
+    assert on_answer(outcome).verdict == "unchecked"
+    assert {"not_checked", "comparisons_failed"} <= set(outcome.answer.flags)
+
+
+@given(st.floats(0, 20), st.floats(0, 20))
+def test_a_question_scores_by_what_prevails(agreeing: float, differing: float):
+    found = question_score(agreeing, differing)
+    assert 0 <= found <= 1
+    assert (found > 0.5) == (differing > agreeing) or found == pytest.approx(0.5)
+    assert found + question_score(differing, agreeing) == pytest.approx(1)
+    # As the paper writes it.
+    assert found == pytest.approx(4**differing / (4**agreeing + 4**differing))

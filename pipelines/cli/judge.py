@@ -1,0 +1,262 @@
+"""The answers of an evaluation judged by a model, on the command line."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+from pipelines.cli.models import add_main_model_options, main_model
+from pipelines.engine.service import Service
+from pipelines.errors import InvalidInputError
+from pipelines.evaluation.datasets.opening import open_data_set
+from pipelines.evaluation.judging.asking import ask_judge
+from pipelines.evaluation.judging.calibration import (
+    Calibration,
+    KnownAnswer,
+    calibrated,
+    calibrated_elsewhere,
+    known_answers,
+    read_labels,
+)
+from pipelines.evaluation.judging.prompts import read_source, shipped_source
+from pipelines.evaluation.judging.reading import graded_answers
+from pipelines.evaluation.judging.runner import JudgeRunner, JudgingProgress, is_spent
+from pipelines.evaluation.judging.spec import Judgement, JudgeSpec
+from pipelines.evaluation.outcomes import Cost
+from pipelines.evaluation.plan import Budget, EvaluationSpec
+from pipelines.evaluation.results.terminal import evaluation_text
+from pipelines.evaluation.scoring import read_results
+from pipelines.evaluation.statistics.resampling import Estimate
+from pipelines.printable import printable
+from pipelines.store.tables import to_json
+
+_ENDS = {
+    "done": "Everything is judged.",
+    "budget": "The budget is spent: the same command with a higher limit goes on.",
+    "failing": "Too many calls failed one after the other: {error}",
+    None: "Some calls failed, and the same command tries them again: {error}",
+}
+
+
+async def judge(service: Service, options: argparse.Namespace, owner: str) -> int:
+    """Have what is not judged yet judged, hold it against labels, and print the table."""
+    labels = read_labels(options.labels) if options.labels else None
+    source = read_source(options.prompt) if options.prompt else shipped_source()
+    against, known = await _known(options) if options.against else ("", [])
+    model, key = await main_model(service, options)
+    spec = JudgeSpec(
+        model=model,
+        prompt=source,
+        prompt_name=options.prompt.name if options.prompt else "answer_judge",
+        seed=options.seed,
+        temperature=options.temperature,
+    )
+    evaluations, judgements = service.store.evaluations, service.store.judgements
+    stored = await asyncio.to_thread(evaluations.get, options.evaluation, owner)
+    systems = [one.name for one in EvaluationSpec.model_validate(stored.spec).systems]
+    if options.max_money is not None and model.price is None:
+        raise InvalidInputError(
+            "--max-money cannot be kept: the judge's model has no price.",
+            remedy="Give --max-calls, --max-tokens or --max-hours.",
+        )
+    budget = Budget(
+        calls=options.max_calls,
+        tokens=options.max_tokens,
+        money=options.max_money,
+        hours=options.max_hours,
+    )
+    runner = JudgeRunner(
+        service,
+        options.evaluation,
+        spec,
+        owner=owner,
+        key=key,
+        budget=budget,
+        at_once=options.at_once,
+    )
+    last = JudgingProgress(0, 0)
+    async with aclosing(runner.run()) as steps:
+        async for last in steps:
+            print(f"\r{last.judged} of {last.total} judged   ", end="", file=sys.stderr)
+    print(file=sys.stderr)
+    _say(_ENDS[last.reason].format(error=last.last_error))
+    _say(_spent(last))
+    if spec.weak:
+        _say(
+            f"{model.name} was measured to judge no better than chance: its figures show how this"
+            " works, not how good the answers are."
+        )
+    graded = await asyncio.to_thread(
+        graded_answers,
+        evaluations,
+        options.evaluation,
+        owner,
+        spec.fingerprint,
+        systems,
+    )
+    found: Calibration | None = None
+    if labels is not None:
+        found = calibrated(graded, labels)
+    elif known:
+        said = await _judged_known(
+            service, spec, key, known, options.evaluation, owner, budget, last.spent
+        )
+        values = {
+            system: [one.judgement.value or 0.0 for one in graded if one.system == system
+                     and one.judgement.value is not None]
+            for system in systems
+        }  # fmt: skip
+        found = calibrated_elsewhere(said, values, against)
+    if found is not None:
+        await asyncio.to_thread(
+            judgements.calibrate, options.evaluation, owner, spec.fingerprint, to_json(found)
+        )
+        print(printable(calibration_text(found)))
+    _, results = await asyncio.to_thread(read_results, evaluations, options.evaluation, owner)
+    print(printable(await asyncio.to_thread(evaluation_text, results)), end="")
+    return 0 if last.reason == "done" else 1
+
+
+async def _known(options: argparse.Namespace) -> tuple[str, list[KnownAnswer]]:
+    """The data set `--against`, and its answers whose truth is known. Raises InvalidInputError."""
+    data = await asyncio.to_thread(
+        open_data_set, options.against, limit=options.against_limit, seed=options.seed
+    )
+    known = list(known_answers(data.items))
+    if not known:
+        raise InvalidInputError(
+            f"{data.name} has no answers whose truth is known.",
+            remedy="Give one with accepted and wrong answers, such as TruthfulQA or HaluEval.",
+        )
+    return data.name, known
+
+
+async def _judged_known(
+    service: Service,
+    spec: JudgeSpec,
+    key: str | None,
+    known: Sequence[KnownAnswer],
+    evaluation: str,
+    owner: str,
+    budget: Budget,
+    spent: Cost,
+) -> list[tuple[KnownAnswer, Judgement]]:
+    """What the judge says of known answers; each is asked for once, and counted.
+
+    Where the budget is spent, the rest of them is left out.
+    """
+    judgements = service.store.judgements
+    names = [one.judged.key(spec.fingerprint) for one in known]
+    there = await asyncio.to_thread(judgements.known, owner, names)
+    slot = await service.pool.get(spec.model, key)
+    found: list[tuple[KnownAnswer, Judgement]] = []
+    for one, name in zip(known, names, strict=True):
+        if name in there:
+            found.append((one, Judgement.model_validate(there[name])))
+            continue
+        if is_spent(budget, spent):
+            continue
+        asked = await ask_judge(spec, slot, one.judged, owner=owner)
+        spent += asked.cost
+        kept = None if asked.judgement is None else to_json(asked.judgement)
+        await asyncio.to_thread(
+            judgements.keep,
+            owner,
+            name,
+            kept,
+            evaluation=evaluation,
+            judge=spec.fingerprint,
+            spent=to_json(asked.cost),
+        )
+        if asked.judgement is not None:
+            found.append((one, asked.judgement))
+    return found
+
+
+def calibration_text(found: Calibration) -> str:
+    """The agreement of a judge with people, its confusion matrix, and corrected rates."""
+    seen = found.agreement
+    lines = [
+        f"Against {found.source}: accuracy {_words(seen.accuracy)} of {seen.accuracy.n},"
+        f" Cohen's kappa {_words(seen.kappa)}, {seen.undecided} undecided.",
+        "People's grade, and how often the judge gave each:",
+    ]
+    wide = max(map(len, seen.grades)) + 2
+    lines.append(" " * wide + "".join(f"{one:>{wide}}" for one in seen.grades))
+    lines += [
+        f"{name:<{wide}}" + "".join(f"{count:>{wide}}" for count in row)
+        for name, row in zip(seen.grades, seen.confusion, strict=True)
+    ]
+    for system, rate in found.rates.items():
+        line = f"{system}: judge {rate.judge:.2f} of {rate.n}, {rate.labels} labels"
+        for words, estimate in (
+            ("people alone", rate.people),
+            ("corrected (prediction-powered)", rate.prediction_powered),
+            ("corrected (Rogan-Gladen)", rate.rogan_gladen),
+        ):
+            if estimate is not None:
+                line += f", {words} {_words(estimate)}"
+        lines.append(f"{line}. {rate.why}".rstrip())
+    for system, estimate in found.transferred.items():
+        said = "not defined" if estimate is None else _words(estimate)
+        lines.append(f"{system}: corrected by the errors there (Rogan-Gladen) {said}")
+    return "\n".join(lines) + "\n"
+
+
+def _words(estimate: Estimate) -> str:
+    if estimate.value is None:
+        return "not defined"
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.value:.2f}"
+    return f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
+
+
+def _spent(progress: JudgingProgress) -> str:
+    spent = progress.spent
+    money = ", ".join(f"{amount:.4g} {name}" for name, amount in spent.money.items())
+    return (
+        f"Judging has taken {spent.calls + spent.judge_calls:g} calls,"
+        f" {spent.prompt_tokens + spent.tokens:g} tokens{', ' + money if money else ''};"
+        f" {progress.undecided} answers are undecided."
+    )
+
+
+def add_judge_command(parts: Any, command: Any, count: Any, whole: Any, amount: Any) -> None:
+    """`evaluations judge`; the last three read numbers as the other commands do."""
+    parser = parts.add_parser("judge", help="a model judges the answers of one")
+    parser.set_defaults(command=command)
+    parser.add_argument("evaluation")
+    add_main_model_options(parser)
+    parser.add_argument(
+        "--prompt", type=Path, metavar="FILE", help="a prompt of your own (TOML), checked first"
+    )
+    parser.add_argument("--seed", type=whole, default=0)
+    parser.add_argument(
+        "--temperature", type=amount, default=0.0, help="above 0 a reply is drawn with --seed"
+    )
+    parser.add_argument(
+        "--labels",
+        type=Path,
+        metavar="FILE",
+        help="people's labels of these answers: id, label and, for several systems, system",
+    )
+    parser.add_argument(
+        "--against",
+        metavar="DATA",
+        help="a data set with right and wrong answers, on which the judge is measured instead",
+    )
+    parser.add_argument("--against-limit", type=count, default=100, metavar="N")
+    parser.add_argument("--at-once", type=count, default=4, metavar="N", help="answers at a time")
+    parser.add_argument("--max-calls", type=whole, metavar="N", help="stop after so many calls")
+    parser.add_argument("--max-tokens", type=whole, metavar="N", help="... tokens")
+    parser.add_argument("--max-money", type=amount, metavar="AMOUNT", help="... spent")
+    parser.add_argument("--max-hours", type=amount, metavar="HOURS", help="... of work")
+
+
+def _say(text: str) -> None:
+    print(printable(text), file=sys.stderr)

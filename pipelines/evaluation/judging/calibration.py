@@ -1,0 +1,235 @@
+"""What people's labels say of a judge: its agreement, and the corrected rate of each system."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import Field
+
+from pipelines.errors import InvalidInputError
+from pipelines.evaluation.datasets.files import read_table, unusable
+from pipelines.evaluation.items import Item
+from pipelines.evaluation.judging.spec import GRADE_VALUES, Judged, Judgement
+from pipelines.evaluation.statistics.judges import (
+    CorrectedRate,
+    JudgeAgreement,
+    agreement,
+    corrected_rate,
+    transferred_rate,
+)
+from pipelines.evaluation.statistics.resampling import Estimate
+from pipelines.text import detect_language
+from pipelines.types import Frozen
+
+GRADES = tuple(GRADE_VALUES)
+"""The grades in their order."""
+
+_BINARY = ("correct", "wrong")
+_SPELLED = {
+    "correct": ("correct", "right", "true", "yes", "1", "1.0", "正确", "对", "是"),
+    "partly": ("partly", "partial", "partially correct", "0.5", "部分正确"),
+    "wrong": ("wrong", "incorrect", "false", "no", "0", "0.0", "错误", "错", "否"),
+    "abstained": ("abstained", "no answer", "未作答"),
+}
+_GRADE_OF = {word: grade for grade, words in _SPELLED.items() for word in words}
+
+
+class LabelKey(NamedTuple):
+    """The answer that a label is of; system "" where the file names none."""
+
+    item: str
+    system: str
+
+
+class Labels(NamedTuple):
+    """People's grades by answer, and the name of the file."""
+
+    grades: dict[LabelKey, str]
+    name: str
+
+
+class GradedAnswer(NamedTuple):
+    """An answer of an evaluation with what the judge said of it."""
+
+    item: str
+    system: str
+    group: str
+    judgement: Judgement
+
+
+class Calibration(Frozen):
+    """What labels say of a judge.
+
+    `source` names the labels. `agreement` is with people's grades; where answers of a data set are
+    judged, with right and wrong, in which partly and abstained count as wrong. `rates` are the
+    corrected rates by system, where the labels are of the evaluation's own answers; `transferred`
+    those with the judge's errors on another data set.
+    """
+
+    source: str
+    agreement: JudgeAgreement
+    rates: dict[str, CorrectedRate] = Field(default_factory=dict)
+    transferred: dict[str, Estimate | None] = Field(default_factory=dict)
+
+
+def read_labels(path: Path) -> Labels:
+    """People's labels: a file of JSON Lines or CSV with `id`, `label` and, if need be, `system`.
+
+    A label is correct, partly, wrong or abstained, or one of the usual words and numbers for these.
+    Raises InvalidInputError, which names the line.
+    """
+    table = read_table(path)
+    wanted = "a file with the columns id and label, and system where several systems are labelled"
+    found: dict[LabelKey, str] = {}
+    for number, row in enumerate(table.rows):
+        place = table.place(number)
+        if "id" not in row or "label" not in row:
+            raise unusable(path, f"{place} has no id or no label", wanted)
+        said = str(row["label"]).strip().casefold()
+        if said not in _GRADE_OF:
+            raise unusable(
+                path,
+                f"the label {row['label']!r} in {place} is none",
+                "labels that are correct, partly, wrong or abstained",
+            )
+        key = LabelKey(str(row["id"]).strip(), str(row.get("system") or "").strip())
+        if found.get(key, _GRADE_OF[said]) != _GRADE_OF[said]:
+            raise unusable(path, f"{place} contradicts an earlier label of {key.item!r}", wanted)
+        found[key] = _GRADE_OF[said]
+    if not found:
+        raise unusable(path, "it holds no label", wanted)
+    return Labels(found, path.name)
+
+
+def calibrated(answers: Sequence[GradedAnswer], labels: Labels) -> Calibration:
+    """The agreement with labels of the evaluation's answers, and every system's corrected rate.
+
+    A label without a system is of all systems, so it is refused where several answered the item in
+    different ways. Raises InvalidInputError where no label fits an answer that was judged.
+    """
+    systems = list(dict.fromkeys(one.system for one in answers))
+    _check_systems(labels, systems)
+    of_people = [_label_of(one, labels) for one in answers]
+    known = [(one, said) for one, said in zip(answers, of_people, strict=True) if said is not None]
+    decided = [(one, said) for one, said in known if one.judgement.grade is not None]
+    if not decided:
+        raise InvalidInputError(
+            f"No label of {labels.name} is of an answer that was judged.",
+            remedy="Give the ids of the evaluation's items, as its scores are exported with them.",
+        )
+    rates: dict[str, CorrectedRate] = {}
+    for system in systems:
+        own = [
+            (one, said)
+            for one, said in zip(answers, of_people, strict=True)
+            if one.system == system and one.judgement.value is not None
+        ]
+        if not own:
+            continue
+        places = [place for place, (_, said) in enumerate(own) if said is not None]
+        rates[system] = corrected_rate(
+            [one.judgement.value or 0.0 for one, _ in own],
+            [GRADE_VALUES[own[place][1] or "wrong"] for place in places],
+            places,
+            [one.group or one.item for one, _ in own],
+        )
+    return Calibration(
+        source=labels.name,
+        agreement=agreement(
+            [said for _, said in decided],
+            [one.judgement.grade or "" for one, _ in decided],
+            GRADES,
+            undecided=len(known) - len(decided),
+        ),
+        rates=rates,
+    )
+
+
+def _check_systems(labels: Labels, systems: Sequence[str]) -> None:
+    unknown = {key.system for key in labels.grades} - {"", *systems}
+    if unknown:
+        raise InvalidInputError(
+            f"{labels.name} names the system {min(unknown)!r}, which the evaluation does not have.",
+            remedy=f"Its systems are: {', '.join(systems)}.",
+        )
+    if len(systems) > 1 and any(not key.system for key in labels.grades):
+        raise InvalidInputError(
+            f"{labels.name} does not say of which system an answer is, and there are several.",
+            remedy=f"Add a column system with: {', '.join(systems)}.",
+        )
+
+
+def _label_of(answer: GradedAnswer, labels: Labels) -> str | None:
+    named = labels.grades.get(LabelKey(answer.item, answer.system))
+    return named or labels.grades.get(LabelKey(answer.item, ""))
+
+
+class KnownAnswer(NamedTuple):
+    """An answer whose truth a data set tells."""
+
+    judged: Judged
+    right: bool
+
+
+def known_answers(items: Iterable[Item]) -> Iterator[KnownAnswer]:
+    """Answers of labelled items, right and wrong ones.
+
+    A labelled text is one where the item has accepted answers too. Else the second accepted answer
+    is judged by the others, so that it is no copy of one, and the first known wrong answer by all;
+    an item with a single accepted answer gives that one as a copy, which is easy to judge.
+    """
+    for item in items:
+        if not item.answers or not item.question:
+            continue
+        language = item.language or detect_language(item.question)
+        asked = Judged(
+            question=item.question, answer="", references=item.answers, language=language
+        )
+        if item.text and item.hallucinated is not None:
+            judged = asked.model_copy(update={"answer": item.text})
+            yield KnownAnswer(judged, not item.hallucinated)
+        elif item.wrong_answers:
+            right = item.answers[min(1, len(item.answers) - 1)]
+            others = tuple(one for one in item.answers if one != right) or item.answers
+            yield KnownAnswer(
+                asked.model_copy(update={"answer": right, "references": others}), True
+            )
+            wrong = item.wrong_answers[0]
+            yield KnownAnswer(asked.model_copy(update={"answer": wrong}), False)
+
+
+def calibrated_elsewhere(
+    known: Sequence[tuple[KnownAnswer, Judgement]],
+    values: Mapping[str, Sequence[float]],
+    source: str,
+) -> Calibration:
+    """The agreement on answers of a data set, and each system's rate corrected by it.
+
+    `values` are the values in [0, 1] of a system's judged answers; what is not fully correct counts
+    as wrong. Raises InvalidInputError where no answer was decided.
+    """
+    decided = [(one.right, said) for one, said in known if said.grade is not None]
+    if not decided:
+        raise InvalidInputError(
+            f"The judge decided on no answer of {source}.",
+            remedy="Give a data set with accepted and wrong answers, or labelled texts, or choose"
+            " another judge.",
+        )
+    people = [float(right) for right, _ in decided]
+    judge = [float(said.grade == "correct") for _, said in decided]
+    words = {1.0: "correct", 0.0: "wrong"}
+    return Calibration(
+        source=source,
+        agreement=agreement(
+            [words[one] for one in people],
+            [words[one] for one in judge],
+            _BINARY,
+            undecided=len(known) - len(decided),
+        ),
+        transferred={
+            system: transferred_rate([float(one == 1) for one in own], people, judge)
+            for system, own in values.items()
+        },
+    )

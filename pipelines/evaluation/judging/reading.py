@@ -1,0 +1,109 @@
+"""What judges said, read from the store for tables and calibrations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pipelines.evaluation.judging.calibration import Calibration, GradedAnswer
+from pipelines.evaluation.judging.runner import answers_of
+from pipelines.evaluation.judging.spec import Judgement, JudgeSpec
+from pipelines.evaluation.results.scores import JUDGED, WEAK, ItemScore, JudgeInfo
+from pipelines.store.evaluations import EvaluationStore
+from pipelines.store.judgements import JudgementStore, StoredJudge
+
+_SYSTEMS = 4
+"""So many systems have their corrected rate in one line; the command prints all."""
+
+
+def column_names(judges: Sequence[StoredJudge]) -> dict[str, str]:
+    """Fingerprint to the column of each judge: "judged", "judged 2", the first to begin first."""
+    names: dict[str, str] = {}
+    for number, one in enumerate(judges, start=1):
+        name = JUDGED if number == 1 else f"{JUDGED} {number}"
+        weak = JudgeSpec.model_validate(one.spec).weak
+        names[one.judge] = f"{name}{WEAK}" if weak else name
+    return names
+
+
+def graded_answers(
+    store: EvaluationStore,
+    evaluation: str,
+    owner: str,
+    judge: str,
+    systems: Sequence[str],
+) -> list[GradedAnswer]:
+    """The answers of an evaluation that `judge` has judged, undecided ones too."""
+    said = store.judgements.judged(evaluation, owner, judge)
+    return [
+        GradedAnswer(
+            one.item, systems[one.system], one.group, Judgement.model_validate(said[one.number])
+        )
+        for one in answers_of(store, evaluation, owner)
+        if one.number in said
+    ]
+
+
+def with_judgements(
+    judgements: JudgementStore,
+    evaluation: str,
+    owner: str,
+    scores: Mapping[int, tuple[ItemScore, ...]],
+) -> tuple[dict[int, tuple[ItemScore, ...]], dict[str, JudgeInfo]]:
+    """The scores by task with the values of every judge, and who the judges are, by column.
+
+    An undecided answer has no value. Without judges the scores are what they were.
+    """
+    judges = judgements.judges(evaluation, owner)
+    columns = column_names(judges)
+    found, infos = dict(scores), dict[str, JudgeInfo]()
+    for stored in judges:
+        column = columns[stored.judge]
+        spec = JudgeSpec.model_validate(stored.spec)
+        said = judgements.judged(evaluation, owner, stored.judge)
+        undecided = 0
+        for number, body in said.items():
+            judgement = Judgement.model_validate(body)
+            undecided += judgement.grade is None
+            if number in found:
+                found[number] = tuple(
+                    one.model_copy(update={"values": {**one.values, column: judgement.value}})
+                    for one in found[number]
+                )
+        held = stored.calibration
+        calibration = Calibration.model_validate(held) if held else None
+        infos[column] = JudgeInfo(
+            title=spec.title,
+            weak=spec.weak,
+            judged=len(said),
+            undecided=undecided,
+            calibration=calibration_line(calibration) if calibration else "",
+            source=calibration.source if calibration else "",
+            labels=calibration.agreement.accuracy.n if calibration else 0,
+            accuracy=calibration.agreement.accuracy.value if calibration else None,
+            kappa=calibration.agreement.kappa.value if calibration else None,
+        )
+    return found, infos
+
+
+def calibration_line(found: Calibration) -> str:
+    """The agreement, and the corrected rates of the first systems, in one line."""
+    kappa = found.agreement.kappa
+    accuracy = found.agreement.accuracy
+    parts = [f"agreement with {found.source}: {accuracy.value:.2f} of {accuracy.n}"]
+    if kappa.value is not None:
+        ends = "" if kappa.low is None else f" [{kappa.low:.2f}, {kappa.high:.2f}]"
+        parts.append(f"kappa {kappa.value:.2f}{ends}")
+    for system, rate in list(found.rates.items())[:_SYSTEMS]:
+        best = rate.prediction_powered or rate.rogan_gladen
+        if best is not None and best.value is not None:
+            parts.append(
+                f"{system} {rate.judge:.2f}, corrected {best.value:.2f}"
+                f" [{best.low:.2f}, {best.high:.2f}]"
+            )
+    for system, estimate in list(found.transferred.items())[:_SYSTEMS]:
+        if estimate is not None and estimate.value is not None:
+            parts.append(
+                f"{system} corrected by errors there: {estimate.value:.2f}"
+                f" [{estimate.low:.2f}, {estimate.high:.2f}]"
+            )
+    return "; ".join(parts)

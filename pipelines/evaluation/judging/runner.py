@@ -1,0 +1,223 @@
+"""Has the answers of an evaluation judged: several at a time, continued where it was stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from pipelines.concurrency import ended
+from pipelines.engine.service import Service
+from pipelines.errors import InvalidInputError
+from pipelines.evaluation.items import Item
+from pipelines.evaluation.judging.asking import Asked, ask_judge
+from pipelines.evaluation.judging.spec import Judged, JudgeSpec
+from pipelines.evaluation.outcomes import Cost, Outcome
+from pipelines.evaluation.plan import Budget
+from pipelines.remote.retry import RetryPolicy
+from pipelines.run.materials import Slot
+from pipelines.store.evaluations import EvaluationStore
+from pipelines.store.tables import to_json
+from pipelines.text import detect_language
+
+T = TypeVar("T")
+
+Reason = Literal["done", "budget", "failing"]
+"""Why it ended: all is judged; the budget is spent; too many calls failed one after the other."""
+
+_PATIENCE = 5
+"""So many calls in a row may fail."""
+
+
+@dataclass
+class JudgingProgress:
+    """How far the judging of an evaluation has come; `failed` counts what stayed open just now.
+
+    `judged` of `total` answers have a judgement, of which `undecided` name no grade. `spent` is
+    what this judge has taken for this evaluation in all attempts.
+    """
+
+    total: int
+    judged: int
+    undecided: int = 0
+    failed: int = 0
+    spent: Cost = field(default_factory=Cost)
+    last_error: str = ""
+    reason: Reason | None = None
+
+
+class AnswerToJudge(NamedTuple):
+    """An answer of an evaluation: its task, the system and the item it is of."""
+
+    number: int
+    system: int
+    item: str
+    group: str
+    judged: Judged
+
+
+def answers_of(store: EvaluationStore, evaluation: str, owner: str) -> Iterator[AnswerToJudge]:
+    """The answers that can be judged: those that were given to items with accepted answers."""
+    items: dict[int, Item] = {}
+    position = -1
+    while bodies := store.items(evaluation, owner, position):
+        for body in bodies:
+            position += 1
+            item = Item.model_validate(body)
+            if item.answers:
+                items[position] = item
+    after = -1
+    while rows := store.outcomes(evaluation, owner, after):
+        after = rows[-1][0].number
+        for task, _, body in rows:
+            outcome = Outcome.model_validate(body)
+            item = items.get(task.position)
+            if item is None or (outcome.error and not outcome.answer):
+                continue
+            judged = Judged(
+                question=item.question,
+                answer=outcome.answer,
+                references=item.answers,
+                wrong_answers=item.wrong_answers,
+                language=item.language or detect_language(item.question),
+                abstained=outcome.abstained,
+            )
+            yield AnswerToJudge(task.number, task.system, item.id, item.group, judged)
+
+
+def is_spent(budget: Budget, spent: Cost, seconds: float = 0.0) -> bool:
+    """Whether a limit of `budget` is reached; `seconds` is the time that was worked."""
+    limits = (
+        (budget.calls, spent.calls + spent.judge_calls),
+        (budget.tokens, spent.prompt_tokens + spent.tokens),
+        (budget.money, sum(spent.money.values())),
+        (budget.hours, seconds / 3600),
+    )
+    return any(most is not None and used >= most for most, used in limits)
+
+
+class JudgeRunner:
+    """The judging of one evaluation of `owner` by one judge; `at_once` answers at a time.
+
+    `key` is that of the judge's model. `budget` bounds what this judge has spent for this
+    evaluation in all attempts, its hours those of this one. Example:
+
+        runner = JudgeRunner(service, evaluation, JudgeSpec(model=spec), owner="me")
+        async for progress in runner.run():
+            print(progress.judged, progress.total)
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        evaluation: str,
+        spec: JudgeSpec,
+        *,
+        owner: str,
+        key: str | None = None,
+        budget: Budget | None = None,
+        at_once: int = 4,
+        retry: RetryPolicy | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._service = service
+        self._store = service.store.judgements
+        self._evaluation = evaluation
+        self._spec = spec
+        self._owner = owner
+        self._key = key
+        self._budget = budget or Budget()
+        self._at_once = at_once
+        self._retry = retry
+        self._clock = clock
+
+    async def run(self) -> AsyncGenerator[JudgingProgress]:
+        """Judge what is not judged yet; progress after each answer.
+
+        Raises NotFoundError where there is no such evaluation, InvalidInputError where none of its
+        answers can be judged.
+        """
+        judge = self._spec.fingerprint
+        evaluations = self._service.store.evaluations
+        found = await self._call(
+            lambda: list(answers_of(evaluations, self._evaluation, self._owner))
+        )
+        if not found:
+            raise InvalidInputError(
+                "This evaluation has no answer that can be judged.",
+                remedy="Its items need accepted answers, and one of them has to be answered.",
+            )
+        answers = {one.judged.key(judge): one.judged for one in found}
+        keys = [(one.number, one.judged.key(judge)) for one in found]
+        begin = (self._evaluation, self._owner, judge, to_json(self._spec), keys)
+        await self._call(self._store.begin, *begin)
+        missing = await self._call(self._store.missing, self._evaluation, self._owner, judge)
+        open_keys = list(dict.fromkeys(key for _, key in missing))
+        progress = JudgingProgress(len(answers), len(answers) - len(open_keys))
+        for body in (await self._call(self._store.known, self._owner, list(answers))).values():
+            progress.undecided += body["grade"] is None
+        for spent in await self._call(self._store.spent, self._evaluation, self._owner, judge):
+            progress.spent += Cost.model_validate(spent)
+        if not open_keys:
+            progress.reason = "done"
+            yield progress
+            return
+        slot = await self._service.pool.get(self._spec.model, self._key)
+        began, failing = self._clock(), 0
+        todo = iter(open_keys)
+        working: set[asyncio.Task[Asked]] = set()
+        yield progress
+        try:
+            while True:
+                while len(working) < self._at_once and progress.reason is None:
+                    progress.reason = self._why_to_end(progress, began, failing)
+                    key = None if progress.reason else next(todo, None)
+                    if key is None:
+                        break
+                    working.add(asyncio.create_task(self._judge(slot, key, answers[key])))
+                if not working:
+                    break
+                done, working = await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
+                for one in done:
+                    asked = one.result()
+                    progress.spent += asked.cost
+                    if asked.judgement is None:
+                        progress.failed, failing = progress.failed + 1, failing + 1
+                        progress.last_error = asked.error.message if asked.error else ""
+                        continue
+                    failing = 0
+                    progress.judged += 1
+                    progress.undecided += asked.judgement.grade is None
+                yield progress
+        finally:
+            await ended(*working)
+        if progress.judged == progress.total:
+            progress.reason = "done"
+        yield progress
+
+    async def _judge(self, slot: Slot, key: str, answer: Judged) -> Asked:
+        """Ask, and keep what was said and what it took before anybody is told."""
+        asked = await ask_judge(self._spec, slot, answer, owner=self._owner, retry=self._retry)
+        kept = None if asked.judgement is None else to_json(asked.judgement)
+        await self._call(
+            lambda: self._store.keep(
+                self._owner,
+                key,
+                kept,
+                evaluation=self._evaluation,
+                judge=self._spec.fingerprint,
+                spent=to_json(asked.cost),
+            )
+        )
+        return asked
+
+    def _why_to_end(self, progress: JudgingProgress, began: float, failing: int) -> Reason | None:
+        if is_spent(self._budget, progress.spent, self._clock() - began):
+            return "budget"
+        return "failing" if failing >= _PATIENCE else None
+
+    async def _call(self, work: Callable[..., T], *arguments: Any) -> T:
+        """The store blocks, so it is asked in another thread."""
+        return await asyncio.to_thread(work, *arguments)

@@ -1,0 +1,204 @@
+"""How far a judge agrees with people, and its rate corrected by their labels.
+
+This is the only file that asks truescore. Labels and verdicts are lists of equal length; a verdict
+that was undecided is left out by the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite, sqrt
+
+import numpy as np
+from scipy.special import ndtri
+from sklearn.metrics import cohen_kappa_score, confusion_matrix
+from statsmodels.stats.inter_rater import cohens_kappa
+from truescore import ppi_estimate, rogan_gladen_estimate
+
+from pipelines.evaluation.statistics.resampling import Estimate, wilson
+from pipelines.types import Frozen
+
+
+class JudgeAgreement(Frozen):
+    """How a judge's grades compare with people's.
+
+    `confusion` has a row for each grade of people and a column for each grade of the judge, in the
+    order of `grades`. `accuracy` has Wilson's interval, `kappa` (Cohen 1960, in [-1, 1]) that of
+    its asymptotic variance (Fleiss, Cohen and Everitt 1969). `undecided` labelled answers have no
+    verdict and are in none of these.
+    """
+
+    grades: tuple[str, ...]
+    confusion: tuple[tuple[int, ...], ...]
+    accuracy: Estimate
+    kappa: Estimate
+    undecided: int = 0
+
+
+class CorrectedRate(Frozen):
+    """The share of right answers: as the judge has it, and corrected by people's labels.
+
+    `judge` is of all judged answers; `people` of the labelled ones alone. `prediction_powered`
+    (Angelopoulos and others 2023) needs labels of these very answers, drawn at random;
+    `rogan_gladen` (Rogan and Gladen 1978) takes the judge's rates of error from the labels, and may
+    take them from other answers. Each is None where it is not defined, with the reason in `why`.
+    """
+
+    judge: float
+    n: int
+    labels: int
+    people: Estimate | None = None
+    prediction_powered: Estimate | None = None
+    rogan_gladen: Estimate | None = None
+    why: str = ""
+
+
+def agreement(
+    people: Sequence[str],
+    judge: Sequence[str],
+    grades: Sequence[str],
+    *,
+    undecided: int = 0,
+    level: float = 0.95,
+) -> JudgeAgreement:
+    """The agreement of grades of people and of a judge, both among `grades`.
+
+    Raises ValueError for lists of different lengths, or empty ones.
+    """
+    if len(people) != len(judge) or not people:
+        raise ValueError("There must be one verdict for each label, and one label at least.")
+    table = confusion_matrix(people, judge, labels=list(grades))
+    n, same = int(table.sum()), int(np.trace(table))
+    low, high = wilson(same, n, level)
+    accuracy = Estimate(value=same / n, low=low, high=high, n=n, groups=n, method="wilson")
+    return JudgeAgreement(
+        grades=tuple(grades),
+        confusion=tuple(tuple(int(count) for count in row) for row in table),
+        accuracy=accuracy,
+        kappa=_kappa(people, judge, table, n, level),
+        undecided=undecided,
+    )
+
+
+def _kappa(
+    people: Sequence[str], judge: Sequence[str], table: np.ndarray, n: int, level: float
+) -> Estimate:
+    """Cohen's kappa with its interval; without a value where all grades are one and the same."""
+    value = float("nan") if len({*people, *judge}) < 2 else float(cohen_kappa_score(people, judge))
+    base = Estimate(value=None, n=n, groups=n, reason="all_equal")
+    if not isfinite(value):
+        return base
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # Of small tables some of what it computes is not defined.
+        variance = float(vars(cohens_kappa(table))["var_kappa"])
+    if not variance > 0:
+        return base.model_copy(update={"value": value})
+    half = float(ndtri((1 + level) / 2)) * sqrt(variance)
+    low, high = max(-1.0, value - half), min(1.0, value + half)
+    return base.model_copy(update={"value": value, "low": low, "high": high, "reason": None})
+
+
+def corrected_rate(
+    judge: Sequence[float],
+    labels: Sequence[float],
+    labelled: Sequence[int],
+    groups: Sequence[str] = (),
+    *,
+    level: float = 0.95,
+) -> CorrectedRate:
+    """The share of right answers by a judge, corrected by labels of a part of the same answers.
+
+    `judge` are values in [0, 1] of all answers; `labels` people's values of those at the places
+    `labelled`. Answers of one of the `groups` are not independent: where there are several of one
+    group, labels have to hold it whole or not at all. Raises ValueError without answers.
+    """
+    if not judge:
+        raise ValueError("There is no judged answer.")
+    rate = float(np.mean(judge))
+    found = CorrectedRate(judge=rate, n=len(judge), labels=len(labels))
+    if len(labels) < 2:
+        return found.model_copy(update={"why": "Two labels are needed at least."})
+    found = found.model_copy(update={"people": _of_people(labels, level)})
+    clusters = _clusters(groups, labelled)
+    alpha, why = 1 - level, []
+    if len(labels) == len(judge):
+        why.append("Every answer is labelled: the labels themselves are the result.")
+    else:
+        try:
+            powered = ppi_estimate(
+                list(judge), list(labels), list(labelled), alpha=alpha, clusters=clusters
+            )
+        except ValueError as error:
+            why.append(f"Prediction-powered: {error}")
+        else:
+            found = found.model_copy(update={"prediction_powered": _estimate(powered, len(judge))})
+    if {*judge, *labels} <= {0.0, 1.0}:
+        try:
+            inverted = rogan_gladen_estimate(
+                [int(one) for one in judge],
+                [int(one) for one in labels],
+                list(labelled),
+                alpha=alpha,
+            )
+        except ValueError as error:
+            why.append(f"Rogan-Gladen: {error}")
+        else:
+            found = found.model_copy(update={"rogan_gladen": _estimate(inverted, len(judge))})
+    else:
+        why.append("Rogan-Gladen: there are grades between right and wrong.")
+    return found.model_copy(update={"why": " ".join(why)})
+
+
+def transferred_rate(
+    judge: Sequence[float],
+    people: Sequence[float],
+    judge_of_people: Sequence[float],
+    *,
+    level: float = 0.95,
+) -> Estimate | None:
+    """The Rogan-Gladen rate of `judge`, with the errors that the judge made on other answers.
+
+    `people` and `judge_of_people` are labels and verdicts of those, 0 or 1 each. The interval is
+    by the delta method from three independent shares. None where the judge is no better than
+    chance there, or where one of the two kinds is missing.
+    """
+    right = [said for said, truth in zip(judge_of_people, people, strict=True) if truth == 1]
+    wrong = [said for said, truth in zip(judge_of_people, people, strict=True) if truth == 0]
+    if not right or not wrong or not judge:
+        return None
+    sensitivity, specificity = float(np.mean(right)), 1 - float(np.mean(wrong))
+    youden = sensitivity + specificity - 1
+    if youden <= 0:
+        return None
+    observed = float(np.mean(judge))
+    rate = (observed + specificity - 1) / youden
+    variance = (
+        observed * (1 - observed) / len(judge)
+        + rate**2 * sensitivity * (1 - sensitivity) / len(right)
+        + (1 - rate) ** 2 * specificity * (1 - specificity) / len(wrong)
+    ) / youden**2
+    half = float(ndtri((1 + level) / 2)) * sqrt(variance)
+    low, high = max(0.0, min(1.0, rate - half)), max(0.0, min(1.0, rate + half))
+    value = max(0.0, min(1.0, rate))
+    return Estimate(value=value, low=low, high=high, n=len(judge), groups=len(judge))
+
+
+def _of_people(labels: Sequence[float], level: float) -> Estimate:
+    n = len(labels)
+    if set(labels) <= {0.0, 1.0}:
+        low, high = wilson(int(sum(labels)), n, level)
+        return Estimate(value=sum(labels) / n, low=low, high=high, n=n, groups=n, method="wilson")
+    return Estimate(value=float(np.mean(labels)), n=n, groups=n)
+
+
+def _clusters(groups: Sequence[str], labelled: Sequence[int]) -> list[str] | None:
+    """Groups for truescore: None where no two answers share one."""
+    named = [group or f"\0{place}" for place, group in enumerate(groups)]
+    return named if len(set(named)) < len(named) else None
+
+
+def _estimate(found: object, n: int) -> Estimate:
+    """truescore's estimate as ours, within [0, 1]."""
+    value, low, high = (float(getattr(found, name)) for name in ("point", "low", "high"))
+    inside = [max(0.0, min(1.0, one)) for one in (value, low, high)]
+    return Estimate(value=inside[0], low=inside[1], high=inside[2], n=n, groups=n)

@@ -1,0 +1,1 @@
+"""How well detectors find hallucinations: the tables of docs/detectors.md, from evaluations."""
