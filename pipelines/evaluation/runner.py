@@ -20,6 +20,8 @@ from pipelines.errors import NotFoundError
 from pipelines.evaluation.items import Item
 from pipelines.evaluation.outcomes import Cost, Outcome, outcome_of, paid_in
 from pipelines.evaluation.plan import Budget, EvaluationSpec, run_of
+from pipelines.evaluation.scoring import keep_scores
+from pipelines.evaluation.tables import keep_table
 from pipelines.models.providers import ModelSpec
 from pipelines.run.events import ModelCalled
 from pipelines.run.trace import Trace
@@ -44,6 +46,12 @@ _MENDABLE = frozenset(
     }
 )
 """Errors that say nothing of the item: when a person has mended what they name, it is answered."""
+
+_LARGE = 1_000
+"""Tasks of an evaluation whose results are computed while it is carried out."""
+
+_SCORED = 500
+"""After so many more answers their scores are computed."""
 
 _SPEEDS = 40
 """Of so many answers the mean time is taken for the time that is left."""
@@ -126,7 +134,7 @@ class Runner:
         for attempt in await self._call(self._store.attempts, self._evaluation, counted=True):
             progress.spent += Cost.model_validate(attempt.spent)
         began = self._clock()
-        tasks = self._missing(most)
+        tasks, scored = self._missing(most), stored.done
         working: set[asyncio.Task[_Answered]] = set()
         stopped = asyncio.create_task(self._stopping.wait())
         try:
@@ -150,12 +158,17 @@ class Runner:
                 progress.seconds = self._clock() - began
                 progress.left = self._left(progress, began)
                 yield progress
+                if progress.total >= _LARGE and progress.answered - scored >= _SCORED:
+                    scored = progress.answered
+                    await self._call(keep_scores, self._store, self._evaluation, self._owner)
         finally:
             await ended(stopped, *working)
         # What was stopped has spent something too.
         progress.spent += await self._count_what_died(spec)
         if progress.answered == progress.total:
             progress.reason = "done"
+        if progress.total >= _LARGE and progress.answered > stored.done:
+            await self._call(keep_table, self._store, self._evaluation, self._owner)
         progress.seconds = self._clock() - began
         yield progress
 
