@@ -14,8 +14,10 @@ from pipelines.cli.models import add_model_options, models_by_role
 from pipelines.cli.settings import read_settings
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
+from pipelines.evaluation.answering import Answering
 from pipelines.evaluation.beginning import (
     PROBED,
+    answers_at_once,
     create_evaluation,
     probe_size,
     stored_forecast,
@@ -33,6 +35,7 @@ from pipelines.evaluation.plan import (
     code_version,
     system_names,
 )
+from pipelines.evaluation.ray_cluster import RayCluster
 from pipelines.evaluation.results.compare import comparison, joined
 from pipelines.evaluation.results.export import (
     evalstats_csv,
@@ -50,6 +53,7 @@ from pipelines.evaluation.scoring import read_results
 from pipelines.methods.registry import METHODS
 from pipelines.printable import printable
 from pipelines.run.spec import EvidenceSpec, MethodSpec
+from pipelines.store.evaluations import StoredEvaluation
 
 OWNER = "command-line"
 
@@ -87,10 +91,43 @@ async def evaluate(service: Service, options: argparse.Namespace) -> int:
     if options.resume:
         _, keys = await models_by_role(service, options)
     budget = _budget(options, spec)
+    if not options.ray:
+        return await _carried_out(service, options, stored, spec, keys, budget, None)
+    cluster = await RayCluster.connect(
+        options.ray,
+        service.store,
+        owner=OWNER,
+        keys=keys,
+        workers=options.ray_workers,
+        gpus=options.ray_gpus,
+    )
+    async with aclosing(cluster):
+        _say(f"Workers of the cluster: {cluster.workers}.")
+        return await _carried_out(service, options, stored, spec, keys, budget, cluster)
+
+
+async def _carried_out(
+    service: Service,
+    options: argparse.Namespace,
+    stored: StoredEvaluation,
+    spec: EvaluationSpec,
+    keys: dict[str, str],
+    budget: Budget,
+    answering: Answering | None,
+) -> int:
+    """Answer the first items, and the rest if that is agreed to; prints the table."""
+    store, evaluation = service.store.evaluations, stored.id
+    at_once = options.at_once or answers_at_once(spec) * (answering.workers if answering else 1)
 
     async def work(most: int | None = None) -> Progress:
         runner = Runner(
-            service, evaluation, owner=OWNER, keys=keys, budget=budget, at_once=options.at_once
+            service,
+            evaluation,
+            owner=OWNER,
+            keys=keys,
+            budget=budget,
+            at_once=at_once,
+            answering=answering,
         )
         last = Progress(stored.tasks, stored.done)
         try:
@@ -111,9 +148,7 @@ async def evaluate(service: Service, options: argparse.Namespace) -> int:
         if progress.reason not in (None, "done"):
             status = _ended(progress)
     if not status:
-        found = await asyncio.to_thread(
-            stored_forecast, store, evaluation, OWNER, at_once=options.at_once
-        )
+        found = await asyncio.to_thread(stored_forecast, store, evaluation, OWNER, at_once=at_once)
         _say(_told(found))
         if found.answers and not _agreed(options):
             _say(f"To go on: python -m pipelines evaluate --resume {evaluation} --yes")
@@ -251,7 +286,24 @@ def add_evaluation_commands(commands: Any) -> None:
     )
     run.add_argument("--repeats", type=_repeats, default=1)
     run.add_argument("--seed", type=_whole, default=0)
-    run.add_argument("--at-once", type=_count, default=2, metavar="N", help="answers at a time")
+    run.add_argument(
+        "--at-once",
+        type=_count,
+        metavar="N",
+        help="answers at a time; default: 8 by a model server, else 2, times the workers",
+    )
+    run.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        help="answer on the Ray cluster at this address; 'auto': the one of this machine,"
+        " 'local': one on this machine alone",
+    )
+    run.add_argument(
+        "--ray-workers", type=_count, metavar="N", help="default: one for each machine"
+    )
+    run.add_argument(
+        "--ray-gpus", type=_amount, default=0.0, metavar="N", help="graphics cards of each worker"
+    )
     run.add_argument("--max-calls", type=_whole, metavar="N", help="stop after so many calls")
     run.add_argument("--max-tokens", type=_whole, metavar="N", help="... tokens read and written")
     run.add_argument("--max-money", type=_amount, metavar="AMOUNT", help="... spent")
