@@ -10,7 +10,8 @@ from contextlib import aclosing
 from math import inf
 from typing import Any
 
-from pipelines.cli.models import add_model_options, models_by_role
+from pipelines.cli.evidence import add_evidence_options, read_evidence
+from pipelines.cli.models import add_model_options, models_by_role, named_key
 from pipelines.cli.settings import read_settings
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
@@ -90,6 +91,8 @@ async def evaluate(service: Service, options: argparse.Namespace) -> int:
         _say("The code has changed since this evaluation began: what is answered now may differ.")
     if options.resume:
         _, keys = await models_by_role(service, options)
+        if key := named_key(options.qdrant_key_env):
+            keys["search:qdrant"] = key
     budget = _budget(options, spec)
     if not options.ray:
         return await _carried_out(service, options, stored, spec, keys, budget, None)
@@ -310,6 +313,7 @@ def add_evaluation_commands(commands: Any) -> None:
     run.add_argument("--max-hours", type=_amount, metavar="HOURS", help="... of work")
     run.add_argument("--yes", action="store_true", help="go on after the forecast, unasked")
     add_model_options(run)
+    add_evidence_options(run)
 
     group = commands.add_parser("evaluations", help="evaluations and their results")
     parts = group.add_subparsers(required=True)
@@ -394,7 +398,7 @@ async def _created(service: Service, options: argparse.Namespace) -> tuple[str, 
         raise InvalidInputError(
             f"There is no method {unknown[0]!r}.", remedy=f"Choose from: {', '.join(METHODS)}."
         )
-    evidence = None if options.passages else EvidenceSpec()
+    evidence = None if options.passages else read_evidence(options, keys)
     systems = _systems(system_names(methods), options.set, models, evidence)
     spec = EvaluationSpec(
         data=data.name,

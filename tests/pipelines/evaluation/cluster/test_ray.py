@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import importlib
 import json
+import os
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager
@@ -26,6 +28,7 @@ from pipelines.evaluation.scoring import read_results
 from pipelines.models.providers import ModelSpec
 from pipelines.run.spec import MethodSpec
 from pipelines.types import Passage
+from tests import network
 from tests.pipelines.evaluation.bench import carried_out, create
 from tests.pipelines.models.wire import (
     Handler,
@@ -109,9 +112,25 @@ class Nodes:
         self._cluster.shutdown()
 
 
-@pytest.fixture
-def nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Nodes]:
+@pytest.fixture(autouse=True)
+def nothing_outside(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """As everywhere, but that Ray connects nodes by this machine's own address."""
+    home = tmp_path_factory.mktemp("home")
+    # Ray would ask the network what cloud this is, and tell its makers that it tells nothing.
+    (home / "ray_bootstrap_config.yaml").write_text("provider: {type: local}")
+    monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("RAY_USAGE_STATS_REPORT_URL", "http://127.0.0.1:1/")
+    yield
+    own = importlib.import_module("ray.util").get_node_ip_address()
+    found = network.noted(Path(os.environ[network.LOG]))
+    assert [line for line in found if f"'{own}'" not in line] == []
+
+
+@pytest.fixture
+def nodes() -> Iterator[Nodes]:
     cluster = Nodes(2)
     yield cluster
     cluster.close()
