@@ -22,6 +22,8 @@ REQUIREMENT_FILES = (
     "requirements-research.txt",
     "requirements-postgres.txt",
     "requirements-hub.txt",
+    "requirements-qdrant.txt",
+    "requirements-ray.txt",
     "requirements-dev.txt",
 )
 MAXIMUM_LINES = 600
