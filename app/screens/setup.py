@@ -144,11 +144,12 @@ def draw_sources(t: Catalogue, methods: Sequence[str]) -> None:
         with others, st.popover(t("models.others"), key="other-models", width="stretch"):
             for role in roles:
                 model_select(t(f"role.{role}").capitalize(), role, known_models(), t)
-    web = [source for source in EVIDENCE_SOURCES if source != "library"]
+    web: list[str] = [source for source in EVIDENCE_SOURCES if source != "library"]
+    servers: list[str] = ["qdrant"] if qdrant_server() else []
     with library:
         evidence = st.selectbox(
             t("ask.evidence"),
-            [*engine().service.libraries.names, *(["qdrant"] if qdrant_server() else []), *web],
+            [*engine().service.libraries.names, *servers, *web],
             key="evidence.library",
             format_func=lambda name: _evidence_name(name, t),
             persist_state="session",

@@ -10,8 +10,8 @@ from contextlib import aclosing
 from math import inf
 from typing import Any
 
-from pipelines.cli.evidence import add_evidence_options, read_evidence
-from pipelines.cli.models import add_model_options, models_by_role, named_key
+from pipelines.cli.evidence import add_evidence_options, qdrant_key, read_evidence
+from pipelines.cli.models import add_model_options, models_by_role
 from pipelines.cli.settings import read_settings
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
@@ -91,8 +91,9 @@ async def evaluate(service: Service, options: argparse.Namespace) -> int:
         _say("The code has changed since this evaluation began: what is answered now may differ.")
     if options.resume:
         _, keys = await models_by_role(service, options)
-        if key := named_key(options.qdrant_key_env):
-            keys["search:qdrant"] = key
+        for system in spec.systems:
+            if key := qdrant_key(options, system.evidence):
+                keys["search:qdrant"] = key
     budget = _budget(options, spec)
     if not options.ray:
         return await _carried_out(service, options, stored, spec, keys, budget, None)

@@ -57,10 +57,19 @@ def read_evidence(options: argparse.Namespace, keys: dict[str, str]) -> Evidence
     """
     if options.evidence != "qdrant":
         return EvidenceSpec(library=getattr(options, "library", "sample"), mode=options.evidence)
-    if key := named_key(options.qdrant_key_env):
-        keys["search:qdrant"] = key
     server = _server(options)
+    if server.key:
+        keys["search:qdrant"] = server.key
     return EvidenceSpec(source="qdrant", library=server.collection, base_url=server.url)
+
+
+def qdrant_key(options: argparse.Namespace, evidence: EvidenceSpec | None) -> str | None:
+    """The key for evidence that was chosen earlier, if it is a Qdrant server's."""
+    if evidence is None or evidence.source != "qdrant":
+        return None
+    known = configured()
+    same = known is not None and known.url == evidence.base_url
+    return named_key(options.qdrant_key_env) or (known.key if same and known else None)
 
 
 async def index_in_qdrant(service: Service, options: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
+import socket
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -31,6 +32,9 @@ from pipelines.store.exchange import cancelled_after
 
 _BEGINNING = 300.0
 """Seconds that the first worker has to be ready, and another one where none is left."""
+
+_CONNECTING = 10.0
+"""Seconds in which the head of a cluster has to answer."""
 
 _STOPPING = 20.0
 """Seconds that a worker has to end a run which is stopped."""
@@ -300,9 +304,13 @@ def _join(ray: Any, address: str) -> None:
         options["include_dashboard"] = False
     else:
         options["runtime_env"] = {"working_dir": str(ROOT), "excludes": _LEFT_OUT}
+    host, _, port = address.rpartition(":")
     try:
+        if host and port.isdecimal():
+            # Ray itself tries for minutes.
+            socket.create_connection((host, int(port)), timeout=_CONNECTING).close()
         ray.init(address=address, **options)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         raise UnreachableError(
             f"There is no Ray cluster at {address} ({type(error).__name__}).",
             remedy="Begin one with `ray start --head`, or give --ray local.",

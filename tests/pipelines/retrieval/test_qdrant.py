@@ -135,7 +135,7 @@ async def test_collections_that_cannot_be_used(client: Any) -> None:
 class Refusing(Handler):
     """Asked by GET too."""
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802
         self.answer(Seen(self.path, dict(self.headers), {}))
 
 

@@ -95,14 +95,14 @@ class Nodes:
     def __init__(self, count: int) -> None:
         from ray.cluster_utils import Cluster
 
-        small = {"object_store_memory": 80 * 2**20}
+        small: dict[str, Any] = {"object_store_memory": 80 * 2**20}
         self._cluster = Cluster(
             initialize_head=True,
             head_node_args={"num_cpus": 0, "include_dashboard": False, **small},
         )
         self._nodes = [self._cluster.add_node(num_cpus=1, **small) for _ in range(count)]
         self._cluster.wait_for_nodes()
-        self.address: str = self._cluster.address
+        self.address = str(self._cluster.address)
 
     def kill(self) -> None:
         """One node is gone at once, with all its processes."""
