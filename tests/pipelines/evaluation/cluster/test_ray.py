@@ -239,7 +239,8 @@ async def test_a_budget_stops_the_workers(
     wire, _ = model_server
     last, found = await on(nodes, tmp_path, asked(wire.url), budget=Budget(calls=10))
     assert last.reason == "budget"
-    assert 10 <= last.spent.calls == len(wire.seen) <= 16
+    # Six answers of two calls each may have been under way.
+    assert 10 <= last.spent.calls == len(wire.seen) < 10 + 6 * 2
     assert len(found.scores) == last.answered
 
 
