@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LOCK = "requirements.lock"
 _KINDS = ("", "-embedded", "-research", "-postgres", "-qdrant", "-ray", "-dev")
 REQUIREMENTS = tuple(f"requirements{kind}.txt" for kind in _KINDS)
-"""What the application needs, its weights, and what research, databases, clusters and tests need."""
+"""What the application needs, its weights; what research, databases, clusters and tests need."""
 IDENTITY = (
     "import importlib.util, platform, sys, sysconfig\n"
     "assert sys.version_info >= (3, 11) and importlib.util.find_spec('pip')\n"

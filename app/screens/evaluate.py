@@ -301,6 +301,7 @@ def _begin(
                 )
                 for name in names
             ),
+            reproducible=bool(st.session_state.get("run.reproducible")),
             seed=int(st.session_state.get("evaluate.seed") or 0),
             repeats=int(st.session_state.get("evaluate.repeats") or 1),
         )

@@ -291,6 +291,9 @@ def add_evaluation_commands(commands: Any) -> None:
     run.add_argument("--repeats", type=_repeats, default=1)
     run.add_argument("--seed", type=_whole, default=0)
     run.add_argument(
+        "--reproducible", action="store_true", help="one call at a time, for identical answers"
+    )
+    run.add_argument(
         "--at-once",
         type=_count,
         metavar="N",
@@ -411,6 +414,7 @@ async def _created(service: Service, options: argparse.Namespace) -> tuple[str, 
         systems=systems,
         seed=options.seed,
         repeats=options.repeats,
+        reproducible=options.reproducible,
     )
     _budget(options, spec)
     items = usable_items(data.items, texts=options.texts)
@@ -508,8 +512,13 @@ def _ended(progress: Progress) -> int:
 
 
 def _show(progress: Progress) -> None:
+    """On one line of a terminal; elsewhere, such as in a log, on a line for every hundredth."""
     left = "" if progress.left is None else f", {progress.left / 60:.1f} minutes left"
-    print(f"\r{progress.answered} of {progress.total} answered{left}   ", end="", file=sys.stderr)
+    line = f"{progress.answered} of {progress.total} answered{left}"
+    if sys.stderr.isatty():
+        print(f"\r{line:<50}", end="", file=sys.stderr, flush=True)
+    elif progress.answered % max(1, progress.total // 100) == 0:
+        print(line, file=sys.stderr, flush=True)
 
 
 def _say(text: str) -> None:
