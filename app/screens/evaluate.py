@@ -40,6 +40,7 @@ from app.screens.setup import (
     draw_method_settings,
     draw_sources,
     method_settings,
+    recorded_profile,
     unmet_need,
 )
 from app.session import messages, owner
@@ -304,6 +305,7 @@ def _begin(
             reproducible=bool(st.session_state.get("run.reproducible")),
             seed=int(st.session_state.get("evaluate.seed") or 0),
             repeats=int(st.session_state.get("evaluate.repeats") or 1),
+            profile=recorded_profile({name: method_settings(name) for name in names}),
         )
         store = engine().service.store.evaluations
         name = (st.session_state.get("evaluate.name") or "").strip()

@@ -23,6 +23,7 @@ from app.parts import (
     show_html,
 )
 from app.screens.evaluation_figures import draw_figures, metric_select
+from app.screens.evaluation_study import draw_study
 from app.session import messages, owner
 from components.elements import notice
 from components.evaluation_compare import comparison_view
@@ -94,6 +95,7 @@ def _draw(of: Of, t: Catalogue) -> None:
     draw_unfolded(fold, partial(_exports, of.evaluation[:8], found, table, t))
     if len(found.systems) >= _FEWEST:
         _compare(of, part, table, t)
+    draw_study(of, t)
 
 
 def _wait(work: NotYet) -> None:

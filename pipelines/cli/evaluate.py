@@ -12,6 +12,7 @@ from typing import Any
 
 from pipelines.cli.evidence import add_evidence_options, qdrant_key, read_evidence
 from pipelines.cli.models import add_model_options, models_by_role
+from pipelines.cli.profiles import add_profile_option, chosen_profile
 from pipelines.cli.settings import read_settings
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
@@ -55,6 +56,7 @@ from pipelines.methods.registry import METHODS
 from pipelines.printable import printable
 from pipelines.run.spec import EvidenceSpec, MethodSpec
 from pipelines.store.evaluations import StoredEvaluation
+from pipelines.store.profiles import Profile
 
 OWNER = "command-line"
 
@@ -316,6 +318,7 @@ def add_evaluation_commands(commands: Any) -> None:
     run.add_argument("--max-money", type=_amount, metavar="AMOUNT", help="... spent")
     run.add_argument("--max-hours", type=_amount, metavar="HOURS", help="... of work")
     run.add_argument("--yes", action="store_true", help="go on after the forecast, unasked")
+    add_profile_option(run)
     add_model_options(run)
     add_evidence_options(run)
 
@@ -395,7 +398,8 @@ async def _created(service: Service, options: argparse.Namespace) -> tuple[str, 
         limit=options.limit,
         seed=options.seed,
     )
-    models, keys = await models_by_role(service, options)
+    profile = await chosen_profile(service, options)
+    models, keys = await models_by_role(service, options, profile.models if profile else {})
     methods = _names(options.methods)
     unknown = [name for name in methods if name not in METHODS]
     if unknown:
@@ -403,7 +407,7 @@ async def _created(service: Service, options: argparse.Namespace) -> tuple[str, 
             f"There is no method {unknown[0]!r}.", remedy=f"Choose from: {', '.join(METHODS)}."
         )
     evidence = None if options.passages else read_evidence(options, keys)
-    systems = _systems(system_names(methods), options.set, models, evidence)
+    systems = _systems(system_names(methods), options.set, models, evidence, profile)
     spec = EvaluationSpec(
         data=data.name,
         data_hash=data.hash,
@@ -414,6 +418,7 @@ async def _created(service: Service, options: argparse.Namespace) -> tuple[str, 
         systems=systems,
         seed=options.seed,
         repeats=options.repeats,
+        profile=profile.name if profile else "",
         reproducible=options.reproducible,
     )
     _budget(options, spec)
@@ -442,15 +447,20 @@ def _with_passages(items: Sequence[Item]) -> list[Item]:
 
 
 def _systems(
-    names: Any, assignments: Sequence[str], models: dict[str, Any], evidence: EvidenceSpec | None
+    names: Any,
+    assignments: Sequence[str],
+    models: dict[str, Any],
+    evidence: EvidenceSpec | None,
+    profile: Profile | None,
 ) -> tuple[System, ...]:
     settings = read_settings(
         names, assignments, "Write SYSTEM.SETTING=VALUE, for example 'drad 2.theta_1=0.5'."
     )
+    held = profile.settings if profile else {}
     return tuple(
         System(
             name=name,
-            method=MethodSpec(name=method, settings=settings[name]),
+            method=MethodSpec(name=method, settings={**held.get(method, {}), **settings[name]}),
             models=models,
             evidence=evidence,
         )

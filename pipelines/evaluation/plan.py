@@ -66,6 +66,7 @@ class EvaluationSpec(Frozen):
     that they hold. Repeat r is asked with the seed `seed` + r, and never answered by another
     repeat's replies. With `reproducible` local models answer one call at a time, more slowly, and
     the same in every evaluation. `metrics` are those that the table shows; None: all that apply.
+    `profile` names the saved profile whose settings the systems have.
     """
 
     data: str
@@ -79,6 +80,7 @@ class EvaluationSpec(Frozen):
     repeats: Annotated[int, Field(ge=1, le=MAX_REPEATS)] = 1
     reproducible: bool = False
     metrics: tuple[str, ...] | None = None
+    profile: Annotated[str, Field(max_length=200)] = ""
 
 
 def checked_spec(spec: EvaluationSpec, items: Sequence[Item]) -> EvaluationSpec:

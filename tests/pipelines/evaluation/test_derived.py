@@ -37,7 +37,7 @@ def test_scores_of_a_new_process_are_those_that_were_stored(
         keep_scores(store.evaluations, name, "me")
         answer(store, BOTH, [PARIS, ROME], {number: OUTCOMES[number] for number in (2, 3)})
         first = read_results(store.evaluations, name, "me")[1]
-    monkeypatch.setattr(scoring, "_scored", None)
+    monkeypatch.setattr(scoring, "_score", None)
     with closing(RunStore(url)) as store:
         again = read_results(store.evaluations, name, "me")[1]
     assert again == first

@@ -55,6 +55,7 @@ def test_an_empty_database_gets_the_newest_schema(engine: Engine, url: str):
         "events",
         "models",
         "outcomes",
+        "profiles",
         "runs",
     }
 

@@ -1,6 +1,6 @@
 """Scores that were computed of what an evaluation has answered.
 
-Revision: 0007, after 0003.
+Revision: 0007, after 0004.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0007"
-down_revision = "0003"
+down_revision = "0004"
 branch_labels = None
 depends_on = None
 
@@ -33,5 +33,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Back to revision 0003."""
+    """Back to revision 0004."""
     op.drop_table("evaluation_scores")
