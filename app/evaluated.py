@@ -24,6 +24,7 @@ from pipelines.evaluation.results.scores import HALLUCINATED, HALLUCINATION_SCOR
 from pipelines.evaluation.results.table import ResultsTable, detector_arrays, results_table
 from pipelines.evaluation.scoring import read_results
 from pipelines.evaluation.statistics.detection import Curve, ReliabilityPoint, curves, reliability
+from pipelines.evaluation.tables import whole_table
 from pipelines.types import Language
 
 P = ParamSpec("P")
@@ -131,8 +132,18 @@ def scores_of(of: Of) -> Scores:
 
 def table_of(of: Of, part: Filter, metrics: tuple[str, ...]) -> ResultsTable:
     """The table of `part`, without `metrics` of all there are; raises as `results_table` does."""
-    found, known = scores_of(of)
-    return results_table(found, metrics=metrics or known, tags=part.tags, language=part.language)
+    known = scores_of(of).metrics
+    return _table(of, part).with_metrics(metrics or known)
+
+
+@lru_cache(maxsize=_KEPT)
+def _table(of: Of, part: Filter) -> ResultsTable:
+    """The table of `part` with all metrics."""
+    found = scores_of(of).found
+    if part == Filter():
+        store = engine().service.store.evaluations
+        return whole_table(store, of.evaluation, of.owner, found)
+    return results_table(found, tags=part.tags, language=part.language)
 
 
 def comparison_of(of: Of, part: Filter, systems: tuple[str, ...], metric: str) -> Comparison:

@@ -163,6 +163,9 @@ def _model(spec: ModelSpec) -> str:
 def _source(spec: EvidenceSpec, t: Catalogue) -> str:
     if spec.source == "given":
         return t("evidence.given")
+    if spec.source == "qdrant":
+        name = t("evidence.qdrant", name=spec.library)
+        return f"{name} · {t(f'evidence.mode.{spec.mode}')}"
     if spec.source != "library":
         return named("evidence.web", spec.source, t)
     return f"{named('library', spec.library, t)} · {t(f'evidence.mode.{spec.mode}')}"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-_ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[1]
+"""The folder of the project."""
 
-ASSETS = _ROOT / "assets"
+ASSETS = ROOT / "assets"
 """Prompts, calibrations, weights of the bundled judge, words, style, paper figures."""
 
-SAMPLE_DATA = _ROOT / "sample_data"
+SAMPLE_DATA = ROOT / "sample_data"
 """The sample library, its questions, and the runs recorded on it."""
 
 

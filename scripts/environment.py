@@ -25,9 +25,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCK = "requirements.lock"
-_KINDS = ("", "-embedded", "-research", "-postgres", "-dev")
+_KINDS = ("", "-embedded", "-research", "-postgres", "-qdrant", "-ray", "-dev")
 REQUIREMENTS = tuple(f"requirements{kind}.txt" for kind in _KINDS)
-"""What the application needs, its weights, what research, PostgreSQL and tests need besides."""
+"""What the application needs, its weights; what research, databases, clusters and tests need."""
 IDENTITY = (
     "import importlib.util, platform, sys, sysconfig\n"
     "assert sys.version_info >= (3, 11) and importlib.util.find_spec('pip')\n"
@@ -122,7 +122,7 @@ def prepare(
     python = venv / "bin" / "python"
     present = ensure_venv(python, environ.get("PYTHON"), run)
     install = installer(python)
-    runtime, embedded, for_research, postgres, for_dev = (root / name for name in REQUIREMENTS)
+    runtime, embedded, for_research, *for_development = (root / name for name in REQUIREMENTS)
     files = [runtime, embedded]
     if environ.get("LOCKED", "") not in ("", "0"):
         install += ["-c", str(root / LOCK)]
@@ -151,8 +151,8 @@ def prepare(
         files.append(for_research)
         update("research", ["-r", str(for_research)])
     if dev:
-        files += [postgres, for_dev]
-        update("development", ["-r", str(postgres)], ["-r", str(for_dev)])
+        files += for_development
+        update("development", *(["-r", str(file)] for file in for_development))
 
 
 def main() -> None:

@@ -23,6 +23,8 @@ REQUIREMENT_FILES = (
     "requirements-postgres.txt",
     "requirements-hub.txt",
     "requirements-judges.txt",
+    "requirements-qdrant.txt",
+    "requirements-ray.txt",
     "requirements-dev.txt",
 )
 MAXIMUM_LINES = 600

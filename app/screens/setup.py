@@ -25,6 +25,7 @@ from pipelines.methods.slm.scale import history_of
 from pipelines.models.base import Capabilities
 from pipelines.models.providers import BUILT_IN, known_capabilities
 from pipelines.retrieval.base import RetrievalMode
+from pipelines.retrieval.qdrant import Configured, configured, is_installed
 from pipelines.retrieval.web.providers import WEB_SEARCHES
 from pipelines.run.defaults import default_models
 from pipelines.run.spec import (
@@ -42,7 +43,7 @@ from pipelines.store.profiles import Profile
 from pipelines.text import detect_language
 
 EVIDENCE_SOURCES: tuple[EvidenceSource, ...] = tuple(
-    source for source in get_args(EvidenceSource) if source != "given"
+    source for source in get_args(EvidenceSource) if source not in ("given", "qdrant")
 )
 _MODES: tuple[RetrievalMode, ...] = get_args(RetrievalMode)
 
@@ -225,11 +226,12 @@ def draw_sources(t: Catalogue, methods: Sequence[str]) -> None:
         with others, st.popover(t("models.others"), key="other-models", width="stretch"):
             for role in roles:
                 model_select(t(f"role.{role}").capitalize(), role, known_models(), t)
-    web = [source for source in EVIDENCE_SOURCES if source != "library"]
+    web: list[str] = [source for source in EVIDENCE_SOURCES if source != "library"]
+    servers: list[str] = ["qdrant"] if qdrant_server() else []
     with library:
         evidence = st.selectbox(
             t("ask.evidence"),
-            [*engine().service.libraries.names, *web],
+            [*engine().service.libraries.names, *servers, *web],
             key="evidence.library",
             format_func=lambda name: _evidence_name(name, t),
             persist_state="session",
@@ -252,7 +254,15 @@ def draw_sources(t: Catalogue, methods: Sequence[str]) -> None:
             st.caption(t("models.same", role=t(f"role.{role}")))
 
 
+def qdrant_server() -> Configured | None:
+    """The Qdrant server that can be searched, if its client is installed and one is named."""
+    return configured() if is_installed() else None
+
+
 def _evidence_name(name: str, t: Catalogue) -> str:
+    server = qdrant_server()
+    if name == "qdrant" and server is not None:
+        return t("evidence.qdrant", name=server.collection)
     if name in EVIDENCE_SOURCES:
         return t("evidence.web", name=t(f"evidence.web.{name}"))
     return t(f"library.{name}") if t.has(f"library.{name}") else name
@@ -384,6 +394,11 @@ def chosen_evidence() -> EvidenceSpec:
     mode = st.session_state.get("evidence.mode") or "hybrid"
     if evidence in EVIDENCE_SOURCES:
         return EvidenceSpec(source=evidence, mode=mode)
+    server = qdrant_server()
+    if evidence == "qdrant" and server is not None:
+        return EvidenceSpec(
+            source="qdrant", library=server.collection, mode=mode, base_url=server.url
+        )
     return EvidenceSpec(library=evidence, mode=mode)
 
 

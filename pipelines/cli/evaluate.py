@@ -10,14 +10,17 @@ from contextlib import aclosing
 from math import inf
 from typing import Any
 
+from pipelines.cli.evidence import add_evidence_options, qdrant_key, read_evidence
 from pipelines.cli.judge import add_judge_command, judge
 from pipelines.cli.models import add_model_options, models_by_role
 from pipelines.cli.profiles import add_profile_option, chosen_profile
 from pipelines.cli.settings import read_settings
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
+from pipelines.evaluation.answering import Answering
 from pipelines.evaluation.beginning import (
     PROBED,
+    answers_at_once,
     create_evaluation,
     probe_size,
     stored_forecast,
@@ -35,6 +38,7 @@ from pipelines.evaluation.plan import (
     code_version,
     system_names,
 )
+from pipelines.evaluation.ray_cluster import RayCluster
 from pipelines.evaluation.results.compare import comparison, joined
 from pipelines.evaluation.results.export import (
     evalstats_csv,
@@ -52,6 +56,7 @@ from pipelines.evaluation.scoring import read_results
 from pipelines.methods.registry import METHODS
 from pipelines.printable import printable
 from pipelines.run.spec import EvidenceSpec, MethodSpec
+from pipelines.store.evaluations import StoredEvaluation
 from pipelines.store.profiles import Profile
 
 OWNER = "command-line"
@@ -89,11 +94,47 @@ async def evaluate(service: Service, options: argparse.Namespace) -> int:
         _say("The code has changed since this evaluation began: what is answered now may differ.")
     if options.resume:
         _, keys = await models_by_role(service, options)
+        for system in spec.systems:
+            if key := qdrant_key(options, system.evidence):
+                keys["search:qdrant"] = key
     budget = _budget(options, spec)
+    if not options.ray:
+        return await _carried_out(service, options, stored, spec, keys, budget, None)
+    cluster = await RayCluster.connect(
+        options.ray,
+        service.store,
+        owner=OWNER,
+        keys=keys,
+        workers=options.ray_workers,
+        gpus=options.ray_gpus,
+    )
+    async with aclosing(cluster):
+        _say(f"Workers of the cluster: {cluster.workers}.")
+        return await _carried_out(service, options, stored, spec, keys, budget, cluster)
+
+
+async def _carried_out(
+    service: Service,
+    options: argparse.Namespace,
+    stored: StoredEvaluation,
+    spec: EvaluationSpec,
+    keys: dict[str, str],
+    budget: Budget,
+    answering: Answering | None,
+) -> int:
+    """Answer the first items, and the rest if that is agreed to; prints the table."""
+    store, evaluation = service.store.evaluations, stored.id
+    at_once = options.at_once or answers_at_once(spec) * (answering.workers if answering else 1)
 
     async def work(most: int | None = None) -> Progress:
         runner = Runner(
-            service, evaluation, owner=OWNER, keys=keys, budget=budget, at_once=options.at_once
+            service,
+            evaluation,
+            owner=OWNER,
+            keys=keys,
+            budget=budget,
+            at_once=at_once,
+            answering=answering,
         )
         last = Progress(stored.tasks, stored.done)
         try:
@@ -114,9 +155,7 @@ async def evaluate(service: Service, options: argparse.Namespace) -> int:
         if progress.reason not in (None, "done"):
             status = _ended(progress)
     if not status:
-        found = await asyncio.to_thread(
-            stored_forecast, store, evaluation, OWNER, at_once=options.at_once
-        )
+        found = await asyncio.to_thread(stored_forecast, store, evaluation, OWNER, at_once=at_once)
         _say(_told(found))
         if found.answers and not _agreed(options):
             _say(f"To go on: python -m pipelines evaluate --resume {evaluation} --yes")
@@ -261,7 +300,24 @@ def add_evaluation_commands(commands: Any) -> None:
     run.add_argument(
         "--reproducible", action="store_true", help="one call at a time, for identical answers"
     )
-    run.add_argument("--at-once", type=_count, default=2, metavar="N", help="answers at a time")
+    run.add_argument(
+        "--at-once",
+        type=_count,
+        metavar="N",
+        help="answers at a time; default: 8 by a model server, else 2, times the workers",
+    )
+    run.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        help="answer on the Ray cluster at this address; 'auto': the one of this machine,"
+        " 'local': one on this machine alone",
+    )
+    run.add_argument(
+        "--ray-workers", type=_count, metavar="N", help="default: one for each machine"
+    )
+    run.add_argument(
+        "--ray-gpus", type=_amount, default=0.0, metavar="N", help="graphics cards of each worker"
+    )
     run.add_argument("--max-calls", type=_whole, metavar="N", help="stop after so many calls")
     run.add_argument("--max-tokens", type=_whole, metavar="N", help="... tokens read and written")
     run.add_argument("--max-money", type=_amount, metavar="AMOUNT", help="... spent")
@@ -269,6 +325,7 @@ def add_evaluation_commands(commands: Any) -> None:
     run.add_argument("--yes", action="store_true", help="go on after the forecast, unasked")
     add_profile_option(run)
     add_model_options(run)
+    add_evidence_options(run)
 
     group = commands.add_parser("evaluations", help="evaluations and their results")
     parts = group.add_subparsers(required=True)
@@ -355,7 +412,7 @@ async def _created(service: Service, options: argparse.Namespace) -> tuple[str, 
         raise InvalidInputError(
             f"There is no method {unknown[0]!r}.", remedy=f"Choose from: {', '.join(METHODS)}."
         )
-    evidence = None if options.passages else EvidenceSpec()
+    evidence = None if options.passages else read_evidence(options, keys)
     systems = _systems(system_names(methods), options.set, models, evidence, profile)
     spec = EvaluationSpec(
         data=data.name,

@@ -16,10 +16,15 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import get_args
 
 from pipelines.cli.catalogue import download, show_catalogue
 from pipelines.cli.evaluate import add_evaluation_commands
+from pipelines.cli.evidence import (
+    add_evidence_options,
+    add_index_options,
+    index_in_qdrant,
+    read_evidence,
+)
 from pipelines.cli.leaving import Unawaited
 from pipelines.cli.models import add_model_options, models_by_role, named_key
 from pipelines.cli.profiles import add_profile_commands, add_profile_option, chosen_profile
@@ -34,7 +39,6 @@ from pipelines.files import make_data_folder, write_whole
 from pipelines.methods.registry import METHODS
 from pipelines.paths import data_folder
 from pipelines.printable import guard_log, printable, printable_json
-from pipelines.retrieval.base import RetrievalMode
 from pipelines.retrieval.web.providers import WEB_SEARCHES
 from pipelines.run.events import Event, event_adapter
 from pipelines.run.spec import EvidenceSpec, MethodSpec, RunSpec
@@ -73,12 +77,9 @@ async def _ask(service: Service, options: argparse.Namespace) -> int:
         question=options.question,
         methods=methods,
         models=used_models((method.name for method in methods), models),
-        evidence=EvidenceSpec(
-            source=options.web or "library",
-            library=options.library,
-            mode=options.evidence,
-            base_url=options.web_url,
-        ),
+        evidence=EvidenceSpec(source=options.web, base_url=options.web_url)
+        if options.web
+        else read_evidence(options, keys),
         language=options.language,
         seed=options.seed,
         reproducible=options.reproducible,
@@ -162,6 +163,8 @@ async def _import(service: Service, options: argparse.Namespace) -> int:
 
 async def _index(service: Service, options: argparse.Namespace) -> int:
     began = time.monotonic()
+    if options.qdrant:
+        return await index_in_qdrant(service, options)
     index = await service.libraries.index(
         options.library,
         rebuild=options.rebuild,
@@ -227,7 +230,7 @@ def _parser() -> argparse.ArgumentParser:
     add_profile_option(ask)
     add_model_options(ask)
     ask.add_argument("--library", default="sample")
-    ask.add_argument("--evidence", choices=get_args(RetrievalMode), default="hybrid")
+    add_evidence_options(ask)
     ask.add_argument(
         "--web", choices=list(WEB_SEARCHES), help="search the web instead of a library"
     )
@@ -266,4 +269,5 @@ def _parser() -> argparse.ArgumentParser:
     index = add("index", _index, "index a library, or bring its index up to date")
     index.add_argument("library", nargs="?", default="sample")
     index.add_argument("--rebuild", action="store_true", help="start from nothing")
+    add_index_options(index)
     return parser

@@ -8,12 +8,14 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from pipelines.concurrency import ended
 from pipelines.engine.pool import Loading
 from pipelines.errors import VeriscopeError, failure
 from pipelines.models.restricted import SWITCH
 from pipelines.paths import SAMPLE_DATA
+from pipelines.remote.address import read_address, usable_key
 from pipelines.retrieval.base import Embedder, Retriever, Similarity
 from pipelines.retrieval.bm25 import LexicalEmbedder
 from pipelines.retrieval.dense import EmbedderSimilarity, default_embedder
@@ -23,6 +25,7 @@ from pipelines.retrieval.library import (
     build_index,
 )
 from pipelines.retrieval.passages import GivenText
+from pipelines.retrieval.qdrant import QdrantRetriever, configured, open_client
 from pipelines.retrieval.retriever import LibraryRetriever
 from pipelines.retrieval.web.base import WebSearch
 from pipelines.retrieval.web.providers import build_web_search
@@ -81,6 +84,7 @@ class Libraries:
         self._loading: dict[str, Loading] = {}
         self._opening: set[asyncio.Task[None]] = set()
         self._closing = threading.Event()
+        self._qdrant: dict[tuple[str, str | None], Any] = {}
         self._web: OrderedDict[tuple[str, str | None, str | None], WebSearch] = OrderedDict()
 
     def for_another_loop(self) -> Libraries:
@@ -117,6 +121,8 @@ class Libraries:
             return _OpenedBySearching(evidence, self)
         if evidence.base_url is not None and not self._any_address:
             raise failure("restricted.address", switch=SWITCH)
+        if evidence.source == "qdrant":
+            return self._in_qdrant(evidence, key)
         # One for all runs with the same key: it bounds how much is asked at the same time.
         service = (evidence.source, evidence.base_url, key)
         if service not in self._web:
@@ -128,6 +134,21 @@ class Libraries:
             # A run that uses it goes on with it; its connections go with the last of these.
             self._web.popitem(last=False)
         return self._web[service]
+
+    def _in_qdrant(self, evidence: EvidenceSpec, key: str | None) -> Retriever:
+        """A search of a Qdrant server, with one client for all runs that have the same key."""
+        example = "http://localhost:6333"
+        address = read_address(evidence.base_url or "", example=example, what="Qdrant server")
+        known = configured()
+        if key is None and known is not None and known.url == address.url:
+            # The key of the environment is sent to the server of the environment alone.
+            key = known.key
+        server = address.url, key
+        if server not in self._qdrant:
+            self._qdrant[server] = open_client(address.url, usable_key(key, "Qdrant"))
+        return QdrantRetriever(
+            self._qdrant[server], evidence.library, evidence.mode, self._find_embedder()
+        )
 
     def open_soon(self, evidence: EvidenceSpec) -> asyncio.Task[None]:
         """Open the library of `evidence`, if it is one, while other things are done."""
@@ -155,10 +176,13 @@ class Libraries:
         await ended(*self._opening)
         while self._web:
             await self._web.popitem()[1].aclose()
+        while self._qdrant:
+            await self._qdrant.popitem()[1].close()
 
     def dense_search(self, evidence: EvidenceSpec, language: Language) -> Retriever | None:
         """A search of the library by vectors, None where there are none in `language`."""
         if evidence.source != "library" or self._embedder(language) is None:
+            # Of what a Qdrant server holds it is known only when it is asked.
             return None
         return _OpenedBySearching(evidence.model_copy(update={"mode": "dense"}), self)
 

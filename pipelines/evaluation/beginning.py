@@ -11,11 +11,15 @@ from pipelines.evaluation.forecast import Forecast, forecast
 from pipelines.evaluation.items import Item
 from pipelines.evaluation.outcomes import Cost, Outcome
 from pipelines.evaluation.plan import EvaluationSpec, checked_spec, tasks_of
+from pipelines.models.providers import provider_of
 from pipelines.store import new_run_id
 from pipelines.store.evaluations import EvaluationStore
 
 PROBED = 3
 """Items that every system answers before the forecast."""
+
+_BY_SERVERS, _HERE = 8, 2
+"""Answers that are worked on at a time."""
 
 _QUESTION = 200
 """Characters of a text without a question that stand for the question."""
@@ -55,6 +59,16 @@ def create_evaluation(
         tasks_of(spec, items),
     )
     return evaluation
+
+
+def answers_at_once(spec: EvaluationSpec) -> int:
+    """How many answers one process works on at a time, unless that is chosen.
+
+    A model server joins what it is asked at the same time, so that more calls keep it busy; a model
+    in this process has its processors busy with two.
+    """
+    hosted = (provider_of(system.models["main"].kind).hosted for system in spec.systems)
+    return _BY_SERVERS if all(hosted) else _HERE
 
 
 def probe_size(spec: EvaluationSpec, tasks: int) -> int:

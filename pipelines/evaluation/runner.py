@@ -10,16 +10,19 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from pipelines.concurrency import ended
 from pipelines.engine.service import Service
 from pipelines.errors import NotFoundError
+from pipelines.evaluation.answering import Answering, OwnService, WorkerLostError
 from pipelines.evaluation.items import Item
 from pipelines.evaluation.outcomes import Cost, Outcome, outcome_of, paid_in
 from pipelines.evaluation.plan import Budget, EvaluationSpec, run_of
+from pipelines.evaluation.scoring import keep_scores
+from pipelines.evaluation.tables import keep_table
 from pipelines.models.providers import ModelSpec
 from pipelines.run.events import ModelCalled
 from pipelines.run.trace import Trace
@@ -44,6 +47,15 @@ _MENDABLE = frozenset(
     }
 )
 """Errors that say nothing of the item: when a person has mended what they name, it is answered."""
+
+_ATTEMPTS = 4
+"""So often an answer is begun whose worker is lost before it is there."""
+
+_LARGE = 1_000
+"""Tasks of an evaluation whose results are computed while it is carried out."""
+
+_SCORED = 500
+"""After so many more answers their scores are computed."""
 
 _SPEEDS = 40
 """Of so many answers the mean time is taken for the time that is left."""
@@ -79,7 +91,8 @@ class _Answered(NamedTuple):
 class Runner:
     """One evaluation of `owner`, carried out on `service`; `at_once` answers at a time.
 
-    `keys` are those of the models, by name. Example:
+    `keys` are those of the models, by name. `answering` carries the runs out, by default the
+    service itself. Example:
 
         runner = Runner(service, evaluation, owner="me", budget=Budget(money=5))
         async for progress in runner.run():
@@ -95,19 +108,19 @@ class Runner:
         keys: Mapping[str, str] | None = None,
         budget: Budget | None = None,
         at_once: int = 2,
+        answering: Answering | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._service = service
         self._store = service.store.evaluations
         self._evaluation = evaluation
         self._owner = owner
-        self._keys = dict(keys or {})
+        self._answering = answering or OwnService(service, owner, dict(keys or {}))
         self._budget = budget or Budget()
         self._at_once = at_once
         self._clock = clock
         self._ends: deque[float] = deque(maxlen=_SPEEDS)
         self._failing = 0
-        self._begun: set[str] = set()
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -126,7 +139,7 @@ class Runner:
         for attempt in await self._call(self._store.attempts, self._evaluation, counted=True):
             progress.spent += Cost.model_validate(attempt.spent)
         began = self._clock()
-        tasks = self._missing(most)
+        tasks, scored = self._missing(most), stored.done
         working: set[asyncio.Task[_Answered]] = set()
         stopped = asyncio.create_task(self._stopping.wait())
         try:
@@ -150,12 +163,17 @@ class Runner:
                 progress.seconds = self._clock() - began
                 progress.left = self._left(progress, began)
                 yield progress
+                if progress.total >= _LARGE and progress.answered - scored >= _SCORED:
+                    scored = progress.answered
+                    await self._call(keep_scores, self._store, self._evaluation, self._owner)
         finally:
             await ended(stopped, *working)
         # What was stopped has spent something too.
         progress.spent += await self._count_what_died(spec)
         if progress.answered == progress.total:
             progress.reason = "done"
+        if progress.total >= _LARGE and progress.answered > stored.done:
+            await self._call(keep_table, self._store, self._evaluation, self._owner)
         progress.seconds = self._clock() - began
         yield progress
 
@@ -200,25 +218,28 @@ class Runner:
                 after, given = task.number, given + 1
                 yield task
 
-    async def _answer(self, spec: EvaluationSpec, task: Task) -> _Answered:
+    async def _answer(self, spec: EvaluationSpec, task: Task, attempt: int = 1) -> _Answered:
         system = spec.systems[task.system]
         body = await self._call(self._store.item, self._evaluation, task.position)
         item = Item.model_validate(body)
-        known = await self._replies_so_far(spec, task)
         run = new_run_id()
-        self._begun.add(run)
+
+        async def known(begun: Collection[str]) -> list[ModelCalled]:
+            return await self._replies_so_far(spec, task, begun)
+
         await self._call(self._store.attempt, self._evaluation, task.number, run)
-        await self._service.start(
-            run_of(spec, system, item, task.repeat),
-            owner=self._owner,
-            keys=self._keys,
-            run_id=run,
-            cache=f"{self._evaluation}/{task.repeat}",
-            known=known,
-        )
-        async for _ in self._service.follow(run, owner=self._owner):
-            pass
-        trace = await self._service.load(run, owner=self._owner)
+        asked = run_of(spec, system, item, task.repeat)
+        try:
+            cache = f"{self._evaluation}/{task.repeat}"
+            trace = await self._answering.answer(asked, run, cache, known)
+        except WorkerLostError as error:
+            recorded = await self._recorded(run)
+            lost = paid_in(recorded, system.models) if recorded is not None else Cost()
+            await self._call(self._store.count, run, to_json(lost))
+            if attempt == _ATTEMPTS:
+                return _Answered(None, lost, str(error))
+            again = await self._answer(spec, task, attempt + 1)
+            return again._replace(paid=lost + again.paid)
         outcome = outcome_of(trace, system.method.name, system.models)
         paid = paid_in(trace, system.models)
         passing = _passing_error(trace)
@@ -230,10 +251,12 @@ class Runner:
         )
         return _Answered(outcome, paid, passing)
 
-    async def _replies_so_far(self, spec: EvaluationSpec, task: Task) -> list[ModelCalled]:
+    async def _replies_so_far(
+        self, spec: EvaluationSpec, task: Task, begun: Collection[str]
+    ) -> list[ModelCalled]:
         """What models have replied on this item in this repeat, to any system that has them too.
 
-        That of this runner's own runs is in the cache already.
+        That of the runs `begun` is in the cache already.
         """
         systems = spec.systems
         asking, first = systems[task.system].models, task.number - task.system
@@ -242,7 +265,7 @@ class Runner:
         for number, run in await self._call(
             self._store.runs_at, self._evaluation, self._owner, first, last
         ):
-            trace = None if run in self._begun else await self._recorded(run)
+            trace = None if run in begun else await self._recorded(run)
             if trace is None:
                 continue
             asked = systems[number - first].models

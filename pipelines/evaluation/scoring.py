@@ -7,13 +7,16 @@ is known of old ones too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import isfinite
 from threading import Lock
 from weakref import WeakKeyDictionary
 
 from pipelines.engine.executor import used_models
+from pipelines.errors import NotFoundError, StorageError
 from pipelines.evaluation.datasets.offers import applies
+from pipelines.evaluation.derived import OFFERS, blocks_of, read_block, scoring_version
 from pipelines.evaluation.items import Item, LabelledSpan, Offer
 from pipelines.evaluation.judging.reading import with_judgements
 from pipelines.evaluation.metrics.answers import word_count
@@ -55,7 +58,7 @@ class _Known:
     """What was read of one evaluation: its scores by task, and what is shown of its items."""
 
     offers: frozenset[Offer]
-    metrics: tuple[str, ...] = ()
+    code: str = ""
     scores: dict[int, tuple[ItemScore, ...]] = field(default_factory=dict)
     items: dict[str, ItemSummary] = field(default_factory=dict)
 
@@ -100,26 +103,15 @@ def read_results(
     spec = EvaluationSpec.model_validate(stored.spec)
     memory = _memory_of(store)
     with memory.lock:
-        known = memory.known.pop(evaluation, None)
-        if known is None:
-            offers = (item.offers for item in stored_items(store, evaluation, owner))
-            known = _Known(frozenset[Offer]().union(*offers))
-        metrics = applicable(spec, known.offers)
-        names = tuple(metric.name for metric in metrics)
-        if known.metrics != names:
-            known = _Known(known.offers, names)
-        answered = store.answered(evaluation, owner)
-        missing = [number for number in answered if number not in known.scores]
-        if missing:
-            _score(store, evaluation, owner, spec, metrics, missing, known)
+        known, metrics, answered = _computed(store, evaluation, owner, spec, memory)
         # Judgements come later than answers, so they are read anew.
         judged, judges = with_judgements(
             store.judgements, evaluation, owner, {n: known.scores[n] for n in answered}
         )
         scores = tuple(score for found in judged.values() for score in found)
         items = {score.item: known.items[score.item] for score in scores}
-        memory.keep(evaluation, known)
-    return stored, Evaluation(
+    # What was computed here is not checked again.
+    return stored, Evaluation.model_construct(
         name=stored.name,
         data_set=spec.data,
         data_hash=spec.data_hash,
@@ -152,6 +144,44 @@ def _listed(metrics: Sequence[Metric], judges: Iterable[str]) -> tuple[MetricInf
     return tuple(MetricInfo.of(name) for name in names)
 
 
+def keep_scores(store: EvaluationStore, evaluation: str, owner: str) -> None:
+    """Compute the scores of what was answered since, and store them, so that reading is quick.
+
+    Raises NotFoundError.
+    """
+    spec = EvaluationSpec.model_validate(store.get(evaluation, owner).spec)
+    memory = _memory_of(store)
+    with memory.lock:
+        _computed(store, evaluation, owner, spec, memory)
+
+
+def _computed(
+    store: EvaluationStore, evaluation: str, owner: str, spec: EvaluationSpec, memory: _Memory
+) -> tuple[_Known, list[Metric], list[int]]:
+    """All scores of an evaluation, its metrics, and the numbers of the tasks that are answered.
+
+    What is in neither the memory nor the database is computed, and kept in both.
+    """
+    known = memory.known.pop(evaluation, None)
+    if known is None:
+        known = _Known(_offers(store, evaluation, owner))
+    metrics = applicable(spec, known.offers)
+    code = scoring_version(tuple(metric.name for metric in metrics))
+    if known.code != code:
+        known = _Known(known.offers, code)
+        for body in store.scores(evaluation, owner, code):
+            read_block(body, known.scores, known.items)
+    answered = store.answered(evaluation, owner)
+    missing = [number for number in answered if number not in known.scores]
+    if missing:
+        _score(store, evaluation, owner, spec, metrics, missing, known)
+        # Where nothing can be stored they are computed again the next time.
+        with suppress(StorageError, NotFoundError):
+            store.keep_scores(evaluation, code, blocks_of(missing, known.scores, known.items))
+    memory.keep(evaluation, known)
+    return known, metrics, answered
+
+
 def _score(
     store: EvaluationStore,
     evaluation: str,
@@ -178,6 +208,19 @@ def _score(
         found = tuple(outcome_scores(spec, metrics, item, task, run, outcome))
         known.scores[task.number] = tuple(score for score, _ in found)
         known.items.update((score.item, summary) for score, summary in found)
+
+
+def _offers(store: EvaluationStore, evaluation: str, owner: str) -> frozenset[Offer]:
+    """What at least one of the items holds. They never change, so that this is read once."""
+    code = scoring_version(("offers",))
+    for body in store.scores(evaluation, owner, code):
+        return frozenset[Offer](body["offers"])
+    found = frozenset[Offer]().union(
+        *(item.offers for item in stored_items(store, evaluation, owner))
+    )
+    with suppress(StorageError, NotFoundError):
+        store.keep_scores(evaluation, code, {OFFERS: {"offers": sorted(found)}})
+    return found
 
 
 def applicable(spec: EvaluationSpec, offers: Iterable[Offer]) -> list[Metric]:

@@ -10,7 +10,7 @@ from pipelines.models.providers import ModelSpec
 from pipelines.retrieval.base import RetrievalMode
 from pipelines.types import Frozen, Language
 
-EvidenceSource = Literal["library", "given", "serper", "duckduckgo", "wikipedia"]
+EvidenceSource = Literal["library", "given", "qdrant", "serper", "duckduckgo", "wikipedia"]
 
 MAX_TEXT = 8000
 """Characters of a text that is given as evidence."""
@@ -25,7 +25,8 @@ ROLES = ("main", "verifier", *JUDGES, "proxy")
 class EvidenceSpec(Frozen):
     """Where passages come from: a library and how it is searched, a text, or a search of the web.
 
-    `text` is the given text; `base_url` another address of the web search than its public one.
+    `text` is the given text; `base_url` another address of the web search than its public one. With
+    the source "qdrant", `library` is a collection of the Qdrant server at `base_url`.
     """
 
     source: EvidenceSource = "library"
@@ -36,13 +37,13 @@ class EvidenceSpec(Frozen):
 
     @property
     def name(self) -> str:
-        """What people see: the library, "given", or the web search."""
-        return self.library if self.source == "library" else self.source
+        """What people see: the library or collection, "given", or the web search."""
+        return self.library if self.source in ("library", "qdrant") else self.source
 
     @property
     def on_the_web(self) -> bool:
         """Whether passages come from a search of the web."""
-        return self.source not in ("library", "given")
+        return self.source not in ("library", "given", "qdrant")
 
 
 class MethodSpec(Frozen):

@@ -7,7 +7,7 @@ read from an index, so that finding it takes time in proportion to what is missi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
@@ -23,6 +23,7 @@ from pipelines.store.tables import (
     EvaluationAttemptRow,
     EvaluationItemRow,
     EvaluationRow,
+    EvaluationScoresRow,
     EvaluationTaskRow,
     OutcomeRow,
     to_json,
@@ -264,6 +265,34 @@ class EvaluationStore:
         with self._database.read() as session:
             self._require(session, evaluation, owner)
             return [(Task(*found[:5]), found[5], found[6]) for found in session.execute(query)]
+
+    def scores(self, evaluation: str, owner: str, code: str) -> list[dict[str, Any]]:
+        """The blocks of what was computed by this `code`, in order. Raises NotFoundError."""
+        row = EvaluationScoresRow
+        query = select(row.body).where(row.evaluation == evaluation, row.code == code)
+        with self._database.read() as session:
+            self._require(session, evaluation, owner)
+            return list(session.scalars(query.order_by(row.block)))
+
+    def keep_scores(self, evaluation: str, code: str, blocks: Mapping[int, dict[str, Any]]) -> None:
+        """Keep blocks of computed scores, in place of those with the same numbers.
+
+        Raises NotFoundError where the evaluation was deleted meanwhile.
+        """
+        with self._database.write() as session:
+            if session.get(EvaluationRow, evaluation) is None:
+                raise failure("storage.no_evaluation")
+            kind = INSERT[session.get_bind().dialect.name]
+            for block, body in blocks.items():
+                found = {"code": code, "body": body}
+                statement = kind(EvaluationScoresRow).values(
+                    evaluation=evaluation, block=block, **found
+                )
+                session.execute(
+                    statement.on_conflict_do_update(
+                        index_elements=["evaluation", "block"], set_=found
+                    )
+                )
 
     def _listed(self, owner: str, *conditions: Any) -> list[StoredEvaluation]:
         task = EvaluationTaskRow

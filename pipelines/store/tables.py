@@ -241,6 +241,23 @@ class OutcomeRow(Base):
     body: Mapped[dict[str, Any]] = mapped_column(JSON)
 
 
+class EvaluationScoresRow(Base):
+    """Scores of some tasks of an evaluation, the `block`th ones, computed from their outcomes.
+
+    They can be computed anew: those of another `code` are. `body` maps the number of a task to what
+    was computed, see `pipelines.evaluation.scoring`.
+    """
+
+    __tablename__ = "evaluation_scores"
+
+    evaluation: Mapped[str] = mapped_column(
+        CleanText(64), ForeignKey("evaluations.id", ondelete="CASCADE"), primary_key=True
+    )
+    block: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    code: Mapped[str] = mapped_column(CleanText(64))
+    body: Mapped[dict[str, Any]] = mapped_column(JSON)
+
+
 class EvaluationJudgeRow(Base):
     """A model that judges the answers of an evaluation; `judge` is the fingerprint of `spec`.
 

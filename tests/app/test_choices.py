@@ -131,3 +131,14 @@ def test_the_sample_library_is_searched_unless_something_else_is_chosen(engine: 
 def test_a_search_of_the_web_is_chosen_like_a_library(engine: Engine, source: str):
     evidence = chosen("direct", **{"evidence.library": source}).evidence
     assert (evidence.source, evidence.name, evidence.base_url) == (source, source, None)
+
+
+def test_a_qdrant_server_is_offered_where_the_environment_names_one(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("VERISCOPE_QDRANT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("VERISCOPE_QDRANT_COLLECTION", "papers")
+    chosen_one = {"evidence.library": "qdrant", "evidence.mode": "bm25"}
+    assert chosen("direct", **chosen_one).evidence == EvidenceSpec(
+        source="qdrant", library="papers", mode="bm25", base_url="http://127.0.0.1:9"
+    )

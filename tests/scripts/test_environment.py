@@ -54,6 +54,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "requirements-embedded.txt").write_text("weights==1.0\n")
     (tmp_path / "requirements-research.txt").write_text("scikit-learn>=1,<2\n")
     (tmp_path / "requirements-postgres.txt").write_text("psycopg>=3,<4\n")
+    (tmp_path / "requirements-qdrant.txt").write_text("qdrant-client>=1,<2\n")
+    (tmp_path / "requirements-ray.txt").write_text("ray>=2,<3\n")
     (tmp_path / "requirements-dev.txt").write_text("pytest>=9,<10\n")
     monkeypatch.setattr(environment, "identity", lambda python: PYTHON)
     monkeypatch.setattr(shutil, "which", lambda name: None)
@@ -62,7 +64,12 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 RUNTIME = ["torch==2.13.0", "requirements.txt", "--no-deps requirements-embedded.txt"]
 RESEARCH = ["requirements-research.txt"]
-DEVELOPMENT = ["requirements-postgres.txt", "requirements-dev.txt"]
+DEVELOPMENT = [
+    "requirements-postgres.txt",
+    "requirements-qdrant.txt",
+    "requirements-ray.txt",
+    "requirements-dev.txt",
+]
 
 
 @pytest.mark.parametrize("uv", ["/somewhere/uv", None])

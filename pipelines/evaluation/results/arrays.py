@@ -12,30 +12,34 @@ from pipelines.evaluation.metrics.answers import word_count
 from pipelines.evaluation.results.scores import ANSWER_WORDS, Evaluation, ItemScore
 from pipelines.evaluation.statistics.resampling import Floats
 
-Reader = Callable[[ItemScore], float | None]
+Reader = Callable[[Sequence[ItemScore]], Sequence[float | None]]
+"""Reads one number of each score, None where it has none."""
 
 
 def value_reader(metric: str, *, original: bool = False) -> Reader:
-    """Reads `metric` of a score, or of its original answer; a failed score has no value.
+    """Reads `metric` of scores, or of their original answers; a failed score has no value.
 
     The answer's length is counted where the score does not hold it.
     """
 
-    def read(score: ItemScore) -> float | None:
-        if score.error:
-            return None
-        found = (score.original_values if original else score.values).get(metric)
-        text = score.original if original else score.answer
-        if found is None and metric == ANSWER_WORDS and text:
-            return float(word_count(text))
-        return found
+    def read(scores: Sequence[ItemScore]) -> list[float | None]:
+        if original:
+            return [None if one.error else one.original_values.get(metric) for one in scores]
+        return [None if one.error else one.values.get(metric) for one in scores]
 
-    return read
+    def read_length(scores: Sequence[ItemScore]) -> list[float | None]:
+        texts = (one.original if original else one.answer for one in scores)
+        return [
+            float(word_count(text)) if value is None and text and not one.error else value
+            for one, value, text in zip(scores, read(scores), texts, strict=True)
+        ]
+
+    return read_length if metric == ANSWER_WORDS else read
 
 
 def cost_reader(cost: str) -> Reader:
-    """Reads one cost of a score; what failed has cost something too."""
-    return lambda score: score.cost.get(cost)
+    """Reads one cost of scores; what failed has cost something too."""
+    return lambda scores: [one.cost.get(cost) for one in scores]
 
 
 @dataclass(frozen=True)
@@ -76,8 +80,8 @@ class Grid:
 
     def read(self, reader: Reader) -> Floats:
         """One number for each score, NaN where it has none."""
-        found = (reader(score) for score in self.scores)
-        return np.array([np.nan if value is None else value for value in found], dtype=np.float64)
+        # None becomes NaN.
+        return np.array(reader(self.scores), dtype=np.float64)
 
     def means(self, values: Floats) -> Floats:
         """[systems, items]: the mean over the repeats of what `read` gave; NaN without any."""

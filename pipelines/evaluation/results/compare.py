@@ -265,7 +265,7 @@ def _two_by_two(values: Floats) -> tuple[int, int, int, int] | None:
 
 def _lacking(grid: Grid, values: Floats) -> tuple[LeftOut, ...]:
     """For each system that lacks items: never run, failed, or without this metric."""
-    failed = grid.means(grid.read(lambda score: float(bool(score.error))))
+    failed = grid.means(grid.read(lambda scores: [float(bool(one.error)) for one in scores]))
     found: list[LeftOut] = []
     for row, system in enumerate(grid.systems):
         lacks = ~np.isfinite(values[row])

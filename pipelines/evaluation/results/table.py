@@ -9,7 +9,9 @@ Example::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import numpy as np
 from pydantic import Field
@@ -33,15 +35,21 @@ from pipelines.evaluation.results.scores import (
     System,
 )
 from pipelines.evaluation.statistics.detection import Detection, detection
-from pipelines.evaluation.statistics.estimates import Correction, correction, mean_estimates
-from pipelines.evaluation.statistics.paired import PairedDifference, bands, paired_differences
+from pipelines.evaluation.statistics.estimates import Correction, Estimator, corrections
+from pipelines.evaluation.statistics.paired import (
+    PairedDifference,
+    Permutations,
+    bands,
+    differences,
+)
 from pipelines.evaluation.statistics.resampling import (
     Estimate,
     Floats,
     Sampling,
-    group_numbers,
 )
 from pipelines.types import Frozen, Language
+
+T = TypeVar("T")
 
 _DETECTOR_VALUES = (HALLUCINATION_SCORE, HALLUCINATED)
 
@@ -111,6 +119,33 @@ class ResultsTable(Frozen):
             f"The table has no metric {name!r}.", remedy=f"Choose one of these: {known}."
         )
 
+    def with_metrics(self, names: Sequence[str]) -> ResultsTable:
+        """The same table with these metrics in this order, and the controls.
+
+        It is the one that `results_table` computes for them: no number depends on other metrics.
+        Raises InvalidInputError for a metric that the table lacks.
+        """
+        infos = tuple(self.metric(name) for name in dict.fromkeys((*names, *CONTROLS)))
+        chosen = [info.name for info in infos]
+
+        def kept(found: dict[str, T]) -> dict[str, T]:
+            return {name: found[name] for name in chosen if name in found}
+
+        rows = tuple(
+            row.model_copy(
+                update={"metrics": kept(row.metrics), "corrections": kept(row.corrections)}
+            )
+            for row in self.rows
+        )
+        return self.model_copy(
+            update={
+                "metrics": infos,
+                "rows": rows,
+                "differences": kept(self.differences),
+                "bands": kept(self.bands),
+            }
+        )
+
 
 def results_table(
     evaluation: Evaluation,
@@ -136,16 +171,26 @@ def results_table(
     infos = _chosen(evaluation, metrics)
     arrays = {info.name: grid.read(value_reader(info.name)) for info in infos}
     means = {name: grid.means(values) for name, values in arrays.items()}
-    estimates = _estimates(means, grid, sampling)
-    differences: dict[str, tuple[PairedDifference, ...]] = {}
-    alike: dict[str, tuple[tuple[str, ...], ...]] = {}
-    for info in infos:
-        if info.name in CONTROLS and info.better is None:
-            continue
-        compared = paired_differences(means[info.name], grid.systems, grid.groups, sampling)
-        differences[info.name] = tuple(compared)
-        ranked = _ranked(info, estimates[info.name], grid.systems)
-        alike[info.name] = tuple(bands(ranked, compared))
+    # Everything is asked for before anything is computed, so that all of it shares the draws.
+    estimator, permutations = Estimator(grid.groups, sampling), Permutations(sampling)
+    estimates = {name: estimator.means(values) for name, values in means.items()}
+    compared = {
+        info.name: differences(estimator, permutations, means[info.name], grid.systems)
+        for info in infos
+        if info.name not in CONTROLS or info.better is not None
+    }
+    with ThreadPoolExecutor(1) as pool:
+        # Both compute in numpy, which lets another thread work meanwhile.
+        ranked = pool.submit(detectors, part, sampling, grid)
+        rows = _rows(part, grid, infos, arrays, estimates, estimator)
+        tested = {name: tuple(found()) for name, found in compared.items()}
+    alike = {
+        info.name: tuple(
+            bands(_ranked(info, estimates[info.name](), grid.systems), tested[info.name])
+        )
+        for info in infos
+        if info.name in tested
+    }
     return ResultsTable(
         name=evaluation.name,
         data_set=evaluation.data_set,
@@ -154,12 +199,12 @@ def results_table(
         tags=tags,
         language=language,
         items=len(part.items),
-        groups=int(group_numbers(grid.groups).max()) + 1,
+        groups=estimator.size,
         metrics=infos,
-        rows=_rows(part, grid, infos, arrays, estimates, sampling),
-        differences=differences,
+        rows=rows,
+        differences=tested,
         bands=alike,
-        detection=detectors(part, sampling),
+        detection=ranked.result(),
         sampling=sampling,
         versions=evaluation.versions,
         judges=evaluation.judges,
@@ -182,20 +227,26 @@ def detector_arrays(
     return [grid.systems[k] for k in held], scores[held], labels[held]
 
 
-def detectors(evaluation: Evaluation, sampling: Sampling) -> Detection | None:
+def detectors(
+    evaluation: Evaluation, sampling: Sampling, grid: Grid | None = None
+) -> Detection | None:
     """How well each detector ranks the items, and the controls; None without any detector.
 
     As a control, an answer is the more suspicious the longer it is, or the fewer of its words the
     evidence holds. Controls have the texts and labels of the first detector.
     """
-    grid = Grid.of(evaluation)
+    grid = grid or Grid.of(evaluation)
     names, scores, labels = detector_arrays(evaluation, grid)
     if not names:
         return None
     first = grid.systems.index(names[0])
     controls = {
         ANSWER_WORDS: grid.means(
-            grid.read(lambda score: float(word_count(score.answer)) if score.answer else None)
+            grid.read(
+                lambda scores: [
+                    float(word_count(one.answer)) if one.answer else None for one in scores
+                ]
+            )
         )[first],
         PASSAGE_OVERLAP: -grid.means(grid.read(value_reader(PASSAGE_OVERLAP)))[first],
     }
@@ -221,16 +272,6 @@ def _chosen(evaluation: Evaluation, metrics: Sequence[str] | None) -> tuple[Metr
     return tuple(evaluation.metric(name) for name in names)
 
 
-def _estimates(
-    means: dict[str, Floats], grid: Grid, sampling: Sampling
-) -> dict[str, list[Estimate]]:
-    """Metric to the estimate of each system; all are computed from the same draws at once."""
-    stacked = np.concatenate(list(means.values()))
-    found = mean_estimates(stacked, grid.groups, sampling)
-    size = len(grid.systems)
-    return {name: found[k * size : (k + 1) * size] for k, name in enumerate(means)}
-
-
 def _ranked(info: MetricInfo, estimates: Sequence[Estimate], systems: Sequence[str]) -> list[str]:
     """The systems that have a value, the best first."""
     known = [
@@ -247,12 +288,14 @@ def _rows(
     grid: Grid,
     infos: Sequence[MetricInfo],
     arrays: dict[str, Floats],
-    estimates: dict[str, list[Estimate]],
-    sampling: Sampling,
+    estimates: dict[str, Callable[[], list[Estimate]]],
+    estimator: Estimator,
 ) -> tuple[ResultsRow, ...]:
-    failed = grid.read(lambda score: float(bool(score.error)))
-    abstained = grid.means(grid.read(lambda one: None if one.error else float(one.abstained)))
-    declined = mean_estimates(abstained, grid.groups, sampling)
+    failed = grid.read(lambda scores: [float(bool(one.error)) for one in scores])
+    abstained = grid.means(
+        grid.read(lambda scores: [None if one.error else float(one.abstained) for one in scores])
+    )
+    declined = estimator.means(abstained)
     costs: dict[Cost, Floats] = {name: grid.read(cost_reader(name)) for name in COSTS}
     originals = {
         info.name: grid.read(value_reader(info.name, original=True))
@@ -260,36 +303,30 @@ def _rows(
         if (info.low, info.high, info.better) == (0.0, 1.0, "higher")
         and (info.name not in METRICS or METRICS[info.name].binary)
     }
-    rewritten = grid.read(lambda score: float(score.original != score.answer))
+    rewritten = grid.read(lambda scores: [float(one.original != one.answer) for one in scores])
+    # A system that never changed an answer is not one that corrects.
+    changed = [
+        {
+            name: corrections(estimator, grid.by_repeat(values, k), grid.by_repeat(arrays[name], k))
+            for name, values in originals.items()
+            if rewritten[grid.rows == k].any() and np.isfinite(values[grid.rows == k]).any()
+        }
+        for k in range(len(grid.systems))
+    ]
     rows: list[ResultsRow] = []
     for k, system in enumerate(grid.systems):
         among = grid.rows == k
-        # A system that never changed an answer is not one that corrects.
-        changed = {
-            name
-            for name, values in originals.items()
-            if rewritten[among].any() and np.isfinite(values[among]).any()
-        }
         description = part.systems[system]
         rows.append(
             ResultsRow(
                 system=system,
                 description=description,
-                n=declined[k].n,
+                n=declined()[k].n,
                 repeats=int(grid.repeats[among].max(initial=-1)) + 1,
                 errors=int(failed[among].sum()),
-                abstained=declined[k],
-                metrics={info.name: estimates[info.name][k] for info in infos},
-                corrections={
-                    name: correction(
-                        grid.by_repeat(originals[name], k),
-                        grid.by_repeat(arrays[name], k),
-                        grid.groups,
-                        sampling,
-                    )
-                    for name in originals
-                    if name in changed
-                },
+                abstained=declined()[k],
+                metrics={info.name: estimates[info.name]()[k] for info in infos},
+                corrections={name: found() for name, found in changed[k].items()},
                 costs={name: _cost(values[among]) for name, values in costs.items()},
                 papers=paper_figures(description.method, part.data_set),
             )

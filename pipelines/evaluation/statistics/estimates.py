@@ -6,7 +6,8 @@ averaged first: they say nothing new about other items.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,10 @@ from pipelines.evaluation.statistics.resampling import (
     Estimate,
     Floats,
     Sampling,
+    draw_sums,
     group_numbers,
     group_sums,
     interval,
-    ratio_draws,
     wilson,
 )
 from pipelines.types import Frozen
@@ -37,14 +38,79 @@ class Correction(Frozen):
     change: Estimate
 
 
+class Estimator:
+    """Estimates of many columns of the same items, for which groups are drawn once.
+
+    `ratios` and `means` give functions that return the estimates. The first one that is called
+    computes all that was asked for until then. Example:
+
+        estimator = Estimator(groups, sampling)
+        quality, cost = estimator.means(f1), estimator.means(seconds)
+        print(quality(), cost())
+    """
+
+    def __init__(self, groups: Sequence[str], sampling: Sampling) -> None:
+        self.groups = group_numbers(groups)
+        self.size = int(self.groups.max(initial=-1)) + 1
+        self.sampling = sampling
+        self._waiting: list[_Columns] = []
+
+    def means(self, values: Floats) -> Callable[[], list[Estimate]]:
+        """As `mean_estimates` of `values` [columns, items]."""
+        present = np.isfinite(values)
+        return self.ratios(np.where(present, values, 0.0), present.astype(float))
+
+    def ratios(
+        self, numerators: Floats, denominators: Floats, *, proportions: bool = True
+    ) -> Callable[[], list[Estimate]]:
+        """As `ratio_estimates` of both [columns, items]."""
+        asked = _Columns(
+            group_sums(numerators, self.groups, self.size),
+            group_sums(denominators, self.groups, self.size),
+            (denominators > 0).sum(axis=1),
+        )
+        if proportions:
+            held = (asked.counts > 0).sum(axis=0)
+            for k in range(len(numerators)):
+                asked.found[k] = _proportion(
+                    numerators[k], denominators[k], int(held[k]), self.sampling
+                )
+        self._waiting.append(asked)
+
+        def estimates() -> list[Estimate]:
+            if asked in self._waiting:
+                waiting, self._waiting = self._waiting, []
+                _bootstrap(waiting, self.sampling)
+            return [one for one in asked.found if one is not None]
+
+        return estimates
+
+
+@dataclass(eq=False)
+class _Columns:
+    """Sums over groups, [groups, columns]; the items of each column; what was estimated of it."""
+
+    sums: Floats
+    counts: Floats
+    items: NDArray[np.intp]
+    found: list[Estimate | None] = field(init=False)
+    all_sums: Floats = field(init=False)
+    all_counts: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.found = [None] * self.sums.shape[1]
+        # Numbers that lie side by side are added pairwise, which rounds less.
+        self.all_sums = np.ascontiguousarray(self.sums.T).sum(axis=1)
+        self.all_counts = np.ascontiguousarray(self.counts.T).sum(axis=1)
+
+
 def mean_estimates(values: Floats, groups: Sequence[str], sampling: Sampling) -> list[Estimate]:
     """The mean of each column of `values` [columns, items] with its interval.
 
     A column of zeros and ones whose items are all independent has the Wilson interval, any other
     the bootstrap over groups.
     """
-    present = np.isfinite(values)
-    return ratio_estimates(np.where(present, values, 0.0), present.astype(float), groups, sampling)
+    return Estimator(groups, sampling).means(values)()
 
 
 def ratio_estimates(
@@ -60,59 +126,64 @@ def ratio_estimates(
     Both arguments are [columns, items]; a denominator of 0 leaves the item out. Without
     `proportions` no column is taken for a proportion.
     """
-    columns = numerators.shape[0]
-    if not columns:
-        return []
-    numbers = group_numbers(groups)
-    size = int(numbers.max(initial=-1)) + 1
-    sums = group_sums(numerators, numbers, size)
-    counts = group_sums(denominators, numbers, size)
-    items = (denominators > 0).sum(axis=1)
-    held = (counts > 0).sum(axis=0)
-    found = [
-        _proportion(numerators[k], denominators[k], int(held[k]), sampling) if proportions else None
-        for k in range(columns)
-    ]
-    rest = [k for k in range(columns) if found[k] is None]
-    sampled = _bootstrapped(sums[:, rest], counts[:, rest], items[rest], held[rest], sampling)
-    for k, estimate in zip(rest, sampled, strict=True):
-        found[k] = estimate
-    return [one for one in found if one is not None]
+    estimator = Estimator(groups, sampling)
+    return estimator.ratios(numerators, denominators, proportions=proportions)()
 
 
-def _bootstrapped(
-    sums: Floats,
-    counts: Floats,
-    items: NDArray[np.intp],
-    held: NDArray[np.intp],
-    sampling: Sampling,
-) -> list[Estimate]:
-    """Estimates by the bootstrap over groups; both sums are [groups, columns]."""
-    if not sums.shape[1]:
+def _bootstrap(waiting: Sequence[_Columns], sampling: Sampling) -> None:
+    """Estimate by the bootstrap over groups what no other way has estimated."""
+    drawn: list[tuple[_Columns, int]] = []
+    for one in waiting:
+        for k in [k for k, known in enumerate(one.found) if known is None]:
+            one.found[k] = base = _without_interval(one, k)
+            if base.reason is None:
+                drawn.append((one, k))
+    for (one, k), distribution in zip(drawn, _distributions(drawn, sampling), strict=True):
+        base = one.found[k]
+        assert base is not None
+        assert base.value is not None
+        sums, counts = one.sums[:, k], one.counts[:, k]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            left_out = (one.all_sums[k] - sums) / (one.all_counts[k] - counts)
+        # Groups that hold nothing of this column do not inform its acceleration.
+        jackknife = left_out[counts > 0]
+        low, high, method = interval(base.value, distribution, jackknife, sampling.level)
+        one.found[k] = base.model_copy(update={"low": low, "high": high, "method": method})
+
+
+def _without_interval(one: _Columns, k: int) -> Estimate:
+    """The value of a column, with the reason if it can have no interval."""
+    among = one.counts[:, k] > 0
+    held = int(among.sum())
+    base = Estimate(value=None, n=int(one.items[k]), groups=held)
+    if not held:
+        return base.model_copy(update={"reason": "no_items"})
+    base = base.model_copy(update={"value": float(one.all_sums[k] / one.all_counts[k])})
+    if held < 2:
+        return base.model_copy(update={"reason": "too_few_groups"})
+    if np.ptp(one.sums[among, k] / one.counts[among, k]) < 1e-12:
+        return base.model_copy(update={"reason": "all_equal"})
+    return base
+
+
+def _distributions(places: Sequence[tuple[_Columns, int]], sampling: Sampling) -> list[Floats]:
+    """The values of columns under every draw. What several columns share is summed once."""
+    if not places:
         return []
+    columns: dict[bytes, int] = {}
+    kept: list[Floats] = []
+
+    def number(column: Floats) -> int:
+        key = column.tobytes()
+        if key not in columns:
+            columns[key] = len(kept)
+            kept.append(column)
+        return columns[key]
+
+    pairs = [(number(one.sums[:, k]), number(one.counts[:, k])) for one, k in places]
+    totals = draw_sums(np.stack(kept, axis=1), sampling)
     with np.errstate(invalid="ignore", divide="ignore"):
-        values = sums.sum(axis=0) / counts.sum(axis=0)
-        left_out = (sums.sum(axis=0) - sums) / (counts.sum(axis=0) - counts)
-        within = np.where(counts > 0, sums / counts, np.nan)
-    distribution = ratio_draws(sums, counts, sampling) if held.max(initial=0) > 1 else None
-    found: list[Estimate] = []
-    for k, value in enumerate(values):
-        base = Estimate(value=None, n=int(items[k]), groups=int(held[k]))
-        if not held[k]:
-            found.append(base.model_copy(update={"reason": "no_items"}))
-            continue
-        base = base.model_copy(update={"value": float(value)})
-        seen = within[counts[:, k] > 0, k]
-        if held[k] < 2 or distribution is None:
-            found.append(base.model_copy(update={"reason": "too_few_groups"}))
-        elif np.ptp(seen) < 1e-12:
-            found.append(base.model_copy(update={"reason": "all_equal"}))
-        else:
-            # Groups that hold nothing of this column do not inform its acceleration.
-            jackknife = left_out[counts[:, k] > 0, k]
-            low, high, method = interval(value, distribution[:, k], jackknife, sampling.level)
-            found.append(base.model_copy(update={"low": low, "high": high, "method": method}))
-    return found
+        return [totals[:, above] / totals[:, below] for above, below in pairs]
 
 
 def _proportion(
@@ -146,6 +217,11 @@ def correction(
     1 is right, 0 is wrong; a value between counts in part for both. A repeat without both values is
     left out. Repeats of an item are pooled, so an item's share of wrong originals counts once.
     """
+    return corrections(Estimator(groups, sampling), original, final)()
+
+
+def corrections(estimator: Estimator, original: Floats, final: Floats) -> Callable[[], Correction]:
+    """As `correction`, with the draws of `estimator`."""
     both = np.isfinite(original) & np.isfinite(final)
     before, after = np.where(both, original, 0.0), np.where(both, final, 0.0)
     repeats = np.maximum(both.sum(axis=0), 1)
@@ -156,12 +232,16 @@ def correction(
 
     numerators = np.stack([pooled(wrong * after), pooled(before * np.where(both, 1 - after, 0.0))])
     denominators = np.stack([pooled(wrong), pooled(before)])
-    corrected, spoiled = ratio_estimates(numerators, denominators, groups, sampling)
-    (difference,) = ratio_estimates(
+    shares = estimator.ratios(numerators, denominators)
+    differences = estimator.ratios(
         pooled(after - before)[None, :],
         both.any(axis=0).astype(float)[None, :],
-        groups,
-        sampling,
         proportions=False,
     )
-    return Correction(corrected=corrected, spoiled=spoiled, change=difference)
+
+    def found() -> Correction:
+        corrected, spoiled = shares()
+        (change,) = differences()
+        return Correction(corrected=corrected, spoiled=spoiled, change=change)
+
+    return found

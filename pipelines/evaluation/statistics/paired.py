@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Literal
 
 import numpy as np
 from scipy.stats import binom
 
-from pipelines.evaluation.statistics.estimates import ratio_estimates
+from pipelines.evaluation.statistics.estimates import Estimator
 from pipelines.evaluation.statistics.resampling import (
     Estimate,
     Floats,
     Sampling,
-    group_numbers,
     group_sums,
 )
 from pipelines.types import Frozen
@@ -22,6 +21,8 @@ from pipelines.types import Frozen
 Test = Literal["mcnemar", "permutation", "bootstrap", "none"]
 
 _BATCH = 500
+_AT_ONCE = 100
+"""Signs are multiplied in parts that a processor's cache holds."""
 _EXACT_GROUPS = 13
 
 
@@ -84,10 +85,40 @@ def permutation_p(sums: Floats, sampling: Sampling) -> Floats:
     for start in range(0, sampling.permutations, _BATCH):
         size = min(_BATCH, sampling.permutations - start)
         bits = np.frombuffer(source.bytes(size * (-(-groups // 8))), dtype=np.uint8)
-        drawn = np.unpackbits(bits.reshape(size, -1), axis=1, count=groups)
-        signs = 1.0 - 2.0 * drawn
-        hits += (np.abs(signs @ sums) >= reached).sum(axis=0)
+        for part in np.array_split(bits.reshape(size, -1), -(-size // _AT_ONCE)):
+            drawn = np.unpackbits(part, axis=1, count=groups).view(np.int8)
+            signs = (1 - 2 * drawn).astype(np.float64)
+            hits += (np.abs(signs @ sums) >= reached).sum(axis=0)
     return (hits + 1) / (sampling.permutations + 1)
+
+
+class Permutations:
+    """Tests of many columns over the same groups, for which signs are drawn once.
+
+    `p` gives a function that returns the p values; the first one that is called computes all that
+    was asked for until then.
+    """
+
+    def __init__(self, sampling: Sampling) -> None:
+        self._sampling = sampling
+        self._waiting: list[tuple[Floats, list[Floats]]] = []
+
+    def p(self, sums: Floats) -> Callable[[], Floats]:
+        """As `permutation_p`."""
+        found: list[Floats] = []
+        self._waiting.append((sums, found))
+
+        def values() -> Floats:
+            if not found:
+                waiting, self._waiting = self._waiting, []
+                together = np.hstack([columns for columns, _ in waiting])
+                ends = np.cumsum([columns.shape[1] for columns, _ in waiting])
+                parts = np.split(permutation_p(together, self._sampling), ends[:-1])
+                for (_, kept), part in zip(waiting, parts, strict=True):
+                    kept.append(part)
+            return found[0]
+
+        return values
 
 
 def paired_differences(
@@ -102,46 +133,63 @@ def paired_differences(
     `pairs` are the numbers of the systems to compare, all pairs without it; Holm's correction is
     over these pairs.
     """
+    estimator, permutations = Estimator(groups, sampling), Permutations(sampling)
+    return differences(estimator, permutations, values, systems, pairs)()
+
+
+def differences(
+    estimator: Estimator,
+    permutations: Permutations,
+    values: Floats,
+    systems: Sequence[str],
+    pairs: Sequence[tuple[int, int]] | None = None,
+) -> Callable[[], list[PairedDifference]]:
+    """As `paired_differences`, with the draws of `estimator` and `permutations`."""
     pairs = list(combinations(range(len(systems)), 2)) if pairs is None else list(pairs)
     if not pairs:
-        return []
+        return lambda: []
     first, second = (values[[pair[side] for pair in pairs]] for side in (0, 1))
     both = np.isfinite(first) & np.isfinite(second)
     either = np.isfinite(first) | np.isfinite(second)
-    differences = np.where(both, first, 0.0) - np.where(both, second, 0.0)
+    apart = np.where(both, first, 0.0) - np.where(both, second, 0.0)
     # A difference that is only 0 or 1 is no proportion: its interval is the bootstrap's too.
-    estimates = ratio_estimates(
-        differences, both.astype(float), groups, sampling, proportions=False
-    )
-    numbers = group_numbers(groups)
-    sums = group_sums(differences, numbers, int(numbers.max(initial=-1)) + 1)
+    estimates = estimator.ratios(apart, both.astype(float), proportions=False)
+    sums = group_sums(apart, estimator.groups, estimator.size)
+    held = (group_sums(both.astype(float), estimator.groups, estimator.size) > 0).sum(axis=0)
+    shared = both.sum(axis=1)
     binary = [_binary(a[m]) and _binary(b[m]) for a, b, m in zip(first, second, both, strict=True)]
     # McNemar's test takes independent items; others are tested by groups.
-    exact = [binary[k] and one.n == one.groups for k, one in enumerate(estimates)]
-    permuted = [k for k, one in enumerate(estimates) if one.n and not exact[k]]
-    values_of_p = dict(zip(permuted, permutation_p(sums[:, permuted], sampling), strict=True))
-    found: list[PairedDifference] = []
-    for k, (a, b) in enumerate(pairs):
-        more, fewer = int((differences[k] > 0).sum()), int((differences[k] < 0).sum())
-        p: float | None = None
-        test: Test = "none"
-        if k in values_of_p:
-            p, test = float(values_of_p[k]), "permutation"
-        elif estimates[k].n:
-            p, test = mcnemar_midp(more, fewer), "mcnemar"
-        found.append(
-            PairedDifference(
-                first=systems[a],
-                second=systems[b],
-                difference=estimates[k],
-                p=p,
-                test=test,
-                only_first=more if binary[k] else None,
-                only_second=fewer if binary[k] else None,
-                left_out=int((either[k] & ~both[k]).sum()),
+    exact = [binary[k] and shared[k] == held[k] for k in range(len(pairs))]
+    permuted = [k for k in range(len(pairs)) if shared[k] and not exact[k]]
+    tested = permutations.p(sums[:, permuted])
+    more, fewer = (apart > 0).sum(axis=1), (apart < 0).sum(axis=1)
+    left_out = (either & ~both).sum(axis=1)
+
+    def found() -> list[PairedDifference]:
+        values_of_p = dict(zip(permuted, tested(), strict=True))
+        compared: list[PairedDifference] = []
+        for k, ((a, b), estimate) in enumerate(zip(pairs, estimates(), strict=True)):
+            p: float | None = None
+            test: Test = "none"
+            if k in values_of_p:
+                p, test = float(values_of_p[k]), "permutation"
+            elif shared[k]:
+                p, test = mcnemar_midp(int(more[k]), int(fewer[k])), "mcnemar"
+            compared.append(
+                PairedDifference(
+                    first=systems[a],
+                    second=systems[b],
+                    difference=estimate,
+                    p=p,
+                    test=test,
+                    only_first=int(more[k]) if binary[k] else None,
+                    only_second=int(fewer[k]) if binary[k] else None,
+                    left_out=int(left_out[k]),
+                )
             )
-        )
-    return adjusted(found)
+        return adjusted(compared)
+
+    return found
 
 
 def adjusted(found: Sequence[PairedDifference]) -> list[PairedDifference]:

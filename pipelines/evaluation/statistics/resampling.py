@@ -9,6 +9,7 @@ share the draws, which keeps differences between systems paired.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from importlib.metadata import version
 from typing import Annotated, Literal
 
@@ -26,6 +27,9 @@ Reason = Literal["no_items", "too_few_groups", "all_equal", "one_class", "no_res
 """Why a number or its interval is not defined; the texts are `evaluate.reason.<reason>`."""
 
 _BATCH = 250
+
+_KEPT_WEIGHTS = 50_000_000
+"""Draws of at most so many weights are kept, each a byte."""
 
 
 class Sampling(Frozen):
@@ -83,13 +87,33 @@ def group_sums(values: Floats, numbers: NDArray[np.intp], groups: int) -> Floats
 
 def draws(groups: int, resamples: int, seed: int) -> Iterator[Floats]:
     """Bootstrap weights in batches [draws, groups]; each row sums to `groups`."""
+    # A table is computed anew for each filter, mostly from the same draws.
+    kept = groups * resamples <= _KEPT_WEIGHTS
+    for batch in (_kept_weights if kept else _weights)(groups, resamples, seed):
+        yield batch.astype(np.float64)
+
+
+@lru_cache(maxsize=2)
+def _kept_weights(groups: int, resamples: int, seed: int) -> list[NDArray[np.unsignedinteger]]:
+    return [
+        batch.astype(np.min_scalar_type(batch.max())) for batch in _weights(groups, resamples, seed)
+    ]
+
+
+def _weights(groups: int, resamples: int, seed: int) -> Iterator[NDArray[np.intp]]:
     source = np.random.default_rng(seed)
     for start in range(0, resamples, _BATCH):
         size = min(_BATCH, resamples - start)
         drawn = source.integers(0, groups, (size, groups))
         drawn += np.arange(size)[:, None] * groups
         counts = np.bincount(drawn.ravel(), minlength=size * groups)
-        yield counts.reshape(size, groups).astype(np.float64)
+        yield counts.reshape(size, groups)
+
+
+def draw_sums(sums: Floats, sampling: Sampling) -> Floats:
+    """The sums of every column under every draw, [resamples, columns], of sums over groups."""
+    weights = draws(len(sums), sampling.resamples, sampling.seed)
+    return np.concatenate([batch @ sums for batch in weights])
 
 
 def ratio_draws(numerators: Floats, denominators: Floats, sampling: Sampling) -> Floats:
@@ -97,11 +121,10 @@ def ratio_draws(numerators: Floats, denominators: Floats, sampling: Sampling) ->
 
     Both arguments are sums over groups, [groups, columns]. NaN where a draw holds nothing.
     """
-    found = []
+    totals = draw_sums(np.hstack([numerators, denominators]), sampling)
+    columns = numerators.shape[1]
     with np.errstate(invalid="ignore", divide="ignore"):
-        for weights in draws(len(numerators), sampling.resamples, sampling.seed):
-            found.append((weights @ numerators) / (weights @ denominators))
-    return np.concatenate(found)
+        return totals[:, :columns] / totals[:, columns:]
 
 
 def interval(

@@ -59,6 +59,7 @@ def test_an_empty_database_gets_the_newest_schema(engine: Engine, url: str):
         "evaluation_items",
         "evaluation_judgements",
         "evaluation_judges",
+        "evaluation_scores",
         "evaluation_tasks",
         "evaluations",
         "events",
@@ -179,6 +180,7 @@ def test_there_is_nothing_to_revise(copied: Path):
 
 
 def test_a_new_table_becomes_a_revision(copied: Path, tmp_path: Path):
+    engine = create_engine(f"sqlite:///{tmp_path}/notes.db")
     columns = [Column("id", Integer, primary_key=True), Column("at", UtcDateTime())]
     table = Table("notes", Base.metadata, *columns)
     try:
@@ -193,7 +195,6 @@ def test_a_new_table_becomes_a_revision(copied: Path, tmp_path: Path):
     # A revision stays true when our own types change.
     assert "sa.DateTime(timezone=True)" in written
     assert "pipelines" not in written
-    engine = create_engine(f"sqlite:///{tmp_path}/notes.db")
     with engine.begin() as connection:
         command.upgrade(alembic_config(connection, copied), "head")
     assert "notes" in inspect(engine).get_table_names()

@@ -58,16 +58,16 @@ def test_a_part_by_tag_and_language() -> None:
 
 def test_a_failed_score_has_a_cost_but_no_value() -> None:
     failed = score("q", "a", 1, error="timeout", cost={"calls": 3})
-    assert value_reader("accuracy")(failed) is None
-    assert cost_reader("calls")(failed) == 3
-    assert cost_reader("money")(failed) is None
+    assert value_reader("accuracy")([failed]) == [None]
+    assert cost_reader("calls")([failed]) == [3]
+    assert cost_reader("money")([failed]) == [None]
 
 
 def test_the_length_is_counted_where_it_is_not_given() -> None:
     read = value_reader("answer_words")
-    assert read(score("q", "a", 1, answer="two words")) == 2
-    assert read(score("q", "a", 1, answer="two words", values={"answer_words": 7})) == 7
-    assert read(score("q", "a", 1, answer="")) is None
+    counted = score("q", "a", 1, answer="two words")
+    known = score("q", "a", 1, answer="two words", values={"answer_words": 7})
+    assert read([counted, known, score("q", "a", 1, answer="")]) == [2, 7, None]
 
 
 def test_repeats_are_averaged_and_kept_apart() -> None:

@@ -1,0 +1,124 @@
+"""Scores and tables that were computed once are stored, and equal what is computed anew."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pipelines.errors import NotFoundError
+from pipelines.evaluation import derived, runner, scoring, tables
+from pipelines.evaluation.outcomes import Cost
+from pipelines.evaluation.results.table import results_table
+from pipelines.evaluation.runner import Runner
+from pipelines.evaluation.scoring import keep_scores, read_results
+from pipelines.evaluation.tables import keep_table, whole_table
+from pipelines.store import RunStore
+from tests.pipelines.evaluation.bench import carried_out, create, opened, spec, system
+from tests.pipelines.evaluation.test_scoring import CHECKED, PARIS, ROME, answer, said, stored
+from tests.pipelines.run.fakes import FakeModel
+
+BOTH = spec(system("direct"), system("rowen"))
+OUTCOMES = {
+    0: said("Paris", cost=Cost(calls=1, seconds=0.1)),
+    1: said("Rome", "Paris \x00 \ud800", doubt=0.25),
+    2: said("", error="timeout"),
+    3: said("Rome", doubt=1.0, flags=("empty",)),
+}
+
+
+def test_scores_of_a_new_process_are_those_that_were_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path}/runs.db"
+    with closing(RunStore(url)) as store:
+        name = stored(store, BOTH, [PARIS, ROME], {number: OUTCOMES[number] for number in (0, 1)})
+        keep_scores(store.evaluations, name, "me")
+        answer(store, BOTH, [PARIS, ROME], {number: OUTCOMES[number] for number in (2, 3)})
+        first = read_results(store.evaluations, name, "me")[1]
+    monkeypatch.setattr(scoring, "_score", None)
+    with closing(RunStore(url)) as store:
+        again = read_results(store.evaluations, name, "me")[1]
+    assert again == first
+    assert len(again.scores) == 4
+    # What is not checked when it is read would have passed.
+    assert type(again).model_validate(again.model_dump()) == again
+
+
+def test_sentences_are_stored_as_scores_of_their_text(tmp_path: Path) -> None:
+    asked = spec(system("direct"), checks="texts")
+    url = f"sqlite:///{tmp_path}/runs.db"
+    with closing(RunStore(url)) as store:
+        name = stored(store, asked, [CHECKED], {0: said("", doubt=0.5)})
+        first = read_results(store.evaluations, name, "me")[1]
+    with closing(RunStore(url)) as store:
+        assert read_results(store.evaluations, name, "me")[1] == first
+    assert [score.item for score in first.scores] == ["t#1", "t#2", "t#3"]
+
+
+def test_other_code_computes_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"sqlite:///{tmp_path}/runs.db"
+    with closing(RunStore(url)) as store:
+        name = stored(store, BOTH, [PARIS, ROME], OUTCOMES)
+        first = read_results(store.evaluations, name, "me")[1]
+    monkeypatch.setattr(scoring, "scoring_version", lambda names: f"other {len(names)}")
+    computed: list[int] = []
+    score = scoring._score
+
+    def counted(*arguments: object) -> None:
+        computed.append(1)
+        score(*arguments)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(scoring, "_score", counted)
+    with closing(RunStore(url)) as store:
+        assert read_results(store.evaluations, name, "me")[1] == first
+    assert computed == [1]
+
+
+def test_blocks_hold_the_tasks_of_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(derived, "BLOCK", 2)
+    blocks = derived.blocks_of([3], {0: (), 2: (), 3: (), 4: ()}, {})
+    assert blocks == {1: {"2": [], "3": []}}
+
+
+def test_the_table_is_stored_until_there_are_more_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(RunStore(f"sqlite:///{tmp_path}/runs.db")) as store:
+        name = stored(store, BOTH, [PARIS, ROME], {number: OUTCOMES[number] for number in (0, 1)})
+        keep_table(store.evaluations, name, "me")
+        found = read_results(store.evaluations, name, "me")[1]
+        computed = results_table(found)
+        with monkeypatch.context() as patch:
+            patch.setattr(tables, "results_table", None)
+            assert whole_table(store.evaluations, name, "me", found) == computed
+        answer(store, BOTH, [PARIS, ROME], {2: OUTCOMES[2], 3: OUTCOMES[3]})
+        more = read_results(store.evaluations, name, "me")[1]
+        assert whole_table(store.evaluations, name, "me", more) == results_table(more)
+
+
+def test_nothing_is_kept_of_what_is_not_there(tmp_path: Path) -> None:
+    with closing(RunStore(f"sqlite:///{tmp_path}/runs.db")) as store:
+        name = stored(store, BOTH, [PARIS], {})
+        keep_table(store.evaluations, name, "me")
+        with pytest.raises(NotFoundError):
+            keep_scores(store.evaluations, name, "you")
+        store.evaluations.delete(name, "me")
+        with pytest.raises(NotFoundError):
+            store.evaluations.keep_scores(name, "code", {0: {}})
+
+
+async def test_a_large_evaluation_is_scored_while_it_is_carried_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "_LARGE", 4)
+    monkeypatch.setattr(runner, "_SCORED", 2)
+    async with opened(tmp_path, FakeModel("Nobody 1")) as service:
+        name = create(service, spec())
+        await carried_out(Runner(service, name, owner="me", at_once=1))
+        monkeypatch.setattr(scoring, "_memories", type(scoring._memories)())
+        for module, work in ((scoring, "_score"), (tables, "results_table")):
+            monkeypatch.setattr(module, work, None)
+        found = read_results(service.store.evaluations, name, "me")[1]
+        assert whole_table(service.store.evaluations, name, "me", found).items == 4
