@@ -62,6 +62,13 @@ def estimate_cell(
     return tag("span.vs-estimate-cell", parts)
 
 
+def money_text(value: float, currency: str, t: Catalogue) -> str:
+    """An amount with the sign of its currency: "$0.0012", "CN¥3.20", "$1,234.50"."""
+    amount = two_digits(value) if value < 1 else f"{value:,.2f}"
+    key = f"currency.{currency}"
+    return t(key, value=amount) if t.has(key) else f"{amount} {currency}"
+
+
 def p_text(p: float | None) -> str:
     """A p value: "= 0.034", "< 0.001" below that, a dash where there is none."""
     if p is None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from components.elements import Column, Row, Status, notice, status_badge, table
+from components.evaluation_numbers import money_text
 from components.markup import Child, Html, shown, tag
-from components.messages import Catalogue, duration, integer, named, two_digits
+from components.messages import Catalogue, duration, integer, named
 from pipelines.engine.executor import used_models
 from pipelines.errors import ErrorInfo
 from pipelines.evaluation.forecast import Forecast, Range
@@ -172,7 +173,7 @@ def spent_words(spent: Cost, t: Catalogue) -> str:
     words = [
         t("evaluate.calls", count=integer(round(spent.calls + spent.judge_calls))),
         t("evaluate.tokens", count=integer(round(spent.prompt_tokens + spent.tokens))),
-        *(f"{two_digits(amount)} {currency}" for currency, amount in spent.money.items()),
+        *(money_text(amount, currency, t) for currency, amount in spent.money.items()),
     ]
     return " · ".join(words)
 
@@ -199,12 +200,12 @@ def forecast_view(found: Forecast, t: Catalogue) -> str:
         (t("evaluate.forecast.tokens"), range_words(found.tokens, t)),
         (t("evaluate.forecast.time"), range_words(found.seconds, t, time=True)),
         *(
-            (t("evaluate.forecast.money", currency=currency), range_words(amount, t, exact=True))
+            (t("evaluate.forecast.money", currency=currency), money_range(amount, currency, t))
             for currency, amount in found.money.items()
         ),
     ]
     if not found.money:
-        lines.append((t("evaluate.cost.money"), t("evaluate.forecast.no_price")))
+        lines.append((t("evaluate.forecast.cost"), t("evaluate.forecast.no_price")))
     terms = (
         tag("div", tag("dt.vs-label", name), tag("dd.vs-num.vs-strong", value))
         for name, value in lines
@@ -220,14 +221,17 @@ def forecast_view(found: Forecast, t: Catalogue) -> str:
     )
 
 
-def range_words(found: Range, t: Catalogue, *, time: bool = False, exact: bool = False) -> str:
+def range_words(found: Range, t: Catalogue, *, time: bool = False) -> str:
     """ "120 (90 to 150)", or the number alone where its spread is not known."""
+    return _range(found, lambda one: duration(one, t) if time else integer(round(one)), t)
 
-    def words(value: float) -> str:
-        if time:
-            return duration(value, t)
-        return two_digits(value) if exact and value < 100 else integer(round(value))
 
+def money_range(found: Range, currency: str, t: Catalogue) -> str:
+    """ "$0.12 ($0.10 to $0.15)", or the amount alone where its spread is not known."""
+    return _range(found, lambda one: money_text(one, currency, t), t)
+
+
+def _range(found: Range, words: Callable[[float], str], t: Catalogue) -> str:
     value = words(found.value)
     if found.low is None or found.high is None:
         return value

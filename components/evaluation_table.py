@@ -11,14 +11,15 @@ from components.evaluation_numbers import (
     estimate_cell,
     metric_head,
     metric_title,
+    money_text,
     number,
     sampling_text,
 )
 from components.markup import Child, Content, Html, tag, visible
-from components.messages import Catalogue, duration, integer, named, two_digits
+from components.messages import Catalogue, duration, integer, named
 from components.page import section
 from pipelines.evaluation.results.papers import PaperFigure
-from pipelines.evaluation.results.scores import COSTS, Cost, MetricInfo
+from pipelines.evaluation.results.scores import COSTS, MONEY, Cost, MetricInfo
 from pipelines.evaluation.results.table import CostSummary, ResultsRow, ResultsTable
 from pipelines.evaluation.statistics.detection import RANKINGS
 
@@ -212,11 +213,11 @@ def _partly(found: CostSummary, row: ResultsRow, t: Catalogue) -> Html | None:
 
 
 def cost_text(cost: Cost, value: float, t: Catalogue) -> str:
-    """A cost with its unit: "4.1 s", "$0.0012", "43"."""
+    """A cost with its unit: "4.1 s", "$0.0012", "CN¥3.20", "43"."""
     if cost == "seconds":
         return duration(value, t)
-    if cost == "money":
-        return f"${two_digits(value)}" if value < 1 else f"${value:,.2f}"
+    if cost in MONEY:
+        return money_text(value, MONEY[cost], t)
     return number(value, 1).removesuffix(".0") if value < 10 else f"{value:,.0f}"
 
 

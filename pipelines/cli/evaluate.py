@@ -7,10 +7,13 @@ import asyncio
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from math import inf
+from functools import partial
 from typing import Any
 
+from pipelines.cli.limits import add_limit_options, limit_words, read_limits
 from pipelines.cli.models import add_model_options, models_by_role
+from pipelines.cli.numbers import count, whole
+from pipelines.cli.prices import add_price_options, priced_models, refuse_prices
 from pipelines.cli.settings import read_settings
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
@@ -25,9 +28,9 @@ from pipelines.evaluation.datasets.mapping import ColumnMapping
 from pipelines.evaluation.datasets.opening import open_data_set
 from pipelines.evaluation.forecast import Forecast, Range
 from pipelines.evaluation.items import Item
+from pipelines.evaluation.limits import change_limits
 from pipelines.evaluation.plan import (
     MAX_REPEATS,
-    Budget,
     EvaluationSpec,
     System,
     code_version,
@@ -65,7 +68,8 @@ _FORMATS: dict[str, Callable[[Evaluation], str]] = {
 
 _ENDS = {
     "done": "Everything is answered.",
-    "budget": "The budget is spent.",
+    "budget": "The limit of {limit} is reached. {answered} of {total} answers are kept."
+    " To go on, raise it: python -m pipelines evaluate --resume {evaluation} {option} AMOUNT",
     "stopped": "It was stopped.",
     "failing": "Too many answers failed one after the other: {error}",
 }
@@ -85,13 +89,16 @@ async def evaluate(service: Service, options: argparse.Namespace) -> int:
     if spec.code != code_version():
         _say("The code has changed since this evaluation began: what is answered now may differ.")
     if options.resume:
+        refuse_prices(options)
         _, keys = await models_by_role(service, options)
-    budget = _budget(options, spec)
+    if options.resume:
+        limits = read_limits(options, spec)
+        await asyncio.to_thread(change_limits, store, evaluation, OWNER, limits)
+        if said := limit_words(limits, spec):
+            _say(f"Limits: {said}.")
 
     async def work(most: int | None = None) -> Progress:
-        runner = Runner(
-            service, evaluation, owner=OWNER, keys=keys, budget=budget, at_once=options.at_once
-        )
+        runner = Runner(service, evaluation, owner=OWNER, keys=keys, at_once=options.at_once)
         last = Progress(stored.tasks, stored.done)
         try:
             async with aclosing(runner.run(most)) as steps:
@@ -109,7 +116,7 @@ async def evaluate(service: Service, options: argparse.Namespace) -> int:
         _say(f"The first {PROBED} items come first, for a forecast.")
         progress = await work(probe - stored.done)
         if progress.reason not in (None, "done"):
-            status = _ended(progress)
+            status = _ended(progress, evaluation)
     if not status:
         found = await asyncio.to_thread(
             stored_forecast, store, evaluation, OWNER, at_once=options.at_once
@@ -118,27 +125,11 @@ async def evaluate(service: Service, options: argparse.Namespace) -> int:
         if found.answers and not _agreed(options):
             _say(f"To go on: python -m pipelines evaluate --resume {evaluation} --yes")
             return 0
-        status = _ended(await work()) if found.answers else 0
+        status = _ended(await work(), evaluation) if found.answers else 0
     _, results = await asyncio.to_thread(read_results, store, evaluation, OWNER)
     if results.scores:
         print(printable(await asyncio.to_thread(_FORMATS["text"], results)), end="")
     return status
-
-
-def _budget(options: argparse.Namespace, spec: EvaluationSpec) -> Budget:
-    """Where to stop. Raises InvalidInputError for money where no model has a price."""
-    priced = any(model.price for system in spec.systems for model in system.models.values())
-    if options.max_money is not None and not priced:
-        raise InvalidInputError(
-            "--max-money cannot be kept: no model of this evaluation has a price.",
-            remedy="Give --max-calls, --max-tokens or --max-hours.",
-        )
-    return Budget(
-        calls=options.max_calls,
-        tokens=options.max_tokens,
-        money=options.max_money,
-        hours=options.max_hours,
-    )
 
 
 async def show_evaluations(service: Service, options: argparse.Namespace) -> int:
@@ -237,7 +228,7 @@ def add_evaluation_commands(commands: Any) -> None:
         help="which column holds question, answers, text ...; repeat for several",
     )
     run.add_argument("--part", choices=["all", "even", "odd"], default="all")
-    run.add_argument("--limit", type=_count, metavar="N", help="so many items, drawn with --seed")
+    run.add_argument("--limit", type=count, metavar="N", help="so many items, drawn with --seed")
     run.add_argument("--methods", default="direct,rag", help="names with commas between them")
     run.add_argument(
         "--set", action="append", default=[], metavar="SYSTEM.SETTING=VALUE", help="a setting"
@@ -249,15 +240,13 @@ def add_evaluation_commands(commands: Any) -> None:
     run.add_argument(
         "--passages", action="store_true", help="the items' own passages are the evidence"
     )
-    run.add_argument("--repeats", type=_repeats, default=1)
-    run.add_argument("--seed", type=_whole, default=0)
-    run.add_argument("--at-once", type=_count, default=2, metavar="N", help="answers at a time")
-    run.add_argument("--max-calls", type=_whole, metavar="N", help="stop after so many calls")
-    run.add_argument("--max-tokens", type=_whole, metavar="N", help="... tokens read and written")
-    run.add_argument("--max-money", type=_amount, metavar="AMOUNT", help="... spent")
-    run.add_argument("--max-hours", type=_amount, metavar="HOURS", help="... of work")
+    run.add_argument("--repeats", type=partial(whole, least=1, most=MAX_REPEATS), default=1)
+    run.add_argument("--seed", type=whole, default=0)
+    run.add_argument("--at-once", type=count, default=2, metavar="N", help="answers at a time")
+    add_limit_options(run)
     run.add_argument("--yes", action="store_true", help="go on after the forecast, unasked")
     add_model_options(run)
+    add_price_options(run)
 
     group = commands.add_parser("evaluations", help="evaluations and their results")
     parts = group.add_subparsers(required=True)
@@ -274,7 +263,7 @@ def add_evaluation_commands(commands: Any) -> None:
     compared.set_defaults(command=compare)
     compared.add_argument("--systems", default="", help="names with commas; default: all")
     compared.add_argument("--metric", default="accuracy")
-    compared.add_argument("--items", type=_whole, default=10, help="so many items are printed")
+    compared.add_argument("--items", type=whole, default=10, help="so many items are printed")
     compared.add_argument(
         "--reference",
         default="",
@@ -293,36 +282,6 @@ def add_evaluation_commands(commands: Any) -> None:
         command.add_argument("evaluation")
 
 
-def _whole(text: str, least: int = 0, most: int | None = None) -> int:
-    """A whole number from `least` to `most`, as argparse takes it."""
-    try:
-        number = int(text)
-    except ValueError:
-        number = least - 1
-    if number < least or (most is not None and number > most):
-        end = "" if most is None else f" to {most}"
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {least}{end}")
-    return number
-
-
-def _repeats(text: str) -> int:
-    return _whole(text, 1, MAX_REPEATS)
-
-
-def _count(text: str) -> int:
-    return _whole(text, 1)
-
-
-def _amount(text: str) -> float:
-    try:
-        amount = float(text)
-    except ValueError:
-        amount = -1.0
-    if not 0 <= amount < inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0")
-    return amount
-
-
 async def _created(service: Service, options: argparse.Namespace) -> tuple[str, dict[str, str]]:
     """Store a new evaluation; its id, and the keys of its models."""
     mapping = _mapping(options.map)
@@ -336,6 +295,7 @@ async def _created(service: Service, options: argparse.Namespace) -> tuple[str, 
         seed=options.seed,
     )
     models, keys = await models_by_role(service, options)
+    models = priced_models(models, options)
     methods = _names(options.methods)
     unknown = [name for name in methods if name not in METHODS]
     if unknown:
@@ -355,7 +315,7 @@ async def _created(service: Service, options: argparse.Namespace) -> tuple[str, 
         seed=options.seed,
         repeats=options.repeats,
     )
-    _budget(options, spec)
+    spec = spec.model_copy(update={"limits": read_limits(options, spec)})
     items = usable_items(data.items, texts=options.texts)
     if left := len(data.items) - len(items):
         _say(f"{left} items have no {'text' if options.texts else 'question'} and are left out.")
@@ -442,11 +402,19 @@ def _agreed(options: argparse.Namespace) -> bool:
     return input("Go on? [y/N] ").strip().lower() in ("y", "yes")
 
 
-def _ended(progress: Progress) -> int:
+def _ended(progress: Progress, evaluation: str) -> int:
     if progress.reason is None:
         _say(f"{progress.failed} answers failed and can be tried again: {progress.last_error}")
         return 1
-    _say(_ENDS[progress.reason].format(error=progress.last_error))
+    said = {
+        "error": progress.last_error,
+        "limit": progress.limit,
+        "option": f"--max-{progress.limit}",
+        "answered": progress.answered,
+        "total": progress.total,
+        "evaluation": evaluation,
+    }
+    _say(_ENDS[progress.reason].format(**said))
     return 0 if progress.reason == "done" else 1
 
 

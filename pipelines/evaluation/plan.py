@@ -48,8 +48,9 @@ class System(Frozen):
 class Budget(Frozen):
     """Where an evaluation stops: before the next answer, once this much was spent; None: nowhere.
 
-    It counts what was asked in all attempts, those of failed and interrupted runs too.
-    `money` is in the currency of the models' prices, where they have one.
+    It counts what was asked in all attempts, those of failed and interrupted runs too; `hours` are
+    those since the evaluation was last started or continued. `money` is in the currency of the
+    models' prices.
     """
 
     calls: Annotated[int, Field(ge=0)] | None = None
@@ -65,7 +66,8 @@ class EvaluationSpec(Frozen):
     with. `checks` says what methods do with the
     items: answer their questions, or check the texts that they hold. Repeat r is asked with the
     seed `seed` + r, and never answered by another repeat's replies. `metrics` are those that the
-    table shows; None: all that apply.
+    table shows; None: all that apply. `limits` say where it stops; they decide nothing that is
+    answered, and can be changed when it is continued.
     """
 
     data: str
@@ -78,6 +80,7 @@ class EvaluationSpec(Frozen):
     seed: int = 0
     repeats: Annotated[int, Field(ge=1, le=MAX_REPEATS)] = 1
     metrics: tuple[str, ...] | None = None
+    limits: Budget = Budget()
 
 
 def checked_spec(spec: EvaluationSpec, items: Sequence[Item]) -> EvaluationSpec:

@@ -37,7 +37,9 @@ _SHORT: dict[Cost, str] = {
     "prompt_tokens": "read",
     "tokens": "written",
     "seconds": "seconds",
-    "money": "money",
+    "money_usd": "USD",
+    "money_cny": "CNY",
+    "money_eur": "EUR",
 }
 _GAP = "  "
 _SYSTEM = 24
