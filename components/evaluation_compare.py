@@ -6,7 +6,7 @@ from math import isnan
 
 import numpy as np
 
-from components.elements import Column, Row, answer_text, button, flag_list, sign, table
+from components.elements import Column, Row, answer_text, button, flag_list, table
 from components.evaluation_numbers import (
     estimate_cell,
     estimate_text,
@@ -16,6 +16,7 @@ from components.evaluation_numbers import (
     outcome,
     p_text,
     p_words,
+    right_badge,
     sampling_text,
 )
 from components.markup import Child, Html, tag
@@ -224,10 +225,7 @@ def value_mark(value: float | None, t: Catalogue, *, binary: bool) -> Html:
     if value is None:
         return tag("span.vs-note", "–")
     if binary and value in (0.0, 1.0):
-        right = value == 1.0
-        words = t("evaluate.value.right" if right else "evaluate.value.wrong")
-        css = "vs-verdict-supported" if right else "vs-verdict-contradicted"
-        return tag(f"span.vs-badge.{css}", sign("✓" if right else "✗"), tag("span", words))
+        return right_badge(value == 1.0, t)
     return tag("span.vs-num", number(value, 2))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from components.elements import sign
 from components.markup import Child, Html, join, tag
 from components.messages import Catalogue, integer, named, two_digits
 from pipelines.evaluation.results.scores import MetricInfo
@@ -85,6 +86,13 @@ def p_words(pair: PairedDifference, pairs: int, t: Catalogue) -> str:
     if pairs < 2 or pair.adjusted is None:
         return words
     return words + t("evaluate.p.holm", p=p_text(pair.adjusted), count=pairs)
+
+
+def right_badge(right: bool, t: Catalogue) -> Html:
+    """Right or wrong, with its sign."""
+    words = t("evaluate.value.right" if right else "evaluate.value.wrong")
+    css = "vs-verdict-supported" if right else "vs-verdict-contradicted"
+    return tag(f"span.vs-badge.{css}", sign("✓" if right else "✗"), tag("span", words))
 
 
 Outcome = Literal["first", "second", "alike", "unknown"]

@@ -210,7 +210,7 @@ def _compare(of: Of, part: Filter, table: ResultsTable, t: Catalogue) -> None:
     count = compared.discordant if different else compared.n
     start = _page(count, f"{of} {part} {systems} {metric} {different}", t)
     html = comparison_view(compared, t, start=start, count=_PAGE, only_different=different)
-    show_html(html, key="evaluation-comparison", on_action=_act)
+    show_html(html, key="evaluation-comparison", on_action=open_run)
 
 
 def _page(count: int, what: str, t: Catalogue) -> int:
@@ -232,7 +232,7 @@ def _page(count: int, what: str, t: Catalogue) -> int:
     return (int(page) - 1) * _PAGE
 
 
-def _act(action: Action) -> None:
+def open_run(action: Action) -> None:
     """A button inside the comparison was used."""
     if action["action"] == "open_run" and action["value"]:
         with remembered("evaluate"):

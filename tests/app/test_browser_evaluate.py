@@ -94,7 +94,7 @@ def test_a_file_is_evaluated_stopped_continued_read_and_deleted(
         "What is the capital of Japan?"
     )
     expect(page.get_by_role("alert")).to_have_count(0)
-    expect(page.get_by_text("4 items × 2 methods = 8 answers")).to_be_visible()
+    expect(page.get_by_text("4 items × 2 systems = 8 answers")).to_be_visible()
     expect_to_fit_everywhere(page)
     wait_until_drawn(page)
     page.locator(".st-key-evaluate-sources summary").click()
