@@ -17,8 +17,9 @@ from app.parts import (
     show_error,
     show_html,
 )
+from app.screens.evaluation_compare import open_run
 from app.screens.evaluation_limits import at_once, chosen_limits, draw_limits
-from app.screens.evaluation_results import draw_results, open_run
+from app.screens.evaluation_results import draw_results
 from app.session import keys_for, messages, owner
 from components.elements import notice
 from components.evaluation_state import (

@@ -12,8 +12,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import evaluating
+from app.screens.evaluation_compare import open_run
 from app.screens.evaluation_data import read_upload
-from app.screens.evaluation_results import open_run
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.thread import Engine
@@ -435,15 +435,59 @@ def test_results_are_filtered_and_compared(engine: Engine):
     assert "BLEU" not in told
     assert "Items 1 to 2 of 2" in told
     test.selectbox(key="evaluate.compare.metric").set_value("accuracy")
-    test.toggle(key="evaluate.compare.different").set_value(True).run()
-    assert not test.exception
+    which = next(one for one in test.selectbox if (one.key or "").startswith("evaluate.which"))
+    which.set_value("different").run()
+    assert "No item fits this choice." in seen(test)
+    which = next(one for one in test.selectbox if (one.key or "").startswith("evaluate.which"))
+    which.set_value("wrong rag").run()
+    assert "Items 1 to 1 of 1" in seen(test)
+    assert "What is the capital of Italy?" in seen(test)
+    # One system has its items, too, each with its run.
     test.multiselect(key=f"evaluate.compare.{evaluation}").set_value(["rag"]).run()
-    assert "Choose two or more systems." in captions(test)
+    assert not test.exception
+    assert "Items 1 to 2 of 2" in seen(test)
+    test.text_input(key="evaluate.search").input("FRANCE").run()
+    assert "Items 1 to 1 of 1" in seen(test)
+    test.multiselect(key=f"evaluate.compare.{evaluation}").set_value([]).run()
+    assert "Choose a system, or several to compare them." in captions(test)
+
+
+def test_two_evaluations_are_compared_item_by_item(engine: Engine, model: FakeModel):
+    first = ended(press(with_file("capitals.csv", CAPITALS), "run")).query_params["evaluation"]
+    model.replies[:] = ["Tokyo."]
+    others = {"ask.direct.max_tokens": 99, "ask.rag.max_tokens": 99}
+    test = with_file("capitals.csv", CAPITALS, **others, **{"evaluate.compare.fold": True})
+    ended(press(test, "run"))
+    second = test.query_params["evaluation"]
+    assert first != second
+    test.selectbox(key=f"evaluate.other.{second}").set_value(first).run()
+    assert not test.exception
+    chosen = next(
+        one for one in test.multiselect if (one.key or "").startswith("evaluate.compare.")
+    )
+    assert chosen.value == ["this: direct", "other: direct"]
+    told = seen(test)
+    assert "this: direct − other: direct" in told
+    assert "Items 1 to 5 of 5" in told
+
+    # Other items: the reason, then equal ids.
+    part = with_file("half.csv", CAPITALS, **{"evaluate.half": "odd"}, **others)
+    # All of it was answered already.
+    press(part, "run")
+    third = part.query_params["evaluation"]
+    part.session_state["evaluate.compare.fold"] = True
+    part.run()
+    part.selectbox(key=f"evaluate.other.{third}").set_value(first).run()
+    assert "The other evaluation is not of the same items (half, capitals)" in seen(part)
+    part.toggle(key=f"evaluate.same_ids.{third}").set_value(True).run()
+    assert not part.exception
+    assert "this: direct − other: direct" in seen(part)
+    assert "Items 1 to 2 of 2" in seen(part)
 
 
 def test_the_run_behind_an_answer_is_opened(engine: Engine, monkeypatch: pytest.MonkeyPatch):
     opened: list[str] = []
     monkeypatch.setattr("app.live.open_run", opened.append)
-    monkeypatch.setattr("app.screens.evaluation_results.go_to", opened.append)
+    monkeypatch.setattr("app.screens.evaluation_compare.go_to", opened.append)
     open_run({"action": "open_run", "value": "abc"})
     assert opened == ["abc", "ask"]
