@@ -478,7 +478,7 @@ def test_two_evaluations_are_compared_item_by_item(engine: Engine, model: FakeMo
     part.session_state["evaluate.compare.fold"] = True
     part.run()
     part.selectbox(key=f"evaluate.other.{third}").set_value(first).run()
-    assert "The other evaluation is not of the same items (half, capitals)" in seen(part)
+    assert "The other evaluation is not of the same items (half:odd, capitals)" in seen(part)
     part.toggle(key=f"evaluate.same_ids.{third}").set_value(True).run()
     assert not part.exception
     assert "this: direct − other: direct" in seen(part)
