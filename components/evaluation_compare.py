@@ -9,6 +9,7 @@ from components.elements import Column, Row, answer_text, button, flag_list, tab
 from components.evaluation_numbers import (
     estimate_cell,
     estimate_text,
+    few_words,
     metric_head,
     metric_title,
     number,
@@ -22,6 +23,7 @@ from components.markup import Child, Html, tag
 from components.messages import Catalogue, integer, named
 from components.page import section
 from pipelines.evaluation.results.compare import ComparedAnswer, ComparedItem, Comparison
+from pipelines.evaluation.results.remarks import has_few_groups
 from pipelines.evaluation.results.scores import MetricInfo
 from pipelines.evaluation.statistics.paired import PairedDifference
 
@@ -117,9 +119,10 @@ def _sentences(pair: PairedDifference, found: Comparison, t: Catalogue) -> list[
         value=estimate_text(pair.difference, t, signed=True),
     )
     line = " · ".join([difference, p_words(pair, len(found.pairs), t)])
-    reason = pair.difference.reason
+    reason, few = pair.difference.reason, has_few_groups(pair.difference)
     return [
         tag("p.vs-num.vs-strong", line),
+        tag("p.vs-note", few_words(pair.difference, t)) if few else None,
         tag("p.vs-note", t(f"evaluate.reason.{reason}")) if reason else None,
         tag("p", _follows(pair, found.metric, t)),
     ]

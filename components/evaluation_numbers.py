@@ -7,6 +7,7 @@ from typing import Literal
 from components.elements import sign
 from components.markup import Child, Html, join, tag
 from components.messages import Catalogue, integer, named, two_digits
+from pipelines.evaluation.results.remarks import has_few_groups
 from pipelines.evaluation.results.scores import MetricInfo
 from pipelines.evaluation.statistics.paired import PairedDifference
 from pipelines.evaluation.statistics.resampling import Estimate, Sampling
@@ -56,6 +57,8 @@ def estimate_cell(
     """
     text = estimate_text(estimate, t, signed=signed)
     parts: list[Child] = [tag("span.vs-estimate", text, mark)]
+    if has_few_groups(estimate):
+        parts.append(tag("span.vs-note", few_words(estimate, t)))
     if estimate.reason is not None:
         parts.append(tag("span.vs-note", t(f"evaluate.reason.{estimate.reason}")))
     if items is not None and estimate.n not in (0, items):
@@ -68,6 +71,12 @@ def money_text(value: float, currency: str, t: Catalogue) -> str:
     amount = two_digits(value) if value < 1 else f"{value:,.2f}"
     key = f"currency.{currency}"
     return t(key, value=amount) if t.has(key) else f"{amount} {currency}"
+
+
+def few_words(estimate: Estimate, t: Catalogue) -> str:
+    """That an interval comes from few groups, or from few items where each is a group."""
+    key = "evaluate.few.items" if estimate.groups == estimate.n else "evaluate.few.groups"
+    return t(key, n=integer(estimate.groups))
 
 
 def p_text(p: float | None) -> str:

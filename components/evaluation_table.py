@@ -56,6 +56,10 @@ def _about(results: ResultsTable, t: Catalogue) -> Html:
         words.append(t("evaluate.tags", list=t("list.separator").join(results.tags)))
     if results.language:
         words.append(named("language", results.language, t))
+    models = dict.fromkeys(name for row in results.rows for name in row.description.models.values())
+    words.append(t("evaluate.models.of", list=t("list.separator").join(models)))
+    words.append(t("evaluate.seed.of", seed=results.sampling.seed))
+    words += (f"{name} {one}" for name, one in results.versions.items())
     if results.created:
         words.append(f"{datetime.fromtimestamp(results.created, UTC):%Y-%m-%d}")
     return tag("p.vs-note", " · ".join(map(visible, words)))

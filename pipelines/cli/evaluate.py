@@ -38,6 +38,7 @@ from pipelines.evaluation.plan import (
 )
 from pipelines.evaluation.results.compare import comparison, joined
 from pipelines.evaluation.results.export import (
+    estimate_words,
     evalstats_csv,
     scores_csv,
     scores_jsonl,
@@ -45,11 +46,13 @@ from pipelines.evaluation.results.export import (
     table_latex,
     table_markdown,
 )
+from pipelines.evaluation.results.remarks import FEW_MARK, has_few_groups
 from pipelines.evaluation.results.scores import Evaluation
 from pipelines.evaluation.results.table import results_table
 from pipelines.evaluation.results.terminal import evaluation_text
 from pipelines.evaluation.runner import Progress, Runner
 from pipelines.evaluation.scoring import read_results
+from pipelines.evaluation.statistics.resampling import Estimate
 from pipelines.methods.registry import METHODS
 from pipelines.printable import printable
 from pipelines.run.spec import EvidenceSpec, MethodSpec
@@ -181,9 +184,9 @@ async def compare(service: Service, options: argparse.Namespace) -> int:
     done = await asyncio.to_thread(comparison, found, systems, options.metric)
     print(f"{done.metric.name} on {done.n} items, {done.left_out} left out")
     for name, estimate in zip(done.systems, done.estimates, strict=True):
-        print(printable(f"  {name}: {_interval(estimate.value, estimate.low, estimate.high)}"))
+        print(printable(f"  {name}: {_interval(estimate)}"))
     for pair in done.pairs:
-        difference = _interval(pair.difference.value, pair.difference.low, pair.difference.high)
+        difference = _interval(pair.difference)
         tested = "" if pair.p is None else f", p = {pair.p:.3g} ({pair.test})"
         if pair.adjusted is not None and len(done.pairs) > 1:
             tested += f", Holm {pair.adjusted:.3g}"
@@ -387,10 +390,9 @@ def _range(found: Range) -> str:
     return f"{found.value:,.{digits}f} ({found.low:,.{digits}f} to {found.high:,.{digits}f})"
 
 
-def _interval(value: float | None, low: float | None, high: float | None) -> str:
-    if value is None:
-        return "not known"
-    return f"{value:.3f}" if low is None or high is None else f"{value:.3f} [{low:.3f}, {high:.3f}]"
+def _interval(found: Estimate) -> str:
+    few = f" (only {found.groups} groups: likely too narrow)" if has_few_groups(found) else ""
+    return estimate_words(found, missing="not known").removesuffix(FEW_MARK) + few
 
 
 def _agreed(options: argparse.Namespace) -> bool:

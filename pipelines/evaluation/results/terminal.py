@@ -15,6 +15,7 @@ from unicodedata import combining, east_asian_width
 
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.results.export import caption, estimate_words, paper_words, shown_metrics
+from pipelines.evaluation.results.remarks import FEW_MARK, FEW_NOTE
 from pipelines.evaluation.results.scores import COSTS, Cost, Evaluation
 from pipelines.evaluation.results.table import ResultsTable, results_table
 from pipelines.evaluation.statistics.detection import RANKINGS
@@ -101,6 +102,8 @@ def table_text(
     columns += [*_corrections(table, chosen), *_counts(table), *_costs(table)]
     parts = ["\n".join(_lines([names, *part])) for part in _parts(names, columns, width)]
     notes = [caption(table), "Costs are means per item."]
+    if any(FEW_MARK in cell for column in columns for cell in column[1:]):
+        notes.append(FEW_NOTE)
     notes += [
         f"{row.system}: {paper_words(one)}"
         for row in table.rows
