@@ -39,7 +39,6 @@ from pipelines.methods.registry import get_method
 from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.run.view import RunView
 
-
 _MOST_NOTICES = 2
 """So many methods that a run did not use have a notice of their own."""
 

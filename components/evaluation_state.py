@@ -234,6 +234,8 @@ def _latest(one: LatestAnswer | None, place: int, t: Catalogue) -> Html:
         return tag("li", reserved(), key=f"latest-{place}")
     if one.error:
         mark = tag("span.vs-badge.vs-status-failed", sign("✗"), named("error", one.error, t))
+    elif one.declined:
+        mark = tag("span.vs-note", t("evaluate.abstained"))
     elif one.right is None:
         mark = tag("span.vs-note", t("evaluate.latest.unknown"))
     else:

@@ -55,13 +55,14 @@ _LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 def draw_results(stored: StoredEvaluation, standing: Standing, t: Catalogue) -> None:
     """All there is to see of what was answered."""
-    if not standing.done:
+    if not standing.done and not standing.going_on:
         section_title(t("evaluate.table"))
         st.html(tag("p", t("evaluate.nothing_yet"), class_="workbench-empty"))
         return
     if standing.going_on:
+        some = t("evaluate.results.of", count=integer(stored.done))
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.caption(t("evaluate.results.of", count=integer(stored.done)))
+            st.caption(some if stored.done else t("evaluate.results.later"))
             # What it draws is newer, because the page is drawn again.
             st.button(t("evaluate.results.update"), key="evaluate.update")
     if not stored.done:
@@ -108,27 +109,32 @@ def _filter(
     languages = [
         one for one in _LANGUAGES if any(item.language == one for item in found.items.values())
     ]
-    columns = st.columns([2, 1, 2], gap="medium", vertical_alignment="bottom")
-    with columns[0]:
-        tags = st.multiselect(
-            t("evaluate.filter.tags"),
-            known,
-            key="evaluate.filter.tags",
-            placeholder=t("evaluate.filter.all"),
-            disabled=not known,
-            help=t("evaluate.filter.tags.help"),
-        )
-    with columns[1]:
-        language = st.selectbox(
-            t("evaluate.filter.language"),
-            languages,
-            index=None,
-            key="evaluate.filter.language",
-            placeholder=t("evaluate.filter.all"),
-            format_func=lambda code: t(f"language.{code}"),
-            disabled=len(languages) < _FEWEST,
-        )
-    with columns[2]:
+    tags: list[str] = []
+    language: str | None = None
+    # What there is nothing to choose of is not shown.
+    several = len(languages) >= _FEWEST
+    widths = [*([2] if known else []), *([1] if several else []), 2]
+    columns = iter(st.columns(widths, gap="medium", vertical_alignment="bottom"))
+    if known:
+        with next(columns):
+            tags = st.multiselect(
+                t("evaluate.filter.tags"),
+                known,
+                key="evaluate.filter.tags",
+                placeholder=t("evaluate.filter.all"),
+                help=t("evaluate.filter.tags.help"),
+            )
+    if several:
+        with next(columns):
+            language = st.selectbox(
+                t("evaluate.filter.language"),
+                languages,
+                index=None,
+                key="evaluate.filter.language",
+                placeholder=t("evaluate.filter.all"),
+                format_func=lambda code: t(f"language.{code}"),
+            )
+    with next(columns):
         metrics = st.multiselect(
             t("evaluate.filter.metrics"),
             list(known_metrics),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipelines.evaluation.items import Item
 from pipelines.evaluation.outcomes import Outcome
 from pipelines.evaluation.plan import EvaluationSpec
-from pipelines.evaluation.scoring import found_right
+from pipelines.evaluation.scoring import found_right, has_declined
 from pipelines.store.evaluations import Task
 from pipelines.types import Frozen
 
@@ -19,7 +19,8 @@ _SHOWN = 300
 class LatestAnswer(Frozen):
     """One answer that has just come: task `number` by `system` on an item, recorded as `run`.
 
-    `right` is None where nothing tells whether it is right; `error` is the code of what failed.
+    `right` is None where nothing tells whether it is right; who `declined` is not right, and gave no
+    wrong answer. `error` is the code of what failed.
     """
 
     number: int
@@ -28,6 +29,7 @@ class LatestAnswer(Frozen):
     answer: str
     run: str
     right: bool | None = None
+    declined: bool = False
     error: str = ""
 
 
@@ -42,5 +44,6 @@ def latest_answer(
         answer=outcome.answer[:_SHOWN],
         run=run,
         right=found_right(spec, item, outcome),
+        declined=spec.checks == "questions" and has_declined(item, outcome),
         error=outcome.error,
     )

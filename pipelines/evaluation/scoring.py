@@ -260,6 +260,13 @@ def found_right(spec: EvaluationSpec, item: Item, outcome: Outcome) -> bool | No
     return None if says is None or item.hallucinated is None else says == item.hallucinated
 
 
+def has_declined(item: Item, outcome: Outcome) -> bool:
+    """Whether there is no answer, by the method's decision or in words of refusal."""
+    value = METRICS["abstention"].value
+    assert value is not None
+    return not outcome.error and value(_given(outcome), item) == 1
+
+
 _SAYS: dict[Verdict, bool] = {
     "supported": False,
     "confident": False,

@@ -157,6 +157,8 @@ def test_the_latest_answers_have_five_places_from_the_first_on(t: Catalogue):
     right = one.model_copy(update={"number": 6, "right": True, "answer": "Ada <b>"})
     wrong = one.model_copy(update={"number": 5, "right": False})
     failed = one.model_copy(update={"number": 4, "error": "timeout"})
+    declined = wrong.model_copy(update={"declined": True})
+    assert t("evaluate.abstained") in read(latest_view([declined], t)).text()
     page = read(latest_view([one, right, wrong, failed], t))
     rows = page.all("li")
     assert len(rows) == LATEST

@@ -131,6 +131,13 @@ async def test_the_latest_answers_come_newest_first(tmp_path: Path):
     assert all(one.run for one in last.latest)
 
 
+async def test_who_declines_is_told_apart_from_who_is_wrong(tmp_path: Path):
+    async with opened(tmp_path, FakeModel("I do not know.")) as service:
+        name = create(service, spec(), items=ITEMS[:1])
+        (one,) = (await carried_out(Runner(service, name, owner="me"))).latest
+    assert (one.right, one.declined) == (False, True)
+
+
 def _more(count: int) -> list[Item]:
     """Items without accepted answers."""
     return [Item(id=f"more{n}", question=f"Who else, {n}?") for n in range(count)]
