@@ -46,13 +46,13 @@ def draw_limits(
         whole, key = name in _WHOLE, _key(scope, name)
         known = getattr(start, name) if start else None
         impossible = name == "money" and one is None and known is None
-        label = t("evaluate.most.money", currency=one or "–")
+        money = t("evaluate.most.money", currency=one) if one else t("evaluate.most.any_money")
         if st.session_state.get(key) is not None and impossible:
             # Models with a price were chosen when it was set.
             st.session_state[key] = None
         with column:
             st.number_input(
-                label if name == "money" else t(f"evaluate.most.{name}"),
+                money if name == "money" else t(f"evaluate.most.{name}"),
                 min_value=1 if whole else 0.01,
                 value=max(1, known) if whole and known is not None else known,
                 step=1 if whole else 0.5,
