@@ -132,7 +132,7 @@ def _form(t: Catalogue) -> None:
         settings = st.expander(t("ask.settings"), key="evaluate.settings", on_change="rerun")
         draw_unfolded(settings, partial(draw_system_settings, names, t))
     metrics = st.expander(t("evaluate.metrics"), key="evaluate.metrics", on_change="rerun")
-    draw_unfolded(metrics, partial(draw_metrics, data, checks, names, t))
+    draw_unfolded(metrics, partial(draw_metrics, items, checks, names, t))
     more = st.expander(t("evaluate.more"), key="evaluate.more", on_change="rerun")
     draw_unfolded(more, partial(_more, names, t))
     _begin_buttons(data, items, names, checks, own_passages, t)

@@ -239,6 +239,8 @@ def test_the_whole_walk_in_both_languages_on_both_widths(
     expect(page.get_by_role("heading", name=t("evaluate.list"))).to_be_visible()
     fits(page)
     page.locator(".st-key-evaluate-method-questions-rag label").first.click()
+    unfold(page, "settings")
+    unfold(page, "more")
     fill_number(page, t("evaluate.copies"), "1")
     fill_number(page, t("evaluate.repeats.count"), "2")
     press(page, t("evaluate.run"))
@@ -253,8 +255,11 @@ def test_the_whole_walk_in_both_languages_on_both_widths(
 
 
 def unfold(page: Page, part: str) -> None:
+    """Unfold a part of the page, unless it is open."""
     wait_until_drawn(page)
-    page.locator(f".st-key-evaluate-{part} summary").click()
+    fold = page.locator(f".st-key-evaluate-{part} details")
+    if fold.get_attribute("open") is None:
+        fold.locator("summary").click()
     wait_until_drawn(page)
 
 
