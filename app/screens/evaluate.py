@@ -265,6 +265,7 @@ def _begin(
                 )
                 for name, method in systems.items()
             ),
+            reproducible=bool(st.session_state.get("run.reproducible")),
             seed=int(st.session_state.get("evaluate.seed") or 0),
             repeats=int(st.session_state.get("evaluate.repeats") or 1),
             limits=chosen_limits(),

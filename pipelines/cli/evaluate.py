@@ -245,6 +245,9 @@ def add_evaluation_commands(commands: Any) -> None:
     )
     run.add_argument("--repeats", type=partial(whole, least=1, most=MAX_REPEATS), default=1)
     run.add_argument("--seed", type=whole, default=0)
+    run.add_argument(
+        "--reproducible", action="store_true", help="one call at a time, for identical answers"
+    )
     run.add_argument("--at-once", type=count, default=2, metavar="N", help="answers at a time")
     add_limit_options(run)
     run.add_argument("--yes", action="store_true", help="go on after the forecast, unasked")
@@ -317,6 +320,7 @@ async def _created(service: Service, options: argparse.Namespace) -> tuple[str, 
         systems=systems,
         seed=options.seed,
         repeats=options.repeats,
+        reproducible=options.reproducible,
     )
     spec = spec.model_copy(update={"limits": read_limits(options, spec)})
     items = usable_items(data.items, texts=options.texts)
@@ -421,8 +425,13 @@ def _ended(progress: Progress, evaluation: str) -> int:
 
 
 def _show(progress: Progress) -> None:
+    """On one line of a terminal; elsewhere, such as in a log, on a line for every hundredth."""
     left = "" if progress.left is None else f", {progress.left / 60:.1f} minutes left"
-    print(f"\r{progress.answered} of {progress.total} answered{left}   ", end="", file=sys.stderr)
+    line = f"{progress.answered} of {progress.total} answered{left}"
+    if sys.stderr.isatty():
+        print(f"\r{line:<50}", end="", file=sys.stderr, flush=True)
+    elif progress.answered % max(1, progress.total // 100) == 0:
+        print(line, file=sys.stderr, flush=True)
 
 
 def _say(text: str) -> None:

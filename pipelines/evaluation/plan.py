@@ -63,11 +63,12 @@ class EvaluationSpec(Frozen):
     """Everything that determines an evaluation.
 
     `data` names the data set, `data_hash` is of its items; `code` is the `code_version` it began
-    with. `checks` says what methods do with the
-    items: answer their questions, or check the texts that they hold. Repeat r is asked with the
-    seed `seed` + r, and never answered by another repeat's replies. `metrics` are those that the
-    table shows; None: all that apply. `limits` say where it stops; they decide nothing that is
-    answered, and can be changed when it is continued.
+    with. `checks` says what methods do with the items: answer their questions, or check the texts
+    that they hold. Repeat r is asked with the seed `seed` + r, and never answered by another
+    repeat's replies. With `reproducible` local models answer one call at a time, more slowly, and
+    the same in every evaluation. `metrics` are those that the table shows; None: all that apply.
+    `limits` say where it stops; they decide nothing that is answered, and can be changed when it is
+    continued.
     """
 
     data: str
@@ -79,6 +80,7 @@ class EvaluationSpec(Frozen):
     systems: tuple[System, ...]
     seed: int = 0
     repeats: Annotated[int, Field(ge=1, le=MAX_REPEATS)] = 1
+    reproducible: bool = False
     metrics: tuple[str, ...] | None = None
     limits: Budget = Budget()
 
@@ -148,6 +150,7 @@ def run_of(spec: EvaluationSpec, system: System, item: Item, repeat: int) -> Run
         language=item.language,
         answer=given,
         seed=spec.seed + repeat,
+        reproducible=spec.reproducible,
     )
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
-from typing import Any, ClassVar, Literal, TypedDict, Unpack
+from typing import Annotated, Any, ClassVar, Literal, TypedDict, Unpack
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, PlainSerializer
 
 from pipelines.errors import failure
 from pipelines.types import Choice, Frozen, Generation, Language, Message, Token
@@ -38,7 +38,10 @@ class Capabilities(Frozen):
     # Runs recorded by older versions name abilities that nothing asks for any more.
     model_config = ConfigDict(extra="ignore")
 
-    languages: frozenset[Language] = frozenset({"en"})
+    # A set has another order in every process; what is stored and exported must not.
+    languages: Annotated[frozenset[Language], PlainSerializer(sorted, when_used="json")] = (
+        frozenset({"en"})
+    )
     logprobs: bool = False
     top_logprobs: int | None = 0
     structured_output: bool = False

@@ -52,7 +52,7 @@ def validated(table: Table, record: type[R]) -> list[R]:
             records.append(record.model_validate(row))
         except ValidationError as error:
             where, what = first_problem(error)
-            reason = f"a {table.unit} is not a record ({table.place(number)}: {where}: {what})"
+            reason = f"{table.place(number)} does not have the expected form ({where}: {what})"
             raise unusable(Path(table.name), reason, required_fields(record)) from None
     return records
 

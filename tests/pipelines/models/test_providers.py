@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +37,23 @@ from pipelines.models.scripted import ScriptedModel
 
 def build(kind: str, key: str | None = None, **options: Any) -> Model:
     return build_model(ModelSpec(kind=kind, name="a name", **options), key)
+
+
+def test_abilities_are_written_in_one_order():
+    program = (
+        "from pipelines.models.base import Capabilities\n"
+        "found = Capabilities(languages=('en', 'zh')).model_dump_json()\n"
+        "print(found == Capabilities.model_validate_json(found).model_dump_json(), found)"
+    )
+    # With this seed both languages have the same place in a set: the order is that of insertion.
+    said = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"PYTHONHASHSEED": "8"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert said.startswith('True {"languages":["en","zh"]')
 
 
 def test_an_unknown_kind_names_those_there_are():

@@ -216,5 +216,6 @@ def test_squad_as_rows_of_the_hub(tmp_path: Path):
 def test_a_wrong_record_is_named_with_its_line(tmp_path: Path, missing: str):
     wrong = {name: cell for name, cell in TRUTHFUL.items() if name != missing}
     path = lines(tmp_path / "truthful.jsonl", TRUTHFUL, wrong)
-    with pytest.raises(Exception, match=rf"truthful\.jsonl .*line 2: {missing}"):
+    wanted = rf"truthful\.jsonl .*line 2 does not have the expected form \({missing}"
+    with pytest.raises(Exception, match=wanted):
         open_data_set(path)

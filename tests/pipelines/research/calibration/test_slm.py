@@ -320,7 +320,7 @@ def test_no_more_records_are_judged_than_wanted(judge: JudgeModel, tmp_path: Pat
     ("content", "problem"),
     [
         ("not json\n", "a line is not a record"),
-        ('{"question": "?"}\n', "a line is not a record"),
+        ('{"question": "?"}\n', "line 1 does not have the expected form"),
         ("", "fewer than four records"),
     ],
 )

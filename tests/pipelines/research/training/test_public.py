@@ -205,5 +205,5 @@ def test_answers_to_other_questions_of_the_paragraph(tmp_path: Path):
 
 def test_a_file_of_something_else_is_named(tmp_path: Path):
     path = lines(tmp_path / "other.jsonl", {"a": 1})
-    with pytest.raises(InvalidInputError, match="a line is not a record"):
+    with pytest.raises(InvalidInputError, match="line 1 does not have the expected form"):
         read_records(path, Stance)

@@ -1,0 +1,153 @@
+"""An evaluation on the bundled model, as a user starts it and leaves it alone; and one that dies.
+
+It is `python -m pipelines evaluate`, in processes of their own, with every method on the same
+questions. They are the English sample questions in the form of TriviaQA's file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from pipelines.cli.evaluate import OWNER
+from pipelines.engine.service import Service
+from pipelines.evaluation.datasets.bundled import sample_questions
+from pipelines.methods.registry import METHODS
+from pipelines.run.cache import request_key
+from pipelines.run.events import ModelCalled
+
+_ROOT = Path(__file__).resolve().parents[2]
+_ID = re.compile(r"Evaluation ([0-9a-f]{32})")
+_ANSWERED = re.compile(r"(\d+) of \d+ answered")
+
+
+def write_questions(path: Path, count: int) -> Path:
+    """So many questions in the form of TriviaQA's file, each with the aliases of its answer."""
+    rows = [
+        {
+            "QuestionId": f"q{number}",
+            "Question": item.question,
+            "Answer": {
+                "Value": item.answers[0],
+                "Aliases": list(item.answers),
+                "NormalizedAliases": [answer.lower() for answer in item.answers],
+            },
+        }
+        for number, item in enumerate(sample_questions("en")[:count])
+    ]
+    path.write_text(json.dumps({"Data": rows}, ensure_ascii=False), encoding="utf-8")
+    return path
+
+
+@dataclass
+class Evaluation:
+    """One evaluation in the data folder `data`; `id` once it has begun."""
+
+    data: Path
+    questions: Path
+    id: str = ""
+
+    def work(self, until: int | None = None) -> str:
+        """Begin it or go on, to the end; or kill it (-9) when `until` answers are there.
+
+        Returns what it printed: the table, where it came to its end.
+        """
+        if self.id:
+            given = ["--resume", self.id]
+        else:
+            # A local model that answers several at a time rounds differently from time to time.
+            methods = ["--methods", ",".join(METHODS), "--reproducible"]
+            given = ["--data", str(self.questions), *methods]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pipelines", *self._folder, "evaluate", *given, "--yes"],
+            cwd=_ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert process.stderr is not None
+        said: list[str] = []
+        for line in process.stderr:
+            said.append(line)
+            if found := _ID.search(line):
+                self.id = found[1]
+            answered = _ANSWERED.match(line)
+            if answered and until is not None and int(answered[1]) >= until:
+                os.killpg(process.pid, 9)
+                break
+        printed, _ = process.communicate()
+        assert until is not None or process.returncode == 0, "".join(said)
+        return printed
+
+    def scores(self) -> list[dict[str, str]]:
+        """Every metric of every answer, without the time that it took."""
+        show = ["evaluations", "show", self.id, "--format", "scores-csv"]
+        printed = subprocess.run(
+            [sys.executable, "-m", "pipelines", *self._folder, *show],
+            cwd=_ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        own = {"run", "cost.seconds"}
+        return [
+            {name: value for name, value in row.items() if name not in own}
+            for row in csv.DictReader(StringIO(printed))
+        ]
+
+    def stored(self) -> dict[str, Any]:
+        """What is stored: the outcomes, and how often each whole reply was asked of a model."""
+        return asyncio.run(self._stored())
+
+    async def _stored(self) -> dict[str, Any]:
+        service = Service(self.data)
+        store = service.store.evaluations
+        outcomes = [_lasting(body) for _, _, body in store.outcomes(self.id, OWNER)]
+        runs = [one.run for one in store.attempts(self.id, counted=True)]
+        calls = [
+            f"{event.role} {request_key(event.request)}"
+            for run in runs
+            for event in service.store.load(run, OWNER).events
+            if isinstance(event, ModelCalled) and not event.cached and _is_whole(event)
+        ]
+        found = {
+            "outcomes": outcomes,
+            "open": len(store.open_tasks(self.id)),
+            "calls": Counter(calls),
+            "uncounted": len(store.attempts(self.id, counted=False)),
+        }
+        await service.aclose()
+        return found
+
+    @property
+    def _folder(self) -> Sequence[str]:
+        return ["--data", str(self.data)]
+
+
+def _is_whole(call: ModelCalled) -> bool:
+    """Whether it was answered, and the method did not end the text early."""
+    ends = [one.finish_reason for one in call.generations]
+    return call.error is None and call.role != "embedder" and "watcher" not in ends
+
+
+def _lasting(outcome: dict[str, Any]) -> dict[str, Any]:
+    """An outcome without what every attempt has of its own: times, what was paid, and the order.
+
+    Parts that are judged at the same time are recorded as they are ready.
+    """
+    cost = {name: value for name, value in outcome["cost"].items() if name != "seconds"}
+    pieces = sorted(outcome["pieces"], key=lambda piece: json.dumps(piece, sort_keys=True))
+    own = {"cost": cost, "pieces": pieces}
+    return {name: value for name, value in outcome.items() if name != "paid"} | own
