@@ -19,8 +19,8 @@ _SHOWN = 300
 class LatestAnswer(Frozen):
     """One answer that has just come: task `number` by `system` on an item, recorded as `run`.
 
-    `right` is None where nothing tells whether it is right; who `declined` is not right, and gave no
-    wrong answer. `error` is the code of what failed.
+    `right` is None where nothing tells whether it is right; who `declined` is not right, and gave
+    no wrong answer. `error` is the code of what failed.
     """
 
     number: int
