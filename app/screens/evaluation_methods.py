@@ -23,7 +23,7 @@ from components.evaluation_state import metrics_view
 from components.markup import tag
 from components.messages import Catalogue, named
 from pipelines.evaluation.applicability import metric_reasons
-from pipelines.evaluation.items import DataSet, Item
+from pipelines.evaluation.items import DataSet, Item, Offer
 from pipelines.evaluation.plan import system_names
 from pipelines.methods.registry import METHODS
 from pipelines.models.providers import ModelSpec
@@ -98,7 +98,7 @@ def draw_metrics(
     items: Sequence[Item], checks: Checks, methods: Collection[str], t: Catalogue
 ) -> None:
     """The metrics of these items; one that does not apply says why."""
-    offers = {offer for item in items for offer in item.offers}
+    offers: set[Offer] = {offer for item in items for offer in item.offers}
     reasons = metric_reasons(offers, checks, methods)
     show_html(metrics_view(reasons, t), key="evaluate-metrics")
 

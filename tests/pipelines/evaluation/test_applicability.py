@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from components.messages import LANGUAGES, load_messages
@@ -9,6 +11,7 @@ from pipelines.evaluation.applicability import metric_reasons
 from pipelines.evaluation.items import Item, LabelledSpan, Offer
 from pipelines.evaluation.metrics.table import METRICS
 from pipelines.evaluation.statistics.detection import RANKINGS
+from pipelines.types import Language
 
 QUESTION = Item(id="a", question="Who?", answers=("Ada",))
 TEXT = Item(id="b", question="Who?", text="Ada was born in Delft.", hallucinated=True)
@@ -50,7 +53,9 @@ def test_labelled_texts_are_ranked_and_labelled_sentences_are_nothing_else():
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("checks", ["questions", "texts"])
 @pytest.mark.parametrize("item", [QUESTION, TEXT, SENTENCES, Item(id="c", lists=(("Ada",),))])
-def test_every_reason_and_every_metric_has_words(language, checks, item):
+def test_every_reason_and_every_metric_has_words(
+    language: Language, checks: Literal["questions", "texts"], item: Item
+):
     words = load_messages(language)
     for name, reason in metric_reasons(item.offers, checks, ["direct"]).items():
         assert name in METRICS
