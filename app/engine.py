@@ -9,7 +9,7 @@ from app.exposure import workbench_exposure
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.thread import Engine
-from pipelines.models.restricted import build_for_strangers
+from pipelines.models.restricted import build_for_strangers, pin_for_strangers
 from pipelines.paths import data_folder
 from pipelines.run.events import Event, TokenWritten
 from pipelines.run.live import Subscription
@@ -40,7 +40,7 @@ def _open(folder: Path) -> Engine:
     return Engine(
         folder,
         database=database_url(folder),
-        pool=ModelPool(build_for_strangers),
+        pool=ModelPool(build_for_strangers, pin_for_strangers),
         libraries=Libraries(folder / "index", any_address=False),
     )
 

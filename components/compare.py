@@ -156,7 +156,8 @@ def _same(passage: Passage) -> str:
 
 
 def _model(spec: ModelSpec) -> str:
-    return " · ".join(filter(None, dict.fromkeys((spec.name, spec.model, spec.base_url))))
+    parts = (spec.name, spec.model, spec.base_url, spec.revision)
+    return " · ".join(filter(None, dict.fromkeys(parts)))
 
 
 def _source(spec: EvidenceSpec, t: Catalogue) -> str:

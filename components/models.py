@@ -19,6 +19,7 @@ from pipelines.models.providers import BUILT_IN, PROVIDERS, ModelSpec
 _SECONDS = ("reachable", "streaming")
 _REPLIES = ("english", "chinese", "format", "schema", "prefill", "instructions")
 _LONGEST_REPLY = 120
+_SHORT_COMMIT = 7
 
 
 def kind_label(kind: str, t: Catalogue) -> str:
@@ -33,7 +34,7 @@ def model_facts(spec: ModelSpec, can: Capabilities, t: Catalogue) -> str:
     languages = t("list.separator").join(
         t(f"language.{code}") for code in ("en", "zh") if code in can.languages
     )
-    where = " · ".join(filter(None, (spec.model, spec.base_url)))
+    where = " · ".join(filter(None, (spec.model, spec.base_url, *_reading(spec, t))))
     probabilities = "models.probabilities.yes" if can.logprobs else "models.probabilities.no"
     abilities = probabilities if can.writes else "models.judges_only"
     unmeasured = spec.kind == "judge" and "zh" in (spec.languages or ())
@@ -48,6 +49,16 @@ def model_facts(spec: ModelSpec, can: Capabilities, t: Catalogue) -> str:
         spec in BUILT_IN and judge_quality(spec.name, t),
         unmeasured and tag("p.vs-note", t("models.quality.english")),
     )
+
+
+def _reading(spec: ModelSpec, t: Catalogue) -> list[str]:
+    """The commit of a judge of the hub, and how it is read."""
+    words: list[str] = []
+    if spec.revision:
+        words.append(t("models.revision", commit=spec.revision[:_SHORT_COMMIT]))
+    if spec.judge_format:
+        words.append(t(f"models.judge.format.{spec.judge_format}"))
+    return words
 
 
 def probe_table(report: ProbeReport, t: Catalogue) -> str:

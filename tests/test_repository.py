@@ -22,6 +22,7 @@ REQUIREMENT_FILES = (
     "requirements-research.txt",
     "requirements-postgres.txt",
     "requirements-hub.txt",
+    "requirements-judges.txt",
     "requirements-dev.txt",
 )
 MAXIMUM_LINES = 600

@@ -39,6 +39,8 @@ from components.models import (
 )
 from components.page import loading_note
 from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.models.hub_judges.formats import FORMATS, parse_labels
+from pipelines.models.hub_judges.model import judge_name, split_revision
 from pipelines.models.probe import ProbeReport, probe
 from pipelines.models.providers import (
     BUILT_IN,
@@ -50,10 +52,14 @@ from pipelines.models.providers import (
 )
 from pipelines.models.restricted import SWITCH, why_refused
 from pipelines.run.spec import ROLES
+from pipelines.types import Language
 
 _BUILT_IN = frozenset(spec.name for spec in BUILT_IN)
 _FIELDS = ("name", "model", "address", "key")
 _PRICES = ("price.read", "price.written")
+_JUDGE_FIELDS: dict[str, Any] = {"format": "", "labels": "", "languages": []}
+"""Fields of the form for judges, and what they hold when they are empty."""
+
 _CHECK = "_check"
 _KEPT: Any = {"persist_state": "session"}
 """Of a field of the form: what was typed is still there when the visitor comes back to the page."""
@@ -186,8 +192,11 @@ def _add(check: Check | None, t: Catalogue) -> None:
                 key_field(t("models.key"), "new.key", help=t("models.key.note"), **_KEPT)
         if provider_of(kind).hosted:
             _price_fields(t)
+        if provider_of(kind).only_judges:
+            _judge_fields(t, off=off)
         with st.container(horizontal=True):
-            st.button(t("models.probe"), key="new-probe", disabled=off, on_click=_check_new)
+            if not provider_of(kind).only_judges:
+                st.button(t("models.probe"), key="new-probe", disabled=off, on_click=_check_new)
             st.button(
                 t("action.save"), key="new-save", type="primary", disabled=off, on_click=_save
             )
@@ -219,6 +228,56 @@ def _price_fields(t: Catalogue) -> None:
         st.selectbox(
             t("models.price.currency"), get_args(Currency), key="new.price.currency", **_KEPT
         )
+
+
+def _judge_fields(t: Catalogue, *, off: bool) -> None:
+    """What a judge's own files may leave open: how it is read, and which languages it reads."""
+    left, middle, right = st.columns(3)
+    with left:
+        st.selectbox(
+            t("models.judge.format"),
+            ("", *FORMATS),
+            format_func=lambda kind: t(f"models.judge.format.{kind or 'auto'}"),
+            key="new.judge.format",
+            help=t("models.judge.format.note"),
+            disabled=off,
+            **_KEPT,
+        )
+    with middle:
+        st.text_input(
+            t("models.judge.labels"),
+            key="new.judge.labels",
+            placeholder="entailment, neutral, contradiction",
+            help=t("models.judge.labels.note"),
+            disabled=off,
+            **_KEPT,
+        )
+    with right:
+        st.multiselect(
+            t("models.capability.languages"),
+            get_args(Language),
+            format_func=lambda code: t(f"language.{code}"),
+            key="new.judge.languages",
+            help=t("models.judge.languages.note"),
+            disabled=off,
+            **_KEPT,
+        )
+
+
+def _as_judge(spec: ModelSpec) -> ModelSpec:
+    """The judge that the form describes; raises InvalidInputError for labels without meaning."""
+    model, revision = split_revision(spec.model)
+    given = {name: st.session_state.get(f"new.judge.{name}") for name in _JUDGE_FIELDS}
+    return spec.model_copy(
+        update={
+            "name": judge_name(model) if spec.name == spec.model else spec.name,
+            "model": model,
+            "revision": revision,
+            "judge_format": given["format"] or None,
+            "judge_labels": parse_labels(given["labels"] or ""),
+            "languages": tuple(given["languages"] or ()) or None,
+        }
+    )
 
 
 def _given_price() -> Price | None:
@@ -256,6 +315,8 @@ def _described() -> ModelSpec:
         base_url=(given["address"] or None) if hosted else None,
         price=_given_price() if hosted else None,
     )
+    if provider_of(kind).only_judges:
+        spec = _as_judge(spec)
     if workbench_exposure().restricted and (refusal := why_refused(spec)):
         raise refusal
     return spec
@@ -303,6 +364,7 @@ def _save() -> None:
             with suppress(VeriscopeError):
                 report = check.future.result()
                 spec = spec.with_capabilities(report.capabilities, report.unknown)
+        spec = engine().call(engine().service.pinned(spec))
         engine().service.store.models.save(owner(), spec)
         keep_key(spec, _given_key())
         _forget_check()
@@ -310,6 +372,8 @@ def _save() -> None:
             st.session_state[f"new.{name}"] = ""
         for name in _PRICES:
             st.session_state[f"new.{name}"] = None
+        for name, empty in _JUDGE_FIELDS.items():
+            st.session_state[f"new.judge.{name}"] = empty
 
 
 def _delete(spec: ModelSpec) -> None:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import cast, get_args
 
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
+from pipelines.models.hub_judges.formats import FORMATS, parse_format, parse_labels
+from pipelines.models.hub_judges.model import judge_name, split_revision
 from pipelines.models.probe import probe
 from pipelines.models.providers import PROVIDERS, ModelSpec, provider_of
 from pipelines.run.defaults import default_models
 from pipelines.run.spec import JUDGES, ROLES
+from pipelines.types import Language
 
 _OTHER_ROLES = [role for role in ROLES if role != "main"]
 
@@ -52,6 +56,37 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         help="short for --role proxy=local:MODEL; 'embedded' for the bundled weights",
     )
+    parser.add_argument(
+        "--judge",
+        action="append",
+        default=[],
+        metavar="MODEL",
+        help="a judge, in place of the bundled ones: trained, similarity, overlap, or a hub id or"
+        " folder of an NLI model or fact checker, if need be as ID@REVISION; at most three."
+        " Short for --role judge_1=hub_judge:MODEL",
+    )
+    parser.add_argument(
+        "--judge-format",
+        action="append",
+        default=[],
+        metavar="ROLE=FORMAT",
+        help=f"how a judge is read where it does not say it: {', '.join(FORMATS)}",
+    )
+    parser.add_argument(
+        "--judge-labels",
+        action="append",
+        default=[],
+        metavar="ROLE=LABELS",
+        help="what a judge's outputs mean where it does not say it, in their order, for example"
+        " judge_1=entailment,neutral,contradiction",
+    )
+    parser.add_argument(
+        "--judge-languages",
+        action="append",
+        default=[],
+        metavar="ROLE=LANGUAGES",
+        help="what a judge reads where its card does not say it: en, zh, or en,zh",
+    )
 
 
 async def models_by_role(
@@ -68,6 +103,7 @@ async def models_by_role(
     given = _assigned(options.role, "--role")
     if options.proxy:
         given["proxy"] = f"local:{options.proxy}"
+    given |= _judges(options.judge, given)
     for role, value in given.items():
         profile, _, model = value.partition(":")
         if profile not in PROVIDERS:
@@ -75,6 +111,7 @@ async def models_by_role(
                 f"There is no profile {profile!r}.", remedy=f"Use one of: {', '.join(PROVIDERS)}."
             )
         specs[role] = _spec(profile, model, urls.get(role))
+    specs = _with_readings(specs, options)
     keys: dict[str, str] = {}
     for role, spec in specs.items():
         provider, key = provider_of(spec.kind), named_key(variables.get(role))
@@ -83,6 +120,8 @@ async def models_by_role(
             key = os.environ.get(provider.key_variable or "")
         if key:
             keys[spec.name] = key
+        if provider.pin is not None:
+            specs[role] = await service.pinned(spec)
         if provider.hosted:
             report = await probe(await service.model(spec, keys.get(spec.name)))
             specs[role] = spec.with_capabilities(report.capabilities)
@@ -92,6 +131,49 @@ async def models_by_role(
     if not given.keys() & set(JUDGES):
         specs |= {role: spec for role, spec in default_models().items() if role in JUDGES}
     return specs, keys
+
+
+def _judges(named: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
+    """Role to provider and model, for the models of --judge; raises InvalidInputError."""
+    free = [role for role in JUDGES if role not in given]
+    if len(named) > len(free):
+        raise InvalidInputError(
+            f"There are more judges than roles: {len(named)} for {len(free)}.",
+            remedy=f"Leave some out; the roles are {', '.join(JUDGES)}.",
+        )
+    bundled = {spec.model for spec in PROVIDERS["judge"].bundled}
+    kinds = ("judge" if model in bundled else "hub_judge" for model in named)
+    return {role: f"{kind}:{model}" for role, kind, model in zip(free, kinds, named, strict=False)}
+
+
+def _with_readings(
+    specs: Mapping[str, ModelSpec], options: argparse.Namespace
+) -> dict[str, ModelSpec]:
+    """The models with what the options say of how judges are read; raises InvalidInputError."""
+    found = dict(specs)
+    said = (
+        ("judge_format", "--judge-format", options.judge_format, parse_format),
+        ("judge_labels", "--judge-labels", options.judge_labels, parse_labels),
+        ("languages", "--judge-languages", options.judge_languages, _languages),
+    )
+    for field, option, assigned, read in said:
+        for role, value in _assigned(assigned, option).items():
+            if role not in found or found[role].kind != "hub_judge":
+                raise InvalidInputError(
+                    f"{option} names {role}, which has no judge of the hub or a folder.",
+                    remedy="Name one with --judge MODEL, or leave the option out.",
+                )
+            found[role] = found[role].model_copy(update={field: read(value)})
+    return found
+
+
+def _languages(text: str) -> tuple[Language, ...]:
+    words = [word.strip() for word in text.split(",")]
+    if not set(words) <= set(get_args(Language)):
+        raise InvalidInputError(
+            f"--judge-languages {text!r} names no languages.", remedy="Write en, zh, or en,zh."
+        )
+    return tuple(cast("list[Language]", sorted(set(words))))
 
 
 def named_key(variable: str | None) -> str | None:
@@ -124,7 +206,11 @@ def _spec(profile: str, model: str, base_url: str | None) -> ModelSpec:
             f"There is no {profile} {model!r}.",
             remedy=f"Use one of: {', '.join(name or 'no name' for name in bundled)}.",
         )
-    return ModelSpec(kind=profile, name=model, model=model, base_url=base_url)
+    name, revision = model, None
+    if provider.pin is not None:
+        model, revision = split_revision(model)
+        name = judge_name(model)
+    return ModelSpec(kind=profile, name=name, model=model, base_url=base_url, revision=revision)
 
 
 def _assigned(assignments: Sequence[str], option: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from pipelines.methods.registry import METHODS, standard_methods
 from pipelines.models.base import ChoiceRequest, GenerationRequest, SimilarityRequest
-from pipelines.models.providers import PROVIDERS, Currency
+from pipelines.models.providers import PROVIDERS, Currency, only_judges
 from pipelines.paths import ASSETS
 from pipelines.run.cache import request_key
 from pipelines.run.defaults import default_models
@@ -191,7 +191,7 @@ def estimate(methods: Iterable[str], models: Mapping[str, ModelSpec], basis: Bas
             asked[_answering(role, models)] += effort
     asked.pop("", None)
     priced = all(_tokens_known(name, models, basis) for name in names)
-    judged = {role for role in asked if models[role].kind == "judge"}
+    judged = {role for role in asked if only_judges(models[role])}
     total = sum((asked[role] for role in asked if role not in judged), Effort())
     seconds = None if basis.pace is None else basis.pace.seconds(total) * basis.scale
     return Estimate(
@@ -234,7 +234,7 @@ def past_of(view: RunView) -> Past:
         if _counts(call)
         and not call.cached
         and call.role in models
-        and models[call.role].kind != "judge"
+        and not only_judges(models[call.role])
     ]
     started = min((call.started for call in calls), default=0.0)
     return Past(

@@ -24,6 +24,7 @@ from pipelines.models.providers import (
     ModelSpec,
     build_model,
     known_capabilities,
+    pinned,
 )
 from pipelines.run.cache import Cache
 from pipelines.run.materials import Slot
@@ -34,6 +35,8 @@ _MOST_BROUGHT = 50
 bring ever new ones."""
 
 Build = Callable[[ModelSpec, str | None, Progress], Model]
+Pin = Callable[[ModelSpec], ModelSpec]
+"""Fills in what a run has to record of a model before it is loaded, as `pinned` does."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +112,9 @@ class ModelPool:
     so that its size bounds the memory of all.
     """
 
-    def __init__(self, build: Build | None = None) -> None:
+    def __init__(self, build: Build | None = None, pin: Pin | None = None) -> None:
         self._build = build or build_model
+        self._pin = pin or pinned
         self._slots: dict[str, Slot] = {}
         self._cache = Cache()
         self._brought: OrderedDict[str, None] = OrderedDict()
@@ -119,6 +123,13 @@ class ModelPool:
     def loading(self) -> list[Loading]:
         """What is being loaded right now; safe to call from any thread."""
         return list(self._loading.values())
+
+    async def pin(self, spec: ModelSpec) -> ModelSpec:
+        """The spec with what a run has to record; raises what `pinned` raises."""
+        provider = PROVIDERS.get(spec.kind)
+        if provider is None or provider.pin is None:
+            return spec
+        return await asyncio.to_thread(self._pin, spec)
 
     async def get(self, spec: ModelSpec, key: str | None = None, *, lazy: bool = False) -> Slot:
         """The slot of `spec`, its model loaded unless `lazy`; raises what loading raises."""

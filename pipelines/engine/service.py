@@ -116,7 +116,7 @@ class Service:
         were cached, but for those with another `cache`. What `known` calls were answered is in the
         cache from the beginning.
         """
-        plan = make_plan(spec)
+        plan = make_plan(await self._pinned(make_plan(spec).spec))
         scope = f"{owner}/{cache}" if cache else owner
 
         async def gather() -> Materials:
@@ -246,6 +246,14 @@ class Service:
         """A configured model, loaded, for the capability probe: tried again, never from a cache."""
         slot = replace(await self.pool.get(spec, key), cache=None)
         return RunModel("main", slot, self._retry, lambda *_, **__: None, time.monotonic)
+
+    async def pinned(self, spec: ModelSpec) -> ModelSpec:
+        """The model with what a run records of it, see `pipelines.models.providers.pinned`."""
+        return await self.pool.pin(spec)
+
+    async def _pinned(self, spec: RunSpec) -> RunSpec:
+        models = {role: await self.pinned(model) for role, model in spec.models.items()}
+        return spec if models == spec.models else spec.model_copy(update={"models": models})
 
     def download(self, entry: CatalogueEntry, *, owner: str) -> None:
         """Download a model of the catalogue, or go on with it; then it is one of the owner's.

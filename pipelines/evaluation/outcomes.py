@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pipelines.models.base import ChoiceRequest, GenerationRequest
-from pipelines.models.providers import ModelSpec
+from pipelines.models.providers import ModelSpec, only_judges
 from pipelines.run.cache import request_key
 from pipelines.run.events import Judged, ModelCalled, Verdict, What
 from pipelines.run.trace import Trace
@@ -151,7 +151,7 @@ def _cost(
     money: dict[str, float] = {}
     for call in calls:
         spec = models.get(call.role)
-        judge = spec is not None and spec.kind == "judge"
+        judge = spec is not None and only_judges(spec)
         total["judge_calls" if judge else "calls"] += 1
         read = sum(one.usage.prompt_tokens for one in call.generations)
         written = sum(one.usage.completion_tokens for one in call.generations)

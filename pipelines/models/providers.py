@@ -31,6 +31,7 @@ from pipelines.models.base import (
     no_progress,
 )
 from pipelines.models.catalogue import CatalogueEntry
+from pipelines.models.hub_judges.formats import JudgeFormat, LabelRole
 from pipelines.models.judges.simple import (
     OVERLAP_NAME,
     SIMILARITY_NAME,
@@ -72,7 +73,9 @@ class ModelSpec(Frozen):
     assumes, normally with what the capability probe found; `unknown` are the checks of the probe
     that could not be carried out, which are made again. The kind `local` with the model "embedded"
     runs the embedded weights by transformers, which can score a given text. The kind `judge` does
-    not write: "trained", "similarity" or "overlap".
+    not write: "trained", "similarity" or "overlap". Neither does `hub_judge`, a judge by hub id or
+    folder: `revision` is its commit, branch or tag, `judge_format` and `judge_labels` how it is
+    read; `pinned` fills in what is not said.
 
     `price` is for estimates only. No run holds it (`without_price`): it decides nothing in a run,
     it changes, and a reader of a shared run need not learn what its owner pays.
@@ -82,6 +85,9 @@ class ModelSpec(Frozen):
     name: str = EMBEDDED_NAME
     model: str = ""
     base_url: str | None = None
+    revision: Annotated[str | None, Field(exclude_if=lambda revision: revision is None)] = None
+    judge_format: Annotated[JudgeFormat | None, Field(exclude_if=lambda kind: kind is None)] = None
+    judge_labels: Annotated[tuple[LabelRole, ...], Field(exclude_if=lambda labels: not labels)] = ()
     top_logprobs: int | None = None
     prefill: bool | None = None
     structured_output: bool | None = None
@@ -107,7 +113,8 @@ class ModelSpec(Frozen):
 
     def without_capabilities(self) -> ModelSpec:
         """This configuration without what a probe finds out, and without its price."""
-        return ModelSpec(kind=self.kind, name=self.name, model=self.model, base_url=self.base_url)
+        kept = ("kind", "name", "model", "base_url", "revision", "judge_format", "judge_labels")
+        return ModelSpec(**{name: getattr(self, name) for name in kept})
 
     def without_price(self) -> ModelSpec:
         """This configuration as a run holds it."""
@@ -160,7 +167,8 @@ class Provider:
     page bring a model of it, and `any_server` lets them name its address, for which `build` has to
     respect `BuildRequest.public_only`. `bundled` are its models that come with the product; where
     `only_bundled`, there are no others. `slots` is how many calls may be under way at once at one
-    of its models.
+    of its models. `only_judges` says that its models judge and write nothing. `pin` fills in what
+    a run has to record of a model before it is loaded, see `pinned`.
     """
 
     label: str
@@ -175,6 +183,8 @@ class Provider:
     bundled: tuple[ModelSpec, ...] = ()
     only_bundled: bool = False
     slots: int = LOCAL_SLOTS
+    only_judges: bool = False
+    pin: Callable[[ModelSpec], ModelSpec] | None = None
 
     @property
     def hosted(self) -> bool:
@@ -206,6 +216,22 @@ def build_model(
     Raises InvalidInputError for an unknown kind, and whatever loading raises.
     """
     return provider_of(spec.kind).build(BuildRequest(spec, key, progress, public_only))
+
+
+def pinned(spec: ModelSpec) -> ModelSpec:
+    """The same model with what a run has to record of it; blocks, and may ask the hub.
+
+    Of a judge of the hub that is the commit, how it is read and its languages. What the spec says
+    already counts. Raises InvalidInputError where it is no judge or does not say how it is read,
+    and what downloading its settings raises.
+    """
+    provider = PROVIDERS.get(spec.kind)
+    return spec if provider is None or provider.pin is None else provider.pin(spec)
+
+
+def only_judges(spec: ModelSpec) -> bool:
+    """Whether the model of `spec` is of a kind that judges and writes nothing."""
+    return spec.kind in PROVIDERS and PROVIDERS[spec.kind].only_judges
 
 
 def known_capabilities(spec: ModelSpec) -> Capabilities | None:
@@ -313,6 +339,37 @@ def _judge_capabilities(spec: ModelSpec) -> Capabilities:
     return JUDGE.overridden(languages=bundled.languages)
 
 
+def _hub_judge(request: BuildRequest) -> Model:
+    from pipelines.models.hub_judges.model import HubJudge
+
+    spec = request.spec
+    return HubJudge(
+        spec.model,
+        name=spec.name,
+        revision=spec.revision,
+        wanted=spec.judge_format,
+        labels=spec.judge_labels,
+        languages=spec.languages,
+        progress=request.progress,
+    )
+
+
+def _pin_hub_judge(spec: ModelSpec) -> ModelSpec:
+    from pipelines.models.hub_judges.model import describe_judge
+
+    if spec.judge_format and spec.languages and (spec.revision and len(spec.revision) == 40):
+        return spec
+    found = describe_judge(spec.model, spec.revision, spec.judge_format, spec.judge_labels)
+    return spec.model_copy(
+        update={
+            "revision": found.revision,
+            "judge_format": found.reading.format,
+            "judge_labels": found.reading.labels,
+            "languages": spec.languages or found.languages,
+        }
+    )
+
+
 def _scripted(request: BuildRequest) -> Model:
     from pipelines.models.scripted import ScriptedModel
 
@@ -378,6 +435,15 @@ PROVIDERS: dict[str, Provider] = {
         capabilities=_judge_capabilities,
         bundled=_JUDGES,
         only_bundled=True,
+        only_judges=True,
+    ),
+    "hub_judge": Provider(
+        label="Judge of the hub or a folder",
+        build=_hub_judge,
+        capabilities=lambda spec: JUDGE.overridden(languages=spec.languages),
+        offered=True,
+        only_judges=True,
+        pin=_pin_hub_judge,
     ),
     "scripted": Provider(
         label="Illustration, written by hand, not a model's output",

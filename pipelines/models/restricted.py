@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pipelines.errors import VeriscopeError, failure
 from pipelines.models.base import Model, Progress, no_progress
 from pipelines.models.catalogue import catalogue
-from pipelines.models.providers import BUILT_IN, ModelSpec, build_model, provider_of
+from pipelines.models.providers import BUILT_IN, ModelSpec, build_model, pinned, provider_of
 from pipelines.paths import SAMPLE_DATA
 from pipelines.remote.guard import is_public
 
@@ -52,6 +52,14 @@ def build_for_strangers(
     if refusal is not None:
         raise refusal
     return build_model(spec, key, progress, public_only=True)
+
+
+def pin_for_strangers(spec: ModelSpec) -> ModelSpec:
+    """As `pinned`, for a model that a stranger named; raises InvalidInputError too."""
+    refusal = why_refused(spec)
+    if refusal is not None:
+        raise refusal
+    return pinned(spec)
 
 
 def _is_inside(url: str) -> bool:

@@ -41,13 +41,15 @@ SECOND_COPIES = ("*/*", "consolidated*")
 class Source:
     """Either `folder` or `hub_id` is set; `gguf_file` names the weights file within it.
 
-    `label` is how messages name it: never a path of the machine.
+    `label` is how messages name it: never a path of the machine. `revision` is a commit, branch or
+    tag of the hub; None is the main branch.
     """
 
     label: str
     folder: Path | None = None
     hub_id: str | None = None
     gguf_file: str | None = None
+    revision: str | None = None
 
     def fetch(self, progress: Progress | None = None) -> Path:
         """The folder with the files, downloaded to the hub's cache first where need be.
@@ -64,13 +66,25 @@ class Source:
             folder = self._download("*.bin", SECOND_COPIES, progress)
         return folder
 
+    def fetch_settings(self) -> Path:
+        """The folder with the model's settings, tokenizer and card, downloaded without weights."""
+        if self.folder is not None:
+            return self.folder
+        return self._snapshot((*BESIDE_WEIGHTS, "README.md"), SECOND_COPIES, None)
+
     def _download(self, weights: str, unwanted: Sequence[str], progress: Progress | None) -> Path:
+        return self._snapshot((weights, *BESIDE_WEIGHTS), unwanted, progress)
+
+    def _snapshot(
+        self, wanted: Sequence[str], unwanted: Sequence[str], progress: Progress | None
+    ) -> Path:
         from huggingface_hub import snapshot_download
 
         assert self.hub_id is not None
         folder = snapshot_download(
             self.hub_id,
-            allow_patterns=[weights, *BESIDE_WEIGHTS],
+            revision=self.revision,
+            allow_patterns=list(wanted),
             ignore_patterns=list(unwanted),
             library_name="veriscope",
             tqdm_class=_bar("downloading", progress),
@@ -156,7 +170,7 @@ def load_engine(
         kind = choose_dtype(device) if dtype is None else getattr(torch, dtype)
         folder = source.fetch(progress)
         options = {} if source.gguf_file is None else {"gguf_file": source.gguf_file}
-        with ONE_AT_A_TIME, _quietly(progress):
+        with ONE_AT_A_TIME, quietly(progress):
             tokenizer = AutoTokenizer.from_pretrained(folder, **options)
             loaded: Any = AutoModelForCausalLM.from_pretrained(
                 folder, dtype=kind, output_loading_info=True, **options
@@ -186,7 +200,7 @@ def choose_dtype(device: torch.device) -> torch.dtype:
 
 
 @contextmanager
-def _quietly(progress: Progress | None) -> Iterator[None]:
+def quietly(progress: Progress | None) -> Iterator[None]:
     """Keep transformers' bars and warnings off the terminal, turning the bars into progress."""
     from transformers.utils import logging as library
 
@@ -206,20 +220,25 @@ def _quietly(progress: Progress | None) -> Iterator[None]:
         library.set_tqdm_hook(previous)
 
 
-def explain_failure(error: Exception, source: Source, folder: Path | None) -> VeriscopeError:
-    """What went wrong while fetching or loading a model, as one of `pipelines.errors`."""
+def explain_failure(
+    error: Exception, source: Source, folder: Path | None, unusable: str = "loading.unusable"
+) -> VeriscopeError:
+    """What went wrong while fetching or loading a model, as one of `pipelines.errors`.
+
+    `unusable` names the failure of a model that is there and cannot be loaded.
+    """
     label = source.label
     if found := hub_failure(error):
         kind, status = found
         return failure(f"loading.{kind}", label, label=label, status=status)
     said = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
     if type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError):
-        kind = "no_memory"
+        name = "loading.no_memory"
     elif isinstance(error, ImportError):
-        kind = "no_package"
+        name = "loading.no_package"
     else:
-        kind, said = "unusable", said.replace(str(folder), label)
-    return failure(f"loading.{kind}", label, label=label, said=said)
+        name, said = unusable, said.replace(str(folder), label)
+    return failure(name, label, label=label, said=said)
 
 
 def hub_failure(error: Exception) -> tuple[str, int | None] | None:

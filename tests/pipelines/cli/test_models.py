@@ -15,6 +15,7 @@ from pipelines.models.base import Model
 from pipelines.models.scripted import ScriptedModel
 from pipelines.run.defaults import default_models
 from pipelines.run.spec import JUDGES, ModelSpec
+from tests.pipelines.models.hub_judges.made import save_encoder
 
 Found = tuple[dict[str, ModelSpec], dict[str, str]]
 
@@ -82,6 +83,30 @@ async def test_judges_that_are_named_are_the_only_ones(tmp_path: Path):
     assert (models["judge_2"].name, models["judge_2"].languages) == ("Word overlap", ("en", "zh"))
 
 
+async def test_judges_are_bundled_or_of_the_hub_or_a_folder(tmp_path: Path):
+    folder = save_encoder(tmp_path / "mine", "bert", ("LABEL_0", "LABEL_1", "LABEL_2"))
+    (models, _), loaded = await read(
+        tmp_path / "data",
+        *("--judge", "overlap", "--judge", str(folder)),
+        *("--judge-format", "judge_2=nli", "--judge-languages", "judge_2=zh,en"),
+        *("--judge-labels", "judge_2=entailment,neutral,contradiction"),
+    )
+    assert set(models) == {"main", "judge_1", "judge_2"}
+    assert models["judge_1"].name == "Word overlap"
+    judge = models["judge_2"]
+    assert (judge.kind, judge.name, judge.model) == ("hub_judge", "mine", str(folder))
+    assert (judge.judge_format, judge.languages) == ("nli", ("en", "zh"))
+    assert judge.judge_labels == ("supported", "not_enough", "contradicted")
+    assert loaded == []
+
+
+async def test_a_judge_takes_the_first_role_that_is_free(tmp_path: Path):
+    (models, _), _ = await read(
+        tmp_path, "--role", "judge_1=judge:trained", "--judge", "similarity"
+    )
+    assert [models[role].model for role in ("judge_1", "judge_2")] == ["trained", "similarity"]
+
+
 async def test_the_embedded_weights_speak_english_in_any_role(tmp_path: Path):
     (models, _), _ = await read(tmp_path, "--proxy", "embedded")
     assert models["proxy"].languages == ("en",)
@@ -98,6 +123,11 @@ async def test_the_embedded_weights_speak_english_in_any_role(tmp_path: Path):
         (["--role", "verifier=openai"], "needs a model"),
         (["--role", "judge_1=judge:solomon"], "no judge 'solomon'"),
         (["--profile", "local"], "needs a model"),
+        (["--judge", "overlap"] * 4, "more judges than roles: 4 for 3"),
+        (["--judge-format", "judge_1=nli"], "no judge of the hub or a folder"),
+        (["--judge", "a/b", "--judge-format", "judge_1=squad"], "no judge format 'squad'"),
+        (["--judge", "a/b", "--judge-labels", "judge_1=good,bad"], "good, bad"),
+        (["--judge", "a/b", "--judge-languages", "judge_1=de"], "names no languages"),
     ],
 )
 async def test_what_cannot_be_understood_is_told(tmp_path: Path, arguments: list[str], said: str):

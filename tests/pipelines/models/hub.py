@@ -1,8 +1,8 @@
 """A hub of models on a loopback port: what it answers to downloads, and how it fails.
 
 It speaks as much of the protocol as a download needs: the description of a repository with the
-checksums of its files, and files at their addresses, large ones behind a redirection to another
-address, from any byte on.
+checksums of its files, the list of them, and files at their addresses, large ones behind a
+redirection to another address, from any byte on.
 """
 
 from __future__ import annotations
@@ -96,6 +96,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(status, {"X-Error-Code": code}, b"refused", body=body)
         elif found := re.fullmatch(r"/api/models/([^/]+/[^/]+)/revision/([^/]+)", path):
             self._describe(found[1], body=body)
+        elif found := re.fullmatch(r"/api/models/([^/]+/[^/]+)/tree/([^/]+)", path):
+            self._list(found[1], body=body)
         elif found := re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path):
             self._resolve(found[1], found[3], body=body)
         elif found := re.fullmatch(r"/elsewhere/([^/]+/[^/]+)/(.+)", path):
@@ -120,6 +122,20 @@ class _Handler(BaseHTTPRequestHandler):
         told = {"id": repository, "modelId": repository, "sha": COMMIT, "siblings": siblings}
         told |= {"private": False, "downloads": 1, "likes": 1, "tags": []}
         content = json.dumps(told).encode()
+        self._send(200, {"Content-Type": "application/json"}, content, body=body)
+
+    def _list(self, repository: str, *, body: bool) -> None:
+        """The files of a repository as its tree, for downloads of several files at once."""
+        listed = [
+            {"type": "file", "path": name, "size": len(content), "oid": _blob_id(content)}
+            | (
+                {"lfs": {"oid": sha256(content), "size": len(content), "pointerSize": 135}}
+                if name in self.hub.large
+                else {}
+            )
+            for name, content in self.hub.files.get(repository, {}).items()
+        ]
+        content = json.dumps(listed).encode()
         self._send(200, {"Content-Type": "application/json"}, content, body=body)
 
     def _resolve(self, repository: str, name: str, *, body: bool) -> None:

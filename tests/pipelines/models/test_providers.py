@@ -58,7 +58,7 @@ def test_abilities_are_written_in_one_order():
 
 def test_an_unknown_kind_names_those_there_are():
     with pytest.raises(
-        InvalidInputError, match="embedded, openai, dashscope, local, judge, scripted"
+        InvalidInputError, match="embedded, openai, dashscope, local, judge, hub_judge, scripted"
     ):
         build("magic")
     assert known_capabilities(ModelSpec(kind="magic")) is None

@@ -1,0 +1,1 @@
+"""How good judges are, in the measures of published benchmarks."""
