@@ -7,7 +7,6 @@ field without a text shows its name and its own description.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
 import streamlit as st
@@ -15,6 +14,7 @@ from pydantic.fields import FieldInfo
 
 from components.messages import Catalogue, setting_key, two_digits
 from pipelines.methods.base import Method, Settings
+from pipelines.methods.controls import field_bound, field_kind, is_optional
 
 
 def draw_settings(
@@ -36,7 +36,7 @@ def draw_settings(
     present: Settings = method.settings(read_settings(method, scope=scope, start=start))
     fields = method.settings_type.model_fields
     for name in only or fields:
-        if get_origin(_kind(fields[name])) is dict:
+        if get_origin(field_kind(fields[name])) is dict:
             # Filled in by other means.
             continue
         key = setting_key(method.name, name, t)
@@ -49,7 +49,7 @@ def draw_settings(
             "disabled": disabled,
             "persist_state": "session",
         }
-        if _is_optional(fields[name]):
+        if is_optional(fields[name]):
             unset = present.effective_default(name)
             _draw_optional(fields[name], known[name], unset, key, t, common)
         else:
@@ -68,7 +68,7 @@ def read_settings(
         place = _place(scope, method, name)
         if place in st.session_state:
             values[name] = st.session_state[place]
-        if _is_optional(field) and st.session_state.get(_switch(place)) is False:
+        if is_optional(field) and st.session_state.get(_switch(place)) is False:
             values[name] = None
     settings: Settings = method.settings(values)
     defaults = method.settings().model_dump()
@@ -77,8 +77,8 @@ def read_settings(
 
 def _draw(field: FieldInfo, value: Any, key: str, t: Catalogue, common: Mapping[str, Any]) -> None:
     """The control of a field's kind; `key` is the catalogue's, `common` what all controls take."""
-    kind = _kind(field)
-    low, high = _bound(field, "ge"), _bound(field, "le")
+    kind = field_kind(field)
+    low, high = field_bound(field, "ge"), field_bound(field, "le")
     # What the visitor chose last, so that drawing again does not ask for two values.
     value = st.session_state.get(common["key"], value)
     if get_origin(kind) is Literal:
@@ -120,7 +120,7 @@ def _draw_optional(
         box = {**common, "key": _switch(common["key"])}
         if st.checkbox(value=value is not None, **box):
             if value is None:
-                low, high = _bound(field, "ge") or 0.0, _bound(field, "le") or 1.0
+                low, high = field_bound(field, "ge") or 0.0, field_bound(field, "le") or 1.0
                 value = next(iter(unset.values()), (low + high) / 4)
             _draw(field, value, key, t, {**common, "label_visibility": "collapsed"})
         elif unset:
@@ -145,18 +145,3 @@ def _place(scope: str, method: Method[Any], name: str) -> str:
 
 def _switch(place: str) -> str:
     return f"{place}.used"
-
-
-def _kind(field: FieldInfo) -> Any:
-    """The field's type, without the None of an optional one."""
-    members = [part for part in get_args(field.annotation) if part is not NoneType]
-    return members[0] if _is_optional(field) else field.annotation
-
-
-def _is_optional(field: FieldInfo) -> bool:
-    return get_origin(field.annotation) is not Literal and NoneType in get_args(field.annotation)
-
-
-def _bound(field: FieldInfo, name: Literal["ge", "le"]) -> Any:
-    """The minimum or maximum value that the field's constraints allow, None without one."""
-    return next((getattr(one, name) for one in field.metadata if hasattr(one, name)), None)

@@ -136,6 +136,8 @@ def _refusal(t: Catalogue) -> str | None:
 
 
 def _draw_view(watched: live.Watched, t: Catalogue) -> None:
+    if watched.spec.profile:
+        st.caption(t("run.profile", name=watched.spec.profile))
     loading = engine().service.loading()
     html = ask_view(watched.view, t, now=time.time(), loading=loading)
     show_html(html, key="run-view", on_action=_act)

@@ -46,6 +46,7 @@ from app.screens.setup import (
     chosen_evidence,
     chosen_models,
     draw_sources,
+    recorded_profile,
 )
 from app.session import messages, owner
 from components.elements import notice
@@ -232,6 +233,13 @@ def _begin_buttons(
             )
 
 
+def _profile(systems: Mapping[str, MethodSpec]) -> str:
+    """The profile that all systems follow; none where a method has settings of its own."""
+    if any(name != method.name for name, method in systems.items()):
+        return ""
+    return recorded_profile({name: method.settings for name, method in systems.items()})
+
+
 def _asked(item: Item) -> tuple[object, ...]:
     """What decides the answer to an item: items that are alike in it share one answer."""
     passages = tuple(passage.text for passage in item.passages)
@@ -269,6 +277,7 @@ def _begin(
             seed=int(st.session_state.get("evaluate.seed") or 0),
             repeats=int(st.session_state.get("evaluate.repeats") or 1),
             limits=chosen_limits(),
+            profile=_profile(systems),
         )
         checked_limits(spec, spec.limits)
         store = engine().service.store.evaluations

@@ -20,6 +20,7 @@ from app.parts import (
 )
 from app.screens.evaluation_compare import draw_items
 from app.screens.evaluation_figures import draw_figures
+from app.screens.evaluation_study import draw_study
 from app.session import messages, owner
 from components.elements import notice
 from components.evaluation_numbers import metric_title
@@ -87,6 +88,7 @@ def _draw(of: Of, spec: EvaluationSpec, t: Catalogue) -> None:
     fold = st.expander(t("action.export"), key="evaluate.export", on_change="rerun")
     draw_unfolded(fold, partial(_exports, of.evaluation[:8], found, table, t))
     draw_items(of, spec, part, t)
+    draw_study(of, t)
 
 
 def _wait(work: NotYet) -> None:

@@ -10,13 +10,14 @@ from typing import Any, get_args
 import streamlit as st
 
 from app.engine import engine
-from app.parts import draw_unfolded, in_rows, key_field
+from app.parts import delete_button, draw_unfolded, in_rows, key_field, remembered
 from app.session import keep_key, key_for, owner
 from app.settings_form import draw_settings, read_settings
 from components.messages import Catalogue
 from pipelines.engine.completing import completed, left_out
 from pipelines.engine.estimate import Basis, Estimate, basis_for, estimate, first_methods
 from pipelines.engine.executor import used_models
+from pipelines.engine.profiles import checked_profile, follows
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Method, Need
 from pipelines.methods.registry import METHODS
@@ -37,6 +38,7 @@ from pipelines.run.spec import (
 )
 from pipelines.run.trace import Trace
 from pipelines.run.view import RunView
+from pipelines.store.profiles import Profile
 from pipelines.text import detect_language
 
 EVIDENCE_SOURCES: tuple[EvidenceSource, ...] = tuple(
@@ -50,6 +52,7 @@ SAMPLES = "samples"
 _SCOPE = "ask"
 """Where the session keeps the settings of the next run."""
 
+_PROFILE, _PROFILE_NAME = "_profile", "settings.profile"
 _FIRST = "_first_methods"
 _USE_HISTORY = "slm.use_history"
 """Whether judges are measured against their scores in this visitor's earlier runs."""
@@ -75,6 +78,7 @@ def _choices(t: Catalogue) -> None:
 
 
 def _all_settings(t: Catalogue) -> None:
+    _profile_select(t)
     titles = [t(f"method.{name}.title") for name in METHODS]
     *tabs, run_tab = st.tabs([*titles, t("setting.run.title")])
     for tab, name in zip(tabs, METHODS, strict=True):
@@ -108,12 +112,89 @@ def _all_settings(t: Catalogue) -> None:
 
 def draw_method_settings(name: str, t: Catalogue, *, scope: str | None = None) -> None:
     """The controls of a method: without a `scope` the same on every page that draws them."""
-    draw_settings(METHODS[name], t, scope=scope or _SCOPE)
+    start = {} if scope else _start(name)
+    draw_settings(METHODS[name], t, scope=scope or _scope(), start=start)
 
 
 def method_settings(name: str, scope: str | None = None) -> dict[str, Any]:
     """What these controls say, where it differs from the method's defaults."""
-    return read_settings(METHODS[name], scope=scope or _SCOPE)
+    start = {} if scope else _start(name)
+    return read_settings(METHODS[name], scope=scope or _scope(), start=start)
+
+
+def _profile_select(t: Catalogue) -> None:
+    """A saved profile, with which the controls begin; nothing where none is saved."""
+    names = [one.name for one in engine().service.store.profiles.list(owner())]
+    profile = chosen_profile()
+    if not names and profile is None:
+        return
+    if st.session_state.get(_PROFILE_NAME) not in (None, *names):
+        st.session_state.pop(_PROFILE_NAME)
+    st.selectbox(
+        t("profile.choose"),
+        names,
+        index=None,
+        key=_PROFILE_NAME,
+        placeholder=t("profile.choose.none"),
+        help=t("profile.choose.help"),
+        on_change=_take_profile,
+        persist_state="session",
+    )
+    if profile is None:
+        return
+    settings = {name: method_settings(name) for name in METHODS}
+    used = follows(profile, settings)
+    st.caption(t("profile.used" if used else "profile.changed", name=profile.name))
+    if profile.description:
+        st.caption(profile.description)
+    if origin := profile.origin:
+        words = t("profile.from", study=origin.study, data=origin.data_set, date=origin.date)
+        st.caption(words)
+    delete_button("profile", t("profile.delete.sure", name=profile.name), _delete_profile)
+
+
+def chosen_profile() -> Profile | None:
+    """The profile with which the settings begin, None for the methods' defaults."""
+    return st.session_state.get(_PROFILE)
+
+
+def _take_profile() -> None:
+    with remembered("ask"):
+        name = st.session_state.get(_PROFILE_NAME)
+        st.session_state[_PROFILE] = None
+        if name is None:
+            return
+        store = engine().service.store.profiles
+        profile = st.session_state[_PROFILE] = checked_profile(store.get(owner(), name))
+        known = known_models()
+        for role, spec in profile.models.items():
+            if spec.name in known:
+                st.session_state[f"model.{role}"] = spec.name
+
+
+def _delete_profile() -> None:
+    with remembered("ask"):
+        profile = st.session_state.pop(_PROFILE, None)
+        st.session_state.pop(_PROFILE_NAME, None)
+        if profile is not None:
+            engine().service.store.profiles.delete(owner(), profile.name)
+
+
+def _scope() -> str:
+    """Where the session keeps the settings: each profile has controls of its own."""
+    profile = chosen_profile()
+    return _SCOPE if profile is None else f"{_SCOPE}.{profile.name}"
+
+
+def _start(method: str) -> dict[str, Any]:
+    profile = chosen_profile()
+    return {} if profile is None else profile.settings.get(method, {})
+
+
+def recorded_profile(settings: Mapping[str, Mapping[str, Any]]) -> str:
+    """The profile's name for what runs with these settings; "" where they are others."""
+    profile = chosen_profile()
+    return profile.name if profile is not None and follows(profile, settings) else ""
 
 
 def _methods(t: Catalogue) -> None:
@@ -312,13 +393,15 @@ def chosen_evidence() -> EvidenceSpec:
 def chosen_spec(question: str) -> RunSpec:
     """The run that the Ask page describes at the moment."""
     names = chosen_methods()
+    settings = {name: _settings(name, question) for name in names}
     return RunSpec(
         question=question,
-        methods=tuple(MethodSpec(name=name, settings=_settings(name, question)) for name in names),
+        methods=tuple(MethodSpec(name=name, settings=settings[name]) for name in names),
         models=used_models(names, chosen_models()),
         evidence=chosen_evidence(),
         seed=int(st.session_state.get("run.seed") or 0),
         reproducible=bool(st.session_state.get("run.reproducible")),
+        profile=recorded_profile(settings),
     )
 
 

@@ -14,6 +14,7 @@ from pipelines.cli.limits import add_limit_options, limit_words, read_limits
 from pipelines.cli.models import add_model_options, models_by_role
 from pipelines.cli.numbers import count, whole
 from pipelines.cli.prices import add_price_options, priced_models, refuse_prices
+from pipelines.cli.profiles import add_profile_option, chosen_profile
 from pipelines.cli.settings import read_settings
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
@@ -56,6 +57,7 @@ from pipelines.evaluation.statistics.resampling import Estimate
 from pipelines.methods.registry import METHODS
 from pipelines.printable import printable
 from pipelines.run.spec import EvidenceSpec, MethodSpec
+from pipelines.store.profiles import Profile
 
 OWNER = "command-line"
 
@@ -251,6 +253,7 @@ def add_evaluation_commands(commands: Any) -> None:
     run.add_argument("--at-once", type=count, default=2, metavar="N", help="answers at a time")
     add_limit_options(run)
     run.add_argument("--yes", action="store_true", help="go on after the forecast, unasked")
+    add_profile_option(run)
     add_model_options(run)
     add_price_options(run)
 
@@ -300,7 +303,8 @@ async def _created(service: Service, options: argparse.Namespace) -> tuple[str, 
         limit=options.limit,
         seed=options.seed,
     )
-    models, keys = await models_by_role(service, options)
+    profile = await chosen_profile(service, options)
+    models, keys = await models_by_role(service, options, profile.models if profile else {})
     models = priced_models(models, options)
     methods = _names(options.methods)
     unknown = [name for name in methods if name not in METHODS]
@@ -309,7 +313,7 @@ async def _created(service: Service, options: argparse.Namespace) -> tuple[str, 
             f"There is no method {unknown[0]!r}.", remedy=f"Choose from: {', '.join(METHODS)}."
         )
     evidence = None if options.passages else EvidenceSpec()
-    systems = _systems(system_names(methods), options.set, models, evidence)
+    systems = _systems(system_names(methods), options.set, models, evidence, profile)
     spec = EvaluationSpec(
         data=data.name,
         data_hash=data.hash,
@@ -320,6 +324,7 @@ async def _created(service: Service, options: argparse.Namespace) -> tuple[str, 
         systems=systems,
         seed=options.seed,
         repeats=options.repeats,
+        profile=profile.name if profile else "",
         reproducible=options.reproducible,
     )
     spec = spec.model_copy(update={"limits": read_limits(options, spec)})
@@ -348,15 +353,20 @@ def _with_passages(items: Sequence[Item]) -> list[Item]:
 
 
 def _systems(
-    names: Any, assignments: Sequence[str], models: dict[str, Any], evidence: EvidenceSpec | None
+    names: Any,
+    assignments: Sequence[str],
+    models: dict[str, Any],
+    evidence: EvidenceSpec | None,
+    profile: Profile | None,
 ) -> tuple[System, ...]:
     settings = read_settings(
         names, assignments, "Write SYSTEM.SETTING=VALUE, for example 'drad 2.theta_1=0.5'."
     )
+    held = profile.settings if profile else {}
     return tuple(
         System(
             name=name,
-            method=MethodSpec(name=method, settings=settings[name]),
+            method=MethodSpec(name=method, settings={**held.get(method, {}), **settings[name]}),
             models=models,
             evidence=evidence,
         )

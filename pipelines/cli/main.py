@@ -22,9 +22,12 @@ from pipelines.cli.catalogue import download, show_catalogue
 from pipelines.cli.evaluate import add_evaluation_commands
 from pipelines.cli.leaving import Unawaited
 from pipelines.cli.models import add_model_options, models_by_role, named_key
+from pipelines.cli.profiles import add_profile_commands, add_profile_option, chosen_profile
 from pipelines.cli.settings import read_settings
+from pipelines.cli.study import add_study_command
 from pipelines.cli.terminal import Terminal, describe
 from pipelines.engine.executor import used_models
+from pipelines.engine.profiles import with_profile
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, exit_status
 from pipelines.files import make_data_folder, write_whole
@@ -37,6 +40,7 @@ from pipelines.run.events import Event, event_adapter
 from pipelines.run.spec import EvidenceSpec, MethodSpec, RunSpec
 from pipelines.run.view import fold
 from pipelines.store import database_url
+from pipelines.store.profiles import Profile
 
 _OWNER = "command-line"
 
@@ -59,8 +63,9 @@ async def _with_service(options: argparse.Namespace) -> int:
 
 
 async def _ask(service: Service, options: argparse.Namespace) -> int:
-    methods = _methods(options.method or ["drad"], options.set)
-    models, keys = await models_by_role(service, options)
+    profile = await chosen_profile(service, options)
+    methods = _methods(options.method or ["drad"], options.set, profile)
+    models, keys = await models_by_role(service, options, profile.models if profile else {})
     search_key = named_key(options.search_key_env)
     if search_key:
         keys[f"search:{options.web}"] = search_key
@@ -77,6 +82,7 @@ async def _ask(service: Service, options: argparse.Namespace) -> int:
         language=options.language,
         seed=options.seed,
         reproducible=options.reproducible,
+        profile=profile.name if profile else "",
     )
     run_id = await service.start(spec, owner=_OWNER, keys=keys)
     return await _follow(service, run_id, as_json=options.json)
@@ -174,10 +180,13 @@ async def _delete(service: Service, options: argparse.Namespace) -> int:
     return 0
 
 
-def _methods(names: Sequence[str], assignments: Sequence[str]) -> tuple[MethodSpec, ...]:
+def _methods(
+    names: Sequence[str], assignments: Sequence[str], profile: Profile | None
+) -> tuple[MethodSpec, ...]:
     settings = read_settings(
         names, assignments, "Write METHOD.SETTING=VALUE, for example drad.theta_1=0.5."
     )
+    settings = with_profile(profile, settings, settings)
     return tuple(MethodSpec(name=name, settings=given) for name, given in settings.items())
 
 
@@ -215,6 +224,7 @@ def _parser() -> argparse.ArgumentParser:
     ask.add_argument(
         "--set", action="append", default=[], metavar="METHOD.SETTING=VALUE", help="a setting"
     )
+    add_profile_option(ask)
     add_model_options(ask)
     ask.add_argument("--library", default="sample")
     ask.add_argument("--evidence", choices=get_args(RetrievalMode), default="hybrid")
@@ -242,6 +252,8 @@ def _parser() -> argparse.ArgumentParser:
     add("import", _import, "store an exported run").add_argument("file", type=Path)
 
     add_evaluation_commands(commands)
+    add_study_command(commands)
+    add_profile_commands(commands)
 
     models = commands.add_parser("models", help="models to download").add_subparsers(required=True)
     listed = models.add_parser("catalogue", help="models that can be downloaded, and their sizes")

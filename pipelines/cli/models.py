@@ -18,6 +18,7 @@ from pipelines.run.defaults import default_models
 from pipelines.run.spec import JUDGES, ROLES
 from pipelines.types import Language
 
+_BUNDLED = "embedded"
 _OTHER_ROLES = [role for role in ROLES if role != "main"]
 
 
@@ -25,7 +26,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     """The options that `models_by_role` reads."""
     own = " or ".join(one.key_variable for one in PROVIDERS.values() if one.key_variable)
     parser.add_argument(
-        "--profile", choices=list(PROVIDERS), default="embedded", help="kind of the main model"
+        "--profile", choices=list(PROVIDERS), default=_BUNDLED, help="kind of the main model"
     )
     parser.add_argument(
         "--model", default="", help="file, folder, hub id or the server's name for it"
@@ -90,14 +91,19 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 
 
 async def models_by_role(
-    service: Service, options: argparse.Namespace
+    service: Service, options: argparse.Namespace, saved: Mapping[str, ModelSpec] | None = None
 ) -> tuple[dict[str, ModelSpec], dict[str, str]]:
     """Role to model, and the keys by model name; hosted models are probed for what they can do.
 
-    The bundled judges judge unless others are given.
+    `saved` are models of a profile, for the roles that no option names. The bundled judges judge
+    unless others are given.
     Raises InvalidInputError when an option cannot be understood.
     """
-    specs = {"main": _spec(options.profile, options.model, options.base_url)}
+    saved = saved or {}
+    unnamed = (options.profile, options.model, options.base_url) == (_BUNDLED, "", None)
+    main = saved.get("main") if unnamed else None
+    specs = dict(saved)
+    specs["main"] = main or _spec(options.profile, options.model, options.base_url)
     urls = _assigned(options.role_url, "--role-url")
     variables = {"main": options.key_env, **_assigned(options.role_key_env, "--role-key-env")}
     given = _assigned(options.role, "--role")
@@ -128,7 +134,7 @@ async def models_by_role(
             if report.unknown:
                 left = ", ".join(report.unknown)
                 print(f"{spec.name}: not known, taken as usual: {left}", file=sys.stderr)
-    if not given.keys() & set(JUDGES):
+    if not (given.keys() | saved.keys()) & set(JUDGES):
         specs |= {role: spec for role, spec in default_models().items() if role in JUDGES}
     return specs, keys
 

@@ -69,6 +69,7 @@ class EvaluationSpec(Frozen):
     the same in every evaluation. `metrics` are those that the table shows; None: all that apply.
     `limits` say where it stops; they decide nothing that is answered, and can be changed when it is
     continued.
+    `profile` names the saved profile whose settings the systems have.
     """
 
     data: str
@@ -83,6 +84,7 @@ class EvaluationSpec(Frozen):
     reproducible: bool = False
     metrics: tuple[str, ...] | None = None
     limits: Budget = Budget()
+    profile: Annotated[str, Field(max_length=200)] = ""
 
 
 def checked_spec(spec: EvaluationSpec, items: Sequence[Item]) -> EvaluationSpec:

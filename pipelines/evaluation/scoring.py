@@ -24,6 +24,7 @@ from pipelines.evaluation.results.scores import (
     ABSTAINED,
     ANSWER_WORDS,
     CONTROLS,
+    FLAGGED,
     HALLUCINATED,
     HALLUCINATION_SCORE,
     MONEY,
@@ -100,7 +101,7 @@ def read_results(
     with memory.lock:
         known = memory.known.pop(evaluation, None)
         if known is None:
-            offers = (item.offers for item in _items(store, evaluation, owner))
+            offers = (item.offers for item in stored_items(store, evaluation, owner))
             known = _Known(frozenset[Offer]().union(*offers))
         metrics = applicable(spec, known.offers)
         names = tuple(metric.name for metric in metrics)
@@ -149,10 +150,10 @@ def _score(
     """Add the scores of the tasks with the numbers `missing`, in order, to what is known."""
     wanted = set(missing)
     position = missing[0] // (len(spec.systems) * spec.repeats)
-    items = enumerate(_items(store, evaluation, owner, position - 1), start=position)
+    items = enumerate(stored_items(store, evaluation, owner, position - 1), start=position)
     item: Item | None = None
     position -= 1
-    for task, run, body in _outcomes(store, evaluation, owner, missing[0] - 1, missing[-1]):
+    for task, run, body in stored_outcomes(store, evaluation, owner, missing[0] - 1, missing[-1]):
         if task.number not in wanted:
             continue
         # Tasks come in the order of their items.
@@ -160,7 +161,7 @@ def _score(
             position, item = next(items)
         assert item is not None
         outcome = Outcome.model_validate(body)
-        found = tuple(_scored(spec, metrics, item, task, run, outcome))
+        found = tuple(outcome_scores(spec, metrics, item, task, run, outcome))
         known.scores[task.number] = tuple(score for score, _ in found)
         known.items.update((score.item, summary) for score, summary in found)
 
@@ -178,15 +179,20 @@ def applicable(spec: EvaluationSpec, offers: Iterable[Offer]) -> list[Metric]:
     ]
 
 
-def _scored(
+def outcome_scores(
     spec: EvaluationSpec,
     metrics: list[Metric],
     item: Item,
     task: Task,
     run: str,
     outcome: Outcome,
+    *,
+    verdicts: bool = False,
 ) -> Iterator[tuple[ItemScore, ItemSummary]]:
-    """The scores of one answer: one, or one for each labelled sentence of a text."""
+    """The scores of one answer: one, or one for each labelled sentence of a text.
+
+    With `verdicts`, the value `FLAGGED` says what the method's own verdict was.
+    """
     system = spec.systems[task.system]
     final = _given(outcome)
     before = final if outcome.original == outcome.answer else GivenAnswer(text=outcome.original)
@@ -200,6 +206,8 @@ def _scored(
     if not labelled:
         wrong = item.hallucinated if spec.checks == "texts" else _is_wrong(before, item, answered)
         values = values | _detection(wrong, outcome.doubt)
+        if verdicts:
+            values = values | {FLAGGED: _flagged(outcome.verdict)}
     flags = (*outcome.flags, *((ABSTAINED,) if outcome.abstained else ()))
     score = ItemScore(
         item=item.id,
@@ -225,6 +233,8 @@ def _scored(
         text = item.text[sentence.start : sentence.end]
         piece = _piece_of(sentence, outcome.pieces)
         found = _detection(sentence.label != "accurate", piece.doubt if piece else outcome.doubt)
+        if verdicts:
+            found[FLAGGED] = _flagged(piece.verdict if piece else outcome.verdict)
         length = float(word_count(text))
         yield (
             score.model_copy(
@@ -320,6 +330,11 @@ def _detection(wrong: bool | None, doubt: float | None) -> dict[str, float | Non
     return {HALLUCINATED: float(wrong), HALLUCINATION_SCORE: doubt}
 
 
+def _flagged(verdict: Verdict | None) -> float | None:
+    known = verdict is not None and verdict != "unchecked"
+    return float(verdict not in ("supported", "confident")) if known else None
+
+
 def _piece_of(sentence: LabelledSpan, pieces: Iterable[Piece]) -> Piece | None:
     """The verdict on the sentence, or on what overlaps most with it; of several the worst."""
 
@@ -334,13 +349,16 @@ def _piece_of(sentence: LabelledSpan, pieces: Iterable[Piece]) -> Piece | None:
     return max(rated, key=lambda piece: piece.doubt or 0.0, default=None)
 
 
-def _items(store: EvaluationStore, evaluation: str, owner: str, after: int = -1) -> Iterator[Item]:
+def stored_items(
+    store: EvaluationStore, evaluation: str, owner: str, after: int = -1
+) -> Iterator[Item]:
+    """The items of an evaluation after position `after`, some hundreds in memory at a time."""
     while bodies := store.items(evaluation, owner, after):
         after += len(bodies)
         yield from (Item.model_validate(body) for body in bodies)
 
 
-def _outcomes(
+def stored_outcomes(
     store: EvaluationStore, evaluation: str, owner: str, after: int, last: int
 ) -> Iterator[tuple[Task, str, dict[str, object]]]:
     """What was answered for the tasks after number `after`, up to `last`."""

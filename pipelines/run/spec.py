@@ -67,6 +67,7 @@ class RunSpec(Frozen):
 
     `language` None lets the question decide. `models` maps a role (see `ROLES`) to a model; "main"
     must be there. `answer` is a given answer to the question, None where methods write one.
+    `profile` names the saved profile whose settings these are; it changes nothing.
     """
 
     question: str
@@ -77,3 +78,4 @@ class RunSpec(Frozen):
     answer: GivenAnswer | None = None
     seed: int = 0
     reproducible: bool = False
+    profile: Annotated[str, Field(max_length=200)] = ""

@@ -36,6 +36,7 @@ from pipelines.store.evaluations import EvaluationStore
 from pipelines.store.exchange import cancelled_after, export_lines, parse_lines
 from pipelines.store.migrations import check, upgrade
 from pipelines.store.opening import DEFAULT_URL
+from pipelines.store.profiles import ProfileStore
 from pipelines.store.sizes import SHARED, StoredBytes, copy_id, size_of
 from pipelines.store.tables import (
     EventRow,
@@ -108,6 +109,7 @@ class RunStore:
         self.models = ModelStore(self._database)
         self.sizes = StoredBytes(self._database)
         self.evaluations = EvaluationStore(self._database)
+        self.profiles = ProfileStore(self._database)
 
     @property
     def refusal(self) -> VeriscopeError | None:

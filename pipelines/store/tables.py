@@ -148,6 +148,17 @@ class ModelRow(Base):
     __table_args__ = (Index(None, "saved"),)
 
 
+class ProfileRow(Base):
+    """Settings of methods under a name; `body` is a `pipelines.store.profiles` Profile."""
+
+    __tablename__ = "profiles"
+
+    owner: Mapped[str] = mapped_column(CleanText(64), primary_key=True)
+    name: Mapped[str] = mapped_column(CleanText(200), primary_key=True)
+    body: Mapped[dict[str, Any]] = mapped_column(JSON)
+    saved: Mapped[datetime] = mapped_column(UtcDateTime())
+
+
 class EvaluationRow(Base):
     """An evaluation; `spec` is a `pipelines.evaluation.plan` EvaluationSpec."""
 
@@ -308,9 +319,13 @@ def refuse_keys(spec: ModelSpec) -> None:
     """
     if spec.base_url is not None:
         _refuse_in_address(spec.base_url)
-    for field in (spec.name, spec.model, spec.base_url or ""):
-        if _SECRET_VALUE.search(field):
-            raise failure("storage.key_found", what="contains what looks like a key")
+    if any(map(looks_like_key, (spec.name, spec.model, spec.base_url or ""))):
+        raise failure("storage.key_found", what="contains what looks like a key")
+
+
+def looks_like_key(text: str) -> bool:
+    """Whether `text` holds something of the shapes that providers give their keys."""
+    return bool(_SECRET_VALUE.search(text))
 
 
 def refuse_keys_in_run(spec: RunSpec) -> None:

@@ -150,6 +150,11 @@ def bring_recording(workbench: Workbench) -> Finished:
         run = store.import_run(gzip.decompress(RECORDED.read_bytes()).decode(), owner)
     finally:
         store.close()
+    return Finished(run, browser_of(workbench, owner))
+
+
+def browser_of(workbench: Workbench, owner: str) -> StorageState:
+    """What a browser remembers that was here before as `owner`."""
     address = urlsplit(workbench.url)
     cookie: StorageStateCookie = {
         "name": COOKIE,
@@ -161,7 +166,7 @@ def bring_recording(workbench: Workbench) -> Finished:
         "secure": False,
         "sameSite": "Lax",
     }
-    return Finished(run, {"cookies": [cookie], "origins": []})
+    return {"cookies": [cookie], "origins": []}
 
 
 def _wait_until_served(url: str, server: subprocess.Popen[bytes]) -> None:

@@ -262,15 +262,23 @@ def caption(table: ResultsTable) -> str:
 def table_markdown(table: ResultsTable, digits: int = 3) -> str:
     """The table in Markdown, with a line on how the intervals were computed."""
     columns = _columns(table, digits)
+    heads = [(one.name, one.better) for one in columns]
+    rows = zip(*(one.cells for one in columns), strict=True)
+    return markdown_table(heads, rows, [caption(table), *_notes(table)])
+
+
+def markdown_table(
+    heads: Sequence[tuple[str, str | None]], rows: Iterable[Sequence[str]], notes: Iterable[str]
+) -> str:
+    """A table in Markdown under names with their better direction, and notes below it."""
 
     def line(cells: Iterable[str]) -> str:
         return "| " + " | ".join(map(_markdown, cells)) + " |"
 
-    heads = (f"{one.name} {_ARROWS[one.better]}".strip() for one in columns)
-    rule = "|" + "|".join([" --- ", *[" ---: "] * (len(columns) - 1)]) + "|"
-    rows = (line(cells) for cells in zip(*(one.cells for one in columns), strict=True))
-    notes = [part for note in _notes(table) for part in ("", _markdown(note))]
-    return "\n".join([line(heads), rule, *rows, "", _markdown(caption(table)), *notes, ""])
+    named = (f"{name} {_ARROWS[better]}".strip() for name, better in heads)
+    rule = "|" + "|".join([" --- ", *[" ---: "] * (len(heads) - 1)]) + "|"
+    below = [part for note in notes for part in ("", _markdown(note))]
+    return "\n".join([line(named), rule, *map(line, rows), *below, ""])
 
 
 def _markdown(text: str) -> str:
@@ -289,8 +297,20 @@ def table_latex(table: ResultsTable, digits: int = 3, label: str = "tab:results"
             remedy="Use letters, digits, colons, full stops and hyphens.",
         )
     columns = _columns(table, digits)
-    heads = (f"{latex(one.name)} {_LATEX_ARROWS[one.better]}".strip() for one in columns)
+    heads = [(one.name, one.better) for one in columns]
     rows = zip(*(one.cells for one in columns), strict=True)
+    return latex_table(heads, rows, caption(table), label, _notes(table))
+
+
+def latex_table(
+    heads: Sequence[tuple[str, str | None]],
+    rows: Iterable[Sequence[str]],
+    below: str,
+    label: str,
+    notes: Iterable[str],
+) -> str:
+    """A table in LaTeX under names with their better direction; `below` is its caption."""
+    named = (f"{latex(name)} {_LATEX_ARROWS[better]}".strip() for name, better in heads)
     # A line that begins with a bracket would be read as an option of the line before.
     body = [" & ".join(map(latex, cells)) + r" \\" for cells in rows]
     return "\n".join(
@@ -298,16 +318,16 @@ def table_latex(table: ResultsTable, digits: int = 3, label: str = "tab:results"
             r"% \usepackage{booktabs}",
             r"\begin{table}",
             r"  \centering",
-            f"  \\caption{{{latex(caption(table))}}}",
+            f"  \\caption{{{latex(below)}}}",
             f"  \\label{{{label}}}",
-            f"  \\begin{{tabular}}{{l{'r' * (len(columns) - 1)}}}",
+            f"  \\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}",
             r"    \toprule",
-            "    " + " & ".join(heads) + r" \\",
+            "    " + " & ".join(named) + r" \\",
             r"    \midrule",
             *(f"    {{}}{line}" for line in body),
             r"    \bottomrule",
             r"  \end{tabular}",
-            *(f"  \\par\\footnotesize {latex(note)}" for note in _notes(table)),
+            *(f"  \\par\\footnotesize {latex(note)}" for note in notes),
             r"\end{table}",
             "",
         ]

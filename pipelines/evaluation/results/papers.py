@@ -181,6 +181,47 @@ def paper_figures(method: str, data_set: str) -> tuple[PaperFigure, ...]:
     )
 
 
+def table_figures(method: str, table: str, row: str) -> tuple[PaperFigure, ...]:
+    """The figures of one line of the table `table` of the paper of `method`, by its English name.
+
+    Empty where there is no such line.
+    """
+    return tuple(
+        _figure(method, found, line, column, line.method or found.method or method, value)
+        for found in paper(method).tables
+        if found.key == table
+        for line in found.rows
+        if line.name.en == row
+        for column in found.columns
+        if (value := line.values.get(column.key)) is not None
+    )
+
+
+def _figure(
+    source: str,
+    table: PaperTable,
+    row: PaperRow,
+    column: PaperColumn,
+    method: str,
+    value: Decimal,
+) -> PaperFigure:
+    known = paper(source)
+    return PaperFigure(
+        paper=source,
+        title=known.title or "",
+        date=known.date,
+        method=method,
+        row=row.name,
+        column=column.name,
+        metric=column.metric,
+        value=value,
+        unit=column.unit,
+        better=column.better,
+        model=table.model,
+        data=table.data,
+    )
+
+
 @cache
 def _all_figures() -> tuple[tuple[str, PaperFigure], ...]:
     """Every figure of a known method on a known data set, after the plain name of the latter."""
@@ -195,20 +236,7 @@ def _all_figures() -> tuple[tuple[str, PaperFigure], ...]:
                     value = row.values.get(column.key)
                     if data_set is None or method is None or value is None:
                         continue
-                    figure = PaperFigure(
-                        paper=path.stem,
-                        title=source.title or "",
-                        date=source.date,
-                        method=method,
-                        row=row.name,
-                        column=column.name,
-                        metric=column.metric,
-                        value=value,
-                        unit=column.unit,
-                        better=column.better,
-                        model=table.model,
-                        data=table.data,
-                    )
+                    figure = _figure(path.stem, table, row, column, method, value)
                     found.append((_plain(data_set), figure))
     return tuple(found)
 

@@ -35,6 +35,9 @@ HALLUCINATION_SCORE = "hallucination_score"
 HALLUCINATED = "hallucinated"
 """The value that holds people's label: 1 for hallucinated, 0 for accurate."""
 
+FLAGGED = "flagged"
+"""The value that holds a detector's verdict: 1 where it doubts or contradicts, 0 where not."""
+
 ANSWER_WORDS = "answer_words"
 """Words of the answer; Chinese counts by character."""
 

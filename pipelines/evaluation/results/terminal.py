@@ -100,7 +100,7 @@ def table_text(
     names: Column = ["", *(_cut(row.system, _SYSTEM) for row in table.rows)]
     columns = [[name, *(estimate_words(one, 2, "-") for one in known[name])] for name in chosen]
     columns += [*_corrections(table, chosen), *_counts(table), *_costs(table)]
-    parts = ["\n".join(_lines([names, *part])) for part in _parts(names, columns, width)]
+    parts = aligned_parts(names, columns, width)
     notes = [caption(table), "Costs are means per item."]
     if any(FEW_MARK in cell for column in columns for cell in column[1:]):
         notes.append(FEW_NOTE)
@@ -112,6 +112,11 @@ def table_text(
     ]
     folded = "\n".join(line for note in notes for line in wrapped(note, width))
     return "\n\n".join([*parts, folded]) + "\n"
+
+
+def aligned_parts(names: Column, columns: Sequence[Column], width: int) -> list[str]:
+    """Columns beside their names, aligned, in parts of at most `width` columns."""
+    return ["\n".join(_lines([names, *part])) for part in _parts(names, columns, width)]
 
 
 def wrapped(text: str, width: int) -> list[str]:

@@ -310,13 +310,13 @@ def read_again(store: RunStore) -> Evaluation:
 
 def test_every_answer_is_scored_once(store: RunStore, monkeypatch: pytest.MonkeyPatch):
     counted: list[str] = []
-    of_one = scoring._scored
+    of_one = scoring.outcome_scores
 
     def count(*given: Any) -> Any:
         counted.append(given[4])
         return of_one(*given)
 
-    monkeypatch.setattr(scoring, "_scored", count)
+    monkeypatch.setattr(scoring, "outcome_scores", count)
     asked, items = spec(system("direct"), system("drad")), [PARIS, ROME]
     stored(store, asked, items, {0: said("Paris"), 3: said("Rome")})
     assert len(read_again(store).scores) == 2

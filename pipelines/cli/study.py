@@ -1,0 +1,167 @@
+"""Studies on the command line: other settings of an evaluated system, from its recorded runs."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from threading import Event
+from typing import Any
+
+from pipelines.cli.evaluate import OWNER
+from pipelines.engine.service import Service
+from pipelines.errors import InvalidInputError
+from pipelines.evaluation.plan import EvaluationSpec
+from pipelines.evaluation.scoring import read_results
+from pipelines.evaluation.studies.export import STUDY_FORMATS, study_text
+from pipelines.evaluation.studies.grid import read_axis
+from pipelines.evaluation.studies.named import named_studies, run_named_study
+from pipelines.evaluation.studies.replays import StudyStoppedError, find_system
+from pipelines.evaluation.studies.running import score_sweep, sweep
+from pipelines.evaluation.studies.saving import profile_of
+from pipelines.evaluation.studies.table import Study
+from pipelines.methods.registry import get_method
+from pipelines.printable import printable
+
+
+async def study(service: Service, options: argparse.Namespace) -> int:
+    """A study of an evaluation; prints its table."""
+    if options.list:
+        print(printable(_listed()), end="")
+        return 0
+    if not options.evaluation:
+        raise InvalidInputError(
+            "A study is of an evaluation.",
+            remedy="Give --evaluation ID; `python -m pipelines evaluations list` shows them.",
+        )
+    if bool(options.name) + bool(options.vary) + options.scores != 1:
+        raise InvalidInputError(
+            "A study is a named one, or varies settings, or thresholds on scores.",
+            remedy="Give one of: a name (see --list), --vary SETTING, --scores.",
+        )
+    stop = Event()
+    try:
+        found = await asyncio.to_thread(_run, service, options, stop)
+    finally:
+        # After Ctrl-C the thread ends before the next answer.
+        stop.set()
+    names = [name.strip() for name in options.metrics.split(",") if name.strip()]
+    if names and options.format != "text":
+        raise InvalidInputError(
+            "--metrics chooses columns of the format text.",
+            remedy="Leave it out: the other formats hold every metric.",
+        )
+    if options.save_profile:
+        await asyncio.to_thread(_save, service, options, found)
+    text = study_text(found, names) if names else STUDY_FORMATS[options.format](found)
+    sys.stdout.write(printable(text) if options.format == "text" else text)
+    return 0
+
+
+def add_study_command(commands: Any) -> None:
+    """`study`."""
+    parser = commands.add_parser(
+        "study", help="other settings of an evaluated system, from its recorded runs alone"
+    )
+    parser.set_defaults(command=study)
+    parser.add_argument("name", nargs="?", default="", help="a paper's ablation, see --list")
+    parser.add_argument("--list", action="store_true", help="the papers' ablations")
+    parser.add_argument("--evaluation", default="", metavar="ID", help="an evaluation")
+    parser.add_argument(
+        "--system", default="", help="which of its systems, where there are several"
+    )
+    parser.add_argument(
+        "--vary",
+        action="append",
+        default=[],
+        metavar="SETTING[=VALUES]",
+        help="a setting and its values, A,B,C or FIRST:LAST:STEP; its whole range without values;"
+        " repeat for a second setting",
+    )
+    parser.add_argument(
+        "--scores", action="store_true", help="thresholds on the scores of a detector"
+    )
+    parser.add_argument("--choose", metavar="METRIC", help="the metric that chooses the best point")
+    parser.add_argument(
+        "--at-least",
+        type=_minimum,
+        metavar="METRIC=VALUE",
+        help="choose only among points where this metric reaches this value",
+    )
+    parser.add_argument(
+        "--save-profile", metavar="NAME", help="keep the settings of the chosen point as a profile"
+    )
+    parser.add_argument(
+        "--replace", action="store_true", help="in place of a profile of the same name"
+    )
+    parser.add_argument(
+        "--format", choices=list(STUDY_FORMATS), default="text", help="default: %(default)s"
+    )
+    parser.add_argument(
+        "--metrics", default="", metavar="A,B", help="columns of the format text; default: a choice"
+    )
+
+
+def _run(service: Service, options: argparse.Namespace, stop: Event) -> Study:
+    store, evaluation = service.store, options.evaluation
+    rules = {"choose": options.choose, "at_least": options.at_least}
+    work = {"progress": _show, "stop": stop}
+    try:
+        if options.name:
+            name, system = options.name, options.system
+            found = run_named_study(store, evaluation, OWNER, name, system=system, **rules, **work)
+        else:
+            spec = EvaluationSpec.model_validate(store.evaluations.get(evaluation, OWNER).spec)
+            system = options.system or _only(spec)
+            _, chosen = find_system(spec, system)
+            if options.scores:
+                _, results = read_results(store.evaluations, evaluation, OWNER)
+                rules["choose"] = options.choose or "verdict_f1"
+                found = score_sweep(results, evaluation, system, **rules)
+            else:
+                method = get_method(chosen.method.name)
+                axes = [read_axis(method, text) for text in options.vary]
+                found = sweep(store, evaluation, OWNER, system, axes, **rules, **work)
+    except StudyStoppedError:
+        raise InvalidInputError("The study was stopped.", remedy="Start it again.") from None
+    print(file=sys.stderr)
+    return found
+
+
+def _save(service: Service, options: argparse.Namespace, found: Study) -> None:
+    """Keep what the study chose as a profile."""
+    stored = service.store.evaluations.get(found.evaluation, OWNER)
+    _, system = find_system(EvaluationSpec.model_validate(stored.spec), found.system)
+    profile = profile_of(found, system.method.settings, options.save_profile)
+    service.store.profiles.save(OWNER, profile, replace=options.replace)
+    print(printable(f"Saved as the profile {profile.name!r}."), file=sys.stderr)
+
+
+def _only(spec: EvaluationSpec) -> str:
+    """The only system of an evaluation. Raises InvalidInputError where there are several."""
+    names = [system.name for system in spec.systems]
+    if len(names) > 1:
+        raise InvalidInputError(
+            f"This evaluation has several systems: {', '.join(names)}.",
+            remedy="Give --system with the one to study.",
+        )
+    return names[0]
+
+
+def _listed() -> str:
+    lines: list[str] = []
+    for name, one in named_studies().items():
+        lines += [f"{name}: {one.title.en}", f"    {one.source.en}"]
+    return "\n".join(lines) + "\n"
+
+
+def _minimum(text: str) -> tuple[str, float]:
+    name, _, value = text.partition("=")
+    try:
+        return name.strip(), float(value)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not METRIC=VALUE") from None
+
+
+def _show(done: int, total: int) -> None:
+    print(f"\r{done} of {total} answers replayed   ", end="", file=sys.stderr)

@@ -1,0 +1,159 @@
+"""The points of a study: which settings take which values, all combinations of them.
+
+Example::
+
+    axes = [read_axis(get_method("drad"), "theta_1=0.5:0.6:0.02")]
+    points(axes)  # ({"theta_1": 0.5}, {"theta_1": 0.52}, ...)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import product
+from math import floor, isfinite
+from typing import Any, Literal, get_args, get_origin
+
+import numpy as np
+
+from pipelines.errors import InvalidInputError
+from pipelines.methods.base import Method
+from pipelines.methods.controls import field_bound, field_kind, is_optional
+from pipelines.types import Frozen
+
+MAX_AXES = 2
+MAX_POINTS = 200
+_STEPS = 21
+"""Values of a number that nobody chose values for."""
+
+Value = str | int | float | bool | None
+
+
+class Axis(Frozen):
+    """A setting and the values that it takes in a study, in the order of the study."""
+
+    name: str
+    values: tuple[Value, ...]
+
+
+def default_axis(method: Method[Any], name: str) -> Axis:
+    """The values of a setting over its whole range: every option, or 21 numbers at most.
+
+    Raises InvalidInputError for a setting that the method has not, and for one that has no range.
+    """
+    field = _field(method, name)
+    kind = field_kind(field)
+    if get_origin(kind) is Literal:
+        return Axis(name=name, values=get_args(kind))
+    if kind is bool:
+        return Axis(name=name, values=(False, True))
+    low, high = (field_bound(field, end) for end in ("ge", "le"))
+    if kind not in (int, float) or low is None or high is None:
+        raise InvalidInputError(
+            f"The setting {name!r} of {method.name} has no range of its own.",
+            remedy=f"Give its values: {name}=VALUE,VALUE or {name}=FIRST:LAST:STEP.",
+        )
+    steps = np.linspace(low, high, _STEPS)
+    if kind is int:
+        return Axis(name=name, values=tuple(sorted({round(float(step)) for step in steps})))
+    return Axis(name=name, values=tuple(_tidy(float(step)) for step in steps))
+
+
+def read_axis(method: Method[Any], text: str) -> Axis:
+    """A setting as it is written for a study.
+
+    "NAME" takes its whole range, "NAME=A,B,C" these values, "NAME=FIRST:LAST:STEP" numbers from
+    FIRST to LAST. Raises InvalidInputError saying what is wrong.
+    """
+    name, sign, listed = (part.strip() for part in text.partition("="))
+    if not sign:
+        return default_axis(method, name)
+    field = _field(method, name)
+    values = _range(listed) if ":" in listed else [_value(one) for one in listed.split(",")]
+    if not is_optional(field) and None in values:
+        raise InvalidInputError(
+            f"The setting {name!r} of {method.name} always has a value.",
+            remedy="Leave out null.",
+        )
+    # The method says what it does not take.
+    known = [getattr(method.settings({name: value}), name) for value in values]
+    return Axis(name=name, values=tuple(dict.fromkeys(known)))
+
+
+def checked_axes(axes: Sequence[Axis]) -> tuple[Axis, ...]:
+    """`axes`, where there are one or two and not too many points. Raises InvalidInputError."""
+    names = [axis.name for axis in axes]
+    if not 1 <= len(names) <= MAX_AXES or len(set(names)) < len(names):
+        raise InvalidInputError(
+            f"A study varies one or two different settings, not {', '.join(names) or 'none'}.",
+            remedy="Choose one setting, or two.",
+        )
+    count = int(np.prod([len(axis.values) for axis in axes]))
+    if not 1 <= count <= MAX_POINTS:
+        raise InvalidInputError(
+            f"These values make {count:,} points; a study has 1 to {MAX_POINTS}.",
+            remedy="Give fewer values, for example NAME=FIRST:LAST:STEP with a larger step.",
+        )
+    return tuple(axes)
+
+
+def points(axes: Sequence[Axis]) -> tuple[dict[str, Value], ...]:
+    """All combinations of the values, the last setting changing first."""
+    names = [axis.name for axis in axes]
+    found = product(*(axis.values for axis in axes))
+    return tuple(dict(zip(names, values, strict=True)) for values in found)
+
+
+def point_label(values: Mapping[str, Value]) -> str:
+    """A point in words: "theta_1=0.6, pooling=mean"."""
+    return ", ".join(f"{name}={value_text(value)}" for name, value in values.items())
+
+
+def value_text(value: Value) -> str:
+    """A value as people write it; "null" where the setting is left open."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _field(method: Method[Any], name: str) -> Any:
+    fields = method.settings_type.model_fields
+    if name not in fields:
+        first = method.settings_type.REPLAYABLE
+        known = ", ".join([*first, *(one for one in fields if one not in first)])
+        raise InvalidInputError(
+            f"The method {method.name} has no setting {name!r}.", remedy=f"Choose from: {known}."
+        )
+    return fields[name]
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text.strip()
+
+
+def _range(text: str) -> list[float]:
+    parts = text.split(":")
+    try:
+        first, last, step = map(float, parts)
+    except ValueError:
+        first, last, step = 0.0, 0.0, 0.0
+    if len(parts) != 3 or not all(map(isfinite, (first, last, step))) or step <= 0 or last < first:
+        raise InvalidInputError(
+            f"{text!r} is no range of numbers.",
+            remedy="Write FIRST:LAST:STEP, FIRST no larger than LAST, for example 0.4:0.6:0.05.",
+        )
+    count = floor((last - first) / step + 1e-9) + 1
+    if count > MAX_POINTS:
+        raise InvalidInputError(
+            f"{text!r} are {count:,} values; a study has at most {MAX_POINTS} points.",
+            remedy="Choose a larger step.",
+        )
+    return [_tidy(first + number * step) for number in range(count)]
+
+
+def _tidy(number: float) -> float:
+    """Without what rounding adds: 0.1 + 0.2 is 0.3."""
+    return float(f"{number:.10g}")

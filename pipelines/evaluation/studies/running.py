@@ -1,0 +1,174 @@
+"""Runs a study: a sweep of settings by replay, or of thresholds on the recorded scores.
+
+Example::
+
+    axes = [read_axis(get_method("drad"), "theta_1=0.5:0.6:0.02")]
+    study = sweep(store, evaluation, "me", "drad", axes, choose="accuracy")
+    print(study.points[study.choice.point].label, study.choice.held_out.value)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Event
+
+import numpy as np
+
+from pipelines.errors import InvalidInputError
+from pipelines.evaluation.plan import EvaluationSpec
+from pipelines.evaluation.results.arrays import Grid
+from pipelines.evaluation.results.papers import paper_figures
+from pipelines.evaluation.results.scores import FLAGGED, HALLUCINATED, Evaluation
+from pipelines.evaluation.results.table import detector_arrays
+from pipelines.evaluation.statistics.resampling import Sampling, group_numbers
+from pipelines.evaluation.studies.grid import Axis
+from pipelines.evaluation.studies.replays import Progress, Replays, find_system, replay_points
+from pipelines.evaluation.studies.table import Measured, Study, study_table
+from pipelines.store import RunStore
+from pipelines.store.evaluations import StoredEvaluation
+
+MAX_CUTS = 51
+"""Thresholds that a study of scores tries."""
+
+THRESHOLD = "threshold"
+"""The axis of a study of scores: from this score on, an item counts as hallucinated."""
+
+
+def sweep(
+    store: RunStore,
+    evaluation: str,
+    owner: str,
+    system: str,
+    axes: Sequence[Axis],
+    *,
+    prefer: Sequence[str] = (),
+    choose: str | None = None,
+    at_least: tuple[str, float] | None = None,
+    progress: Progress | None = None,
+    stop: Event | None = None,
+) -> Study:
+    """One or two settings of `system` over `axes`, from its recorded runs alone.
+
+    `prefer`, `choose` and `at_least` as `study_table` takes them; raises what it and
+    `replay_points` raise.
+    """
+    stored = store.evaluations.get(evaluation, owner)
+    found = replay_points(store, evaluation, owner, system, axes, progress=progress, stop=stop)
+    return replayed_study(
+        stored, system, axes, found, prefer=prefer, choose=choose, at_least=at_least
+    )
+
+
+def replayed_study(
+    stored: StoredEvaluation,
+    system: str,
+    axes: Sequence[Axis],
+    found: Replays,
+    *,
+    prefer: Sequence[str] = (),
+    choose: str | None = None,
+    at_least: tuple[str, float] | None = None,
+    sampling: Sampling | None = None,
+) -> Study:
+    """The study of what was replayed; another metric chooses another point without a replay.
+
+    Raises InvalidInputError as `study_table`.
+    """
+    spec = EvaluationSpec.model_validate(stored.spec)
+    _, chosen = find_system(spec, system)
+    sampling = sampling or Sampling(seed=spec.seed)
+    measured = Measured(
+        points=found.points,
+        values=found.values,
+        groups=found.groups,
+        replayed=found.replayed,
+        diverged=found.diverged,
+        current=found.current,
+    )
+    table = study_table(measured, sampling, prefer=prefer, choose=choose, at_least=at_least)
+    return Study(
+        name=f"{stored.name}: {system}",
+        kind="replay",
+        evaluation=stored.id,
+        data_set=spec.data,
+        data_hash=spec.data_hash,
+        system=system,
+        method=chosen.method.name,
+        axes=tuple(axes),
+        metrics=table.metrics,
+        points=table.points,
+        items=len(found.items),
+        groups=len(set(group_numbers(found.groups).tolist())),
+        answers=found.answers,
+        unreadable=found.unreadable,
+        altered=found.altered,
+        choice=table.choice,
+        no_choice=table.no_choice,
+        papers=paper_figures(chosen.method.name, spec.data),
+        sampling=sampling,
+    )
+
+
+def score_sweep(
+    results: Evaluation,
+    evaluation: str,
+    system: str,
+    *,
+    choose: str = "verdict_f1",
+    at_least: tuple[str, float] | None = None,
+    sampling: Sampling | None = None,
+) -> Study:
+    """Thresholds on the hallucination scores of a detector, from its lowest to its highest score.
+
+    An item counts as hallucinated from the threshold on. The scores are those of the table of
+    results: where a method's own score is better when higher, it is turned. Raises
+    InvalidInputError for a system without scores and labels.
+    """
+    part = results.model_copy(
+        update={"scores": tuple(one for one in results.scores if one.method == system)}
+    )
+    grid = Grid.of(part, [system] if system in results.systems else [])
+    names, scores, labels = detector_arrays(part, grid)
+    if not names:
+        raise InvalidInputError(
+            f"{system!r} has no scores with labels in this evaluation.",
+            remedy="Choose a system that detects hallucinations, on data with labels or answers.",
+        )
+    known = np.isfinite(scores[0]) & np.isfinite(labels[0])
+    row, wrong = scores[0][known], labels[0][known]
+    groups = [group for group, there in zip(grid.groups, known, strict=True) if there]
+    cuts = np.unique(row)
+    if len(cuts) > MAX_CUTS:
+        cuts = np.unique(np.quantile(row, np.linspace(0, 1, MAX_CUTS), method="nearest"))
+    measured = Measured(
+        points=[{THRESHOLD: float(cut)} for cut in cuts],
+        values={
+            FLAGGED: (row[None, :] >= cuts[:, None]).astype(np.float64),
+            HALLUCINATED: np.repeat(wrong[None, :], len(cuts), axis=0),
+        },
+        groups=groups,
+        replayed=[len(row)] * len(cuts),
+        diverged=[0] * len(cuts),
+        current=None,
+    )
+    sampling = sampling or Sampling(seed=results.seed)
+    table = study_table(measured, sampling, choose=choose, at_least=at_least)
+    return Study(
+        name=f"{results.name}: {system}",
+        kind="scores",
+        evaluation=evaluation,
+        data_set=results.data_set,
+        data_hash=results.data_hash,
+        system=system,
+        method=results.systems[system].method,
+        axes=(Axis(name=THRESHOLD, values=tuple(float(cut) for cut in cuts)),),
+        metrics=table.metrics,
+        points=table.points,
+        items=len(row),
+        groups=len(set(group_numbers(groups).tolist())),
+        answers=len(row),
+        choice=table.choice,
+        no_choice=table.no_choice,
+        papers=paper_figures(results.systems[system].method, results.data_set),
+        sampling=sampling,
+    )

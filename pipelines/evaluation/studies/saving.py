@@ -1,0 +1,59 @@
+"""What a study chose, as a profile that runs can use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from pipelines.engine.profiles import checked_profile
+from pipelines.errors import InvalidInputError
+from pipelines.evaluation.studies.grid import Value
+from pipelines.evaluation.studies.table import Study
+from pipelines.store.profiles import Profile, ProfileOrigin
+
+
+def profile_of(
+    study: Study,
+    settings: Mapping[str, Any],
+    name: str,
+    *,
+    point: int | None = None,
+    description: str = "",
+) -> Profile:
+    """The settings of a point of `study`, by default the chosen one, over those of the system.
+
+    `settings` are those with which the system was evaluated. Raises InvalidInputError where nothing
+    was chosen, for a study of scores, and as `checked_profile`.
+    """
+    choice = study.choice
+    if study.kind == "scores":
+        raise InvalidInputError(
+            "A threshold on scores is no setting of the method.",
+            remedy="Study the method's own threshold: --vary threshold.",
+        )
+    number = choice.point if point is None and choice else point
+    if number is None:
+        raise InvalidInputError(
+            "The study has chosen nothing that could be saved.",
+            remedy="Choose by a metric that the study has, or take fewer points.",
+        )
+    values: dict[str, Value] = study.points[number].values
+    chosen = choice is not None and number == choice.point
+    origin = ProfileOrigin(
+        evaluation=study.evaluation,
+        data_set=study.data_set,
+        system=study.system,
+        study=", ".join(axis.name for axis in study.axes),
+        metric=choice.metric if choice and chosen else "",
+        held_out=choice.held_out.value if choice and chosen else None,
+        date=f"{datetime.now(UTC):%Y-%m-%d}",
+    )
+    return checked_profile(
+        Profile(
+            name=name,
+            description=description,
+            settings={study.method: {**settings, **values}},
+            origin=origin,
+        )
+    )

@@ -1,0 +1,471 @@
+"""The table of a study: every metric at every point, and the best point, chosen and reported apart.
+
+A point that is best on some items is partly best by luck. So the point is chosen on the even
+groups of items, and what is reported of it is read from the odd ones, which chose nothing. The two
+halves also change their parts, for one number on all items (two-fold cross-validation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from pipelines.errors import InvalidInputError
+from pipelines.evaluation.metrics.table import METRICS
+from pipelines.evaluation.results.papers import PaperFigure
+from pipelines.evaluation.results.scores import (
+    FLAGGED,
+    HALLUCINATED,
+    HALLUCINATION_SCORE,
+    MetricInfo,
+)
+from pipelines.evaluation.statistics.detection import RANKINGS, detection
+from pipelines.evaluation.statistics.estimates import ratio_estimates
+from pipelines.evaluation.statistics.paired import PairedDifference, paired_differences
+from pipelines.evaluation.statistics.resampling import Estimate, Floats, Sampling, group_numbers
+from pipelines.evaluation.studies.grid import Axis, Value, point_label
+from pipelines.evaluation.studies.replays import COST_METRICS
+from pipelines.types import Frozen
+
+MOST_DIVERGED = 0.1
+"""A point is not chosen where a larger share of the answers needs a new call."""
+
+VERDICT_METRICS = (
+    "verdict_precision",
+    "verdict_recall",
+    "verdict_f1",
+    "verdict_f1_accurate",
+    "verdict_accuracy",
+    "flagged",
+)
+"""Of the method's own verdicts, against people's labels or the accepted answers. Positive is
+hallucinated, except for `verdict_f1_accurate`; `flagged` is the share of items found hallucinated.
+"""
+
+_PREFERRED = ("accuracy", "f1", "truthful", "list_f1_5", "factscore", "verdict_f1", "auroc")
+"""The first of these that there is chooses, where nobody says what does."""
+
+_INNER = (HALLUCINATED, HALLUCINATION_SCORE, FLAGGED)
+
+
+class _Ratio(NamedTuple):
+    """A metric of [points, items] as a ratio of two sums: a mean has 1 below each known value."""
+
+    above: Floats
+    below: Floats
+
+    def over(self, items: NDArray[np.bool_]) -> _Ratio:
+        """On these items alone."""
+        return _Ratio(np.where(items, self.above, 0.0), np.where(items, self.below, 0.0))
+
+    def values(self) -> Floats:
+        """The value at each point, NaN where it is not defined."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return self.above.sum(axis=1) / self.below.sum(axis=1)
+
+
+class StudyPoint(Frozen):
+    """One combination of values. `current`: the settings with which it was evaluated.
+
+    `replayed` answers are known at this point, `diverged` would need a new call. `differences` are
+    this point minus the current one, on the items that both have. `papers` are the figures that the
+    method's paper prints for it.
+    """
+
+    label: str
+    values: dict[str, Value]
+    current: bool = False
+    replayed: int
+    diverged: int
+    metrics: dict[str, Estimate]
+    differences: dict[str, PairedDifference] = Field(default_factory=dict)
+    papers: tuple[PaperFigure, ...] = ()
+
+
+class Choice(Frozen):
+    """The best point on the even groups of items, and what it comes to on the odd ones.
+
+    `point` and `current` are numbers of points; `current` is None where there is none. `selected`
+    is the value on the even groups, which is too good by the choice; `held_out` that on the odd
+    groups, beside `held_out_current` and their paired `difference`. `cross_validated` has each half
+    judged by what the other half chose; `other_point` is what the odd groups chose. `candidates`
+    points were compared, on the `items` that all of them have.
+    """
+
+    metric: str
+    point: int
+    current: int | None
+    selected: float
+    held_out: Estimate
+    held_out_current: Estimate | None
+    difference: PairedDifference | None
+    cross_validated: Estimate | None
+    other_point: int | None
+    candidates: int
+    items: int
+
+
+class Study(Frozen):
+    """What settings of one system come to on one evaluation.
+
+    `kind` "replay": the recorded runs with other settings; "scores": other thresholds on the
+    recorded scores. `unreadable` and `altered` as in `Replays`. `papers` are figures of the paper
+    that belong to no point. `choice` is None without a metric to choose by, and `no_choice` says
+    why.
+    """
+
+    name: str
+    kind: Literal["replay", "scores"]
+    evaluation: str
+    data_set: str
+    data_hash: str
+    system: str
+    method: str
+    axes: tuple[Axis, ...]
+    metrics: tuple[MetricInfo, ...]
+    points: tuple[StudyPoint, ...]
+    items: int
+    groups: int
+    answers: int
+    unreadable: int = 0
+    altered: int = 0
+    choice: Choice | None = None
+    no_choice: str = ""
+    papers: tuple[PaperFigure, ...] = ()
+    source: str = ""
+    sampling: Sampling
+
+    def metric(self, name: str) -> MetricInfo:
+        """What is known of a metric of the study. Raises InvalidInputError for another."""
+        for one in self.metrics:
+            if one.name == name:
+                return one
+        raise InvalidInputError(
+            f"The study has no metric {name!r}.",
+            remedy=f"Choose one of these: {', '.join(one.name for one in self.metrics)}.",
+        )
+
+
+class Measured(NamedTuple):
+    """What a table is made of: points, and metric to [points, items] with the items' groups.
+
+    `replayed` and `diverged` are counts of answers by point; `current` the recorded point.
+    """
+
+    points: Sequence[Mapping[str, Value]]
+    values: Mapping[str, Floats]
+    groups: Sequence[str]
+    replayed: Sequence[int]
+    diverged: Sequence[int]
+    current: int | None
+
+
+class Table(NamedTuple):
+    """The points with their estimates, the metrics that have a value, and the choice."""
+
+    points: tuple[StudyPoint, ...]
+    metrics: tuple[MetricInfo, ...]
+    choice: Choice | None
+    no_choice: str
+
+
+def study_table(
+    measured: Measured,
+    sampling: Sampling,
+    *,
+    metrics: Sequence[str] = (),
+    prefer: Sequence[str] = (),
+    choose: str | None = None,
+    at_least: tuple[str, float] | None = None,
+) -> Table:
+    """Estimates at every point, and the point that is best by `choose`.
+
+    `metrics` are shown in this order, by default all. The metric that chooses is `choose`, else the
+    first of `prefer` that there is, else one that tells most; never a cost. With `at_least`, a
+    point is chosen only where that metric reaches this value on the items that choose. Raises
+    InvalidInputError for an unknown metric.
+    """
+    ratios = _ratios(measured.values)
+    rankings = _rankings(measured, sampling)
+    order = [
+        *(name for name in METRICS if name not in COST_METRICS),
+        *VERDICT_METRICS,
+        *COST_METRICS,
+    ]
+    known = [name for name in dict.fromkeys(order) if name in ratios] + [*rankings]
+    for name in (*metrics, *([choose] if choose else []), *([at_least[0]] if at_least else [])):
+        if name not in known:
+            raise InvalidInputError(
+                f"This study has no value of {name!r}.",
+                remedy=f"Choose among these: {', '.join(known)}.",
+            )
+    shown = list(dict.fromkeys(metrics)) or known
+    estimates = _estimates(
+        {name: ratios[name] for name in shown if name in ratios}, measured, sampling
+    )
+    estimates |= {name: rankings[name] for name in shown if name in rankings}
+    differences = _differences(ratios, shown, measured, sampling)
+    found = tuple(
+        StudyPoint(
+            label=point_label(values),
+            values=dict(values),
+            current=number == measured.current,
+            replayed=measured.replayed[number],
+            diverged=measured.diverged[number],
+            metrics={name: estimates[name][number] for name in shown},
+            differences={name: found[number] for name, found in differences.items()},
+        )
+        for number, values in enumerate(measured.points)
+    )
+    infos = tuple(metric_info(name) for name in shown)
+    wanted = [name for name in (*prefer, *_PREFERRED) if name in shown]
+    wanted += [one.name for one in infos if one.better and one.name not in COST_METRICS]
+    by = choose or next(iter(wanted), None)
+    if by is None:
+        return Table(found, infos, None, "no_metric")
+    choice = (
+        _choice(by, at_least, ratios, measured, sampling)
+        if by in ratios
+        else _ranked_choice(by, measured, sampling)
+    )
+    if isinstance(choice, str):
+        return Table(found, infos, None, choice)
+    return Table(found, infos, choice, "")
+
+
+def metric_info(name: str) -> MetricInfo:
+    """What is known of a metric of studies."""
+    if name in VERDICT_METRICS:
+        return MetricInfo(name=name, better=None if name == "flagged" else "higher")
+    if name in COST_METRICS:
+        return MetricInfo(name=name, high=None, better="lower")
+    if name in RANKINGS:
+        return MetricInfo(name=name)
+    return MetricInfo.of(name)
+
+
+def _ratios(values: Mapping[str, Floats]) -> dict[str, _Ratio]:
+    """Every metric that is a ratio of sums over items."""
+    found: dict[str, _Ratio] = {}
+    for name, one in values.items():
+        if name not in _INNER and np.isfinite(one).any():
+            known = np.isfinite(one)
+            found[name] = _Ratio(np.where(known, one, 0.0), known.astype(np.float64))
+    flagged, wrong = values.get(FLAGGED), values.get(HALLUCINATED)
+    if flagged is None or not np.isfinite(flagged).any():
+        return found
+    said = np.isfinite(flagged)
+    found["flagged"] = _Ratio(np.where(said, flagged, 0.0), said.astype(np.float64))
+    if wrong is None:
+        return found
+    both = said & np.isfinite(wrong)
+    if not both.any():
+        return found
+    f, h = np.where(both, flagged, 0.0), np.where(both, wrong, 0.0)
+    clear, right = np.where(both, 1 - f, 0.0), np.where(both, 1 - h, 0.0)
+    # F1 is 2 TP / (flagged + hallucinated): a ratio of two sums as well.
+    found["verdict_precision"] = _Ratio(f * h, f)
+    found["verdict_recall"] = _Ratio(f * h, h)
+    found["verdict_f1"] = _Ratio(2 * f * h, f + h)
+    found["verdict_f1_accurate"] = _Ratio(2 * clear * right, clear + right)
+    found["verdict_accuracy"] = _Ratio(f * h + clear * right, both.astype(np.float64))
+    return found
+
+
+def _estimates(
+    ratios: Mapping[str, _Ratio], measured: Measured, sampling: Sampling
+) -> dict[str, list[Estimate]]:
+    if not ratios:
+        return {}
+    above = np.concatenate([one.above for one in ratios.values()])
+    below = np.concatenate([one.below for one in ratios.values()])
+    found = ratio_estimates(above, below, measured.groups, sampling)
+    size = len(measured.points)
+    return {name: found[k * size : (k + 1) * size] for k, name in enumerate(ratios)}
+
+
+def _rankings(measured: Measured, sampling: Sampling) -> dict[str, list[Estimate]]:
+    """How well the scores rank the items at each point; empty without scores and labels."""
+    scores, labels = _detector(measured)
+    if scores is None or labels is None:
+        return {}
+    found: dict[str, list[Estimate]] = {name: [] for name in RANKINGS}
+    done: dict[bytes, dict[str, Estimate]] = {}
+    for row, truth in zip(scores, labels, strict=True):
+        # A threshold changes verdicts, not scores: many points share one ranking.
+        key = row.tobytes() + truth.tobytes()
+        if key not in done:
+            (ranked,) = detection(
+                row[None, :], truth, ["point"], measured.groups, sampling
+            ).rankings
+            done[key] = {name: ranked[name] for name in RANKINGS}
+        for name in RANKINGS:
+            found[name].append(done[key][name])
+    if all(one.value is None for one in found["auroc"]):
+        return {}
+    return found
+
+
+def _detector(measured: Measured) -> tuple[Floats | None, Floats | None]:
+    """Scores and labels, [points, items] each; a label on which repeats are even is left out."""
+    scores = measured.values.get(HALLUCINATION_SCORE)
+    labels = measured.values.get(HALLUCINATED)
+    if scores is None or labels is None or not (np.isfinite(scores) & np.isfinite(labels)).any():
+        return None, None
+    labels = np.where(labels == 0.5, np.nan, np.where(np.isfinite(labels), labels > 0.5, np.nan))
+    return scores, labels
+
+
+def _differences(
+    ratios: Mapping[str, _Ratio], shown: Sequence[str], measured: Measured, sampling: Sampling
+) -> dict[str, list[PairedDifference]]:
+    """Each point minus the current one, for metrics that are means over items."""
+    if measured.current is None:
+        return {}
+    labels = [point_label(values) for values in measured.points]
+    pairs = [(number, measured.current) for number in range(len(labels))]
+    return {
+        name: paired_differences(means, labels, measured.groups, sampling, pairs)
+        for name in shown
+        if name in ratios and (means := _means(ratios[name])) is not None
+    }
+
+
+def _means(ratio: _Ratio) -> Floats | None:
+    """[points, items] of a metric that has a value for each item, else None."""
+    if not np.isin(ratio.below, (0.0, 1.0)).all():
+        return None
+    # A share among some of the items is not compared item by item.
+    return np.where(ratio.below > 0, ratio.above, np.nan)
+
+
+def _halves(groups: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """The items of even and of odd groups: items of one document stay together."""
+    even = group_numbers(groups) % 2 == 0
+    return even, ~even
+
+
+def _candidates(measured: Measured) -> list[int]:
+    """The points at which enough answers are known."""
+    return [
+        number
+        for number, (known, missing) in enumerate(
+            zip(measured.replayed, measured.diverged, strict=True)
+        )
+        if known and missing <= MOST_DIVERGED * (known + missing)
+    ]
+
+
+def _choice(
+    by: str,
+    at_least: tuple[str, float] | None,
+    ratios: Mapping[str, _Ratio],
+    measured: Measured,
+    sampling: Sampling,
+) -> Choice | str:
+    """The best point by a ratio, or why there is none."""
+    ratio, rows = ratios[by], _candidates(measured)
+    covered = _covered(measured)
+    shared = np.asarray(covered[rows].all(axis=0)) if rows else np.zeros(len(measured.groups), bool)
+    even, odd = (half & shared for half in _halves(measured.groups))
+    limit = None if at_least is None else (ratios.get(at_least[0]), at_least[1])
+    lower = metric_info(by).better == "lower"
+
+    def best(half: NDArray[np.bool_]) -> int | None:
+        allowed = rows
+        if limit is not None and limit[0] is not None:
+            reached = limit[0].over(half).values()
+            allowed = [row for row in rows if reached[row] >= limit[1]]
+        return _best(ratio.over(half).values(), allowed, measured.current, lower=lower)
+
+    first, second = best(even), best(odd)
+    if first is None or not ratio.over(odd).below[first].any():
+        return "too_few_items" if rows else "all_diverge"
+    (held,) = _one(ratio, first, odd, measured, sampling)
+    now = measured.current
+    current = None if now is None else _one(ratio, now, odd, measured, sampling)[0]
+    means, difference = _means(ratio), None
+    if means is not None and now is not None:
+        labels = [point_label(values) for values in measured.points]
+        pair = [(first, now)]
+        half = np.where(odd, means, np.nan)
+        (difference,) = paired_differences(half, labels, measured.groups, sampling, pair)
+    crossed = None
+    if second is not None:
+        above = np.where(even, ratio.above[second], np.where(odd, ratio.above[first], 0.0))
+        below = np.where(even, ratio.below[second], np.where(odd, ratio.below[first], 0.0))
+        (crossed,) = ratio_estimates(above[None, :], below[None, :], measured.groups, sampling)
+    return Choice(
+        metric=by,
+        point=first,
+        current=now,
+        selected=float(ratio.over(even).values()[first]),
+        held_out=held,
+        held_out_current=current,
+        difference=difference,
+        cross_validated=crossed,
+        other_point=second,
+        candidates=len(rows),
+        items=int(shared.sum()),
+    )
+
+
+def _ranked_choice(by: str, measured: Measured, sampling: Sampling) -> Choice | str:
+    """The best point by a ranking of scores, or why there is none."""
+    rows, now = _candidates(measured), measured.current
+    if not rows:
+        return "all_diverge"
+    shared = np.asarray(_covered(measured)[rows].all(axis=0))
+    even, odd = (half & shared for half in _halves(measured.groups))
+
+    def ranked(half: NDArray[np.bool_]) -> list[Estimate]:
+        values = {name: np.where(half, one, np.nan) for name, one in measured.values.items()}
+        found = _rankings(measured._replace(values=values), sampling)
+        return found.get(by, [Estimate(value=None)] * len(measured.points))
+
+    there, here = ranked(even), ranked(odd)
+    values = np.array([np.nan if one.value is None else one.value for one in there])
+    best = _best(values, rows, now, lower=False)
+    if best is None or here[best].value is None:
+        return "too_few_items"
+    return Choice(
+        metric=by,
+        point=best,
+        current=now,
+        selected=float(values[best]),
+        held_out=here[best],
+        held_out_current=None if now is None else here[now],
+        difference=None,
+        cross_validated=None,
+        other_point=None,
+        candidates=len(rows),
+        items=int(shared.sum()),
+    )
+
+
+def _covered(measured: Measured) -> NDArray[np.bool_]:
+    """[points, items]: where anything is known of an item."""
+    return np.any([np.isfinite(one) for one in measured.values.values()], axis=0)
+
+
+def _best(values: Floats, rows: Sequence[int], current: int | None, *, lower: bool) -> int | None:
+    """The best of these points; among equals the current one, else the one in their middle."""
+    known = [row for row in rows if np.isfinite(values[row])]
+    if not known:
+        return None
+    top = min(values[known]) if lower else max(values[known])
+    equal = [row for row in known if abs(values[row] - top) < 1e-12]
+    # The ends of a plateau are the first to fall on other items.
+    return current if current in equal else equal[(len(equal) - 1) // 2]
+
+
+def _one(
+    ratio: _Ratio, point: int, items: NDArray[np.bool_], measured: Measured, sampling: Sampling
+) -> list[Estimate]:
+    half = ratio.over(items)
+    rows = slice(point, point + 1)
+    return ratio_estimates(half.above[rows], half.below[rows], measured.groups, sampling)

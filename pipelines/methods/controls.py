@@ -1,0 +1,27 @@
+"""What a field of settings can hold: its kind, whether it may stay open, and its bounds.
+
+Screens draw their controls from it, studies the values that they try.
+"""
+
+from __future__ import annotations
+
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+
+def field_kind(field: FieldInfo) -> Any:
+    """The field's type, without the None of an optional one."""
+    members = [part for part in get_args(field.annotation) if part is not NoneType]
+    return members[0] if is_optional(field) else field.annotation
+
+
+def is_optional(field: FieldInfo) -> bool:
+    """Whether the field may be None."""
+    return get_origin(field.annotation) is not Literal and NoneType in get_args(field.annotation)
+
+
+def field_bound(field: FieldInfo, name: Literal["ge", "gt", "le", "lt"]) -> Any:
+    """The minimum or maximum value that the field's constraints allow, None without one."""
+    return next((getattr(one, name) for one in field.metadata if hasattr(one, name)), None)

@@ -1,0 +1,147 @@
+"""Studies of recorded runs: the points are what new runs with these settings would give."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from pipelines.errors import InvalidInputError, NotFoundError
+from pipelines.evaluation.items import LabelledSpan
+from pipelines.evaluation.runner import Runner
+from pipelines.evaluation.studies.export import STUDY_FORMATS, study_text
+from pipelines.evaluation.studies.grid import Axis
+from pipelines.evaluation.studies.named import named_studies, run_named_study
+from pipelines.evaluation.studies.replays import StudyStoppedError, replay_points
+from pipelines.evaluation.studies.running import sweep
+from pipelines.evaluation.studies.saving import profile_of
+from tests.pipelines.evaluation.bench import carried_out, create, opened, spec, system
+from tests.pipelines.evaluation.studies.recorded import TEXTS, selfcheck
+from tests.pipelines.run.fakes import FakeModel
+
+
+async def test_each_point_is_what_a_run_with_these_settings_gives(tmp_path: Path):
+    model = FakeModel("one")
+    async with opened(tmp_path, model) as service:
+        values = (0.5, 2.0, 4.0)
+        systems = [
+            selfcheck(threshold=value).model_copy(update={"name": f"selfcheck {value}"})
+            for value in values
+        ]
+        name = create(service, spec(*systems, checks="texts"), items=TEXTS)
+        await carried_out(Runner(service, name, owner="me"))
+        asked = len(model.asked)
+        axis = Axis(name="threshold", values=values)
+        found = await asyncio.to_thread(
+            replay_points, service.store, name, "me", "selfcheck 2.0", [axis]
+        )
+        assert len(model.asked) == asked
+        assert (found.current, found.answers, found.unreadable, found.altered) == (1, 4, 0, 0)
+        assert (found.replayed, found.diverged) == ((4, 4, 4), (0, 0, 0))
+        bodies = service.store.evaluations.outcomes(name, "me")
+        for point in range(3):
+            said = [body["verdict"] for task, _, body in bodies if task.system == point]
+            flags = [float(verdict not in ("supported", "confident")) for verdict in said]
+            assert found.values["flagged"][point].tolist() == flags
+        with pytest.raises(NotFoundError):
+            replay_points(service.store, name, "you", "selfcheck 2.0", [axis])
+
+
+async def test_what_needs_a_new_call_is_counted_and_not_guessed(tmp_path: Path):
+    model = FakeModel("Ada Brandt was born in Delft.")
+    async with opened(tmp_path, model) as service:
+        name = create(service, spec(system("direct", max_tokens=64)))
+        await carried_out(Runner(service, name, owner="me"))
+        axis = Axis(name="max_tokens", values=(64, 32))
+        found = await asyncio.to_thread(
+            sweep, service.store, name, "me", "direct", [axis], choose="accuracy"
+        )
+        known, unknown = found.points
+        assert (known.current, known.replayed, known.diverged) == (True, 4, 0)
+        assert (unknown.current, unknown.replayed, unknown.diverged) == (False, 0, 4)
+        assert unknown.metrics["accuracy"].value is None
+        assert found.choice is not None
+        assert (found.choice.point, found.choice.candidates) == (0, 1)
+        assert "Diverged: answers that need a new call" in study_text(found)
+        for write in STUDY_FORMATS.values():
+            assert "max_tokens" in write(found).replace("\\", "")
+
+
+async def test_a_deleted_run_is_counted_and_without_any_there_is_no_study(tmp_path: Path):
+    async with opened(tmp_path, FakeModel("one")) as service:
+        name = create(service, spec())
+        await carried_out(Runner(service, name, owner="me"))
+        runs = [run for _, run, _ in service.store.evaluations.outcomes(name, "me")]
+        axes = [Axis(name="max_tokens", values=(128,))]
+        service.store.delete(runs[0], "me")
+        found = replay_points(service.store, name, "me", "direct", axes)
+        assert (found.answers, found.unreadable) == (4, 1)
+        for run in runs[1:]:
+            service.store.delete(run, "me")
+        with pytest.raises(InvalidInputError, match="No recorded run of 'direct'"):
+            replay_points(service.store, name, "me", "direct", axes)
+
+
+async def test_it_stops_before_the_next_answer(tmp_path: Path):
+    async with opened(tmp_path, FakeModel("one")) as service:
+        name = create(service, spec())
+        await carried_out(Runner(service, name, owner="me"))
+        stop, seen = Event(), list[int]()
+
+        def progress(done: int, _total: int) -> None:
+            seen.append(done)
+            stop.set()
+
+        axes = [Axis(name="max_tokens", values=(64, 128))]
+        with pytest.raises(StudyStoppedError):
+            replay_points(service.store, name, "me", "direct", axes, progress=progress, stop=stop)
+        assert seen == [1]
+
+
+def test_the_studies_of_the_papers_hold_together():
+    known = named_studies()
+    assert {"rowen-variant", "drad-theta", "ever-rounds", "slm-mean"} <= set(known)
+    harmonic = known["slm-mean"].figures("mean=harmonic")
+    assert [f"{figure.value:f}" for figure in harmonic] == ["0.81"]
+    assert known["slm-mean"].figures("mean=min") == ()
+    for study in known.values():
+        for row in study.rows:
+            assert study.figures(row), row
+
+
+async def test_a_papers_study_needs_a_system_of_its_method(tmp_path: Path):
+    async with opened(tmp_path, FakeModel("one")) as service:
+        name = create(service, spec(system("direct"), system("drad"), system("drad 2", m=8)))
+        for given, said in (
+            (("slm-mean", ""), "No system of this evaluation has the method slm"),
+            (("drad-theta", ""), "Several systems have the method drad"),
+            (("drad-theta", "direct"), "'direct' is something else"),
+            (("theta", ""), "no study 'theta'"),
+        ):
+            with pytest.raises(InvalidInputError, match=said):
+                run_named_study(service.store, name, "me", given[0], system=given[1])
+
+
+async def test_a_papers_study_of_recorded_checks_and_its_profile(tmp_path: Path):
+    spans = (
+        LabelledSpan(start=0, end=22, label="accurate"),
+        LabelledSpan(start=23, end=40, label="major"),
+    )
+    items = [one.model_copy(update={"sentences": spans}) for one in TEXTS]
+    async with opened(tmp_path, FakeModel("one")) as service:
+        name = create(service, spec(system("slm"), checks="texts"), items=items)
+        await carried_out(Runner(service, name, owner="me"))
+        found = await asyncio.to_thread(run_named_study, service.store, name, "me", "slm-mean")
+        assert [point.label.removeprefix("mean=") for point in found.points] == [
+            "harmonic", "arithmetic", "geometric", "min", "max",
+        ]  # fmt: skip
+        assert [len(point.papers) for point in found.points] == [1, 0, 0, 0, 1]
+        # Two sentences of each of four texts.
+        assert (found.items, found.groups) == (8, 4)
+        assert "0.81" in STUDY_FORMATS["markdown"](found)
+        profile = profile_of(found, {}, "Mine", point=4)
+        assert profile.settings == {"slm": {"mean": "max"}}
+        assert profile.origin is not None
+        assert (profile.origin.evaluation, profile.origin.study) == (name, "mean")
