@@ -19,7 +19,8 @@ import numpy as np
 from app.engine import engine
 from pipelines.evaluation.beginning import stored_forecast
 from pipelines.evaluation.forecast import Forecast
-from pipelines.evaluation.results.compare import Comparison, comparison
+from pipelines.evaluation.results.compare import ComparedItem, Comparison, comparison, joined
+from pipelines.evaluation.results.items import system_items
 from pipelines.evaluation.results.scores import HALLUCINATED, HALLUCINATION_SCORE, Evaluation
 from pipelines.evaluation.results.table import ResultsTable, detector_arrays, results_table
 from pipelines.evaluation.scoring import read_results
@@ -146,10 +147,31 @@ def _table(of: Of, part: Filter) -> ResultsTable:
     return results_table(found, tags=part.tags, language=part.language)
 
 
-def comparison_of(of: Of, part: Filter, systems: tuple[str, ...], metric: str) -> Comparison:
-    """`systems` item by item; raises what `comparison` raises."""
-    found = scores_of(of).found
+Other = tuple[Of, tuple[str, str], bool]
+"""Another evaluation to compare with, the labels of both, and whether equal ids are equal items."""
+
+
+@lru_cache(maxsize=1)
+def joined_of(of: Of, other: Of, labels: tuple[str, str], same_ids: bool) -> Evaluation:
+    """Two evaluations as one, each system under the label of its own; raises as `joined` does."""
+    both = {label: scores_of(one).found for label, one in zip(labels, (of, other), strict=True)}
+    return joined(both, "any" if same_ids else "same")
+
+
+def comparison_of(
+    of: Of, part: Filter, systems: tuple[str, ...], metric: str, other: Other | None = None
+) -> Comparison:
+    """`systems` item by item, also of two evaluations; raises what `comparison` raises."""
+    found = scores_of(of).found if other is None else joined_of(of, *other)
     return comparison(found, systems, metric, tags=part.tags, language=part.language)
+
+
+def items_of(
+    of: Of, part: Filter, system: str, metric: str, other: Other | None = None
+) -> tuple[ComparedItem, ...]:
+    """The items of one system, the worst first; raises what `system_items` raises."""
+    found = scores_of(of).found if other is None else joined_of(of, *other)
+    return system_items(found, system, metric, tags=part.tags, language=part.language)
 
 
 def curves_of(of: Of, part: Filter) -> Curves:

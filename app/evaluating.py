@@ -15,7 +15,6 @@ from threading import Lock
 
 from app.engine import engine
 from pipelines.errors import ErrorInfo, VeriscopeError
-from pipelines.evaluation.plan import Budget
 from pipelines.evaluation.runner import Progress, Runner
 from pipelines.run.scope import unexpected
 
@@ -32,8 +31,7 @@ class Work:
     None until its first look at the store; `error` is what ended it unexpectedly.
     """
 
-    def __init__(self, runner: Runner, budget: Budget, at_once: int, most: int | None) -> None:
-        self.budget = budget
+    def __init__(self, runner: Runner, at_once: int, most: int | None) -> None:
         self.at_once = at_once
         self.goal: int | None = None
         self.progress: Progress | None = None
@@ -85,11 +83,10 @@ def start(
     *,
     owner: str,
     keys: Mapping[str, str],
-    budget: Budget,
     at_once: int,
     most: int | None = None,
 ) -> Work:
-    """Carry an evaluation out, or find the work that is done on it already.
+    """Carry an evaluation out within its limits, or find the work that is done on it already.
 
     `most` answers at most are asked for.
     """
@@ -102,10 +99,9 @@ def start(
             evaluation,
             owner=owner,
             keys=keys,
-            budget=budget,
             at_once=at_once,
         )
-        work = _known[owner, evaluation] = Work(runner, budget, at_once, most)
+        work = _known[owner, evaluation] = Work(runner, at_once, most)
     return work
 
 

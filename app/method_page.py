@@ -15,9 +15,11 @@ from app.parts import (
     disambiguate,
     draw_error,
     draw_run,
+    draw_unfolded,
     go_to,
     guarded,
     heading,
+    in_rows,
     page_title,
     section_title,
     show_error,
@@ -36,6 +38,9 @@ from pipelines.evaluation.results.papers import has_paper
 from pipelines.methods.registry import get_method
 from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.run.view import RunView
+
+_MOST_NOTICES = 2
+"""So many methods that a run did not use have a notice of their own."""
 
 
 def show_page(page: str) -> None:
@@ -61,9 +66,7 @@ def show_page(page: str) -> None:
             if used:
                 draw_run(watched, partial(_draw_panels, page, used), title=t(f"{page}.title"))
             if watched.view.over or not used:
-                for name in methods:
-                    if name not in used:
-                        _offer(page, name, watched, t)
+                _offer_others(page, [name for name in methods if name not in used], watched, t)
     # What the papers report, each closed until it is asked for.
     for name in filter(has_paper, used or methods):
         show_html(paper_section(name, t), key=f"paper-{name}")
@@ -122,6 +125,31 @@ def _with_method(spec: RunSpec, method: MethodSpec) -> RunSpec:
     """The same run with `method`, in the place it had, or at the end."""
     methods = {**{one.name: one for one in spec.methods}, method.name: method}
     return spec.model_copy(update={"methods": tuple(methods.values())})
+
+
+def _offer_others(page: str, names: Sequence[str], watched: live.Watched, t: Catalogue) -> None:
+    """Methods that the run did not use; more than two are folded under one line."""
+    if len(names) <= _MOST_NOTICES:
+        for name in names:
+            _offer(page, name, watched, t)
+        return
+    fold = st.expander(
+        t("page.not_used.several", count=len(names)), key=f"{page}-not-used", on_change="rerun"
+    )
+    draw_unfolded(fold, partial(_offer_each, page, names, watched, t))
+
+
+def _offer_each(page: str, names: Sequence[str], watched: live.Watched, t: Catalogue) -> None:
+    for column, name in in_rows(names, 3):
+        with column:
+            st.button(
+                t("page.add.short", method=named("method", name, t)),
+                key=f"{name}-add",
+                width="stretch",
+                help=t(f"method.{name}.summary"),
+                on_click=begin_run,
+                args=(page, _with_method(watched.spec, MethodSpec(name=name))),
+            )
 
 
 def _offer(page: str, name: str, watched: live.Watched, t: Catalogue) -> None:

@@ -2,60 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isnan
 
-import numpy as np
-
-from components.elements import Column, Row, answer_text, button, flag_list, sign, table
+from components.elements import Column, Row, answer_text, button, flag_list, table
 from components.evaluation_numbers import (
     estimate_cell,
     estimate_text,
+    few_words,
     metric_head,
     metric_title,
     number,
     outcome,
     p_text,
     p_words,
+    right_badge,
     sampling_text,
 )
 from components.markup import Child, Html, tag
 from components.messages import Catalogue, integer, named
 from components.page import section
-from pipelines.evaluation.results.arrays import Grid, value_reader
 from pipelines.evaluation.results.compare import ComparedAnswer, ComparedItem, Comparison
-from pipelines.evaluation.results.scores import Evaluation, MetricInfo
+from pipelines.evaluation.results.remarks import has_few_groups
+from pipelines.evaluation.results.scores import MetricInfo
 from pipelines.evaluation.statistics.paired import PairedDifference
 
 PAGE = 20
 """Items on a page unless another number is asked for."""
 
 
-def comparison_view(
-    found: Comparison,
+def comparison_view(found: Comparison, t: Catalogue) -> str:
+    """The difference of the systems, its test, and what follows from it."""
+    return tag(
+        "div.vs-run.vs-evaluation",
+        section("pairs", metric_title(found.metric.name, t), *_summary(found, t)),
+        key="comparison",
+    )
+
+
+def items_view(
+    items: Sequence[ComparedItem],
     t: Catalogue,
     *,
+    binary: bool = False,
     start: int = 0,
     count: int = PAGE,
-    only_different: bool = False,
 ) -> str:
-    """The comparison, and `count` of its items from `start`, those that differ first."""
-    items = [item for item in found.items if item.spread > 0 or not only_different]
+    """`count` of the items from `start`, each with every system's answer, value and run.
+
+    With `binary` the values say right or wrong.
+    """
     shown = items[start : start + count]
-    cards = (_item(item, found, t) for item in shown)
     place = t(
         "evaluate.shown",
         first=integer(min(start + 1, len(items))),
         last=integer(start + len(shown)),
         total=integer(len(items)),
     )
+    cards = (_item(item, t, binary=binary) for item in shown)
     listed = [tag("p.vs-note", place), tag("ol.vs-stack", cards, key="items")]
     if not items:
         listed = [tag("p.vs-empty", t("evaluate.no_items"))]
     return tag(
-        "div.vs-run.vs-evaluation",
-        section("pairs", metric_title(found.metric.name, t), *_summary(found, t)),
-        section("items", t("evaluate.by_item"), *listed),
-        key="comparison",
+        "div.vs-run.vs-evaluation", section("items", t("evaluate.by_item"), *listed), key="items"
     )
 
 
@@ -110,9 +119,10 @@ def _sentences(pair: PairedDifference, found: Comparison, t: Catalogue) -> list[
         value=estimate_text(pair.difference, t, signed=True),
     )
     line = " · ".join([difference, p_words(pair, len(found.pairs), t)])
-    reason = pair.difference.reason
+    reason, few = pair.difference.reason, has_few_groups(pair.difference)
     return [
         tag("p.vs-num.vs-strong", line),
+        tag("p.vs-note", few_words(pair.difference, t)) if few else None,
         tag("p.vs-note", t(f"evaluate.reason.{reason}")) if reason else None,
         tag("p", _follows(pair, found.metric, t)),
     ]
@@ -175,7 +185,7 @@ def _two_by_two(found: Comparison, t: Catalogue) -> Html | None:
     return table(title, columns, rows, row_names=True, caption_css="vs-note")
 
 
-def _item(item: ComparedItem, found: Comparison, t: Catalogue) -> Html:
+def _item(item: ComparedItem, t: Catalogue, *, binary: bool) -> Html:
     """One item with every system's answer, value and run."""
     tags = (tag("span.vs-chip", one) for one in item.summary.tags)
     head = tag(
@@ -183,7 +193,7 @@ def _item(item: ComparedItem, found: Comparison, t: Catalogue) -> Html:
         tag("p.vs-strong", item.summary.text or item.item, dir="auto"),
         tag("p.vs-chips.vs-note", tag("bdi", item.item), tags),
     )
-    answers = (_answer(one, found, item.item, t) for one in item.answers)
+    answers = (_answer(one, item.item, t, binary=binary) for one in item.answers)
     return tag(
         "li.vs-card.vs-padded.vs-evaluation-item",
         head,
@@ -192,14 +202,14 @@ def _item(item: ComparedItem, found: Comparison, t: Catalogue) -> Html:
     )
 
 
-def _answer(one: ComparedAnswer, found: Comparison, item: str, t: Catalogue) -> Html:
+def _answer(one: ComparedAnswer, item: str, t: Catalogue, *, binary: bool) -> Html:
     key = f"{item}-{one.system}"
     body: list[Child] = [
         tag(
             "p.vs-label",
             tag("bdi", one.system),
             " ",
-            value_mark(one.value, t, binary=_binary(found)),
+            value_mark(None if isnan(one.value) else one.value, t, binary=binary),
         ),
     ]
     if one.error:
@@ -213,52 +223,10 @@ def _answer(one: ComparedAnswer, found: Comparison, item: str, t: Catalogue) -> 
     return tag("div.vs-part", body, key=key)
 
 
-def _binary(found: Comparison) -> bool:
-    """Whether every value is right or wrong."""
-    values = all(pair.only_first is not None for pair in found.pairs)
-    return values and found.metric.better == "higher"
-
-
 def value_mark(value: float | None, t: Catalogue, *, binary: bool) -> Html:
     """A value of an item: of a `binary` metric right or wrong with its sign, else the number."""
     if value is None:
         return tag("span.vs-note", "–")
     if binary and value in (0.0, 1.0):
-        right = value == 1.0
-        words = t("evaluate.value.right" if right else "evaluate.value.wrong")
-        css = "vs-verdict-supported" if right else "vs-verdict-contradicted"
-        return tag(f"span.vs-badge.{css}", sign("✓" if right else "✗"), tag("span", words))
+        return right_badge(value == 1.0, t)
     return tag("span.vs-num", number(value, 2))
-
-
-def items_view(
-    evaluation: Evaluation, metric: str, t: Catalogue, *, start: int = 0, count: int = PAGE
-) -> str:
-    """Items of an evaluation with the value of `metric` by every system, `count` from `start`.
-
-    A value is the mean over the repeats.
-    """
-    grid = Grid.of(evaluation)
-    values = grid.means(grid.read(value_reader(metric)))
-    known = values[np.isfinite(values)]
-    binary = evaluation.metric(metric).better == "higher" and bool(np.isin(known, (0, 1)).all())
-    title = metric_title(metric, t)
-    columns = [t("evaluate.item"), *(Column(tag("bdi", name), "vs-num") for name in grid.systems)]
-    last = min(start + count, len(grid.items))
-
-    def row(place: int) -> Row:
-        item = grid.items[place]
-        column = (float(one) for one in values[:, place])
-        marks = (value_mark(None if isnan(one) else one, t, binary=binary) for one in column)
-        text = tag("span", evaluation.items[item].text or item, dir="auto")
-        return Row(f"item-{item}", [text, *marks])
-
-    place = t(
-        "evaluate.shown",
-        first=integer(min(start + 1, last)),
-        last=integer(last),
-        total=integer(len(grid.items)),
-    )
-    body = table(title, columns, map(row, range(start, last)), row_names=True)
-    scroll = tag("div.vs-evaluation-scroll", body, role="region", aria_label=title, tabindex=0)
-    return tag("div.vs-run.vs-evaluation", tag("p.vs-note", f"{title} · {place}"), scroll)

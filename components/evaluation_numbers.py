@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from components.elements import sign
 from components.markup import Child, Html, join, tag
 from components.messages import Catalogue, integer, named, two_digits
+from pipelines.evaluation.results.remarks import has_few_groups
 from pipelines.evaluation.results.scores import JUDGED, WEAK, MetricInfo
 from pipelines.evaluation.statistics.paired import PairedDifference
 from pipelines.evaluation.statistics.resampling import Estimate, Sampling
@@ -55,11 +57,26 @@ def estimate_cell(
     """
     text = estimate_text(estimate, t, signed=signed)
     parts: list[Child] = [tag("span.vs-estimate", text, mark)]
+    if has_few_groups(estimate):
+        parts.append(tag("span.vs-note", few_words(estimate, t)))
     if estimate.reason is not None:
         parts.append(tag("span.vs-note", t(f"evaluate.reason.{estimate.reason}")))
     if items is not None and estimate.n not in (0, items):
         parts.append(tag("span.vs-note", t("evaluate.n", n=integer(estimate.n))))
     return tag("span.vs-estimate-cell", parts)
+
+
+def money_text(value: float, currency: str, t: Catalogue) -> str:
+    """An amount with the sign of its currency: "$0.0012", "CN¥3.20", "$1,234.50"."""
+    amount = two_digits(value) if value < 1 else f"{value:,.2f}"
+    key = f"currency.{currency}"
+    return t(key, value=amount) if t.has(key) else f"{amount} {currency}"
+
+
+def few_words(estimate: Estimate, t: Catalogue) -> str:
+    """That an interval comes from few groups, or from few items where each is a group."""
+    key = "evaluate.few.items" if estimate.groups == estimate.n else "evaluate.few.groups"
+    return t(key, n=integer(estimate.groups))
 
 
 def p_text(p: float | None) -> str:
@@ -78,6 +95,13 @@ def p_words(pair: PairedDifference, pairs: int, t: Catalogue) -> str:
     if pairs < 2 or pair.adjusted is None:
         return words
     return words + t("evaluate.p.holm", p=p_text(pair.adjusted), count=pairs)
+
+
+def right_badge(right: bool, t: Catalogue) -> Html:
+    """Right or wrong, with its sign."""
+    words = t("evaluate.value.right" if right else "evaluate.value.wrong")
+    css = "vs-verdict-supported" if right else "vs-verdict-contradicted"
+    return tag(f"span.vs-badge.{css}", sign("✓" if right else "✗"), tag("span", words))
 
 
 Outcome = Literal["first", "second", "alike", "unknown"]

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from components.elements import Column, Row, Status, notice, status_badge, table
+from components.elements import (
+    Column,
+    Row,
+    Status,
+    button,
+    notice,
+    reserved,
+    sign,
+    status_badge,
+    table,
+)
+from components.evaluation_numbers import metric_title, money_text, right_badge
 from components.markup import Child, Html, shown, tag
-from components.messages import Catalogue, duration, integer, named, two_digits
+from components.messages import Catalogue, duration, integer, named
 from pipelines.engine.executor import used_models
 from pipelines.errors import ErrorInfo
 from pipelines.evaluation.forecast import Forecast, Range
 from pipelines.evaluation.items import Item
+from pipelines.evaluation.latest import LATEST, LatestAnswer
+from pipelines.evaluation.limits import LIMITS, Limit, currencies_of
 from pipelines.evaluation.outcomes import Cost
 from pipelines.evaluation.plan import EvaluationSpec
 from pipelines.evaluation.runner import Progress
@@ -115,6 +128,8 @@ def about_view(stored: StoredEvaluation, t: Catalogue) -> str:
     ]
     if spec.repeats > 1:
         facts.append(t("evaluate.repeated", count=spec.repeats))
+    if limits := limits_words(spec, t):
+        facts.append(t("evaluate.limits.of", list=limits))
     source = " · ".join(filter(None, [spec.source, spec.licence]))
     models = dict.fromkeys(
         t("evaluate.model", role=named("role", role, t), name=model.name)
@@ -131,12 +146,35 @@ def about_view(stored: StoredEvaluation, t: Catalogue) -> str:
     )
 
 
+def limit_words(name: Limit, amount: float, spec: EvaluationSpec, t: Catalogue) -> str:
+    """A limit with its unit: "5,000 tokens", "$5.00", "2 hours"."""
+    if name == "money":
+        return money_text(amount, " ".join(currencies_of(spec)), t)
+    count = f"{amount:g}" if name == "hours" else integer(round(amount))
+    return t(f"evaluate.limit.{name}", count=count)
+
+
+def limits_words(spec: EvaluationSpec, t: Catalogue) -> str:
+    """All limits of an evaluation in one line; "" without any."""
+    known: list[tuple[Limit, float | None]] = [
+        (name, getattr(spec.limits, name)) for name in LIMITS
+    ]
+    words = (limit_words(name, most, spec, t) for name, most in known if most is not None)
+    return t("list.separator").join(words)
+
+
 def progress_view(
-    progress: Progress | None, standing: Standing, t: Catalogue, *, goal: int | None = None
+    progress: Progress | None,
+    standing: Standing,
+    t: Catalogue,
+    *,
+    goal: int | None = None,
+    spent: Cost | None = None,
 ) -> str:
     """How far it is, what was spent and what is left. What changes has its own place.
 
-    `goal` is the number of answers at which it stops by itself.
+    `goal` is the number of answers at which it stops by itself. `spent` is shown where there is no
+    progress, because nothing works on it.
     """
     bar = tag(
         "progress",
@@ -146,10 +184,11 @@ def progress_view(
     )
     answered = t("evaluate.answered", done=integer(standing.done), total=integer(standing.total))
     numbers: list[Child] = [tag("span", answered, key="answered")]
-    if progress is not None:
-        spent = spent_words(progress.spent, t)
-        numbers.append(tag("span", t("evaluate.spent", what=spent), key="spent"))
-        if standing.going_on:
+    paid = progress.spent if progress is not None else spent
+    if paid is not None:
+        words = spent_words(paid, t)
+        numbers.append(tag("span", t("evaluate.spent", what=words), key="spent"))
+        if progress is not None and standing.going_on:
             left = "…" if progress.left is None else duration(max(1.0, progress.left), t)
             numbers.append(tag("span", t("evaluate.left", value=left), key="left"))
     trying = standing.going_on and goal is not None and goal < standing.total
@@ -172,22 +211,90 @@ def spent_words(spent: Cost, t: Catalogue) -> str:
     words = [
         t("evaluate.calls", count=integer(round(spent.calls + spent.judge_calls))),
         t("evaluate.tokens", count=integer(round(spent.prompt_tokens + spent.tokens))),
-        *(f"{two_digits(amount)} {currency}" for currency, amount in spent.money.items()),
+        *(money_text(amount, currency, t) for currency, amount in spent.money.items()),
     ]
     return " · ".join(words)
 
 
-def ended_view(progress: Progress | None, error: ErrorInfo | None, t: Catalogue) -> str | None:
+def latest_view(latest: Sequence[LatestAnswer], t: Catalogue) -> str:
+    """The answers that came last, the newest first, in rows whose height never changes."""
+    rows = (
+        _latest(latest[place] if place < len(latest) else None, place, t) for place in range(LATEST)
+    )
+    return tag(
+        "div.vs-run.vs-evaluation-latest",
+        tag("h3.vs-label", t("evaluate.latest")),
+        tag("ol", rows),
+        key="latest",
+    )
+
+
+def _latest(one: LatestAnswer | None, place: int, t: Catalogue) -> Html:
+    if one is None:
+        return tag("li", reserved(), key=f"latest-{place}")
+    if one.error:
+        mark = tag("span.vs-badge.vs-status-failed", sign("✗"), named("error", one.error, t))
+    elif one.declined:
+        mark = tag("span.vs-note", t("evaluate.abstained"))
+    elif one.right is None:
+        mark = tag("span.vs-note", t("evaluate.latest.unknown"))
+    else:
+        mark = right_badge(one.right, t)
+    return tag(
+        "li",
+        tag("span.vs-evaluation-latest-mark", mark),
+        tag("bdi.vs-strong", one.system),
+        tag("span", shown(" ".join(one.question.split())), dir="auto"),
+        tag("span", shown(" ".join(one.answer.split())) or "–", dir="auto"),
+        button(t("action.open"), "open_run", one.run, f"latest-{place}-run"),
+        key=f"latest-{place}",
+    )
+
+
+def metrics_view(reasons: Mapping[str, str | None], t: Catalogue) -> str:
+    """Each metric with what it is, or greyed out with why these items do not have it."""
+
+    def line(name: str, reason: str | None) -> Html:
+        title = metric_title(name, t)
+        if reason is not None:
+            said = tag("span", t(reason))
+            return tag("li.vs-evaluation-lacks", tag("span.vs-strong", title), " – ", said)
+        key = f"metric.{name}.help"
+        help_text = [": ", t(key)] if t.has(key) else None
+        return tag("li", tag("span.vs-strong", title), help_text)
+
+    ordered = sorted(reasons.items(), key=lambda entry: entry[1] is not None)
+    return tag(
+        "div.vs-run.vs-evaluation-metrics",
+        tag("p.vs-note", t("evaluate.metrics.note")),
+        tag("ul.vs-source-notes", (line(name, reason) for name, reason in ordered)),
+        key="metrics",
+    )
+
+
+def ended_view(
+    progress: Progress | None, error: ErrorInfo | None, spec: EvaluationSpec, t: Catalogue
+) -> str | None:
     """Why it stopped before everything was answered; None where there is nothing to say.
 
-    `error` itself is shown by another part of the page.
+    Of a limit it says which, and what is kept. `error` itself is shown by another part of the page.
     """
     if progress is None or error is not None or progress.reason in (None, "done"):
         if error is None and progress is not None and progress.failed:
             why = progress.last_error
             return notice(t("evaluate.open_answers", count=progress.failed, why=why), "ended")
         return None
-    words = t(f"evaluate.ended.{progress.reason}", why=progress.last_error)
+    if progress.limit is None:
+        words = t(f"evaluate.ended.{progress.reason}", why=progress.last_error)
+    else:
+        # The limit may have been changed since.
+        most = getattr(spec.limits, progress.limit) or 0
+        words = t(
+            "evaluate.ended.limit",
+            limit=limit_words(progress.limit, most, spec, t),
+            done=integer(progress.answered),
+            total=integer(progress.total),
+        )
     return notice(words, "ended", role="status")
 
 
@@ -199,12 +306,12 @@ def forecast_view(found: Forecast, t: Catalogue) -> str:
         (t("evaluate.forecast.tokens"), range_words(found.tokens, t)),
         (t("evaluate.forecast.time"), range_words(found.seconds, t, time=True)),
         *(
-            (t("evaluate.forecast.money", currency=currency), range_words(amount, t, exact=True))
+            (t("evaluate.forecast.money", currency=currency), money_range(amount, currency, t))
             for currency, amount in found.money.items()
         ),
     ]
     if not found.money:
-        lines.append((t("evaluate.cost.money"), t("evaluate.forecast.no_price")))
+        lines.append((t("evaluate.forecast.cost"), t("evaluate.forecast.no_price")))
     terms = (
         tag("div", tag("dt.vs-label", name), tag("dd.vs-num.vs-strong", value))
         for name, value in lines
@@ -220,14 +327,17 @@ def forecast_view(found: Forecast, t: Catalogue) -> str:
     )
 
 
-def range_words(found: Range, t: Catalogue, *, time: bool = False, exact: bool = False) -> str:
+def range_words(found: Range, t: Catalogue, *, time: bool = False) -> str:
     """ "120 (90 to 150)", or the number alone where its spread is not known."""
+    return _range(found, lambda one: duration(one, t) if time else integer(round(one)), t)
 
-    def words(value: float) -> str:
-        if time:
-            return duration(value, t)
-        return two_digits(value) if exact and value < 100 else integer(round(value))
 
+def money_range(found: Range, currency: str, t: Catalogue) -> str:
+    """ "$0.12 ($0.10 to $0.15)", or the amount alone where its spread is not known."""
+    return _range(found, lambda one: money_text(one, currency, t), t)
+
+
+def _range(found: Range, words: Callable[[float], str], t: Catalogue) -> str:
     value = words(found.value)
     if found.low is None or found.high is None:
         return value

@@ -11,6 +11,7 @@ from components.evaluation_numbers import (
     estimate_cell,
     metric_head,
     metric_title,
+    money_text,
     number,
     sampling_text,
 )
@@ -18,7 +19,7 @@ from components.markup import Child, Content, Html, tag, visible
 from components.messages import Catalogue, duration, integer, named, two_digits
 from components.page import section
 from pipelines.evaluation.results.papers import PaperFigure
-from pipelines.evaluation.results.scores import COSTS, Cost, JudgeInfo, MetricInfo
+from pipelines.evaluation.results.scores import COSTS, MONEY, Cost, JudgeInfo, MetricInfo
 from pipelines.evaluation.results.table import CostSummary, ResultsRow, ResultsTable
 from pipelines.evaluation.statistics.detection import RANKINGS
 
@@ -61,6 +62,10 @@ def _about(results: ResultsTable, t: Catalogue) -> Html:
         words.append(t("evaluate.tags", list=t("list.separator").join(results.tags)))
     if results.language:
         words.append(named("language", results.language, t))
+    models = dict.fromkeys(name for row in results.rows for name in row.description.models.values())
+    words.append(t("evaluate.models.of", list=t("list.separator").join(models)))
+    words.append(t("evaluate.seed.of", seed=results.sampling.seed))
+    words += (f"{name} {one}" for name, one in results.versions.items())
     if results.created:
         words.append(f"{datetime.fromtimestamp(results.created, UTC):%Y-%m-%d}")
     return tag("p.vs-note", " · ".join(map(visible, words)))
@@ -253,11 +258,11 @@ def _partly(found: CostSummary, row: ResultsRow, t: Catalogue) -> Html | None:
 
 
 def cost_text(cost: Cost, value: float, t: Catalogue) -> str:
-    """A cost with its unit: "4.1 s", "$0.0012", "43"."""
+    """A cost with its unit: "4.1 s", "$0.0012", "CN¥3.20", "43"."""
     if cost == "seconds":
         return duration(value, t)
-    if cost == "money":
-        return f"${two_digits(value)}" if value < 1 else f"${value:,.2f}"
+    if cost in MONEY:
+        return money_text(value, MONEY[cost], t)
     return number(value, 1).removesuffix(".0") if value < 10 else f"{value:,.0f}"
 
 

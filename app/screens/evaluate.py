@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import streamlit as st
 
@@ -19,7 +19,6 @@ from app.parts import (
     delete_button,
     draw_error,
     draw_unfolded,
-    in_rows,
     page_title,
     redraw_whole,
     remembered,
@@ -27,47 +26,46 @@ from app.parts import (
     show_html,
 )
 from app.screens.evaluation_data import draw_data
+from app.screens.evaluation_limits import chosen_limits, draw_limits
+from app.screens.evaluation_methods import (
+    Checks,
+    choose_checks,
+    choose_methods,
+    chosen_systems,
+    draw_metrics,
+    draw_problems,
+    draw_system_settings,
+)
 from app.screens.evaluation_progress import (
     carry_on,
     draw_evaluation,
-    draw_limits,
     standing_of,
 )
 from app.screens.runs import local_time
 from app.screens.setup import (
     chosen_evidence,
     chosen_models,
-    draw_method_settings,
     draw_sources,
-    method_settings,
     recorded_profile,
-    unmet_need,
 )
 from app.session import messages, owner
 from components.elements import notice
 from components.evaluation_state import summary_view
 from components.markup import tag
-from components.messages import Catalogue, integer, named
+from components.messages import Catalogue, integer
+from pipelines.engine.executor import used_models
 from pipelines.errors import VeriscopeError
 from pipelines.evaluation.beginning import create_evaluation, usable_items
 from pipelines.evaluation.items import DataSet, Item
+from pipelines.evaluation.limits import checked_limits
 from pipelines.evaluation.plan import MAX_REPEATS, EvaluationSpec, System, code_version
-from pipelines.methods.registry import METHODS
-from pipelines.models.providers import ModelSpec
 from pipelines.run.spec import MethodSpec
 from pipelines.store.evaluations import StoredEvaluation
-
-Checks = Literal["questions", "texts"]
 
 _OPENED = "_evaluate.opened"
 _SHOWN = "evaluate.shown_count"
 _PAGE = 20
 _KEPT: Any = {"persist_state": "session"}
-_FIRST_METHODS: dict[Checks, tuple[str, ...]] = {
-    "questions": ("direct", "rag"),
-    "texts": ("slm",),
-}
-"""What is ticked until somebody chooses: what takes the fewest calls."""
 
 
 def show() -> None:
@@ -118,11 +116,11 @@ def _form(t: Catalogue) -> None:
     if data is None:
         return
     section_title(t("evaluate.section.methods"))
-    checks = _checks(data, t)
+    checks = choose_checks(data, t)
     items = usable_items(data.items, texts=checks == "texts")
     if left := len(data.items) - len(items):
         st.caption(t(f"evaluate.left_out.{checks}", count=integer(left)))
-    names = _methods(checks, t)
+    names = choose_methods(checks, t)
     own_passages = _evidence(data, t)
     if own_passages:
         with_passages = [item for item in items if item.passages]
@@ -133,57 +131,12 @@ def _form(t: Catalogue) -> None:
     draw_unfolded(sources, partial(draw_sources, t, names))
     if names:
         settings = st.expander(t("ask.settings"), key="evaluate.settings", on_change="rerun")
-        draw_unfolded(settings, partial(_settings, names, t))
+        draw_unfolded(settings, partial(draw_system_settings, names, t))
+    metrics = st.expander(t("evaluate.metrics"), key="evaluate.metrics", on_change="rerun")
+    draw_unfolded(metrics, partial(draw_metrics, items, checks, names, t))
     more = st.expander(t("evaluate.more"), key="evaluate.more", on_change="rerun")
-    draw_unfolded(more, partial(_more, t))
+    draw_unfolded(more, partial(_more, names, t))
     _begin_buttons(data, items, names, checks, own_passages, t)
-
-
-def _checks(data: DataSet, t: Catalogue) -> Checks:
-    """What methods do with the items; only what the data set allows."""
-    possible: list[Checks] = [
-        *(["questions"] if "questions" in data.offers else []),
-        *(["texts"] if "texts" in data.offers else []),
-    ]
-    return choose_one(
-        t("evaluate.checks"),
-        possible,
-        f"evaluate.checks.{'.'.join(possible)}",
-        lambda name: t(f"evaluate.checks.{name}"),
-        help=t("evaluate.checks.help"),
-        **_KEPT,
-    )
-
-
-def _methods(checks: Checks, t: Catalogue) -> list[str]:
-    """The methods that are ticked; one that does not apply says why."""
-    models = chosen_models()
-    chosen: list[str] = []
-    st.html(tag("h3", t("evaluate.methods"), class_="workbench-part"))
-    for column, name in in_rows(list(METHODS), 4):
-        reason = _why_not(name, checks, models, t)
-        with column, st.container(key=f"choice-evaluate-{name}"):
-            ticked = st.checkbox(
-                t(f"method.{name}.title"),
-                value=name in _FIRST_METHODS[checks],
-                key=f"evaluate.method.{checks}.{name}",
-                disabled=reason is not None,
-                **_KEPT,
-            )
-            st.caption(reason or t(f"method.{name}.summary"))
-        if ticked and reason is None:
-            chosen.append(name)
-    return chosen
-
-
-def _why_not(
-    name: str, checks: Checks, models: Mapping[str, ModelSpec], t: Catalogue
-) -> str | None:
-    method = METHODS[name]
-    if checks == "texts" and not method.judges:
-        return t("evaluate.judges_nothing")
-    need = unmet_need(method, models)
-    return t(f"need.{need.reason}") if need else None
 
 
 def _evidence(data: DataSet, t: Catalogue) -> bool:
@@ -204,13 +157,7 @@ def _evidence(data: DataSet, t: Catalogue) -> bool:
     return chosen == "items"
 
 
-def _settings(names: Sequence[str], t: Catalogue) -> None:
-    for tab, name in zip(st.tabs([named("method", name, t) for name in names]), names, strict=True):
-        with tab, st.container(key=f"settings-evaluate-{name}"):
-            draw_method_settings(name, t)
-
-
-def _more(t: Catalogue) -> None:
+def _more(names: Sequence[str], t: Catalogue) -> None:
     st.text_input(
         t("evaluate.name"),
         key="evaluate.name",
@@ -239,7 +186,14 @@ def _more(t: Catalogue) -> None:
             help=t("evaluate.seed.help"),
             **_KEPT,
         )
-    draw_limits(t)
+    draw_limits(t, _currencies(names))
+
+
+def _currencies(names: Sequence[str]) -> list[str]:
+    """The currencies in which the models of these methods have prices."""
+    models = chosen_models()
+    asked = (models[role] for role in used_models(names, models))
+    return sorted({model.price.currency for model in asked if model.price})
 
 
 def _begin_buttons(
@@ -251,34 +205,51 @@ def _begin_buttons(
     t: Catalogue,
 ) -> None:
     repeats = int(st.session_state.get("evaluate.repeats") or 1)
+    systems = chosen_systems(names)
+    unable = draw_problems(systems, t)
     if not names:
         show_html(notice(t("ask.no_method"), "no-method"), key="no-method")
     else:
         counts = {
             "items": len(items),
-            "systems": len(names),
+            "systems": len(systems),
             "repeats": repeats,
-            "answers": len(items) * len(names) * repeats,
+            "answers": len(items) * len(systems) * repeats,
         }
         words = "evaluate.size" if repeats == 1 else "evaluate.size.repeated"
         st.caption(t(words, **{name: integer(count) for name, count in counts.items()}))
+        if twins := len(items) - len({_asked(item) for item in items}):
+            st.caption(t("evaluate.same_items", count=twins))
     with st.container(horizontal=True, key="evaluate-begin"):
         for word, probe in (("try", True), ("run", False)):
             st.button(
                 t(f"evaluate.{word}"),
                 type="primary" if probe else "secondary",
                 key=f"evaluate.{word}",
-                disabled=not names or not items,
+                disabled=not names or not items or unable,
                 help=t(f"evaluate.{word}.help"),
                 on_click=_begin,
-                args=(data, items, names, checks, own_passages, probe),
+                args=(data, items, systems, checks, own_passages, probe),
             )
+
+
+def _profile(systems: Mapping[str, MethodSpec]) -> str:
+    """The profile that all systems follow; none where a method has settings of its own."""
+    if any(name != method.name for name, method in systems.items()):
+        return ""
+    return recorded_profile({name: method.settings for name, method in systems.items()})
+
+
+def _asked(item: Item) -> tuple[object, ...]:
+    """What decides the answer to an item: items that are alike in it share one answer."""
+    passages = tuple(passage.text for passage in item.passages)
+    return item.question, item.text, item.language, passages, item.samples
 
 
 def _begin(
     data: DataSet,
     items: Sequence[Item],
-    names: Sequence[str],
+    systems: Mapping[str, MethodSpec],
     checks: Checks,
     own_passages: bool,
     probe: bool,
@@ -296,17 +267,19 @@ def _begin(
             systems=tuple(
                 System(
                     name=name,
-                    method=MethodSpec(name=name, settings=method_settings(name)),
+                    method=method,
                     models=models,
                     evidence=evidence,
                 )
-                for name in names
+                for name, method in systems.items()
             ),
             reproducible=bool(st.session_state.get("run.reproducible")),
             seed=int(st.session_state.get("evaluate.seed") or 0),
             repeats=int(st.session_state.get("evaluate.repeats") or 1),
-            profile=recorded_profile({name: method_settings(name) for name in names}),
+            limits=chosen_limits(),
+            profile=_profile(systems),
         )
+        checked_limits(spec, spec.limits)
         store = engine().service.store.evaluations
         name = (st.session_state.get("evaluate.name") or "").strip()
         evaluation = create_evaluation(store, owner(), spec, items, name)

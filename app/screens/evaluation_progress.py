@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
 
 import streamlit as st
 
@@ -18,6 +17,8 @@ from app.parts import (
     show_error,
     show_html,
 )
+from app.screens.evaluation_compare import open_run
+from app.screens.evaluation_limits import at_once, chosen_limits, draw_limits
 from app.screens.evaluation_results import draw_results
 from app.session import keys_for, messages, owner
 from components.elements import notice
@@ -26,22 +27,18 @@ from components.evaluation_state import (
     about_view,
     ended_view,
     forecast_view,
+    latest_view,
     progress_view,
 )
 from components.messages import Catalogue
-from pipelines.errors import InvalidInputError
 from pipelines.evaluation.beginning import probe_size
-from pipelines.evaluation.plan import Budget, EvaluationSpec, code_version
+from pipelines.evaluation.limits import change_limits, currencies_of, spent_so_far
+from pipelines.evaluation.plan import EvaluationSpec, code_version
 from pipelines.run.spec import EvidenceSpec, RunSpec
 from pipelines.store.evaluations import StoredEvaluation
 
 PERIOD = 1.0
 """Seconds between two looks at an evaluation that goes on."""
-
-MOST_AT_ONCE = 16
-_AT_ONCE = 2
-_LIMITS = ("calls", "tokens", "money", "hours")
-_KEPT: Any = {"persist_state": "session"}
 
 
 def standing_of(stored: StoredEvaluation) -> Standing:
@@ -70,6 +67,7 @@ def draw_evaluation(stored: StoredEvaluation, t: Catalogue) -> None:
 def _draw_progress(stored: StoredEvaluation, standing: Standing) -> None:
     """What ticks, with Stop beside it; the page is drawn again when it has ended."""
     going_on = standing.going_on
+    spent = None if going_on else spent_so_far(engine().service.store.evaluations, stored.id)
 
     def body() -> None:
         redraw_if_asked()
@@ -80,10 +78,14 @@ def _draw_progress(stored: StoredEvaluation, standing: Standing) -> None:
             with guarded(t("nav.evaluate"), key="bar"):
                 goal = work.goal if work is not None else None
                 progress = work.progress if work is not None else None
-                html = progress_view(progress, now, t, goal=goal)
+                html = progress_view(progress, now, t, goal=goal, spent=spent)
                 show_html(html, key="evaluation-progress")
             if now.going_on:
                 st.button(t("action.stop"), key="evaluate.stop", on_click=_stop, args=(stored.id,))
+        if now.going_on:
+            latest = progress.latest if progress is not None else ()
+            html = latest_view(latest, t)
+            show_html(html, key="evaluation-latest", on_action=open_run)
         if going_on and not now.going_on:
             st.rerun()
 
@@ -93,23 +95,23 @@ def _draw_progress(stored: StoredEvaluation, standing: Standing) -> None:
 
 def _draw_continuing(stored: StoredEvaluation, standing: Standing, t: Catalogue) -> None:
     """Why it ended, what is left, and the button that goes on."""
+    spec = EvaluationSpec.model_validate(stored.spec)
     work = evaluating.work_on(stored.id, owner())
     if work is not None:
         if work.error is not None:
             show_error(work.error, key="evaluation-error")
-        elif (ended := ended_view(work.progress, work.error, t)) is not None:
+        elif (ended := ended_view(work.progress, work.error, spec, t)) is not None:
             show_html(ended, key="evaluation-ended")
     if standing.done >= standing.total:
         return
-    probe = probe_size(EvaluationSpec.model_validate(stored.spec), stored.tasks)
+    probe = probe_size(spec, stored.tasks)
     if standing.done:
-        at_once = int(st.session_state.get("evaluate.at_once") or _AT_ONCE)
         # Where it takes long, it is shown when the page is drawn again.
         with suppress(NotYet):
-            found = computed(forecast_of, Of(stored.id, owner(), standing.done), at_once)
+            found = computed(forecast_of, Of(stored.id, owner(), standing.done), at_once())
             show_html(forecast_view(found, t), key="evaluation-forecast")
     with st.expander(t("evaluate.limits"), key="evaluate.limits"):
-        draw_limits(t)
+        draw_limits(t, currencies_of(spec), scope=stored.id, start=spec.limits)
     with st.container(horizontal=True, key="evaluate-continue"):
         if standing.done < probe:
             st.button(
@@ -128,64 +130,31 @@ def _draw_continuing(stored: StoredEvaluation, standing: Standing, t: Catalogue)
         )
 
 
-def draw_limits(t: Catalogue) -> None:
-    """How many answers at a time, and where it stops by itself."""
-    columns = st.columns(len(_LIMITS) + 1, gap="medium", vertical_alignment="bottom")
-    with columns[0]:
-        st.number_input(
-            t("evaluate.at_once"),
-            min_value=1,
-            max_value=MOST_AT_ONCE,
-            value=_AT_ONCE,
-            key="evaluate.at_once",
-            help=t("evaluate.at_once.help"),
-            **_KEPT,
-        )
-    for column, name in zip(columns[1:], _LIMITS, strict=True):
-        whole = name in ("calls", "tokens")
-        with column:
-            st.number_input(
-                t(f"evaluate.most.{name}"),
-                min_value=1 if whole else 0.01,
-                value=None,
-                step=1 if whole else 0.5,
-                key=f"evaluate.most.{name}",
-                placeholder=t("evaluate.most.none"),
-                help=t("evaluate.most.help"),
-                **_KEPT,
-            )
-
-
 def carry_on(evaluation: str, *, probe: bool) -> None:
     """Work on an evaluation: all that is missing, or with `probe` its first items.
 
-    Keys are those of this tab. Raises NotFoundError for one that is not this browser's, and
-    InvalidInputError for a limit of money where no model has a price.
+    Keys are those of this tab. Raises NotFoundError for one that is not this browser's.
     """
     stored = engine().service.store.evaluations.get(evaluation, owner())
     spec = EvaluationSpec.model_validate(stored.spec)
     most = probe_size(spec, stored.tasks) - stored.done if probe else None
     if stored.done >= stored.tasks or (most is not None and most <= 0):
         return
-    limits = {name: st.session_state.get(f"evaluate.most.{name}") for name in _LIMITS}
-    priced = any(model.price for system in spec.systems for model in system.models.values())
-    if limits["money"] and not priced:
-        raise InvalidInputError(
-            "The limit of money cannot be kept: no model of this evaluation has a price.",
-            remedy="Give prices on the Models page, or limit calls, tokens or hours.",
-        )
     evaluating.start(
         evaluation,
         owner=owner(),
         keys=_keys(spec),
-        budget=Budget(**limits),
-        at_once=int(st.session_state.get("evaluate.at_once") or _AT_ONCE),
+        at_once=at_once(),
         most=most,
     )
 
 
 def _carry_on(evaluation: str, probe: bool) -> None:
     with remembered("evaluate"):
+        store = engine().service.store.evaluations
+        spec = EvaluationSpec.model_validate(store.get(evaluation, owner()).spec)
+        limits = chosen_limits(scope=evaluation, start=spec.limits)
+        change_limits(store, evaluation, owner(), limits)
         carry_on(evaluation, probe=probe)
 
 

@@ -11,29 +11,26 @@ from typing import cast, get_args
 
 import streamlit as st
 
-from app import live
 from app.engine import engine
-from app.evaluated import Filter, NotYet, Of, comparison_of, computed, scores_of, table_of
+from app.evaluated import Filter, NotYet, Of, computed, scores_of, table_of
 from app.parts import (
-    Action,
     draw_unfolded,
-    go_to,
-    remembered,
     section_title,
     show_error,
     show_html,
 )
-from app.screens.evaluation_figures import draw_figures, metric_select
+from app.screens.evaluation_compare import draw_items
+from app.screens.evaluation_figures import draw_figures
 from app.screens.evaluation_study import draw_study
 from app.session import messages, owner
 from components.elements import notice
-from components.evaluation_compare import comparison_view
 from components.evaluation_numbers import metric_title
 from components.evaluation_state import Standing
 from components.evaluation_table import results_view
 from components.markup import tag
 from components.messages import Catalogue, integer
 from pipelines.errors import VeriscopeError
+from pipelines.evaluation.plan import EvaluationSpec
 from pipelines.evaluation.results.export import (
     evalstats_csv,
     inspect_jsonl,
@@ -49,13 +46,9 @@ from pipelines.store.evaluations import StoredEvaluation
 from pipelines.types import Language
 
 _FEWEST = 2
-_PAGE = 10
-"""Items on a page."""
-
 _LOOK = 1.0
 """Seconds between two looks at what is being computed."""
 
-_MOST_SYSTEMS = 6
 _TAGS = 200
 """A longer list of tags helps nobody."""
 
@@ -64,13 +57,14 @@ _LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 def draw_results(stored: StoredEvaluation, standing: Standing, t: Catalogue) -> None:
     """All there is to see of what was answered."""
-    if not standing.done:
+    if not standing.done and not standing.going_on:
         section_title(t("evaluate.table"))
         st.html(tag("p", t("evaluate.nothing_yet"), class_="workbench-empty"))
         return
     if standing.going_on:
+        some = t("evaluate.results.of", count=integer(stored.done))
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.caption(t("evaluate.results.of", count=integer(stored.done)))
+            st.caption(some if stored.done else t("evaluate.results.later"))
             # What it draws is newer, because the page is drawn again.
             st.button(t("evaluate.results.update"), key="evaluate.update")
     if not stored.done:
@@ -79,14 +73,14 @@ def draw_results(stored: StoredEvaluation, standing: Standing, t: Catalogue) -> 
         judged = engine().service.store.judgements.stamp(stored.id, owner())
         of = Of(stored.id, owner(), stored.done, judged)
         with st.spinner(t("evaluate.computing")):
-            _draw(of, t)
+            _draw(of, EvaluationSpec.model_validate(stored.spec), t)
     except NotYet as work:
         _wait(work)
     except VeriscopeError as error:
         show_error(error, key="results-error")
 
 
-def _draw(of: Of, t: Catalogue) -> None:
+def _draw(of: Of, spec: EvaluationSpec, t: Catalogue) -> None:
     """Everything, as far as it is computed; raises NotYet for the rest."""
     found, metrics = computed(scores_of, of)
     part, chosen = _filter(found, metrics, t)
@@ -95,8 +89,7 @@ def _draw(of: Of, t: Catalogue) -> None:
     draw_figures(of, table, t)
     fold = st.expander(t("action.export"), key="evaluate.export", on_change="rerun")
     draw_unfolded(fold, partial(_exports, of.evaluation[:8], found, table, t))
-    if len(found.systems) >= _FEWEST:
-        _compare(of, part, table, t)
+    draw_items(of, spec, part, t)
     draw_study(of, t)
 
 
@@ -120,27 +113,32 @@ def _filter(
     languages = [
         one for one in _LANGUAGES if any(item.language == one for item in found.items.values())
     ]
-    columns = st.columns([2, 1, 2], gap="medium", vertical_alignment="bottom")
-    with columns[0]:
-        tags = st.multiselect(
-            t("evaluate.filter.tags"),
-            known,
-            key="evaluate.filter.tags",
-            placeholder=t("evaluate.filter.all"),
-            disabled=not known,
-            help=t("evaluate.filter.tags.help"),
-        )
-    with columns[1]:
-        language = st.selectbox(
-            t("evaluate.filter.language"),
-            languages,
-            index=None,
-            key="evaluate.filter.language",
-            placeholder=t("evaluate.filter.all"),
-            format_func=lambda code: t(f"language.{code}"),
-            disabled=len(languages) < _FEWEST,
-        )
-    with columns[2]:
+    tags: list[str] = []
+    language: str | None = None
+    # What there is nothing to choose of is not shown.
+    several = len(languages) >= _FEWEST
+    widths = [*([2] if known else []), *([1] if several else []), 2]
+    columns = iter(st.columns(widths, gap="medium", vertical_alignment="bottom"))
+    if known:
+        with next(columns):
+            tags = st.multiselect(
+                t("evaluate.filter.tags"),
+                known,
+                key="evaluate.filter.tags",
+                placeholder=t("evaluate.filter.all"),
+                help=t("evaluate.filter.tags.help"),
+            )
+    if several:
+        with next(columns):
+            language = st.selectbox(
+                t("evaluate.filter.language"),
+                languages,
+                index=None,
+                key="evaluate.filter.language",
+                placeholder=t("evaluate.filter.all"),
+                format_func=lambda code: t(f"language.{code}"),
+            )
+    with next(columns):
         metrics = st.multiselect(
             t("evaluate.filter.metrics"),
             list(known_metrics),
@@ -184,61 +182,3 @@ def _download(label: str, name: str, mime: str, make: Callable[[], str], key: st
         key=f"evaluate.export.{key}",
         on_click="ignore",
     )
-
-
-def _compare(of: Of, part: Filter, table: ResultsTable, t: Catalogue) -> None:
-    """Two or more systems item by item, those on which they differ first."""
-    section_title(t("evaluate.compare"))
-    names, metrics = [row.system for row in table.rows], [info.name for info in table.metrics]
-    columns = st.columns([3, 2], gap="medium", vertical_alignment="bottom")
-    with columns[0]:
-        systems = st.multiselect(
-            t("evaluate.compare.systems"),
-            names,
-            default=names[:_FEWEST],
-            key=f"evaluate.compare.{of.evaluation}",
-            max_selections=_MOST_SYSTEMS,
-            placeholder=t("compare.hint"),
-        )
-    with columns[1]:
-        metric = metric_select(metrics, "evaluate.compare.metric", t)
-    different = st.toggle(t("evaluate.compare.different"), key="evaluate.compare.different")
-    if len(systems) < _FEWEST:
-        st.caption(t("evaluate.compare.hint"))
-        return
-    try:
-        compared = computed(comparison_of, of, part, tuple(systems), metric)
-    except VeriscopeError as error:
-        show_error(error, key="compare-error")
-        return
-    count = compared.discordant if different else compared.n
-    start = _page(count, f"{of} {part} {systems} {metric} {different}", t)
-    html = comparison_view(compared, t, start=start, count=_PAGE, only_different=different)
-    show_html(html, key="evaluation-comparison", on_action=_act)
-
-
-def _page(count: int, what: str, t: Catalogue) -> int:
-    """The first item of the page that is looked at; a list of its own begins at its beginning."""
-    pages = max(1, -(-count // _PAGE))
-    if st.session_state.get("_evaluate.paged") != what:
-        st.session_state["_evaluate.paged"] = what
-        st.session_state["evaluate.page"] = 1
-    if pages == 1:
-        return 0
-    st.session_state["evaluate.page"] = min(st.session_state.get("evaluate.page") or 1, pages)
-    page = st.number_input(
-        t("evaluate.page", count=integer(pages)),
-        min_value=1,
-        max_value=pages,
-        key="evaluate.page",
-        width=200,
-    )
-    return (int(page) - 1) * _PAGE
-
-
-def _act(action: Action) -> None:
-    """A button inside the comparison was used."""
-    if action["action"] == "open_run" and action["value"]:
-        with remembered("evaluate"):
-            live.open_run(action["value"])
-            go_to("ask")

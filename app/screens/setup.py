@@ -114,14 +114,16 @@ def _all_settings(t: Catalogue) -> None:
         )
 
 
-def draw_method_settings(name: str, t: Catalogue) -> None:
-    """The controls of a method; they are the same on every page that draws them."""
-    draw_settings(METHODS[name], t, scope=_scope(), start=_start(name))
+def draw_method_settings(name: str, t: Catalogue, *, scope: str | None = None) -> None:
+    """The controls of a method: without a `scope` the same on every page that draws them."""
+    start = {} if scope else _start(name)
+    draw_settings(METHODS[name], t, scope=scope or _scope(), start=start)
 
 
-def method_settings(name: str) -> dict[str, Any]:
+def method_settings(name: str, scope: str | None = None) -> dict[str, Any]:
     """What these controls say, where it differs from the method's defaults."""
-    return read_settings(METHODS[name], scope=_scope(), start=_start(name))
+    start = {} if scope else _start(name)
+    return read_settings(METHODS[name], scope=scope or _scope(), start=start)
 
 
 def _profile_select(t: Catalogue) -> None:
@@ -331,9 +333,16 @@ def assumed_capabilities(spec: ModelSpec) -> Capabilities:
     return known_capabilities(spec) or Capabilities()
 
 
-def unmet_need(method: Method[Any], models: Mapping[str, ModelSpec]) -> Need | None:
-    """The first thing the method lacks with these models and its chosen settings."""
-    settings = method.settings(method_settings(method.name))
+def unmet_need(
+    method: Method[Any],
+    models: Mapping[str, ModelSpec],
+    chosen: Mapping[str, Any] | None = None,
+) -> Need | None:
+    """The first thing the method lacks with these models and its `chosen` settings.
+
+    Without them they are those of the Ask page.
+    """
+    settings = method.settings(method_settings(method.name) if chosen is None else chosen)
     capabilities = {role: assumed_capabilities(spec) for role, spec in models.items()}
     needs = method.needs(settings)
     return next((n for n in needs if n.unmet(capabilities, has_evidence=True)), None)

@@ -7,12 +7,15 @@ import asyncio
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from math import inf
+from functools import partial
 from typing import Any
 
 from pipelines.cli.evidence import add_evidence_options, qdrant_key, read_evidence
 from pipelines.cli.judge import add_judge_command, judge
+from pipelines.cli.limits import add_limit_options, limit_words, read_limits
 from pipelines.cli.models import add_model_options, models_by_role
+from pipelines.cli.numbers import amount, count, whole
+from pipelines.cli.prices import add_price_options, priced_models, refuse_prices
 from pipelines.cli.profiles import add_profile_option, chosen_profile
 from pipelines.cli.settings import read_settings
 from pipelines.engine.service import Service
@@ -30,9 +33,9 @@ from pipelines.evaluation.datasets.mapping import ColumnMapping
 from pipelines.evaluation.datasets.opening import open_data_set
 from pipelines.evaluation.forecast import Forecast, Range
 from pipelines.evaluation.items import Item
+from pipelines.evaluation.limits import change_limits
 from pipelines.evaluation.plan import (
     MAX_REPEATS,
-    Budget,
     EvaluationSpec,
     System,
     code_version,
@@ -41,6 +44,7 @@ from pipelines.evaluation.plan import (
 from pipelines.evaluation.ray_cluster import RayCluster
 from pipelines.evaluation.results.compare import comparison, joined
 from pipelines.evaluation.results.export import (
+    estimate_words,
     evalstats_csv,
     scores_csv,
     scores_jsonl,
@@ -48,11 +52,13 @@ from pipelines.evaluation.results.export import (
     table_latex,
     table_markdown,
 )
+from pipelines.evaluation.results.remarks import FEW_MARK, has_few_groups
 from pipelines.evaluation.results.scores import Evaluation
 from pipelines.evaluation.results.table import results_table
 from pipelines.evaluation.results.terminal import evaluation_text
 from pipelines.evaluation.runner import Progress, Runner
 from pipelines.evaluation.scoring import read_results
+from pipelines.evaluation.statistics.resampling import Estimate
 from pipelines.methods.registry import METHODS
 from pipelines.printable import printable
 from pipelines.run.spec import EvidenceSpec, MethodSpec
@@ -73,7 +79,8 @@ _FORMATS: dict[str, Callable[[Evaluation], str]] = {
 
 _ENDS = {
     "done": "Everything is answered.",
-    "budget": "The budget is spent.",
+    "budget": "The limit of {limit} is reached. {answered} of {total} answers are kept."
+    " To go on, raise it: python -m pipelines evaluate --resume {evaluation} {option} AMOUNT",
     "stopped": "It was stopped.",
     "failing": "Too many answers failed one after the other: {error}",
 }
@@ -93,13 +100,17 @@ async def evaluate(service: Service, options: argparse.Namespace) -> int:
     if spec.code != code_version():
         _say("The code has changed since this evaluation began: what is answered now may differ.")
     if options.resume:
+        refuse_prices(options)
         _, keys = await models_by_role(service, options)
         for system in spec.systems:
             if key := qdrant_key(options, system.evidence):
                 keys["search:qdrant"] = key
-    budget = _budget(options, spec)
+        limits = read_limits(options, spec)
+        await asyncio.to_thread(change_limits, store, evaluation, OWNER, limits)
+        if said := limit_words(limits, spec):
+            _say(f"Limits: {said}.")
     if not options.ray:
-        return await _carried_out(service, options, stored, spec, keys, budget, None)
+        return await _carried_out(service, options, stored, spec, keys, None)
     cluster = await RayCluster.connect(
         options.ray,
         service.store,
@@ -110,7 +121,7 @@ async def evaluate(service: Service, options: argparse.Namespace) -> int:
     )
     async with aclosing(cluster):
         _say(f"Workers of the cluster: {cluster.workers}.")
-        return await _carried_out(service, options, stored, spec, keys, budget, cluster)
+        return await _carried_out(service, options, stored, spec, keys, cluster)
 
 
 async def _carried_out(
@@ -119,7 +130,6 @@ async def _carried_out(
     stored: StoredEvaluation,
     spec: EvaluationSpec,
     keys: dict[str, str],
-    budget: Budget,
     answering: Answering | None,
 ) -> int:
     """Answer the first items, and the rest if that is agreed to; prints the table."""
@@ -132,7 +142,6 @@ async def _carried_out(
             evaluation,
             owner=OWNER,
             keys=keys,
-            budget=budget,
             at_once=at_once,
             answering=answering,
         )
@@ -153,34 +162,18 @@ async def _carried_out(
         _say(f"The first {PROBED} items come first, for a forecast.")
         progress = await work(probe - stored.done)
         if progress.reason not in (None, "done"):
-            status = _ended(progress)
+            status = _ended(progress, evaluation)
     if not status:
         found = await asyncio.to_thread(stored_forecast, store, evaluation, OWNER, at_once=at_once)
         _say(_told(found))
         if found.answers and not _agreed(options):
             _say(f"To go on: python -m pipelines evaluate --resume {evaluation} --yes")
             return 0
-        status = _ended(await work()) if found.answers else 0
+        status = _ended(await work(), evaluation) if found.answers else 0
     _, results = await asyncio.to_thread(read_results, store, evaluation, OWNER)
     if results.scores:
         print(printable(await asyncio.to_thread(_FORMATS["text"], results)), end="")
     return status
-
-
-def _budget(options: argparse.Namespace, spec: EvaluationSpec) -> Budget:
-    """Where to stop. Raises InvalidInputError for money where no model has a price."""
-    priced = any(model.price for system in spec.systems for model in system.models.values())
-    if options.max_money is not None and not priced:
-        raise InvalidInputError(
-            "--max-money cannot be kept: no model of this evaluation has a price.",
-            remedy="Give --max-calls, --max-tokens or --max-hours.",
-        )
-    return Budget(
-        calls=options.max_calls,
-        tokens=options.max_tokens,
-        money=options.max_money,
-        hours=options.max_hours,
-    )
 
 
 async def show_evaluations(service: Service, options: argparse.Namespace) -> int:
@@ -232,9 +225,9 @@ async def compare(service: Service, options: argparse.Namespace) -> int:
     done = await asyncio.to_thread(comparison, found, systems, options.metric)
     print(f"{done.metric.name} on {done.n} items, {done.left_out} left out")
     for name, estimate in zip(done.systems, done.estimates, strict=True):
-        print(printable(f"  {name}: {_interval(estimate.value, estimate.low, estimate.high)}"))
+        print(printable(f"  {name}: {_interval(estimate)}"))
     for pair in done.pairs:
-        difference = _interval(pair.difference.value, pair.difference.low, pair.difference.high)
+        difference = _interval(pair.difference)
         tested = "" if pair.p is None else f", p = {pair.p:.3g} ({pair.test})"
         if pair.adjusted is not None and len(done.pairs) > 1:
             tested += f", Holm {pair.adjusted:.3g}"
@@ -283,7 +276,7 @@ def add_evaluation_commands(commands: Any) -> None:
         help="which column holds question, answers, text ...; repeat for several",
     )
     run.add_argument("--part", choices=["all", "even", "odd"], default="all")
-    run.add_argument("--limit", type=_count, metavar="N", help="so many items, drawn with --seed")
+    run.add_argument("--limit", type=count, metavar="N", help="so many items, drawn with --seed")
     run.add_argument("--methods", default="direct,rag", help="names with commas between them")
     run.add_argument(
         "--set", action="append", default=[], metavar="SYSTEM.SETTING=VALUE", help="a setting"
@@ -295,14 +288,14 @@ def add_evaluation_commands(commands: Any) -> None:
     run.add_argument(
         "--passages", action="store_true", help="the items' own passages are the evidence"
     )
-    run.add_argument("--repeats", type=_repeats, default=1)
-    run.add_argument("--seed", type=_whole, default=0)
+    run.add_argument("--repeats", type=partial(whole, least=1, most=MAX_REPEATS), default=1)
+    run.add_argument("--seed", type=whole, default=0)
     run.add_argument(
         "--reproducible", action="store_true", help="one call at a time, for identical answers"
     )
     run.add_argument(
         "--at-once",
-        type=_count,
+        type=count,
         metavar="N",
         help="answers at a time; default: 8 by a model server, else 2, times the workers",
     )
@@ -312,20 +305,16 @@ def add_evaluation_commands(commands: Any) -> None:
         help="answer on the Ray cluster at this address; 'auto': the one of this machine,"
         " 'local': one on this machine alone",
     )
+    run.add_argument("--ray-workers", type=count, metavar="N", help="default: one for each machine")
     run.add_argument(
-        "--ray-workers", type=_count, metavar="N", help="default: one for each machine"
+        "--ray-gpus", type=amount, default=0.0, metavar="N", help="graphics cards of each worker"
     )
-    run.add_argument(
-        "--ray-gpus", type=_amount, default=0.0, metavar="N", help="graphics cards of each worker"
-    )
-    run.add_argument("--max-calls", type=_whole, metavar="N", help="stop after so many calls")
-    run.add_argument("--max-tokens", type=_whole, metavar="N", help="... tokens read and written")
-    run.add_argument("--max-money", type=_amount, metavar="AMOUNT", help="... spent")
-    run.add_argument("--max-hours", type=_amount, metavar="HOURS", help="... of work")
+    add_limit_options(run)
     run.add_argument("--yes", action="store_true", help="go on after the forecast, unasked")
     add_profile_option(run)
     add_model_options(run)
     add_evidence_options(run)
+    add_price_options(run)
 
     group = commands.add_parser("evaluations", help="evaluations and their results")
     parts = group.add_subparsers(required=True)
@@ -342,7 +331,7 @@ def add_evaluation_commands(commands: Any) -> None:
     compared.set_defaults(command=compare)
     compared.add_argument("--systems", default="", help="names with commas; default: all")
     compared.add_argument("--metric", default="accuracy")
-    compared.add_argument("--items", type=_whole, default=10, help="so many items are printed")
+    compared.add_argument("--items", type=whole, default=10, help="so many items are printed")
     compared.add_argument(
         "--reference",
         default="",
@@ -355,41 +344,11 @@ def add_evaluation_commands(commands: Any) -> None:
         action="store_true",
         help="items of equal ids are equal, also where the data sets differ",
     )
-    add_judge_command(parts, _judge, _count, _whole, _amount)
+    add_judge_command(parts, _judge)
     deleted = parts.add_parser("delete", help="delete one; its runs stay")
     deleted.set_defaults(command=delete_evaluation)
     for command in (table, compared, deleted):
         command.add_argument("evaluation")
-
-
-def _whole(text: str, least: int = 0, most: int | None = None) -> int:
-    """A whole number from `least` to `most`, as argparse takes it."""
-    try:
-        number = int(text)
-    except ValueError:
-        number = least - 1
-    if number < least or (most is not None and number > most):
-        end = "" if most is None else f" to {most}"
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {least}{end}")
-    return number
-
-
-def _repeats(text: str) -> int:
-    return _whole(text, 1, MAX_REPEATS)
-
-
-def _count(text: str) -> int:
-    return _whole(text, 1)
-
-
-def _amount(text: str) -> float:
-    try:
-        amount = float(text)
-    except ValueError:
-        amount = -1.0
-    if not 0 <= amount < inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0")
-    return amount
 
 
 async def _created(service: Service, options: argparse.Namespace) -> tuple[str, dict[str, str]]:
@@ -406,6 +365,7 @@ async def _created(service: Service, options: argparse.Namespace) -> tuple[str, 
     )
     profile = await chosen_profile(service, options)
     models, keys = await models_by_role(service, options, profile.models if profile else {})
+    models = priced_models(models, options)
     methods = _names(options.methods)
     unknown = [name for name in methods if name not in METHODS]
     if unknown:
@@ -427,7 +387,7 @@ async def _created(service: Service, options: argparse.Namespace) -> tuple[str, 
         profile=profile.name if profile else "",
         reproducible=options.reproducible,
     )
-    _budget(options, spec)
+    spec = spec.model_copy(update={"limits": read_limits(options, spec)})
     items = usable_items(data.items, texts=options.texts)
     if left := len(data.items) - len(items):
         _say(f"{left} items have no {'text' if options.texts else 'question'} and are left out.")
@@ -504,10 +464,9 @@ def _range(found: Range) -> str:
     return f"{found.value:,.{digits}f} ({found.low:,.{digits}f} to {found.high:,.{digits}f})"
 
 
-def _interval(value: float | None, low: float | None, high: float | None) -> str:
-    if value is None:
-        return "not known"
-    return f"{value:.3f}" if low is None or high is None else f"{value:.3f} [{low:.3f}, {high:.3f}]"
+def _interval(found: Estimate) -> str:
+    few = f" (only {found.groups} groups: likely too narrow)" if has_few_groups(found) else ""
+    return estimate_words(found, missing="not known").removesuffix(FEW_MARK) + few
 
 
 def _agreed(options: argparse.Namespace) -> bool:
@@ -519,11 +478,19 @@ def _agreed(options: argparse.Namespace) -> bool:
     return input("Go on? [y/N] ").strip().lower() in ("y", "yes")
 
 
-def _ended(progress: Progress) -> int:
+def _ended(progress: Progress, evaluation: str) -> int:
     if progress.reason is None:
         _say(f"{progress.failed} answers failed and can be tried again: {progress.last_error}")
         return 1
-    _say(_ENDS[progress.reason].format(error=progress.last_error))
+    said = {
+        "error": progress.last_error,
+        "limit": progress.limit,
+        "option": f"--max-{progress.limit}",
+        "answered": progress.answered,
+        "total": progress.total,
+        "evaluation": evaluation,
+    }
+    _say(_ENDS[progress.reason].format(**said))
     return 0 if progress.reason == "done" else 1
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.cli.models import add_main_model_options, main_model
+from pipelines.cli.numbers import amount, count, whole
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.datasets.opening import open_data_set
@@ -226,8 +227,8 @@ def _spent(progress: JudgingProgress) -> str:
     )
 
 
-def add_judge_command(parts: Any, command: Any, count: Any, whole: Any, amount: Any) -> None:
-    """`evaluations judge`; the last three read numbers as the other commands do."""
+def add_judge_command(parts: Any, command: Any) -> None:
+    """`evaluations judge`, which calls `command`."""
     parser = parts.add_parser("judge", help="a model judges the answers of one")
     parser.set_defaults(command=command)
     parser.add_argument("evaluation")

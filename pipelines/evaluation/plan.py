@@ -48,8 +48,9 @@ class System(Frozen):
 class Budget(Frozen):
     """Where an evaluation stops: before the next answer, once this much was spent; None: nowhere.
 
-    It counts what was asked in all attempts, those of failed and interrupted runs too.
-    `money` is in the currency of the models' prices, where they have one.
+    It counts what was asked in all attempts, those of failed and interrupted runs too; `hours` are
+    those since the evaluation was last started or continued. `money` is in the currency of the
+    models' prices.
     """
 
     calls: Annotated[int, Field(ge=0)] | None = None
@@ -66,6 +67,8 @@ class EvaluationSpec(Frozen):
     that they hold. Repeat r is asked with the seed `seed` + r, and never answered by another
     repeat's replies. With `reproducible` local models answer one call at a time, more slowly, and
     the same in every evaluation. `metrics` are those that the table shows; None: all that apply.
+    `limits` say where it stops; they decide nothing that is answered, and can be changed when it is
+    continued.
     `profile` names the saved profile whose settings the systems have.
     """
 
@@ -80,6 +83,7 @@ class EvaluationSpec(Frozen):
     repeats: Annotated[int, Field(ge=1, le=MAX_REPEATS)] = 1
     reproducible: bool = False
     metrics: tuple[str, ...] | None = None
+    limits: Budget = Budget()
     profile: Annotated[str, Field(max_length=200)] = ""
 
 

@@ -19,6 +19,8 @@ from pipelines.engine.service import Service
 from pipelines.errors import NotFoundError
 from pipelines.evaluation.answering import Answering, OwnService, WorkerLostError
 from pipelines.evaluation.items import Item
+from pipelines.evaluation.latest import LATEST, LatestAnswer, latest_answer
+from pipelines.evaluation.limits import Limit, limit_reached, spent_so_far
 from pipelines.evaluation.outcomes import Cost, Outcome, outcome_of, paid_in
 from pipelines.evaluation.plan import Budget, EvaluationSpec, run_of
 from pipelines.evaluation.scoring import keep_scores
@@ -34,7 +36,7 @@ from pipelines.store.tables import to_json
 T = TypeVar("T")
 
 Reason = Literal["done", "budget", "stopped", "failing"]
-"""Why it ended: everything is answered; the budget is spent; it was stopped; too many runs failed
+"""Why it ended: everything is answered; a limit is reached; it was stopped; too many runs failed
 one after the other for a reason that may pass, such as a server that cannot be reached."""
 
 _PATIENCE = 5
@@ -67,7 +69,8 @@ class Progress:
 
     `answered` of `total` tasks are done; `failed` counts those of this process that stayed open.
     `seconds` is the time that this process has worked; `left` the seconds that are left at this
-    pace, None until something was answered.
+    pace, None until something was answered. `limit` is the one that was reached.
+    `latest` are the answers that came last, the newest first.
     """
 
     total: int
@@ -78,21 +81,23 @@ class Progress:
     left: float | None = None
     last_error: str = ""
     reason: Reason | None = None
+    limit: Limit | None = None
+    latest: tuple[LatestAnswer, ...] = ()
 
 
 class _Answered(NamedTuple):
-    """The outcome of a task, None where it may be tried again; what was asked; and the error."""
+    """The answer to a task, None where it may be tried again; what was asked; and the error."""
 
-    outcome: Outcome | None
+    answer: LatestAnswer | None
     paid: Cost
-    error: str
+    error: str = ""
 
 
 class Runner:
     """One evaluation of `owner`, carried out on `service`; `at_once` answers at a time.
 
-    `keys` are those of the models, by name. `answering` carries the runs out, by default the
-    service itself. Example:
+    `keys` are those of the models, by name. `budget` None: the limits that are kept with the
+    evaluation. `answering` carries the runs out, by default the service itself. Example:
 
         runner = Runner(service, evaluation, owner="me", budget=Budget(money=5))
         async for progress in runner.run():
@@ -116,7 +121,7 @@ class Runner:
         self._evaluation = evaluation
         self._owner = owner
         self._answering = answering or OwnService(service, owner, dict(keys or {}))
-        self._budget = budget or Budget()
+        self._budget = budget
         self._at_once = at_once
         self._clock = clock
         self._ends: deque[float] = deque(maxlen=_SPEEDS)
@@ -136,8 +141,8 @@ class Runner:
         spec = EvaluationSpec.model_validate(stored.spec)
         progress = Progress(stored.tasks, stored.done)
         await self._count_what_died(spec)
-        for attempt in await self._call(self._store.attempts, self._evaluation, counted=True):
-            progress.spent += Cost.model_validate(attempt.spent)
+        progress.spent = await self._call(spent_so_far, self._store, self._evaluation)
+        limits = spec.limits if self._budget is None else self._budget
         began = self._clock()
         tasks, scored = self._missing(most), stored.done
         working: set[asyncio.Task[_Answered]] = set()
@@ -146,7 +151,7 @@ class Runner:
             yield progress
             while True:
                 while len(working) < self._at_once and progress.reason is None:
-                    progress.reason = self._why_to_end(progress, began)
+                    self._end_where_due(progress, limits, began)
                     task = None if progress.reason else await anext(tasks, None)
                     if task is None:
                         break
@@ -171,7 +176,7 @@ class Runner:
         # What was stopped has spent something too.
         progress.spent += await self._count_what_died(spec)
         if progress.answered == progress.total:
-            progress.reason = "done"
+            progress.reason, progress.limit = "done", None
         if progress.total >= _LARGE and progress.answered > stored.done:
             await self._call(keep_table, self._store, self._evaluation, self._owner)
         progress.seconds = self._clock() - began
@@ -180,25 +185,22 @@ class Runner:
     def _take(self, progress: Progress, answered: _Answered) -> None:
         progress.spent += answered.paid
         self._ends.append(self._clock())
-        if answered.outcome is None:
+        if answered.answer is None:
             progress.failed += 1
             progress.last_error = answered.error
             self._failing += 1
             return
         self._failing = 0
         progress.answered += 1
+        progress.latest = (answered.answer, *progress.latest)[:LATEST]
 
-    def _why_to_end(self, progress: Progress, began: float) -> Reason | None:
-        budget, spent = self._budget, progress.spent
-        limits = (
-            (budget.calls, spent.calls + spent.judge_calls),
-            (budget.tokens, spent.prompt_tokens + spent.tokens),
-            (budget.money, sum(spent.money.values())),
-            (budget.hours, (self._clock() - began) / 3600),
-        )
-        if any(most is not None and used >= most for most, used in limits):
-            return "budget"
-        return "failing" if self._failing >= _PATIENCE else None
+    def _end_where_due(self, progress: Progress, limits: Budget, began: float) -> None:
+        hours = (self._clock() - began) / 3600
+        progress.limit = limit_reached(limits, progress.spent, hours)
+        if progress.limit is not None:
+            progress.reason = "budget"
+        elif self._failing >= _PATIENCE:
+            progress.reason = "failing"
 
     def _left(self, progress: Progress, began: float) -> float | None:
         first = self._ends[0] if len(self._ends) == _SPEEDS else began
@@ -222,6 +224,12 @@ class Runner:
         system = spec.systems[task.system]
         body = await self._call(self._store.item, self._evaluation, task.position)
         item = Item.model_validate(body)
+        # Another item that asks the same, or another evaluation, may have been answered meanwhile.
+        answered = await self._call(self._store.take_answered, self._evaluation, self._owner, task)
+        if answered is not None:
+            run, body = answered
+            outcome = Outcome.model_validate(body)
+            return _Answered(latest_answer(spec, task, item, run, outcome), Cost())
         run = new_run_id()
 
         async def known(begun: Collection[str]) -> list[ModelCalled]:
@@ -249,7 +257,9 @@ class Runner:
         await self._call(
             self._store.finish, self._evaluation, self._owner, task, run, kept, to_json(paid)
         )
-        return _Answered(outcome, paid, passing)
+        if outcome is None:
+            return _Answered(None, paid, passing)
+        return _Answered(latest_answer(spec, task, item, run, outcome), paid)
 
     async def _replies_so_far(
         self, spec: EvaluationSpec, task: Task, begun: Collection[str]

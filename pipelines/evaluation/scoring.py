@@ -32,6 +32,7 @@ from pipelines.evaluation.results.scores import (
     HALLUCINATED,
     HALLUCINATION_SCORE,
     JUDGED,
+    MONEY,
     Evaluation,
     ItemScore,
     ItemSummary,
@@ -310,6 +311,39 @@ def outcome_scores(
         )
 
 
+def found_right(spec: EvaluationSpec, item: Item, outcome: Outcome) -> bool | None:
+    """Whether an answer is right, or a verdict on a given text; None where nothing tells.
+
+    An answer is right as the metric "accuracy" has it. A verdict is right where it agrees with
+    people's label of the whole text; "not enough information" is no verdict.
+    """
+    if outcome.error and not outcome.answer:
+        return None
+    if spec.checks == "questions":
+        value = METRICS["accuracy"].value
+        assert value is not None
+        right = value(_given(outcome), item)
+        return None if right is None else right == 1
+    says = _SAYS.get(outcome.verdict or "not_enough")
+    return None if says is None or item.hallucinated is None else says == item.hallucinated
+
+
+def has_declined(item: Item, outcome: Outcome) -> bool:
+    """Whether there is no answer, by the method's decision or in words of refusal."""
+    value = METRICS["abstention"].value
+    assert value is not None
+    return not outcome.error and value(_given(outcome), item) == 1
+
+
+_SAYS: dict[Verdict, bool] = {
+    "supported": False,
+    "confident": False,
+    "doubtful": True,
+    "contradicted": True,
+}
+"""Whether a verdict says that a text is hallucinated."""
+
+
 def _given(outcome: Outcome) -> GivenAnswer:
     """The final answer as metrics take it."""
     supported = (one.verdict == "supported" for one in outcome.pieces if one.what == "concept")
@@ -338,11 +372,13 @@ def _is_wrong(answer: GivenAnswer, item: Item, answered: bool) -> bool | None:
 
 
 def _costs(cost: Cost, system: PlannedSystem) -> dict[str, float]:
-    """A cost by the names of the table. Amounts of money are added up in one currency only."""
+    """A cost by the names of the table; money in every currency that a model's price has."""
     found = {name: float(value) for name, value in cost if name != "money"}
-    currencies = {model.price.currency for model in system.models.values() if model.price}
-    if len(currencies) == 1:
-        found["money"] = sum(cost.money.values())
+    used = used_models([system.method.name], system.models)
+    priced = {price.currency for role in used if (price := system.models[role].price)}
+    for name, currency in MONEY.items():
+        if currency in priced or currency in cost.money:
+            found[name] = cost.money.get(currency, 0.0)
     return found
 
 

@@ -122,6 +122,13 @@ class EvaluationStore:
             self._require(session, evaluation, owner)
             session.execute(delete(EvaluationRow).where(EvaluationRow.id == evaluation))
 
+    def set_limits(self, evaluation: str, owner: str, limits: dict[str, Any]) -> None:
+        """Change the limits of an evaluation's specification. Raises NotFoundError."""
+        with self._database.write() as session:
+            self._require(session, evaluation, owner)
+            row = session.get_one(EvaluationRow, evaluation)
+            row.spec = {**row.spec, "limits": limits}
+
     def items(self, evaluation: str, owner: str, after: int = -1) -> list[dict[str, Any]]:
         """The items after position `after` in order, some hundreds at most."""
         row = EvaluationItemRow
@@ -193,14 +200,18 @@ class EvaluationStore:
                 .values({**row, "created": datetime.now(UTC)})
                 .on_conflict_do_nothing(index_elements=["owner", "key"])
             )
-            session.execute(
-                update(EvaluationTaskRow)
-                .where(
-                    EvaluationTaskRow.evaluation == evaluation,
-                    EvaluationTaskRow.number == task.number,
-                )
-                .values(done=True)
-            )
+            session.execute(_done(evaluation, task))
+
+    def take_answered(
+        self, evaluation: str, owner: str, task: Task
+    ) -> tuple[str, dict[str, Any]] | None:
+        """What answers a task already, under its key: the run and the outcome; it is done then."""
+        with self._database.write() as session:
+            known = session.get(OutcomeRow, (owner, task.key))
+            if known is None:
+                return None
+            session.execute(_done(evaluation, task))
+            return known.run, known.body
 
     def count(self, run: str, spent: dict[str, Any]) -> None:
         """Keep what an attempt took whose process died."""
@@ -329,6 +340,12 @@ class EvaluationStore:
         row = session.get(EvaluationRow, evaluation)
         if row is None or row.owner != owner:
             raise failure("storage.no_evaluation")
+
+
+def _done(evaluation: str, task: Task) -> Any:
+    row = EvaluationTaskRow
+    where = row.evaluation == evaluation, row.number == task.number
+    return update(row).where(*where).values(done=True)
 
 
 def _counted(run: str, spent: dict[str, Any]) -> Any:

@@ -10,10 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, ViewportSize, expect
 
+from components.messages import LANGUAGES, Catalogue
+from pipelines.types import Language
 from tests.app.conftest import Visit
-from tests.app.serving import choose, expect_to_fit_everywhere, wait_until_drawn
+from tests.app.serving import (
+    DESKTOP,
+    FITS,
+    PHONE,
+    choose,
+    expect_to_fit_everywhere,
+    wait_until_drawn,
+)
 from tests.app.test_browser_failures import add_model
 from tests.pipelines.models.wire import (
     Handler,
@@ -70,6 +79,12 @@ def answered(page: Page, words: str) -> None:
     expect(page.locator(".vs-evaluation-progress")).to_contain_text(words)
 
 
+def latest_height(page: Page) -> float:
+    box = page.locator(".vs-evaluation-latest").bounding_box()
+    assert box is not None
+    return box["height"]
+
+
 def press(page: Page, name: str) -> None:
     wait_until_drawn(page)
     page.get_by_role("button", name=name, exact=True).click()
@@ -94,7 +109,7 @@ def test_a_file_is_evaluated_stopped_continued_read_and_deleted(
         "What is the capital of Japan?"
     )
     expect(page.get_by_role("alert")).to_have_count(0)
-    expect(page.get_by_text("4 items × 2 methods = 8 answers")).to_be_visible()
+    expect(page.get_by_text("4 items × 2 systems = 8 answers")).to_be_visible()
     expect_to_fit_everywhere(page)
     wait_until_drawn(page)
     page.locator(".st-key-evaluate-sources summary").click()
@@ -105,6 +120,9 @@ def test_a_file_is_evaluated_stopped_continued_read_and_deleted(
     page.wait_for_url(re.compile(r"[?&]evaluation="))
     answered(page, "0 of 8 answers")
     expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    # The latest answers have their places before they come.
+    expect(page.locator(".vs-evaluation-latest li")).to_have_count(5)
+    height = latest_height(page)
     address = page.url
     page.reload()
     answered(page, "Running")
@@ -117,6 +135,8 @@ def test_a_file_is_evaluated_stopped_continued_read_and_deleted(
     gate.clear()
     press(page, "Continue")
     answered(page, "Running")
+    # Nothing jumps when answers come: the empty list is as high as the full one.
+    assert latest_height(page) == height
     press(page, "Stop")
     expect(page.get_by_text("It was stopped.")).to_be_visible()
     answered(page, "Paused")
@@ -130,7 +150,7 @@ def test_a_file_is_evaluated_stopped_continued_read_and_deleted(
     answered(page, "8 of 8 answers")
     answered(page, "Done")
 
-    # Results, exports, the run behind an answer.
+    # Results, exports, items that are looked for, the run behind an answer.
     row = page.get_by_role("region", name="Results").get_by_role("row").filter(has_text="direct")
     # One in four is Paris.
     expect(row).to_contain_text("0.25 [")
@@ -141,10 +161,15 @@ def test_a_file_is_evaluated_stopped_continued_read_and_deleted(
     saved = tmp_path / "table.csv"
     download.value.save_as(saved)
     assert saved.read_text().startswith("system,method,models,n")
+    page.get_by_role("textbox", name="Search").fill("PERU")
+    expect(page.locator(".vs-evaluation-item")).to_have_count(1)
+    expect(page.locator(".vs-evaluation-item")).to_contain_text("What is the capital of Peru?")
     expect_to_fit_everywhere(page)
     page.get_by_role("button", name="Open the run").first.click()
     expect(page.get_by_role("heading", level=1, name="Ask")).to_be_visible()
-    expect(page.get_by_role("heading", level=2, name="What is the capital of")).to_be_visible()
+    expect(
+        page.get_by_role("heading", level=2, name="What is the capital of Peru?")
+    ).to_be_visible()
 
     # Somebody else has no such evaluation; its owner deletes it.
     stranger = visit().open(address.removeprefix(visitor.url))
@@ -157,3 +182,96 @@ def test_a_file_is_evaluated_stopped_continued_read_and_deleted(
 
 def _file(name: str, text: str) -> Any:
     return {"name": name, "mimeType": "text/csv", "buffer": text.encode()}
+
+
+@pytest.mark.verify
+@pytest.mark.parametrize("size", [DESKTOP, PHONE])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_whole_walk_in_both_languages_on_both_widths(
+    visit: Visit, held: Wire, gate: threading.Event, language: Language, size: ViewportSize
+) -> None:
+    t, name = Catalogue(language), f"held {language} {size['width']}"
+    gate.set()
+    page = visit().open("/models")
+    add_model(page, name, held.url)
+    if language == "zh":
+        wait_until_drawn(page)
+        page.get_by_text("中文").first.click()
+    page.get_by_role("link", name=t("nav.evaluate")).click()
+    expect(page.get_by_role("heading", level=1, name=t("evaluate.title"))).to_be_visible()
+    page.set_viewport_size(size)
+
+    # The file, two settings of one method, the metrics that apply, a limit.
+    wait_until_drawn(page)
+    page.get_by_role("radio", name=t("evaluate.data.file")).click()
+    page.locator("input[type='file']").set_input_files(_file("capitals.csv", CAPITALS))
+    expect(page.get_by_role("region", name=t("evaluate.first_items"))).to_contain_text("Japan")
+    for part in ("sources", "settings", "metrics", "more"):
+        unfold(page, part)
+    choose(page, t("ask.model"), name)
+    fill_number(page, t("evaluate.copies"), "2")
+    expect(page.locator(".vs-notice")).to_contain_text("direct 2")
+    expect(page.locator(".vs-evaluation-lacks").first).to_contain_text(
+        t("evaluate.lacks.wrong_answers")
+    )
+    # The first items take three calls of each method; the third system shares its answers.
+    fill_number(page, t("evaluate.most.calls"), "6")
+    fits(page)
+
+    # The forecast, the limit that is reached and raised, the end.
+    press(page, t("evaluate.try"))
+    expect(page.get_by_role("heading", name=t("evaluate.forecast"))).to_be_visible()
+    limit = t("evaluate.limit.calls", count="6")
+    expect(page.locator(".vs-notice").filter(has_text=limit)).to_be_visible()
+    fits(page)
+    unfold(page, "limits")
+    fill_number(page, t("evaluate.most.calls"), "1000")
+    press(page, t("evaluate.continue"))
+    answered(page, t("status.done"))
+    address = page.url
+
+    # One system alone, the wrong items of it, then all beside another evaluation.
+    expect(page.locator(".vs-evaluation-item")).to_have_count(4)
+    choose(page, t("evaluate.which"), t("evaluate.which.wrong", system="direct"))
+    expect(page.locator(".vs-evaluation-item")).to_have_count(3)
+    fits(page)
+    press(page, t("evaluate.all"))
+    expect(page.get_by_role("heading", name=t("evaluate.list"))).to_be_visible()
+    fits(page)
+    page.locator(".st-key-evaluate-method-questions-rag label").first.click()
+    unfold(page, "settings")
+    unfold(page, "more")
+    fill_number(page, t("evaluate.copies"), "1")
+    fill_number(page, t("evaluate.repeats.count"), "2")
+    press(page, t("evaluate.run"))
+    answered(page, t("status.done"))
+    assert page.url != address
+    unfold(page, "compare-fold")
+    choose(page, t("evaluate.compare.with"), "capitals: direct, direct 2, rag")
+    this, that = t("evaluate.compare.this"), t("evaluate.compare.that")
+    expect(page.locator(".vs-evaluation-item").first).to_contain_text(f"{that}: direct")
+    expect(page.locator(".vs-evaluation-item").first).to_contain_text(f"{this}: direct")
+    fits(page)
+
+
+def unfold(page: Page, part: str) -> None:
+    """Unfold a part of the page, unless it is open."""
+    wait_until_drawn(page)
+    fold = page.locator(f".st-key-evaluate-{part} details")
+    if fold.get_attribute("open") is None:
+        fold.locator("summary").click()
+    wait_until_drawn(page)
+
+
+def fill_number(page: Page, label: str, value: str) -> None:
+    wait_until_drawn(page)
+    field = page.get_by_role("spinbutton", name=label, exact=True).first
+    field.fill(value)
+    field.press("Enter")
+    wait_until_drawn(page)
+
+
+def fits(page: Page) -> None:
+    """Fail where the page can be scrolled sideways."""
+    wait_until_drawn(page)
+    page.wait_for_function(FITS)

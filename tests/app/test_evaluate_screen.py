@@ -12,14 +12,15 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import evaluating
+from app.screens.evaluation_compare import open_run
 from app.screens.evaluation_data import read_upload
-from app.screens.evaluation_results import _act
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.thread import Engine
 from pipelines.errors import InvalidInputError, UnreachableError
 from pipelines.evaluation.items import Item
-from pipelines.evaluation.plan import EvaluationSpec
+from pipelines.evaluation.plan import Budget, EvaluationSpec
+from pipelines.models.providers import ModelSpec, Price
 from pipelines.remote.retry import RetryPolicy
 from tests.app.opening import page_engine
 from tests.app.playing import seen
@@ -112,7 +113,7 @@ def captions(test: AppTest) -> list[str]:
 
 @pytest.mark.parametrize(
     ("lang", "title", "size"),
-    [("en", "Evaluate", "20 items × 2 methods = 40 answers"), ("zh", "评测", "= 40 个回答")],
+    [("en", "Evaluate", "20 items × 2 systems = 40 answers"), ("zh", "评测", "= 40 个回答")],
 )
 def test_a_new_visitor_can_begin_at_once(engine: Engine, lang: str, title: str, size: str):
     test = evaluate(lang=lang).run()
@@ -133,7 +134,7 @@ def test_a_file_is_mapped_by_its_usual_names_and_by_hand(engine: Engine):
     test.multiselect(key="evaluate.map.1.tags").set_value(["Area"]).run()
     assert not test.exception
     assert "Tokyo; Tokio" in seen(test)
-    assert "5 items × 2 methods = 10 answers" in captions(test)
+    assert "5 items × 2 systems = 10 answers" in captions(test)
     test.text_input(key="evaluate.name").input("Capitals of mine")
     test.number_input(key="evaluate.repeats").set_value(2)
     test.number_input(key="evaluate.most.calls").set_value(1000)
@@ -229,11 +230,11 @@ def test_texts_are_checked_only_by_methods_that_judge(engine: Engine):
 
 def test_a_half_and_a_number_of_items_are_taken(engine: Engine):
     test = with_file("capitals.csv", CAPITALS, **{"evaluate.half": "odd"})
-    assert "2 items × 2 methods = 4 answers" in captions(test)
+    assert "2 items × 2 systems = 4 answers" in captions(test)
     assert "Japan" in seen(test)
     token = next(one.key or "" for one in test.number_input if "limit" in (one.key or ""))
     test.number_input(key=token).set_value(1).run()
-    assert "1 items × 2 methods = 2 answers" in captions(test)
+    assert "1 items × 2 systems = 2 answers" in captions(test)
 
 
 def test_without_a_method_there_is_nothing_to_begin(engine: Engine):
@@ -276,7 +277,7 @@ def test_two_tabs_carry_an_evaluation_out_once(engine: Engine, model: FakeModel)
     other.run()
     assert "Running" in seen(other)
     assert "evaluate.run" not in [button.key for button in other.button]
-    again = evaluating.start(evaluation, owner=ME, keys={}, budget=evaluating.Budget(), at_once=1)
+    again = evaluating.start(evaluation, owner=ME, keys={}, at_once=1)
     assert again is work
     press(other, "stop")
     assert not work.going_on
@@ -306,33 +307,87 @@ def test_it_stops_at_a_limit(engine: Engine, model: FakeModel):
     test.number_input(key="evaluate.most.calls").set_value(2)
     test.number_input(key="evaluate.at_once").set_value(1).run()
     ended(press(test, "run"))
-    assert "It stopped because a limit was reached" in seen(test)
+    assert "It stopped because the limit of 2 calls was reached. 2 of 10 answers" in seen(test)
     assert len(model.asked) == 2
-    test.number_input(key="evaluate.most.calls").set_value(1000).run()
-    ended(press(test, "run"))
-    assert "10 of 10 answers" in seen(test)
+    # Another browser session is told, and stops there too.
+    evaluation = test.query_params["evaluation"]
+    evaluating.stop_evaluations()
+    later = evaluate()
+    later.query_params["evaluation"] = evaluation
+    later.run()
+    assert "stops at 2 calls" in seen(later)
+    assert "Spent: 2 calls" in seen(later)
+    assert later.number_input(key=f"evaluate.{evaluation}.most.calls").value == 2
+    later.number_input(key=f"evaluate.{evaluation}.most.calls").set_value(1000).run()
+    ended(press(later, "run"))
+    assert "10 of 10 answers" in seen(later)
+    assert stored_spec(engine, evaluation).limits == Budget(calls=1000)
 
 
 def test_a_limit_of_money_needs_a_price(engine: Engine, model: FakeModel):
     test = with_file("capitals.csv", CAPITALS)
-    test.number_input(key="evaluate.most.money").set_value(5.0).run()
+    assert test.number_input(key="evaluate.most.money").disabled
+    assert any("none of the chosen models has a price" in one for one in captions(test))
+    price = Price(read=1, written=1, currency="CNY")
+    engine.service.store.models.save(ME, ModelSpec(name="paid", model="paid", price=price))
+    test.session_state["model.main"] = "paid"
+    test.run()
+    money = test.number_input(key="evaluate.most.money")
+    assert (money.label, money.disabled) == ("Stop after money (CNY)", False)
+    money.set_value(5.0).run()
     press(test, "run")
-    assert "no model of this evaluation has a price" in seen(test)
-    assert not model.asked
-    # It is there, and goes on without the limit.
-    assert "Paused" in seen(test)
+    assert stored_spec(engine, test.query_params["evaluation"]).limits == Budget(money=5)
+    ended(test)
+    assert "stops at CN¥5.00" in seen(test)
+
+
+def test_a_method_takes_part_twice_with_settings_of_its_own(engine: Engine, model: FakeModel):
+    test = with_file("capitals.csv", CAPITALS, **{"evaluate.settings": True})
+    test.checkbox(key="evaluate.method.questions.rag").uncheck().run()
+    test.number_input(key="evaluate.copies.direct").set_value(2).run()
+    assert not test.exception
+    assert "5 items × 2 systems = 10 answers" in captions(test)
+    assert "direct and direct 2 have the same settings" in seen(test)
+    field = next(
+        one for one in test.number_input if (one.key or "").startswith("evaluate.direct 2")
+    )
+    field.set_value(99).run()
+    assert "have the same settings" not in seen(test)
+    ended(press(test, "run"))
+    spec = stored_spec(engine, test.query_params["evaluation"])
+    assert [(one.name, one.method.name) for one in spec.systems] == [
+        ("direct", "direct"),
+        ("direct 2", "direct"),
+    ]
+    assert spec.systems[0].method.settings == {}
+    assert 99 in spec.systems[1].method.settings.values()
+    assert "10 of 10 answers" in seen(test)
+
+
+def test_metrics_that_do_not_apply_are_crossed_out_with_the_reason(engine: Engine):
+    test = with_file("capitals.csv", CAPITALS, **{"evaluate.metrics": True})
+    told = seen(test)
+    assert "The data set has no answers that are known to be wrong." in told
+    assert "No chosen method gives a verdict." in told
+
+
+def test_items_that_ask_the_same_are_counted(engine: Engine):
+    twice = CAPITALS + CAPITALS.splitlines(keepends=True)[1]
+    test = with_file("capitals.csv", twice)
+    said = "1 item asks the same as another one. Both share one answer, which is paid for once."
+    assert said in captions(test)
 
 
 def test_items_without_passages_are_left_out_where_these_are_the_evidence(engine: Engine):
     test = with_file("some.csv", b"question,answer,context\nWho?,Ada,Ada.\nWhere?,Delft,\n")
     assert "1 item has no passages and is left out." in captions(test)
-    assert "1 items × 2 methods = 2 answers" in captions(test)
+    assert "1 items × 2 systems = 2 answers" in captions(test)
     chosen = with_file(
         "some.csv",
         b"question,answer,context\nWho?,Ada,Ada.\nWhere?,Delft,\n",
         **{"evaluate.evidence.items": "chosen"},
     )
-    assert "2 items × 2 methods = 4 answers" in captions(chosen)
+    assert "2 items × 2 systems = 4 answers" in captions(chosen)
 
 
 def test_a_server_that_is_away_is_told(engine: Engine, model: FakeModel):
@@ -380,15 +435,59 @@ def test_results_are_filtered_and_compared(engine: Engine):
     assert "BLEU" not in told
     assert "Items 1 to 2 of 2" in told
     test.selectbox(key="evaluate.compare.metric").set_value("accuracy")
-    test.toggle(key="evaluate.compare.different").set_value(True).run()
-    assert not test.exception
+    which = next(one for one in test.selectbox if (one.key or "").startswith("evaluate.which"))
+    which.set_value("different").run()
+    assert "No item fits this choice." in seen(test)
+    which = next(one for one in test.selectbox if (one.key or "").startswith("evaluate.which"))
+    which.set_value("wrong rag").run()
+    assert "Items 1 to 1 of 1" in seen(test)
+    assert "What is the capital of Italy?" in seen(test)
+    # One system has its items, too, each with its run.
     test.multiselect(key=f"evaluate.compare.{evaluation}").set_value(["rag"]).run()
-    assert "Choose two or more systems." in captions(test)
+    assert not test.exception
+    assert "Items 1 to 2 of 2" in seen(test)
+    test.text_input(key="evaluate.search").input("FRANCE").run()
+    assert "Items 1 to 1 of 1" in seen(test)
+    test.multiselect(key=f"evaluate.compare.{evaluation}").set_value([]).run()
+    assert "Choose a system, or several to compare them." in captions(test)
+
+
+def test_two_evaluations_are_compared_item_by_item(engine: Engine, model: FakeModel):
+    first = ended(press(with_file("capitals.csv", CAPITALS), "run")).query_params["evaluation"]
+    model.replies[:] = ["Tokyo."]
+    others = {"ask.direct.max_tokens": 99, "ask.rag.max_tokens": 99}
+    test = with_file("capitals.csv", CAPITALS, **others, **{"evaluate.compare.fold": True})
+    ended(press(test, "run"))
+    second = test.query_params["evaluation"]
+    assert first != second
+    test.selectbox(key=f"evaluate.other.{second}").set_value(first).run()
+    assert not test.exception
+    chosen = next(
+        one for one in test.multiselect if (one.key or "").startswith("evaluate.compare.")
+    )
+    assert chosen.value == ["this: direct", "other: direct"]
+    told = seen(test)
+    assert "this: direct − other: direct" in told
+    assert "Items 1 to 5 of 5" in told
+
+    # Other items: the reason, then equal ids.
+    part = with_file("half.csv", CAPITALS, **{"evaluate.half": "odd"}, **others)
+    # All of it was answered already.
+    press(part, "run")
+    third = part.query_params["evaluation"]
+    part.session_state["evaluate.compare.fold"] = True
+    part.run()
+    part.selectbox(key=f"evaluate.other.{third}").set_value(first).run()
+    assert "The other evaluation is not of the same items (half:odd, capitals)" in seen(part)
+    part.toggle(key=f"evaluate.same_ids.{third}").set_value(True).run()
+    assert not part.exception
+    assert "this: direct − other: direct" in seen(part)
+    assert "Items 1 to 2 of 2" in seen(part)
 
 
 def test_the_run_behind_an_answer_is_opened(engine: Engine, monkeypatch: pytest.MonkeyPatch):
     opened: list[str] = []
     monkeypatch.setattr("app.live.open_run", opened.append)
-    monkeypatch.setattr("app.screens.evaluation_results.go_to", opened.append)
-    _act({"action": "open_run", "value": "abc"})
+    monkeypatch.setattr("app.screens.evaluation_compare.go_to", opened.append)
+    open_run({"action": "open_run", "value": "abc"})
     assert opened == ["abc", "ask"]

@@ -11,7 +11,7 @@ from app import live
 from components.messages import Catalogue
 from pipelines.engine.thread import Engine
 from pipelines.errors import InvalidInputError
-from pipelines.methods.registry import METHODS, get_method
+from pipelines.methods.registry import METHODS, get_method, method_pages
 from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.samples.walkthroughs import walkthrough
 from pipelines.types import Language
@@ -134,6 +134,23 @@ def test_a_run_without_the_method_offers_one_with_it(
     assert not ended.exception
     left = [f"Run it with {NAMES[other]} as well" for other in PAGES[name] if other != method]
     assert [label for label in labels(ended) if label.startswith("Run it with")] == left
+
+
+def test_many_methods_that_a_run_did_not_use_are_one_line(played: Engine, plain: str):
+    test = opened("baselines", plain)
+    assert not test.exception
+    others = method_pages()["baselines"]
+    (fold,) = [one for one in test.expander if "did not use" in one.label]
+    assert fold.label == f"This run did not use {len(others)} methods of this page"
+    assert "This run did not use" not in seen(test)
+    assert labels(test) == []
+    test = opened("baselines", plain, **{"baselines-not-used": True})
+    assert len(labels(test)) == len(others)
+    test.button(key="chain_of_thought-add").click().run()
+    again = test.query_params["run"]
+    spec = load(played, again).header.spec
+    assert [one.name for one in spec.methods] == ["direct", "chain_of_thought"]
+    played.call(played.service.stop(again, owner=ME))
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

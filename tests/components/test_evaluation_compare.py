@@ -7,6 +7,7 @@ import pytest
 from components.evaluation_compare import comparison_view, items_view
 from components.messages import LANGUAGES, Catalogue
 from pipelines.evaluation.results.compare import comparison
+from pipelines.evaluation.results.items import Wanted, filtered, finds_right, system_items
 from pipelines.evaluation.results.scores import Evaluation, ItemSummary, System
 from pipelines.evaluation.statistics.resampling import Sampling
 from pipelines.types import Language
@@ -20,7 +21,9 @@ SAMPLING = Sampling(resamples=200, permutations=199)
 
 def drawn(made: Evaluation, t: Catalogue, *systems: str, **more: object) -> Node:
     found = comparison(made, systems or ("a", "b"), "accuracy", sampling=SAMPLING)
-    return read(comparison_view(found, t, **more))  # type: ignore[arg-type]
+    items = filtered(found.items, Wanted.model_validate(more), found.metric)
+    binary = finds_right(found.items, found.metric)
+    return read(comparison_view(found, t) + items_view(items, t, binary=binary))
 
 
 def test_the_difference_its_test_and_what_follows(t: Catalogue) -> None:
@@ -60,16 +63,17 @@ def test_the_two_by_two_table(t: Catalogue) -> None:
 
 def test_items_come_in_pages(t: Catalogue) -> None:
     made = binary(a=[1, 1, 0, 1], b=[1, 0, 0, 0])
-    page = drawn(made, t, start=1, count=2)
+    items = comparison(made, ("a", "b"), "accuracy", sampling=SAMPLING).items
+    page = read(items_view(items, t, start=1, count=2))
     keys = [node.attributes["data-key"] for node in page.all(".vs-evaluation-item")]
     assert keys == ["item-q3", "item-q0"]
     assert t("evaluate.shown", first=2, last=3, total=4) in page.text()
-    page = drawn(made, t, only_different=True)
+    page = drawn(made, t, different=True)
     assert len(page.all(".vs-evaluation-item")) == 2
 
 
 def test_nothing_differs(t: Catalogue) -> None:
-    page = drawn(binary(a=[1, 0], b=[1, 0]), t, only_different=True)
+    page = drawn(binary(a=[1, 0], b=[1, 0]), t, different=True)
     assert t("evaluate.no_items") in page.text()
 
 
@@ -105,13 +109,13 @@ def test_missing_items_failures_and_repeats_are_told(t: Catalogue) -> None:
     assert t("evaluate.repeats", count=2) in text
 
 
-def test_the_list_of_items(t: Catalogue) -> None:
-    made = binary(a=[1, 0, 1], b=[0, None, 1])
-    page = read(items_view(made, "accuracy", t, start=1, count=5))
-    rows = page.one("tbody").all("tr")
-    assert [row.attributes["data-key"] for row in rows] == ["item-q1", "item-q2"]
-    assert [cell.text() for cell in rows[0].all("td")] == ["✗wrong", "–"]
-    assert t("evaluate.shown", first=2, last=3, total=3) in page.text()
+def test_the_items_of_one_system(t: Catalogue) -> None:
+    items = system_items(binary(a=[1, 0, 1]), "a", "accuracy")
+    page = read(items_view(items, t, binary=True))
+    cards = page.all(".vs-evaluation-item")
+    assert [card.attributes["data-key"] for card in cards] == ["item-q1", "item-q0", "item-q2"]
+    assert [badge.text() for badge in page.all(".vs-badge")] == ["✗wrong", "✓right", "✓right"]
+    assert len(page.all("button")) == 3
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -127,4 +131,5 @@ def test_foreign_text_stays_text(text: str, t: Catalogue) -> None:
     )
     found = comparison(made, [text, other], "accuracy", sampling=SAMPLING)
     assert list(faults(comparison_view(found, t))) == []
-    assert list(faults(items_view(made, "accuracy", t))) == []
+    assert list(faults(items_view(found.items, t))) == []
+    assert list(faults(items_view(system_items(made, text, "accuracy"), t))) == []

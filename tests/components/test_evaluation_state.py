@@ -12,8 +12,12 @@ from components.evaluation_state import (
     ended_view,
     forecast_view,
     items_view,
+    latest_view,
+    limit_words,
+    limits_words,
+    metrics_view,
+    money_range,
     progress_view,
-    range_words,
     rows_view,
     summary_view,
 )
@@ -21,13 +25,29 @@ from components.messages import Catalogue
 from pipelines.errors import UnreachableError
 from pipelines.evaluation.forecast import Forecast, Range
 from pipelines.evaluation.items import Item
+from pipelines.evaluation.latest import LATEST, LatestAnswer
+from pipelines.evaluation.limits import Limit
 from pipelines.evaluation.outcomes import Cost
-from pipelines.evaluation.plan import EvaluationSpec, System
+from pipelines.evaluation.plan import Budget, EvaluationSpec, System
 from pipelines.evaluation.runner import Progress
-from pipelines.models.providers import ModelSpec
+from pipelines.models.providers import ModelSpec, Price
 from pipelines.run.spec import MethodSpec
 from pipelines.store.evaluations import StoredEvaluation
 from tests.components.html_tree import read
+
+LIMITED = EvaluationSpec(
+    data="capitals",
+    data_hash="h",
+    code="c",
+    systems=(
+        System(
+            name="direct",
+            method=MethodSpec(name="direct"),
+            models={"main": ModelSpec(price=Price(read=1, written=1))},
+        ),
+    ),
+    limits=Budget(calls=1200, tokens=5, money=4.5, hours=1.5),
+)
 
 HOSTILE = "<script>alert(1)</script>\u202e"
 
@@ -95,7 +115,7 @@ def test_progress_has_a_bar_and_what_was_spent(t: Catalogue):
     assert t("evaluate.answered", done="10", total="40") in told
     assert "1,234" in told
     assert "5,600" in told
-    assert "1.2 USD" in told
+    assert "$1.23" in told
     assert t("evaluate.left", value=t("unit.minutes", minutes=2, seconds=5)) in told
     assert t("evaluate.trying", count=12) in told
 
@@ -108,23 +128,71 @@ def test_before_the_first_answer_the_time_is_not_known(t: Catalogue):
     assert t("evaluate.paused") in paused.text()
 
 
-@pytest.mark.parametrize("reason", ["budget", "stopped", "failing"])
+@pytest.mark.parametrize("reason", ["stopped", "failing"])
 def test_why_it_ended_is_said(reason: str, t: Catalogue):
     progress = Progress(8, 4, reason=reason, last_error="Nobody answers.")  # type: ignore[arg-type]
-    shown = ended_view(progress, None, t)
+    shown = ended_view(progress, None, LIMITED, t)
     assert shown is not None
     assert t(f"evaluate.ended.{reason}", why="Nobody answers.") in read(shown).text()
     error = UnreachableError("x", remedy="y").info()
-    assert ended_view(progress, error, t) is None
+    assert ended_view(progress, error, LIMITED, t) is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [("calls", "1,200"), ("tokens", "5"), ("money", "$4.50"), ("hours", "1.5")],
+)
+def test_a_limit_says_which_and_what_is_kept(limit: Limit, words: str, t: Catalogue):
+    most = limit_words(limit, getattr(LIMITED.limits, limit), LIMITED, t)
+    assert words in most
+    assert most in limits_words(LIMITED, t)
+    shown = ended_view(Progress(8, 4, reason="budget", limit=limit), None, LIMITED, t)
+    assert shown is not None
+    told = read(shown).text()
+    assert t("evaluate.ended.limit", limit=most, done="4", total="8") in told
+
+
+def test_the_latest_answers_have_five_places_from_the_first_on(t: Catalogue):
+    one = LatestAnswer(number=7, system="rag", question="Who\nis it?", answer="", run="r7")
+    right = one.model_copy(update={"number": 6, "right": True, "answer": "Ada <b>"})
+    wrong = one.model_copy(update={"number": 5, "right": False})
+    failed = one.model_copy(update={"number": 4, "error": "timeout"})
+    declined = wrong.model_copy(update={"declined": True})
+    assert t("evaluate.abstained") in read(latest_view([declined], t)).text()
+    page = read(latest_view([one, right, wrong, failed], t))
+    rows = page.all("li")
+    assert len(rows) == LATEST
+    assert t("evaluate.latest.unknown") in rows[0].text()
+    assert "Who is it?" in rows[0].text()
+    assert t("evaluate.value.right") in rows[1].text()
+    assert "Ada <b>" in rows[1].text()
+    assert t("evaluate.value.wrong") in rows[2].text()
+    assert t("error.timeout.title") in rows[3].text()
+    assert [button.attributes["data-value"] for button in page.all("button")] == ["r7"] * 4
+    assert len(read(latest_view([], t)).all("li")) == LATEST
+
+
+def test_a_metric_that_does_not_apply_says_why(t: Catalogue):
+    reasons = {"truthful": "evaluate.lacks.wrong_answers", "accuracy": None}
+    page = read(metrics_view(reasons, t))
+    first, second = page.all("li")
+    assert t("metric.accuracy.help") in first.text()
+    assert "vs-evaluation-lacks" in second.attributes["class"]
+    assert t("evaluate.lacks.wrong_answers") in second.text()
+
+
+def test_what_was_spent_is_shown_of_an_evaluation_that_nothing_works_on(t: Catalogue):
+    page = read(progress_view(None, Standing(2, 8), t, spent=Cost(calls=2, tokens=9)))
+    assert t("evaluate.calls", count="2") in page.text()
 
 
 def test_what_failed_for_now_is_said_and_all_else_is_not(t: Catalogue):
-    open_ones = ended_view(Progress(8, 6, failed=2, last_error="Late."), None, t)
+    open_ones = ended_view(Progress(8, 6, failed=2, last_error="Late."), None, LIMITED, t)
     assert open_ones is not None
     assert t("evaluate.open_answers", count=2, why="Late.") in read(open_ones).text()
-    assert ended_view(Progress(8, 8, reason="done"), None, t) is None
-    assert ended_view(Progress(8, 3), None, t) is None
-    assert ended_view(None, None, t) is None
+    assert ended_view(Progress(8, 8, reason="done"), None, LIMITED, t) is None
+    assert ended_view(Progress(8, 3), None, LIMITED, t) is None
+    assert ended_view(None, None, LIMITED, t) is None
 
 
 def test_a_forecast_has_its_spread(t: Catalogue):
@@ -140,7 +208,7 @@ def test_a_forecast_has_its_spread(t: Catalogue):
     assert t("evaluate.range", value="120", low="90", high="150") in told
     assert "5,100" in told
     assert t("unit.minutes", minutes=1, seconds=30) in told
-    assert t("evaluate.range", value="0.12", low="0.10", high="0.15") in told
+    assert "$0.12" in told
     assert t("evaluate.forecast.unknown", list="ever") in told
     free = Forecast(
         answers=1,
@@ -153,8 +221,8 @@ def test_a_forecast_has_its_spread(t: Catalogue):
 
 
 def test_an_amount_of_money_is_not_rounded_away(t: Catalogue):
-    assert range_words(Range(value=0.0042), t, exact=True) == "0.0042"
-    assert range_words(Range(value=1234.5), t, exact=True) == "1,234"
+    assert money_range(Range(value=0.0042), "USD", t) == t("currency.USD", value="0.0042")
+    assert money_range(Range(value=1234.5), "CNY", t) == t("currency.CNY", value="1,234.50")
 
 
 def test_items_show_only_what_one_of_them_has(t: Catalogue):

@@ -46,7 +46,7 @@ def full() -> Evaluation:
                 f"q{n}", method, float(n % 2), group=f"g{n // 2}",
                 original_values={"accuracy": 0.0} if method == "rowen" else {},
                 values={"hallucination_score": n / 8, "hallucinated": float(n > 4)},
-                cost={"calls": 2 + n, "seconds": 0.5, "money": 0.001},
+                cost={"calls": 2 + n, "seconds": 0.5, "money_usd": 0.001},
                 flags=("abstained",) if n == 7 else (),
                 error="timeout" if n == 6 else "",
             )
@@ -91,7 +91,7 @@ def test_everything_is_shown_in_both_languages(language: Language) -> None:
     assert row[t("evaluate.abstained")].startswith("0.14")
     assert (
         t("evaluate.total", value="$0.0080")
-        in row[t("evaluate.per_item", name=t("evaluate.cost.money"))]
+        in row[t("evaluate.per_item", name=t("evaluate.cost.money_usd"))]
     )
     # Four of eight were corrected, but one of the four right ones is q7, and q6 failed: 4 of 7.
     corrected = t("evaluate.corrected", metric=t("metric.accuracy.title"))
@@ -115,7 +115,7 @@ def test_a_cost_that_some_items_lack_says_so(t: Catalogue) -> None:
     made = evaluation([score("q0", "a", 1, cost={"calls": 2}), score("q1", "a", 1)])
     row = cells(drawn(made, t), "a")
     assert "n = 1" in row[t("evaluate.per_item", name=t("evaluate.cost.calls"))]
-    assert t("evaluate.per_item", name=t("evaluate.cost.money")) not in row
+    assert t("evaluate.per_item", name=t("evaluate.cost.money_usd")) not in row
 
 
 @pytest.mark.parametrize(
@@ -125,8 +125,10 @@ def test_a_cost_that_some_items_lack_says_so(t: Catalogue) -> None:
         ("calls", 2.25, "2.2"),
         ("tokens", 12345.6, "12,346"),
         ("seconds", 4.13, "4.1 s"),
-        ("money", 0.00123, "$0.0012"),
-        ("money", 1234.5, "$1,234.50"),
+        ("money_usd", 0.00123, "$0.0012"),
+        ("money_usd", 1234.5, "$1,234.50"),
+        ("money_cny", 0.5, "CN¥0.50"),
+        ("money_eur", 12.0, "€12.00"),
     ],
 )
 def test_costs_have_their_units(cost: Cost, value: float, text: str, t: Catalogue) -> None:

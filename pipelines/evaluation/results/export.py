@@ -11,13 +11,16 @@ import io
 import json
 import re
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.results.papers import PaperFigure
+from pipelines.evaluation.results.remarks import FEW_MARK, FEW_NOTE, has_few_groups
 from pipelines.evaluation.results.scores import COSTS, Evaluation, ItemScore, MetricInfo
 from pipelines.evaluation.results.table import ResultsRow, ResultsTable
 from pipelines.evaluation.statistics.detection import RANKINGS
+from pipelines.evaluation.statistics.estimates import Correction
 from pipelines.evaluation.statistics.resampling import Estimate
 
 Cell = str | int | float | None
@@ -90,6 +93,7 @@ def table_csv(table: ResultsTable) -> str:
     numbers = ["abstained", *(info.name for info in shown_metrics(table))]
     for name in numbers:
         names += [name, f"{name}_low", f"{name}_high", f"{name}_n", f"{name}_interval"]
+        names.append(f"{name}_remark")
     corrected = list(dict.fromkeys(name for row in table.rows for name in row.corrections))
     for name in corrected:
         for kind in ("corrected", "spoiled", "change"):
@@ -109,6 +113,7 @@ def _table_row(row: ResultsRow, table: ResultsTable, corrected: Sequence[str]) -
     cells += [row.n, row.repeats, row.errors]
     for one in (row.abstained, *(row.metrics[info.name] for info in shown_metrics(table))):
         cells += [one.value, one.low, one.high, one.n, one.reason or one.method]
+        cells.append(f"{one.groups} groups: too narrow" if has_few_groups(one) else "")
     for name in corrected:
         found = row.corrections.get(name)
         for kind in ("corrected", "spoiled", "change"):
@@ -159,7 +164,8 @@ def estimate_words(estimate: Estimate, digits: int = 3, missing: str = "–") ->
     value = f"{estimate.value:.{digits}f}"
     if estimate.low is None or estimate.high is None:
         return value
-    return f"{value} [{estimate.low:.{digits}f}, {estimate.high:.{digits}f}]"
+    mark = FEW_MARK if has_few_groups(estimate) else ""
+    return f"{value} [{estimate.low:.{digits}f}, {estimate.high:.{digits}f}]{mark}"
 
 
 def _columns(table: ResultsTable, digits: int) -> list[_Column]:
@@ -215,9 +221,10 @@ def _papers(table: ResultsTable, metric: str, better: str | None) -> list[_Colum
 
 def _notes(table: ResultsTable) -> list[str]:
     """Under the table: who judged, and what each figure of a paper depends on."""
-    return judge_notes(table) + [
-        f"({number}) {paper_words(one)}" for one, number in paper_numbers(table).items()
-    ]
+    few = [FEW_NOTE] if marks_few_groups(table) else []
+    papers = paper_numbers(table).items()
+    figures = [f"({number}) {paper_words(one)}" for one, number in papers]
+    return [*judge_notes(table), *few, *figures]
 
 
 def judge_notes(table: ResultsTable) -> list[str]:
@@ -225,15 +232,34 @@ def judge_notes(table: ResultsTable) -> list[str]:
     return [f"{column}: by {judge.words}." for column, judge in table.judges.items()]
 
 
+def marks_few_groups(table: ResultsTable) -> bool:
+    """Whether one of the table's numbers is marked for its few groups."""
+    ranked = table.detection.rankings if table.detection else ()
+    numbers = [
+        *(one for row in table.rows for one in (row.abstained, *row.metrics.values())),
+        *(one for row in table.rows for c in row.corrections.values() for one in _ends(c)),
+        *(one for rankings in ranked for one in rankings.values()),
+    ]
+    return any(map(has_few_groups, numbers))
+
+
+def _ends(one: Correction) -> tuple[Estimate, Estimate]:
+    return one.corrected, one.spoiled
+
+
 def caption(table: ResultsTable) -> str:
     """What the table is of, and how its intervals were computed."""
     sampling = table.sampling
     filters = [*table.tags, *([table.language] if table.language else [])]
     part = f", only {', '.join(filters)}" if filters else ""
+    models = dict.fromkeys(n for row in table.rows for n in row.description.models.values())
+    versions = ", ".join(f"{n} {one}" for n, one in {**table.versions, **sampling.versions}.items())
+    date = f"{datetime.fromtimestamp(table.created, UTC):%Y-%m-%d}, " if table.created else ""
     return (
         f"{table.name}: {table.data_set} ({table.data_hash[:12]}), {table.items} items{part}. "
         f"Brackets: {100 * sampling.level:g} % intervals, {sampling.resamples} bootstrap draws "
-        f"over groups of items, seed {sampling.seed}; Wilson for proportions."
+        f"over groups of items, seed {sampling.seed}; Wilson for proportions. "
+        f"Models: {', '.join(models) or 'none'}. {date}{versions}."
     )
 
 

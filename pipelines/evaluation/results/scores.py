@@ -21,6 +21,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from pipelines.evaluation.metrics.table import METRICS
+from pipelines.models.providers import Currency
 from pipelines.types import Frozen, Language
 
 Better = Literal["higher", "lower"]
@@ -54,7 +55,17 @@ WEAK = " (weak)"
 CONTROLS = (ANSWER_WORDS, PASSAGE_OVERLAP)
 """What stands in every table: a metric that follows these two measures little else."""
 
-Cost = Literal["calls", "judge_calls", "retrievals", "prompt_tokens", "tokens", "seconds", "money"]
+Cost = Literal[
+    "calls",
+    "judge_calls",
+    "retrievals",
+    "prompt_tokens",
+    "tokens",
+    "seconds",
+    "money_usd",
+    "money_cny",
+    "money_eur",
+]
 COSTS: tuple[Cost, ...] = (
     "calls",
     "judge_calls",
@@ -62,9 +73,15 @@ COSTS: tuple[Cost, ...] = (
     "prompt_tokens",
     "tokens",
     "seconds",
-    "money",
+    "money_usd",
+    "money_cny",
+    "money_eur",
 )
-"""Costs of one item in the order of the table. Tokens are the completion's, money is in dollars."""
+"""Costs of one item in the order of the table. Tokens are the completion's. Each currency is a cost
+of its own: amounts of different currencies are never added up."""
+
+MONEY: dict[Cost, Currency] = {"money_usd": "USD", "money_cny": "CNY", "money_eur": "EUR"}
+"""The costs that are money, each with its currency."""
 
 
 class ItemScore(Frozen):

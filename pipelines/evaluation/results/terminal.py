@@ -21,6 +21,7 @@ from pipelines.evaluation.results.export import (
     paper_words,
     shown_metrics,
 )
+from pipelines.evaluation.results.remarks import FEW_MARK, FEW_NOTE
 from pipelines.evaluation.results.scores import COSTS, JUDGED, WEAK, Cost, Evaluation
 from pipelines.evaluation.results.table import ResultsTable, results_table
 from pipelines.evaluation.statistics.detection import RANKINGS
@@ -52,7 +53,9 @@ _SHORT: dict[Cost, str] = {
     "prompt_tokens": "read",
     "tokens": "written",
     "seconds": "seconds",
-    "money": "money",
+    "money_usd": "USD",
+    "money_cny": "CNY",
+    "money_eur": "EUR",
 }
 _GAP = "  "
 _SYSTEM = 24
@@ -114,6 +117,8 @@ def table_text(
     columns += [*_corrections(table, chosen), *_counts(table), *_costs(table)]
     parts = aligned_parts(names, columns, width)
     notes = [caption(table), "Costs are means per item.", *judge_notes(table)]
+    if any(FEW_MARK in cell for column in columns for cell in column[1:]):
+        notes.append(FEW_NOTE)
     notes += [
         f"{row.system}: {paper_words(one)}"
         for row in table.rows

@@ -241,7 +241,7 @@ def _replay(
         for score, _ in outcome_scores(
             work.spec, work.metrics, item, task, "", outcome, verdicts=True
         ):
-            read = {name: value_reader(name)(score) for name in score.values}
+            read = {name: value_reader(name)([score])[0] for name in score.values}
             cost = {name: score.cost.get(name) for name in COST_METRICS}
             numbers.add(point, score.item, score.group, {**read, **cost})
     return found

@@ -121,7 +121,7 @@ def test_the_same_again_asks_nothing(line: Line):
 def test_a_budget_ends_it_with_what_there_is(line: Line):
     status, out, err = line.call(*line.begin, "--yes", "--max-calls", "2")
     assert status == 1
-    assert "The budget is spent." in err
+    assert "The limit of calls is reached. 2 of 5 answers are kept." in err
     assert "direct  1.00" in out
     (evaluation,) = line.listed()
     status, _, err = line.call(

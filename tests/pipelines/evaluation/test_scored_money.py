@@ -30,6 +30,6 @@ async def test_money(tmp_path: Path, price: Price | None, money: float | None):
         name = create(service, spec(one), items=ITEMS[:1])
         await carried_out(Runner(service, name, owner="me"))
         found = read_results(service.store.evaluations, name, "me")[1]
-        assert found.scores[0].cost.get("money") == money
+        assert found.scores[0].cost.get("money_usd") == money
         # A model that the method does not use is not named beside its result.
         assert list(found.systems["direct"].models) == ["main"]

@@ -15,7 +15,7 @@ from pipelines.evaluation.items import Item, LabelledSpan
 from pipelines.evaluation.metrics.table import METRICS, Metric
 from pipelines.evaluation.outcomes import Cost, Outcome, Piece
 from pipelines.evaluation.plan import EvaluationSpec, System, tasks_of
-from pipelines.evaluation.results.scores import Evaluation, ItemScore
+from pipelines.evaluation.results.scores import MONEY, Evaluation, ItemScore
 from pipelines.evaluation.results.table import results_table
 from pipelines.evaluation.scoring import read_results
 from pipelines.models.providers import ModelSpec, Price
@@ -257,13 +257,13 @@ def test_what_failed_has_an_error_and_a_cost_and_no_values(store: RunStore):
     assert row.costs["calls"].total == 2
 
 
-def test_money_is_told_where_there_is_one_currency(store: RunStore):
+def test_money_of_two_currencies_is_never_added_up(store: RunStore):
     dollars = ModelSpec(price=Price(read=1, written=1))
     yuan = ModelSpec(name="other", price=Price(read=1, written=1, currency="CNY"))
     systems = (
         System(name="one", method=MethodSpec(name="direct"), models={"main": dollars}),
         System(
-            name="two", method=MethodSpec(name="rag"), models={"main": dollars, "verifier": yuan}
+            name="two", method=MethodSpec(name="rowen"), models={"main": dollars, "verifier": yuan}
         ),
         System(name="none", method=MethodSpec(name="drad"), models={"main": ModelSpec()}),
     )
@@ -274,7 +274,12 @@ def test_money_is_told_where_there_is_one_currency(store: RunStore):
         2: said("Paris"),
     }
     found = scores(store, spec(*systems), [PARIS], outcomes)
-    assert [score.cost.get("money") for score in found] == [1.5, None, None]
+    told = [{name: score.cost.get(name) for name in MONEY} for score in found]
+    assert told == [
+        {"money_usd": 1.5, "money_cny": None, "money_eur": None},
+        {"money_usd": 1.5, "money_cny": 2.0, "money_eur": None},
+        dict.fromkeys(MONEY),
+    ]
 
 
 def test_a_metric_that_is_added_later_is_known_of_old_answers(

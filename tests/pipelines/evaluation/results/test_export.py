@@ -89,7 +89,7 @@ def test_the_table_as_csv() -> None:
     assert float(row["accuracy_low"]) == pytest.approx(0.0945, abs=1e-4)
     # Nothing is known of it.
     assert "passage_overlap" not in row
-    assert (row["calls_mean"], row["calls_total"], row["money_mean"]) == ("3.0", "6.0", "")
+    assert (row["calls_mean"], row["calls_total"], row["money_usd_mean"]) == ("3.0", "6.0", "")
     assert "gpt-3.5-turbo" in row["paper_figures"]
     assert (row["seed"], row["resamples"], row["level"]) == ("0", "200", "0.95")
 

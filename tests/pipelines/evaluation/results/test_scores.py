@@ -60,7 +60,7 @@ def test_a_failed_score_has_a_cost_but_no_value() -> None:
     failed = score("q", "a", 1, error="timeout", cost={"calls": 3})
     assert value_reader("accuracy")([failed]) == [None]
     assert cost_reader("calls")([failed]) == [3]
-    assert cost_reader("money")([failed]) == [None]
+    assert cost_reader("money_usd")([failed]) == [None]
 
 
 def test_the_length_is_counted_where_it_is_not_given() -> None:

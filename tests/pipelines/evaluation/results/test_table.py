@@ -62,7 +62,7 @@ def test_costs_per_item_and_in_total() -> None:
     costs = table.rows[0].costs
     assert (costs["calls"].mean, costs["calls"].total, costs["calls"].n) == (3, 6, 2)
     assert (costs["seconds"].mean, costs["seconds"].total, costs["seconds"].n) == (1.5, 1.5, 1)
-    assert (costs["money"].mean, costs["money"].total) == (None, None)
+    assert (costs["money_usd"].mean, costs["money_usd"].total) == (None, None)
 
 
 def test_pairs_and_bands() -> None:

@@ -37,7 +37,7 @@ def many(system: str = "a", count: int = 4) -> Evaluation:
                 original_values={"accuracy": (n + 1) % 2},
                 values=dict.fromkeys(names, n % 2)
                 | {"factscore": None, "hallucinated": n % 2, "hallucination_score": n / 4},
-                cost={"calls": 3, "seconds": 1234.5, "money": 0.00012, "judge_calls": 0},
+                cost={"calls": 3, "seconds": 1234.5, "money_usd": 0.00012, "judge_calls": 0},
             )
             for n in range(count)
         ]
@@ -64,7 +64,7 @@ def test_six_metrics_decide_and_more_parts_hold_the_rest():
     assert max(map(text_width, lines)) <= 120
     heads = [line.split() for line in lines if line.startswith("   ")]
     assert [name for head in heads for name in head] == [
-        *chosen, "corrected", "spoiled", "n", "calls", "seconds", "money",
+        *chosen, "corrected", "spoiled", "n", "calls", "seconds", "USD",
     ]  # fmt: skip
     # Each part names the systems again.
     assert sum(line.startswith("a ") for line in lines) == len(heads)

@@ -1,0 +1,56 @@
+"""The limits of an evaluation on the command line: given at its beginning, changed on the way."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from pipelines.cli.numbers import amount, whole
+from pipelines.evaluation.limits import LIMITS, checked_limits, currencies_of
+from pipelines.evaluation.plan import Budget, EvaluationSpec
+
+_NONE = "none"
+"""Takes a limit away."""
+
+
+def add_limit_options(parser: argparse.ArgumentParser) -> None:
+    """The options that `read_limits` reads."""
+    calls = "stop after so many calls; kept with the evaluation, 'none' takes the limit away"
+    money = "... spent, in the currency of the prices"
+    for name, read, metavar, told in (
+        ("calls", whole, "N", calls),
+        ("tokens", whole, "N", "... tokens read and written"),
+        ("money", amount, "AMOUNT", money),
+        ("hours", amount, "HOURS", "... of work, counted anew each time it is continued"),
+    ):
+        parser.add_argument(f"--max-{name}", type=_limit(read), metavar=metavar, help=told)
+
+
+def read_limits(options: argparse.Namespace, spec: EvaluationSpec) -> Budget:
+    """The limits of `spec` with those that the options change.
+
+    Raises InvalidInputError for a limit that cannot be kept.
+    """
+    given = {name: getattr(options, f"max_{name}") for name in LIMITS}
+    changed = {
+        name: None if value == _NONE else value
+        for name, value in given.items()
+        if value is not None
+    }
+    return checked_limits(spec, Budget.model_validate({**spec.limits.model_dump(), **changed}))
+
+
+def limit_words(limits: Budget, spec: EvaluationSpec) -> str:
+    """ "100 calls, 5 USD"; "" without any."""
+    units = {name: name for name in LIMITS} | {"money": " ".join(currencies_of(spec))}
+    amounts = ((name, getattr(limits, name)) for name in LIMITS)
+    return ", ".join(f"{most:,.10g} {units[name]}" for name, most in amounts if most is not None)
+
+
+def _limit(read: Callable[[str], float]) -> Callable[[str], float | str]:
+    """A limit as `read` reads it, or "none"."""
+
+    def limit(text: str) -> float | str:
+        return _NONE if text == _NONE else read(text)
+
+    return limit

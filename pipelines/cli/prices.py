@@ -1,0 +1,105 @@
+"""What models cost, as it is told on the command line: for the main model, or in a file for all.
+
+Example of a file, for a million tokens that are read and written::
+
+    {"qwen-max": {"read": 2.4, "written": 9.6, "currency": "CNY"}}
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import get_args
+
+from pydantic import TypeAdapter, ValidationError
+
+from pipelines.cli.numbers import amount
+from pipelines.errors import InvalidInputError, first_problem
+from pipelines.models.providers import Currency, ModelSpec, Price
+
+_FORM = '{"NAME": {"read": 2.4, "written": 9.6, "currency": "CNY"}}'
+_PRICES = TypeAdapter(dict[str, Price])
+
+
+def add_price_options(parser: argparse.ArgumentParser) -> None:
+    """The options that `priced_models` reads."""
+    parser.add_argument(
+        "--price-in",
+        type=amount,
+        metavar="AMOUNT",
+        help="what a million tokens cost that the main model reads",
+    )
+    parser.add_argument(
+        "--price-out", type=amount, metavar="AMOUNT", help="... a million that it writes"
+    )
+    parser.add_argument(
+        "--currency",
+        choices=get_args(Currency),
+        help="currency of --price-in and --price-out; default: USD",
+    )
+    parser.add_argument(
+        "--prices", metavar="FILE", help=f"prices of models by name, as JSON: {_FORM}"
+    )
+
+
+def priced_models(
+    models: Mapping[str, ModelSpec], options: argparse.Namespace
+) -> dict[str, ModelSpec]:
+    """`models` by role, with the prices that the options give.
+
+    Raises InvalidInputError for a file that cannot be used, for a name in it that no model has,
+    and where only one half of a price is given.
+    """
+    prices = _from_file(Path(options.prices)) if options.prices else {}
+    names = {spec.name for spec in models.values()}
+    if unknown := [name for name in prices if name not in names]:
+        raise InvalidInputError(
+            f"{options.prices} has a price for {unknown[0]!r}, which no role is given to.",
+            remedy=f"Use the names of the models: {', '.join(sorted(names))}.",
+        )
+    halves = (options.price_in, options.price_out)
+    if None in halves and (halves != (None, None) or options.currency):
+        raise InvalidInputError(
+            "A price has two halves: what is read, and what is written.",
+            remedy="Give both --price-in and --price-out.",
+        )
+    if None not in halves:
+        main = models["main"].name
+        read, written = halves
+        prices[main] = Price(read=read, written=written, currency=options.currency or "USD")
+    return {
+        role: spec.model_copy(update={"price": prices[spec.name]}) if spec.name in prices else spec
+        for role, spec in models.items()
+    }
+
+
+def refuse_prices(options: argparse.Namespace) -> None:
+    """Raises InvalidInputError where prices are given for an evaluation that has begun."""
+    if any((options.price_in, options.price_out, options.currency, options.prices)):
+        raise InvalidInputError(
+            "Prices are told when an evaluation begins: what it has spent is counted by them.",
+            remedy="Leave them out, or begin another evaluation: it takes over all answers.",
+        )
+
+
+def _from_file(path: Path) -> dict[str, Price]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInputError(
+            f"The prices in {path} cannot be read.", remedy="Give a JSON file in UTF-8."
+        ) from error
+    try:
+        return _PRICES.validate_python(json.loads(text))
+    except json.JSONDecodeError as error:
+        raise InvalidInputError(
+            f"{path} is not JSON (line {error.lineno}).", remedy=f"Write it as {_FORM}."
+        ) from error
+    except ValidationError as error:
+        place, problem = first_problem(error)
+        raise InvalidInputError(
+            f"{path} holds no prices ({place or 'the whole'}: {problem}).",
+            remedy=f"Write it as {_FORM}.",
+        ) from error

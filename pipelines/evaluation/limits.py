@@ -1,0 +1,98 @@
+"""Where an evaluation stops by itself: its limits, what of them is spent, and which can be kept.
+
+The limits are kept with the evaluation, so that they hold for whoever continues it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from pipelines.engine.executor import used_models
+from pipelines.errors import InvalidInputError
+from pipelines.evaluation.outcomes import Cost
+from pipelines.evaluation.plan import Budget, EvaluationSpec
+from pipelines.models.providers import ModelSpec, provider_of
+from pipelines.store.evaluations import EvaluationStore
+
+Limit = Literal["calls", "tokens", "money", "hours"]
+LIMITS: tuple[Limit, ...] = get_args(Limit)
+
+
+def limit_reached(limits: Budget, spent: Cost, hours: float) -> Limit | None:
+    """The first of the limits that is reached; None where the next answer may be begun.
+
+    `hours` are those since the evaluation was started or continued. Money of several currencies is
+    not added up: each currency has the whole limit.
+    """
+    used: dict[Limit, float] = {
+        "calls": spent.calls + spent.judge_calls,
+        "tokens": spent.prompt_tokens + spent.tokens,
+        "money": max(spent.money.values(), default=0.0),
+        "hours": hours,
+    }
+    for name in LIMITS:
+        most = getattr(limits, name)
+        if most is not None and used[name] >= most:
+            return name
+    return None
+
+
+def currencies_of(spec: EvaluationSpec) -> tuple[str, ...]:
+    """The currencies in which the models of `spec` have prices, sorted."""
+    return tuple(sorted({one.price.currency for one in _asked(spec) if one.price}))
+
+
+def checked_limits(spec: EvaluationSpec, limits: Budget) -> Budget:
+    """`limits`, once it is sure that they can be kept.
+
+    Raises InvalidInputError for a limit of money where a model behind a network service has no
+    price, where no model has one, and where prices are in several currencies.
+    """
+    if limits.money is None:
+        return limits
+    currencies = currencies_of(spec)
+    if not currencies:
+        raise InvalidInputError(
+            "The limit of money cannot be kept: no model of this evaluation has a price.",
+            remedy="Give prices (Models page, or --price-in and --price-out),"
+            " or limit calls, tokens or hours.",
+        )
+    if len(currencies) > 1:
+        raise InvalidInputError(
+            f"The limit of money cannot be kept: prices are in {' and '.join(currencies)}.",
+            remedy="Give all prices in one currency, or limit calls, tokens or hours.",
+        )
+    for model in _asked(spec):
+        if provider_of(model.kind).hosted and model.price is None:
+            raise InvalidInputError(
+                f"The limit of money cannot be kept: {model.name!r} has no price.",
+                remedy="Give its price (0 for a model that costs nothing),"
+                " or limit calls, tokens or hours.",
+            )
+    return limits
+
+
+def change_limits(store: EvaluationStore, evaluation: str, owner: str, limits: Budget) -> None:
+    """Keep other limits with an evaluation.
+
+    Raises NotFoundError, and InvalidInputError as `checked_limits` does.
+    """
+    spec = EvaluationSpec.model_validate(store.get(evaluation, owner).spec)
+    checked_limits(spec, limits)
+    if limits != spec.limits:
+        store.set_limits(evaluation, owner, limits.model_dump(mode="json"))
+
+
+def spent_so_far(store: EvaluationStore, evaluation: str) -> Cost:
+    """What all attempts of an evaluation have spent, as far as that was counted."""
+    counted = store.attempts(evaluation, counted=True)
+    return sum((Cost.model_validate(one.spent) for one in counted), Cost())
+
+
+def _asked(spec: EvaluationSpec) -> list[ModelSpec]:
+    """The models that the systems ask, with their prices."""
+    return [
+        system.models[role]
+        for system in spec.systems
+        for role in used_models([system.method.name], system.models)
+    ]
