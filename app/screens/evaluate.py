@@ -186,6 +186,12 @@ def _more(names: Sequence[str], t: Catalogue) -> None:
             help=t("evaluate.seed.help"),
             **_KEPT,
         )
+    st.toggle(
+        t("setting.run.reproducible"),
+        key="run.reproducible",
+        help=t("setting.run.reproducible.help"),
+        **_KEPT,
+    )
     draw_limits(t, _currencies(names))
 
 

@@ -84,7 +84,7 @@ class EvaluationSpec(Frozen):
     reproducible: bool = False
     metrics: tuple[str, ...] | None = None
     limits: Budget = Budget()
-    profile: Annotated[str, Field(max_length=200)] = ""
+    profile: str = ""
 
 
 def checked_spec(spec: EvaluationSpec, items: Sequence[Item]) -> EvaluationSpec:

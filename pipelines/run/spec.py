@@ -79,4 +79,4 @@ class RunSpec(Frozen):
     answer: GivenAnswer | None = None
     seed: int = 0
     reproducible: bool = False
-    profile: Annotated[str, Field(max_length=200)] = ""
+    profile: str = ""
