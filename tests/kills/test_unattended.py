@@ -10,25 +10,34 @@ from pipelines.methods.registry import METHODS
 from tests.kills.unattended import Evaluation, write_questions
 
 QUESTIONS = 20
+KILLED_IN = (4, 10, 16)
+"""The questions in which the process is killed."""
+
+ALONE = (0, *KILLED_IN, 19)
+"""The questions that are answered once more, undisturbed, which takes a minute each."""
 
 
 @pytest.mark.verify
-def test_what_is_killed_three_times_comes_to_the_same_table(tmp_path: Path):
-    questions = write_questions(tmp_path / "triviaqa.json", QUESTIONS)
-    answers = QUESTIONS * len(METHODS)
-    alone = Evaluation(tmp_path / "alone", questions)
-    tables = [alone.work()]
-    killed = Evaluation(tmp_path / "killed", questions)
-    for share in (0.2, 0.5, 0.8):
-        assert killed.work(until=int(share * answers)) == ""
-    tables.append(killed.work())
-    assert all(name in table for name in METHODS for table in tables)
+def test_what_is_killed_three_times_comes_to_the_same_results(tmp_path: Path):
+    killed = Evaluation(
+        tmp_path / "killed", write_questions(tmp_path / "all.json", range(QUESTIONS))
+    )
+    half = len(METHODS) // 2
+    for question in KILLED_IN:
+        assert killed.work(until=question * len(METHODS) + half) == ""
+    table = killed.work()
+    assert all(name in table for name in METHODS)
+    found = killed.stored()
+    assert (len(found.outcomes), found.open, found.uncounted) == (QUESTIONS, 0, 0)
+    assert {len(outcomes) for outcomes in found.outcomes.values()} == {len(METHODS)}
+    # Nothing was asked again whose reply was stored.
+    assert {times for calls in found.calls.values() for times in calls.values()} == {1}
 
-    expected, found = alone.stored(), killed.stored()
-    for one in (expected, found):
-        assert (len(one["outcomes"]), one["open"], one["uncounted"]) == (answers, 0, 0)
-    # Nothing was asked again whose reply was stored, and nothing else was asked.
-    assert set(found["calls"].values()) == {1}
-    assert found["calls"] == expected["calls"]
-    assert found["outcomes"] == expected["outcomes"]
-    assert killed.scores() == alone.scores()
+    alone = Evaluation(tmp_path / "alone", write_questions(tmp_path / "some.json", ALONE))
+    alone.work()
+    expected = alone.stored()
+    for question, outcomes in expected.outcomes.items():
+        assert found.outcomes[question] == outcomes
+        assert found.calls[question] == expected.calls[question]
+    scores = killed.scores()
+    assert {key: scores[key] for key in alone.scores()} == alone.scores()

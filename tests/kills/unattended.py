@@ -14,11 +14,11 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipelines.cli.evaluate import OWNER
 from pipelines.engine.service import Service
@@ -32,8 +32,9 @@ _ID = re.compile(r"Evaluation ([0-9a-f]{32})")
 _ANSWERED = re.compile(r"(\d+) of \d+ answered")
 
 
-def write_questions(path: Path, count: int) -> Path:
-    """So many questions in the form of TriviaQA's file, each with the aliases of its answer."""
+def write_questions(path: Path, numbers: Iterable[int]) -> Path:
+    """The sample questions of these numbers in the form of TriviaQA's file, with all aliases."""
+    known = sample_questions("en")
     rows = [
         {
             "QuestionId": f"q{number}",
@@ -44,10 +45,23 @@ def write_questions(path: Path, count: int) -> Path:
                 "NormalizedAliases": [answer.lower() for answer in item.answers],
             },
         }
-        for number, item in enumerate(sample_questions("en")[:count])
+        for number in numbers
+        for item in [known[number]]
     ]
     path.write_text(json.dumps({"Data": rows}, ensure_ascii=False), encoding="utf-8")
     return path
+
+
+class Stored(NamedTuple):
+    """The outcomes of each question, and how often each whole reply was asked of a model for it.
+
+    `open` answers are missing; what `uncounted` attempts have spent is not counted yet.
+    """
+
+    outcomes: dict[str, list[dict[str, Any]]]
+    calls: dict[str, Counter[str]]
+    open: int
+    uncounted: int
 
 
 @dataclass
@@ -91,8 +105,8 @@ class Evaluation:
         assert until is not None or process.returncode == 0, "".join(said)
         return printed
 
-    def scores(self) -> list[dict[str, str]]:
-        """Every metric of every answer, without the time that it took."""
+    def scores(self) -> dict[tuple[str, str], dict[str, str]]:
+        """Every metric of every answer, by question and system, without the time that it took."""
         show = ["evaluations", "show", self.id, "--format", "scores-csv"]
         printed = subprocess.run(
             [sys.executable, "-m", "pipelines", *self._folder, *show],
@@ -102,34 +116,38 @@ class Evaluation:
             check=True,
         ).stdout
         own = {"run", "cost.seconds"}
-        return [
-            {name: value for name, value in row.items() if name not in own}
+        return {
+            (row["item"], row["system"]): {
+                name: value for name, value in row.items() if name not in own
+            }
             for row in csv.DictReader(StringIO(printed))
-        ]
+        }
 
-    def stored(self) -> dict[str, Any]:
-        """What is stored: the outcomes, and how often each whole reply was asked of a model."""
+    def stored(self) -> Stored:
+        """What is stored of it."""
         return asyncio.run(self._stored())
 
-    async def _stored(self) -> dict[str, Any]:
+    async def _stored(self) -> Stored:
         service = Service(self.data)
         store = service.store.evaluations
-        outcomes = [_lasting(body) for _, _, body in store.outcomes(self.id, OWNER)]
-        runs = [one.run for one in store.attempts(self.id, counted=True)]
-        calls = [
-            f"{event.role} {request_key(event.request)}"
-            for run in runs
-            for event in service.store.load(run, OWNER).events
-            if isinstance(event, ModelCalled) and not event.cached and _is_whole(event)
-        ]
-        found = {
-            "outcomes": outcomes,
-            "open": len(store.open_tasks(self.id)),
-            "calls": Counter(calls),
-            "uncounted": len(store.attempts(self.id, counted=False)),
-        }
+        names = {}
+        outcomes: dict[str, list[dict[str, Any]]] = {}
+        for task, _, body in store.outcomes(self.id, OWNER):
+            if task.position not in names:
+                names[task.position] = store.item(self.id, task.position)["id"]
+            outcomes.setdefault(names[task.position], []).append(_lasting(body))
+        calls: dict[str, Counter[str]] = {}
+        for attempt in store.attempts(self.id, counted=True):
+            asked = (
+                f"{event.role} {request_key(event.request)}"
+                for event in service.store.load(attempt.run, OWNER).events
+                if isinstance(event, ModelCalled) and not event.cached and _is_whole(event)
+            )
+            question = names[attempt.number // len(METHODS)]
+            calls.setdefault(question, Counter()).update(asked)
+        left = len(store.open_tasks(self.id)), len(store.attempts(self.id, counted=False))
         await service.aclose()
-        return found
+        return Stored(outcomes, calls, *left)
 
     @property
     def _folder(self) -> Sequence[str]:
