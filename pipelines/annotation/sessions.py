@@ -51,7 +51,8 @@ PERSONAL_SECONDS = 180 * 86_400.0
 class Task(Frozen):
     """An item as an annotator gets it.
 
-    `swapped`: the corrected text of a comparison is shown first, at random for each person.
+    The place in `body` does not name the method and the step that judged it. `swapped`: the
+    corrected text of a comparison is shown first, at random for each person.
     `hidden` is what models said, None where it is not shown. `redo` is the label that they took
     back, which can be restored.
     """
@@ -411,6 +412,9 @@ class Worker:
             self._session_id, annotator=self.annotator, item=given.item
         )
         body = ItemBody.model_validate(given.body)
+        # Which method judged it tells what is in question.
+        place = body.place.model_copy(update={"method": "", "span": ""})
+        body = body.model_copy(update={"place": place})
         return Task(
             item=given.item,
             body=body,
@@ -455,7 +459,14 @@ class Worker:
             run=run,
         )
         work = self._store.annotation_work
-        return work.act(self._session_id, self.annotator, item, action, lease=spec.lease)
+        return work.act(
+            self._session_id,
+            self.annotator,
+            item,
+            action,
+            lease=spec.lease,
+            offered=spec.offer_spans,
+        )
 
 
 def parse_spec(value: object) -> SessionSpec:

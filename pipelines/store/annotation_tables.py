@@ -161,7 +161,8 @@ class AnnotationEventRow(_OfSession, Base):
 
     `client` is the page's own name of the request, once for each person. `guidelines` and `overlap`
     are those of the session at the time, `seconds` the active time, `fast` that it was too short,
-    `revealed` that what models said had been shown before. `run` is the run that was labelled.
+    `revealed` that what models said of the item's text had been shown before. `run` is the run
+    that was labelled.
     """
 
     __tablename__ = "annotation_events"

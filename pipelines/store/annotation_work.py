@@ -6,11 +6,12 @@ in all processes. An acknowledged label is one whose transaction was committed.
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import and_, func, select
+from sqlalchemy import Text, and_, cast, func, or_, select
 from sqlalchemy.orm import Session
 
 from pipelines.errors import failure
@@ -66,6 +67,9 @@ class Action(NamedTuple):
     fast: bool = False
     run: str = ""
 
+
+_COMPARED = 500
+"""Characters of a text by which items are sought that may have the same; SQLite bounds them."""
 
 _NEEDS: dict[str, tuple[str, ...]] = {
     "given": ("open", "lost"),
@@ -124,12 +128,20 @@ class AnnotationWork:
             return claim.expires
 
     def act(
-        self, session_id: str, annotator: int, item: int, action: Action, *, lease: float
+        self,
+        session_id: str,
+        annotator: int,
+        item: int,
+        action: Action,
+        *,
+        lease: float,
+        offered: bool = False,
     ) -> StoredEvent:
         """Store what somebody did; a repeated request gives what was stored the first time.
 
-        Raises InvalidInputError where the item was not given to them or was lost, where it is in
-        another state, or where the session is closed.
+        `offered`: the spans of detectors are shown with an item before it is labelled. Raises
+        InvalidInputError where the item was not given to them or was lost, where it is in another
+        state, or where the session is closed.
         """
         with self._database.write() as session:
             row = locked(session, session_id)
@@ -140,7 +152,8 @@ class AnnotationWork:
             claim = turn.claim_of(item)
             _require_state(claim, action.kind)
             _apply(turn, claim, action.kind)
-            return _append(session, row, annotator, item, action, turn.now, claim.revealed)
+            seen = turn.saw_verdicts(claim, offered=offered)
+            return _append(session, row, annotator, item, action, turn.now, seen)
 
     def adjudicate(self, session_id: str, annotator: int, item: int, action: Action) -> StoredEvent:
         """Store the decision of an adjudicator, also when the session is closed."""
@@ -204,6 +217,34 @@ class _Turn:
         claim.state, claim.expires = "open", self._ends
         self.session.flush()
 
+    def saw_verdicts(self, claim: ClaimRow, *, offered: bool) -> bool:
+        """Whether this person saw what models said of the text of the item.
+
+        Items of one text share it, so that another one of them may have shown it.
+        """
+        if claim.revealed:
+            return True
+        texts = _texts(self.item(claim.item).body)
+        row, item = ClaimRow, AnnotationItemRow
+        shown = [row.revealed]
+        if offered:
+            shown.append(item.task == "span")
+        # The database finds candidates by how a text begins; whether it is the same is seen here.
+        begins = [
+            cast(item.body, Text).contains(json.dumps(text)[:_COMPARED], autoescape=True)
+            for text in sorted(texts)
+        ]
+        query = (
+            select(item.body, item.hidden, row.revealed)
+            .join(row, and_(row.session == item.session, row.item == item.number))
+            .where(row.session == self.row.id, row.annotator == self.annotator)
+            .where(or_(*shown), or_(item.number == claim.item, *begins))
+        )
+        return any(
+            (revealed or bool(hidden.get("spans"))) and bool(texts & _texts(body) or not texts)
+            for body, hidden, revealed in self.session.execute(query)
+        )
+
     def left(self) -> Given | None:
         """The item that was given before and not labelled, where it was not lost meanwhile."""
         row = ClaimRow
@@ -256,6 +297,8 @@ class _Turn:
             .join(item, and_(item.session == claim.session, item.number == claim.item))
             .where(claim.session == self.row.id, claim.slot.is_not(None), claim.state == "open")
             .where(claim.annotator != self.annotator, item.number.not_in(own))
+            # An item that has its labels is nobody's to wait for.
+            .where(item.labels < self.row.overlap)
         )
         until, others = self.session.execute(query).one()
         return NothingToDo(status="wait" if others else "done", until=until, others=others)
@@ -308,15 +351,12 @@ class _Turn:
         return self._given(claim)
 
     def _free_slot(self, number: int) -> int | None:
-        """A place of the item that nobody holds; one whose lease has expired is taken away."""
+        """A place of the item that nobody holds; places whose lease has expired are taken away."""
         row = ClaimRow
         query = select(row).where(
             row.session == self.row.id, row.item == number, row.slot.is_not(None)
         )
         holders = {claim.slot: claim for claim in self.session.scalars(query)}
-        if free := [slot for slot in range(self.row.overlap) if slot not in holders]:
-            # A smaller overlap than before: the places above it count as well.
-            return free[0] if len(holders) < self.row.overlap else None
         expired = [
             claim
             for claim in holders.values()
@@ -324,12 +364,16 @@ class _Turn:
             and claim.expires <= self.now
             and claim.annotator != self.annotator
         ]
-        if not expired or len(holders) > self.row.overlap:
+        # After a larger overlap than now, the places above it count as well.
+        overlap = self.row.overlap
+        if len(holders) - len(expired) >= overlap:
             return None
-        oldest = min(expired, key=lambda claim: claim.expires)
-        slot, oldest.slot = oldest.slot, None
+        expired.sort(key=lambda claim: claim.expires)
+        for claim in expired[: max(0, len(holders) - overlap + 1)]:
+            del holders[claim.slot]
+            claim.slot = None
         self.session.flush()
-        return slot
+        return next(slot for slot in range(overlap) if slot not in holders)
 
     def _given(self, claim: ClaimRow) -> Given:
         item = self.item(claim.item)
@@ -345,6 +389,11 @@ class _Turn:
         """The place of an item in this person's own order: random, and always the same."""
         said = f"{self.row.seed}:{self.annotator}:{number}".encode()
         return int.from_bytes(blake2b(said, digest_size=8).digest(), "big")
+
+
+def _texts(body: dict[str, Any]) -> set[str]:
+    """The texts that an item is about: two for a comparison."""
+    return {text for name in ("text", "other") if (text := body.get(name))}
 
 
 def _apply(turn: _Turn, claim: ClaimRow, kind: EventKind) -> None:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+from secrets import token_hex
 
 import pytest
 
 from pipelines.annotation.sessions import Invitation, Lead, Task, Worker, create_session, enter
-from pipelines.annotation.types import SessionSpec, SpanLabel, parse_label
+from pipelines.annotation.types import (
+    Hidden,
+    ItemPlace,
+    ModelVerdict,
+    SessionSpec,
+    SpanLabel,
+    parse_label,
+)
 from pipelines.errors import InvalidInputError, NotFoundError
 from pipelines.store import RunStore
 from pipelines.store.annotation_work import NothingToDo
-from tests.pipelines.annotation.bench import VALUES, item, join, label_all, lead_session, take
+from tests.pipelines.annotation.bench import TEXT, VALUES, item, join, label_all, lead_session, take
 
 
 def test_a_session_of_every_task_from_the_invitation_to_the_end(store: RunStore):
@@ -88,6 +96,68 @@ def test_detectors_spans_are_offered_only_where_the_session_says_so(store: RunSt
         hidden = take(ann).hidden
         assert (hidden is not None) == offered
         assert hidden is None or hidden.verdicts == ()
+
+
+def test_labels_on_a_text_whose_verdicts_were_seen_with_another_item_are_not_blind(store: RunStore):
+    spans = (ModelVerdict(method="drad", verdict="doubtful", doubt=0.9, at=(16, 21)),)
+    other = item("answer", 9, body=item("answer", 9).body.model_copy(update={"text": "Another."}))
+    items = [item("answer"), item("sentence"), item("span", hidden=Hidden(spans=spans)), other]
+    lead = lead_session(store, items, overlap=1)
+    (ann,) = join(lead, "Ann")
+    first = take(ann)
+    ann.label(first.item, VALUES[first.body.task], client="first")
+    shown = first.body.text
+    ann.reveal(first.item, client="seen")
+    while isinstance(found := ann.next(), Task):
+        event = ann.label(found.item, VALUES[found.body.task], client=str(found.item))
+        assert event.revealed == (found.body.text == shown)
+    assert {one.body["text"] == shown for one in lead.items()} == {True, False}
+
+
+@pytest.mark.parametrize("text", ['50% of_all/\\ "it" 的🌷', "a" * 600, "\x00"])
+def test_texts_are_the_same_by_all_their_characters(store: RunStore, text: str):
+    bodies = [
+        item("answer", n).body.model_copy(update={"text": one})
+        for n, one in enumerate([text, text, f"{text}!"])
+    ]
+    lead = lead_session(store, [item("answer", n, body=one) for n, one in enumerate(bodies)])
+    (ann,) = join(lead, "Ann")
+    for _ in range(3):
+        ann.label(take(ann).item, VALUES["answer"], client=token_hex(8))
+    ann.reveal(0, client="seen")
+    wrong = {"task": "answer", "verdict": "wrong"}
+    events = [ann.change(number, wrong, client=f"change {number}") for number in range(3)]
+    assert [one.revealed for one in events] == [True, True, False]
+
+
+def test_a_label_on_offered_spans_is_not_blind_nor_one_on_the_same_text(store: RunStore):
+    spans = (ModelVerdict(method="drad", verdict="doubtful", doubt=0.9, at=(16, 21)),)
+    plain = item("span", 1, body=item("span").body.model_copy(update={"text": TEXT[:32]}))
+    lead = lead_session(
+        store,
+        [item("span", hidden=Hidden(spans=spans)), plain, item("sentence")],
+        overlap=1,
+        offer_spans=True,
+    )
+    (ann,) = join(lead, "Ann")
+    seen: dict[int, bool] = {}
+    while isinstance(found := ann.next(), Task):
+        event = ann.label(found.item, VALUES[found.body.task], client=str(found.item))
+        # The sentence is not blind where the span item of its text was shown before.
+        seen[found.item] = event.revealed
+    order = list(seen)
+    assert seen[0]
+    assert not seen[1]
+    assert seen[2] == (order.index(0) < order.index(2))
+
+
+def test_an_annotator_is_not_told_which_method_judged_the_item(store: RunStore):
+    place = ItemPlace(run="r", method="drad", span="step", sentence=0)
+    body = item("answer").body.model_copy(update={"place": place})
+    lead = lead_session(store, [item("answer", body=body)])
+    (ann,) = join(lead, "Ann")
+    assert take(ann).body.place == ItemPlace(run="r", sentence=0)
+    assert lead.items()[0].body["place"]["method"] == "drad"
 
 
 def test_nobody_touches_what_is_not_theirs(store: RunStore):

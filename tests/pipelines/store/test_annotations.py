@@ -226,6 +226,35 @@ def test_a_larger_overlap_reopens_items_and_a_smaller_one_takes_nothing_away(sto
     assert bench.store.item(bench.id, 0).labels == 3
 
 
+def test_after_the_overlap_is_lowered_expired_places_give_way(store: RunStore):
+    bench = Bench(store, items=1, overlap=2, people=4)
+    item = bench.take(0)
+    assert bench.take(1) == item
+    bench.clock.move(LEASE)
+    bench.store.set_overlap(bench.id, 1)
+    # Both places have expired, and both have to go for one that is below the overlap.
+    assert bench.take(2) == item
+    bench.act(2, item)
+    assert bench.store.item(bench.id, item).labels == 1
+    for late in (0, 1):
+        with pytest.raises(InvalidInputError, match="enough other people"):
+            bench.act(late, item)
+    found = bench.claim(3)
+    assert isinstance(found, NothingToDo)
+    assert found.status == "done"
+
+
+def test_an_item_with_all_its_labels_is_not_waited_for(store: RunStore):
+    bench = Bench(store, items=1, overlap=2, people=3)
+    item = bench.take(0)
+    bench.take(1)
+    bench.act(0, item)
+    bench.store.set_overlap(bench.id, 1)
+    found = bench.claim(2)
+    assert isinstance(found, NothingToDo)
+    assert found.status == "done"
+
+
 def test_undo_redo_and_change(store: RunStore):
     bench = Bench(store, items=2, overlap=1)
     item = bench.take(0)
