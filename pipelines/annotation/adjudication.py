@@ -85,14 +85,16 @@ def item_agreement(labels: Sequence[Label]) -> float | None:
 
 
 def to_decide(labels: Iterable[GivenLabel], decided: Mapping[int, Decision]) -> list[int]:
-    """Items on which people disagree and that nobody decided, the lowest agreement first."""
+    """Items on which people disagree and that nobody decided, the lowest agreement first.
+
+    Spans that differ in their kinds alone agree wholly by their characters, and come last.
+    """
     found = {
         item: item_agreement([one.label for one in group])
         for item, group in by_item(labels).items()
-        if item not in decided
+        if item not in decided and any(one.label != group[0].label for one in group)
     }
-    open_items = {item: value for item, value in found.items() if value is not None and value < 1}
-    return sorted(open_items, key=lambda item: (open_items[item], item))
+    return sorted(found, key=lambda item: (found[item] or 0.0, item))
 
 
 def adjudicate(lead: Lead, by: str, item: int, decision: Decision, *, client: str) -> StoredEvent:

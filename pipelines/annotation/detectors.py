@@ -43,7 +43,8 @@ class LabelledScores(NamedTuple):
 
     `scores` is [methods, items], NaN where a method said nothing; `labels` [items] is 1 where
     people found an error. `turn` is what a method's score and its doubt add up to where a lower
-    score is worse, None where they are equal.
+    score is worse, None where they are equal. Of methods in `mixed` the doubts come from more than
+    one score, all of which are in `names`; on their scales a common threshold means nothing.
     """
 
     methods: tuple[str, ...]
@@ -52,6 +53,7 @@ class LabelledScores(NamedTuple):
     groups: tuple[str, ...]
     names: tuple[str, ...]
     turn: tuple[float | None, ...]
+    mixed: frozenset[str] = frozenset()
 
 
 class DetectorReport(Frozen):
@@ -131,7 +133,7 @@ def labelled_scores(
         )
     )
     scores = np.full((len(methods), len(rows)), np.nan)
-    names = [""] * len(methods)
+    names: list[dict[str, None]] = [{} for _ in methods]
     turns: list[float | None] = [None] * len(methods)
     for column, (hidden, _, _) in enumerate(rows):
         for one in hidden.verdicts:
@@ -140,15 +142,18 @@ def labelled_scores(
             row = methods.index(one.method)
             scores[row, column] = one.doubt
             if one.value is not None:
-                names[row] = one.score
-                turns[row] = None if one.value == one.doubt else one.value + one.doubt
+                names[row][one.score] = None
+                # A score in the middle of its range is its own doubt, turned or not.
+                if one.value != one.doubt:
+                    turns[row] = one.value + one.doubt
     return LabelledScores(
         methods=methods,
         scores=scores,
         labels=np.array([wrong for _, wrong, _ in rows], dtype=np.float64),
         groups=tuple(group for _, _, group in rows),
-        names=tuple(names),
+        names=tuple(", ".join(one) for one in names),
         turn=tuple(turns),
+        mixed=frozenset(method for method, one in zip(methods, names, strict=True) if len(one) > 1),
     )
 
 
@@ -230,6 +235,9 @@ def _fitted(found: LabelledScores, row: int, train: Any) -> FittedDetector:
         trained=len(scores),
         tested=len(held),
     )
+    if base.method in found.mixed:
+        why = f"Its doubts come from several scores ({base.score}), which have no common threshold."
+        return base.model_copy(update={"why": why})
     for values, what in ((labels, "fit on"), (truth, "report on")):
         if len(values) < LEAST or len(np.unique(values)) < 2:
             why = f"There are too few items to {what}: {LEAST}, of both kinds, are needed."

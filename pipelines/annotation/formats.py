@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -27,7 +28,7 @@ from pipelines.annotation.types import (
     parse_label,
     verdict_of,
 )
-from pipelines.errors import VeriscopeError, failure, first_problem
+from pipelines.errors import InvalidInputError, VeriscopeError, failure, first_problem
 from pipelines.evaluation.results.export import Cell, csv_text
 from pipelines.store.tables import to_json
 
@@ -144,7 +145,8 @@ class _TaskOfLabelStudio(BaseModel):
 def read_label_studio(text: str) -> tuple[list[SessionItem], dict[str, list[tuple[str, Label]]]]:
     """Items, and the labels of each person by the items' keys, from Label Studio's JSON.
 
-    Tasks that were exported here come back as they were. Of others, those whose data hold a
+    Tasks that were exported here come back with their items and the labels that stand, without
+    times, comments, skips, control labels and what models said. Of others, those whose data hold a
     `text`: regions of labels become spans. Cancelled annotations are left out. Raises
     InvalidInputError that names the task (from 1) which is wrong.
     """
@@ -169,6 +171,8 @@ def read_label_studio(text: str) -> tuple[list[SessionItem], dict[str, list[tupl
         except ValidationError as error:
             place, problem = first_problem(error)
             raise _bad(number, f"{place}: {problem}" if place else problem) from None
+        except InvalidInputError as error:
+            raise _bad(number, str(error).rstrip(".")) from None
     return items, labels
 
 
@@ -292,7 +296,11 @@ def _item_of(task: _TaskOfLabelStudio, number: int) -> SessionItem:
     if isinstance(question := task.data.get("question"), str):
         body["question"] = question
     name = str(task.id if task.id is not None else number)
-    return SessionItem(key=f"label-studio-{name}"[:64], body=ItemBody.model_validate(body))
+    made = ItemBody.model_validate(body)
+    # Every project counts its tasks from 1.
+    told = json.dumps([name, made.task, made.question, made.text])
+    key = f"label-studio-{sha256(told.encode()).hexdigest()[:32]}"
+    return SessionItem(key=key, body=made)
 
 
 def _task_of(task: _TaskOfLabelStudio) -> Task:
@@ -329,7 +337,7 @@ def _person(name: object) -> str:
     """Who annotated: a name, a number, or an object with an e-mail address."""
     if isinstance(name, dict):
         name = name.get("email") or name.get("username") or name.get("id")
-    return f"{name}"[:200].strip() or "Label Studio"
+    return ("" if name is None else f"{name}")[:200].strip() or "Label Studio"
 
 
 def _names(lead: Lead) -> dict[int, str]:

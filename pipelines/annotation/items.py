@@ -6,7 +6,7 @@ The same item has the same key however often it is made, so that a session never
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from random import Random
@@ -165,14 +165,14 @@ class _Text:
         if outcome is None:
             return
         if outcome.verdict is not None:
-            score, value = _first(outcome.scores)
+            last = [event for event in method.judged if event.what == "answer"][-1]
             self.whole.append(
                 ModelVerdict(
                     method=method.name,
                     verdict=outcome.verdict,
                     doubt=outcome.doubt,
-                    score=score,
-                    value=value,
+                    score=last.deciding.name,
+                    value=last.deciding.value,
                 )
             )
         events = [event for event in method.judged if event.what != "answer"]
@@ -185,8 +185,8 @@ class _Text:
     def items(self, context: ItemBody) -> Iterator[SessionItem]:
         yield _made(context, Hidden(verdicts=tuple(self.whole)))
         doubted = tuple(
-            _verdict(method, piece)
-            for method, piece in self.pieces
+            _verdict(method, piece, event)
+            for (method, piece), (_, event) in zip(self.pieces, self.judged, strict=True)
             if piece.verdict in _DOUBTED and piece.what in ("entity", "concept", "sentence")
         )
         yield _made(
@@ -238,23 +238,17 @@ class _Text:
             }
         )
         # Of a method that judged a piece more than once, the last word counts.
-        said = {method: _verdict(method, piece) for method, piece, _ in matching}
+        said = {method: _verdict(method, piece, event) for method, piece, event in matching}
         return _made(body, Hidden(verdicts=tuple(said.values())))
 
 
-def _first(scores: Mapping[str, float]) -> tuple[str, float | None]:
-    """The score that decided, by its name: the first that has a value."""
-    return next(iter(scores.items()), ("", None))
-
-
-def _verdict(method: str, piece: Piece) -> ModelVerdict:
-    score, value = _first(piece.scores)
+def _verdict(method: str, piece: Piece, event: Judged) -> ModelVerdict:
     return ModelVerdict(
         method=method,
         verdict=piece.verdict,
         doubt=piece.doubt,
-        score=score,
-        value=value,
+        score=event.deciding.name,
+        value=event.deciding.value,
         at=(piece.start, piece.end),
     )
 

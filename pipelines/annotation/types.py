@@ -173,7 +173,8 @@ class ModelVerdict(Frozen):
 
     `doubt` is its deciding score, turned so that a higher one speaks for a hallucination (see
     `pipelines.evaluation.outcomes`); `score` is that score's name and `value` the number before it
-    was turned. `at` is the piece that was judged, where that is not the item's own.
+    was turned, None where it had none and the doubt is that of the verdict. `at` is the piece that
+    was judged, where that is not the item's own.
     """
 
     method: str

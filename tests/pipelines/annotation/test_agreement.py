@@ -191,6 +191,15 @@ def test_adjudication_from_the_lowest_agreement_to_the_final_labels(store: RunSt
         adjudicate(lead, "Lee", 1, Decision(label=SpanLabel()), client="f")
 
 
+def test_spans_that_differ_in_their_kind_alone_are_to_be_decided(store: RunStore):
+    marked = [[spans((0, 5), kind=kind)] for kind in ("entity", "number")]
+    lead, _ = labelled(store, "span", *marked)
+    labels = standing_labels(lead.events())
+    assert item_agreement([one.label for one in labels]) == 1
+    assert to_decide(labels, {}) == [0]
+    assert final_labels([0], labels, {})[0].status == "unresolved"
+
+
 def test_people_see_where_they_were_overruled_once_the_session_is_closed(store: RunStore):
     lead = lead_session(store, [item("answer")], overlap=1)
     (ann,) = join(lead, "A")

@@ -21,6 +21,8 @@ from pipelines.annotation.types import Hidden, Label, ModelVerdict, label_adapte
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.statistics.resampling import Sampling
 from pipelines.store import RunStore
+from pipelines.store.annotations import StoredItem
+from pipelines.store.tables import to_json
 from tests.pipelines.annotation.bench import item, lead_session
 
 FEW = Sampling(resamples=100)
@@ -100,6 +102,59 @@ def test_a_threshold_is_fitted_on_one_part_and_reported_on_the_other(store: RunS
     }
     # The groups of one part are none of the other: the same split whenever it is drawn again.
     assert fit_detectors(found, seed=1) == [slm, drad]
+
+
+def by_scores(*verdicts: ModelVerdict) -> LabelledScores:
+    """Labelled items with one verdict each, every other one wrong."""
+    items = [
+        item("answer", number, hidden=Hidden(verdicts=(one,)))
+        for number, one in enumerate(verdicts)
+    ]
+    stored = [
+        StoredItem(
+            number=number,
+            key=one.key,
+            task="answer",
+            labels=1,
+            probability=None,
+            gold=None,
+            body=to_json(one.body) | {"group": str(number)},
+            hidden=to_json(one.hidden),
+        )
+        for number, one in enumerate(items)
+    ]
+    told = ("wrong", "correct")
+    labels = {
+        number: label_adapter.validate_python({"task": "answer", "verdict": told[number % 2]})
+        for number in range(len(items))
+    }
+    return labelled_scores("answer", stored, labels)
+
+
+def test_a_score_in_the_middle_says_nothing_of_the_direction():
+    values = [0.2, 0.8] * 25
+    found = by_scores(*(said("slm", "slm_harmonic", value) for value in [*values, 0.5]))
+    # 0.5 is its own doubt; the others add up to 1.
+    assert found.turn == pytest.approx((1.0,))
+    (one,) = fit_detectors(found, seed=1)
+    assert one.cut is not None
+    assert one.threshold == pytest.approx(1 - one.cut)
+
+
+def test_doubts_of_several_scores_have_no_common_threshold():
+    found = by_scores(
+        *(
+            said("drad", "entity_probability", value)
+            if number < 40
+            else said("drad", "entity_entropy", 9 * value, turned=False)
+            for number, value in enumerate([0.2, 0.8] * 40)
+        )
+    )
+    assert found.mixed == {"drad"}
+    (one,) = fit_detectors(found, seed=1)
+    assert (one.threshold, one.platt) == (None, None)
+    assert "entity_probability, entity_entropy" in one.why
+    assert fitted_settings([one]) == {}
 
 
 def test_too_few_items_are_said_to_be_too_few(store: RunStore):

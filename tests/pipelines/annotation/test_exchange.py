@@ -23,7 +23,7 @@ from pipelines.annotation.formats import (
 )
 from pipelines.annotation.labels import Decision, standing_labels
 from pipelines.annotation.sessions import Lead
-from pipelines.annotation.types import ItemPlace, SpanLabel, label_adapter
+from pipelines.annotation.types import ItemPlace, SessionItem, SpanLabel, label_adapter
 from pipelines.errors import InvalidInputError
 from pipelines.store import RunStore
 from tests.pipelines.annotation.bench import TEXT, VALUES, item, join, label_all, lead_session
@@ -153,13 +153,34 @@ def test_tasks_of_label_studio_become_items():
         }
     ]
     (found,), labels = read_label_studio(json.dumps(told))
-    assert (found.key, found.body.task, found.body.question) == ("label-studio-7", "span", "Which?")
+    assert (found.body.task, found.body.question) == ("span", "Which?")
     (_, label) = labels["ann@example.org"][0]
     assert label == SpanLabel.model_validate({"spans": [{"start": 2, "end": 3}]})
-    assert labels["3"] == [("label-studio-7", SpanLabel())]
+    assert labels["3"] == [(found.key, SpanLabel())]
     for text, said in (("{", "no JSON"), ("[]", "no list"), ('[{"data": {}}]', "line 1")):
         with pytest.raises(InvalidInputError, match=said):
             read_label_studio(text)
+
+
+def test_tasks_of_two_label_studio_projects_with_one_number_are_two_items(store: RunStore):
+    def read(text: str) -> SessionItem:
+        told = [{"id": 1, "data": {"text": text}, "annotations": []}]
+        return read_label_studio(json.dumps(told))[0][0]
+
+    one, other = read("Ada was born in Delft."), read("Ada wrote.")
+    assert read("Ada was born in Delft.") == one
+    assert len(one.key) <= 64
+    lead = lead_session(store, [one])
+    assert lead.add_items([other, one]) == 1
+
+
+def test_who_annotated_may_be_unknown_and_a_wrong_label_is_named_with_its_task():
+    good = {"data": {"text": "a"}, "annotations": [{"completed_by": None, "result": []}]}
+    assert set(read_label_studio(json.dumps([good]))[1]) == {"Label Studio"}
+    result = [{"type": "labels", "value": {"start": "x", "end": 1}}]
+    wrong = {"data": {"text": "a"}, "annotations": [{"result": result}]}
+    with pytest.raises(InvalidInputError, match=r"a region has no start and end.*line 2"):
+        read_label_studio(json.dumps([good, wrong]))
 
 
 def test_ragtruth_and_precomputed_scores_hold_final_labels(store: RunStore):

@@ -7,6 +7,8 @@ import pytest
 from pipelines.annotation.items import drawn, items_of_data, items_of_evaluation, items_of_run
 from pipelines.annotation.types import TASKS, AnswerLabel, SentenceLabel, SpanLabel
 from pipelines.evaluation.items import Item, LabelledSpan
+from pipelines.run.events import Judged, Score
+from pipelines.run.trace import Trace
 from tests.pipelines.annotation.bench import item, recorded
 
 
@@ -40,6 +42,24 @@ def test_a_shared_draft_is_one_answer_with_the_verdict_of_every_method():
     assert {"drad", "ever", "slm"} <= said.keys()
     # P(E) = 0.45, flagged below its threshold; turned, so that a higher doubt is worse.
     assert said["drad"].doubt == pytest.approx(1 - 0.45030474161241923)
+
+
+def test_the_value_is_that_of_the_score_that_decided_also_where_it_has_none():
+    trace = recorded()
+    events = []
+    for event in trace.events:
+        if isinstance(event, Judged) and event.scores:
+            first = Score(name=event.deciding.name, value=None, bad=event.deciding.bad)
+            second = Score(name="kept", value=0.25, bad="below")
+            event = event.model_copy(update={"scores": (first, second)})
+        events.append(event)
+    found = items_of_run(Trace(events=tuple(events)), TASKS)
+    verdicts = [one for item in found for one in (*item.hidden.verdicts, *item.hidden.spans)]
+    assert verdicts
+    # The doubts are those of the verdicts, and no other score stands beside them.
+    assert {one.value for one in verdicts} == {None}
+    assert {one.doubt for one in verdicts} <= {None, 0.0, 0.5, 1.0}
+    assert "kept" not in {one.score for one in verdicts}
 
 
 def test_the_systems_of_an_evaluation_keep_their_names():
