@@ -1,8 +1,9 @@
-"""A whole session as JSON lines, to be carried from one store to another without loss.
+"""A whole session as JSON lines, to be carried from one store to another.
 
 The first line is a header, each line after it one guideline version, annotator, item, claim or
 event, in this order. Exported again from the store into which it was imported, the text is the
-same: a session keeps its times, numbers and random order. Links are not part of it.
+same: a session keeps its times, numbers and random order. What stays behind are the links, whose
+session it was, and when each item was given out.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from pipelines.annotation.labels import GIVING, Decision
-from pipelines.annotation.sessions import Lead
+from pipelines.annotation.sessions import MAX_CLIENT, Lead
 from pipelines.annotation.types import (
     MOST_OVERLAP,
     Hidden,
@@ -36,6 +37,7 @@ from pipelines.store.annotations import (
     StoredItem,
     StoredSession,
 )
+from pipelines.store.tables import portable
 from pipelines.types import Frozen
 
 MOST_LINES = 2_000_000
@@ -49,6 +51,9 @@ _KINDS: dict[str, type[Frozen]] = {
     "claim": StoredClaim,
     "event": StoredEvent,
 }
+MAX_KEY = 64
+"""Characters of the key of an item, and of the name of a run."""
+
 _LEFT_OUT = {"id", "owner", "items"}
 
 
@@ -62,15 +67,15 @@ class _Header(Frozen):
 
 def export_session(lead: Lead) -> Iterator[str]:
     """The lines of a session, each with its line end."""
-    store, name = lead.store.annotations, lead.session_id
-    session = lead.session.model_dump(mode="json", exclude=_LEFT_OUT)
+    whole = lead.whole()
+    session = whole.session.model_dump(mode="json", exclude=_LEFT_OUT)
     yield _line(_Header(session=session).model_dump(mode="json"))
     parts: dict[str, Iterable[Frozen]] = {
-        "guidelines": store.guidelines(name),
-        "annotator": store.annotators(name),
-        "item": store.items(name),
-        "claim": store.claims(name),
-        "event": store.events(name),
+        "guidelines": whole.guidelines,
+        "annotator": whole.annotators,
+        "item": whole.items,
+        "claim": whole.claims,
+        "event": whole.events,
     }
     for kind, values in parts.items():
         for value in values:
@@ -92,12 +97,12 @@ def import_session(store: RunStore, owner: str, lines: Iterable[str]) -> Lead:
         if number > MOST_LINES or len(line) > MOST_IN_LINE:
             raise _bad(number, "it is too large")
         try:
-            told = json.loads(line)
+            told = portable(json.loads(line))
             if session is None:
                 session = _session_of(told)
                 continue
             kind = told.pop("kind", None) if isinstance(told, dict) else None
-            if kind not in _KINDS:
+            if not isinstance(kind, str) or kind not in _KINDS:
                 raise ValueError(f"a line of the kind {kind!r} is not known")
             value = _KINDS[kind].model_validate(_renamed(kind, told))
             checker.check(value)
@@ -146,7 +151,8 @@ class _Checker:
             case Annotator():
                 name = value.name.strip()
                 _require(value.number == len(self._annotators), "an annotator is missing")
-                _require(0 < len(name) <= MAX_NAME, "an annotator has no usable name")
+                usable = bool(name) and len(value.name) <= MAX_NAME
+                _require(usable, "an annotator has no usable name")
                 _require(name not in self._annotators, "two annotators have one name")
                 self._annotators.add(name)
             case StoredItem():
@@ -165,7 +171,7 @@ class _Checker:
     def _check_item(self, value: StoredItem) -> None:
         _require(value.number == len(self._items), "an item is missing")
         _require(value.key not in self._keys, "an item is there twice")
-        _require(0 < len(value.key) <= 64, "an item has no usable key")
+        _require(0 < len(value.key) <= MAX_KEY, "an item has no usable key")
         body = ItemBody.model_validate(value.body)
         _require(body.task == value.task, "an item has two tasks")
         Hidden.model_validate(value.hidden)
@@ -193,7 +199,11 @@ class _Checker:
         _require(value.seq == self._events, "an event is missing")
         self._events += 1
         _require((value.annotator, value.client) not in self._clients, "a request is there twice")
-        _require(0 < len(value.client) <= 64, "a request has no usable name")
+        _require(0 < len(value.client) <= MAX_CLIENT, "a request has no usable name")
+        _require(len(value.run) <= MAX_KEY, "the name of a run is too long")
+        _require(1 <= value.overlap <= MOST_OVERLAP, f"the overlap is not 1 to {MOST_OVERLAP}")
+        seconds = value.seconds
+        _require(seconds is None or 0 <= seconds < 86_400, "an active time is impossible")
         self._clients.add((value.annotator, value.client))
         _require(1 <= value.guidelines <= self._versions, "a version of the guidelines is missing")
         if value.kind in GIVING:
@@ -217,7 +227,8 @@ def _session_of(told: object) -> StoredSession:
     )
     SessionSpec.model_validate(session.spec)
     _require(1 <= session.overlap <= MOST_OVERLAP, f"the overlap is not 1 to {MOST_OVERLAP}")
-    _require(0 < len(session.name.strip()) <= MAX_NAME, "the session has no usable name")
+    usable = bool(session.name.strip()) and len(session.name) <= MAX_NAME
+    _require(usable, "the session has no usable name")
     _require(0 < len(session.seed) <= 32, "the session has no usable seed")
     return session
 

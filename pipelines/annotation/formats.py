@@ -30,6 +30,7 @@ from pipelines.annotation.types import (
 )
 from pipelines.errors import InvalidInputError, VeriscopeError, failure, first_problem
 from pipelines.evaluation.results.export import Cell, csv_text
+from pipelines.store.annotations import WholeSession
 from pipelines.store.tables import to_json
 
 COLUMNS = (
@@ -64,10 +65,11 @@ def export_csv(lead: Lead) -> str:
 
     Spans are JSON. What a spreadsheet would take for a formula is made a text by an apostrophe.
     """
-    names = _names(lead)
-    items = {one.number: one for one in lead.items()}
+    whole = lead.whole()
+    names = _names(whole)
+    items = {one.number: one for one in whole.items}
     rows: list[list[Cell]] = []
-    for one in standing_labels(lead.events()):
+    for one in standing_labels(whole.events):
         stored = items[one.item]
         body = ItemBody.model_validate(stored.body)
         spans = to_json(one.label)["spans"] if isinstance(one.label, SpanLabel) else None
@@ -99,10 +101,11 @@ def export_csv(lead: Lead) -> str:
 
 def export_label_studio(lead: Lead) -> str:
     """Tasks with their annotations, as Label Studio imports and exports them (JSON)."""
-    names = _names(lead)
-    labels = by_item(standing_labels(lead.events()))
+    whole = lead.whole()
+    names = _names(whole)
+    labels = by_item(standing_labels(whole.events))
     tasks = []
-    for stored in lead.items():
+    for stored in whole.items:
         body = ItemBody.model_validate(stored.body)
         data = {
             "text": body.text,
@@ -182,8 +185,9 @@ def export_ragtruth(lead: Lead) -> Iterator[str]:
     `labels` are [start, end) with the text and a label_type. Items whose people disagree, and that
     nobody decided, are left out.
     """
-    events = lead.events()
-    spans = {one.number: one for one in lead.items() if one.task == "span"}
+    whole = lead.whole()
+    events = whole.events
+    spans = {one.number: one for one in whole.items if one.task == "span"}
     final = final_labels(spans, standing_labels(events), decisions(events))
     for number, stored in spans.items():
         label = final[number].label
@@ -223,8 +227,9 @@ def export_precomputed_scores(lead: Lead, task: Task) -> Iterator[str]:
     be said, or on which people disagree, is left out. The id is that of the data set's record where
     there is one, else the item's key; `epoch` counts the items of one id from 1.
     """
-    events = lead.events()
-    items = {one.number: one for one in lead.items() if one.task == task}
+    whole = lead.whole()
+    events = whole.events
+    items = {one.number: one for one in whole.items if one.task == task}
     final = final_labels(items, standing_labels(events), decisions(events))
     epochs: dict[str, int] = {}
     for number, stored in items.items():
@@ -340,8 +345,8 @@ def _person(name: object) -> str:
     return ("" if name is None else f"{name}")[:200].strip() or "Label Studio"
 
 
-def _names(lead: Lead) -> dict[int, str]:
-    return {one.number: one.name for one in lead.annotators()}
+def _names(whole: WholeSession) -> dict[int, str]:
+    return {one.number: one.name for one in whole.annotators}
 
 
 def _bad(task: int, problem: str) -> VeriscopeError:

@@ -58,14 +58,14 @@ class SessionProgress(Frozen):
 
 def session_progress(lead: Lead) -> SessionProgress:
     """The progress of a session as it is now. `gaps` are items that show gaps of the guidelines."""
-    overlap, items, events = lead.session.overlap, lead.items(), lead.events()
+    whole = lead.whole()
+    overlap, items, events = whole.session.overlap, whole.items, whole.events
     ordinary = [one for one in items if one.gold is None]
     needs = Counter(max(0, overlap - one.labels) for one in ordinary)
-    annotators, labels = lead.annotators(), standing_labels(events)
+    annotators, labels = whole.annotators, standing_labels(events)
     skipped = Counter(one.item for one in skips(events))
     decided = decisions(events)
-    claims = lead.store.annotations.claims(lead.session_id)
-    met = Counter(one.item for one in claims if one.state in ("labelled", "skipped"))
+    met = Counter(one.item for one in whole.claims if one.state in ("labelled", "skipped"))
     persons = sum(one.kind == "person" for one in annotators)
     against = overruled(labels, decided)
     blind = standing_labels(events, "blind")

@@ -35,6 +35,7 @@ from pipelines.store.annotations import (
     StoredEvent,
     StoredItem,
     StoredSession,
+    WholeSession,
 )
 from pipelines.store.tables import to_json
 from pipelines.types import Frozen
@@ -201,6 +202,10 @@ class Lead:
     def annotators(self) -> list[Annotator]:
         """Everybody who takes part."""
         return self.store.annotations.annotators(self.session_id)
+
+    def whole(self) -> WholeSession:
+        """Everything in the session at one moment, while others go on working in it."""
+        return self.store.annotations.whole(self.session_id)
 
     def items(self) -> list[StoredItem]:
         """Every item, with its control label and what models said."""

@@ -10,7 +10,7 @@ import builtins
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from secrets import token_hex
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from sqlalchemy import delete, func, insert, select
 from sqlalchemy.exc import IntegrityError
@@ -33,6 +33,8 @@ Clock = Callable[[], datetime]
 
 MAX_NAME = 200
 """Characters of the name of a session or of a person."""
+
+_Kind = TypeVar("_Kind", bound=Frozen)
 
 _AT_ONCE = 500
 """Rows that one statement writes."""
@@ -132,6 +134,17 @@ class StoredClaim(Frozen):
     revealed: bool
 
 
+class WholeSession(NamedTuple):
+    """Everything that a session holds at one moment, but for its links; each part in its order."""
+
+    session: StoredSession
+    guidelines: Sequence[Guidelines]
+    annotators: Sequence[Annotator]
+    items: Sequence[StoredItem]
+    claims: Sequence[StoredClaim]
+    events: Sequence[StoredEvent]
+
+
 def utc_now() -> datetime:
     """The time, in UTC."""
     return datetime.now(UTC)
@@ -180,14 +193,33 @@ class AnnotationStore:
         conditions = [AnnotationSessionRow.id == session_id]
         if owner is not None:
             conditions.append(AnnotationSessionRow.owner == owner)
-        found = self._listed(*conditions)
+        with self._database.read() as session:
+            found = _listed(session, *conditions)
         if not found:
             raise failure("annotation.no_session")
         return found[0]
 
     def list(self, owner: str) -> builtins.list[StoredSession]:
         """The sessions of `owner`, newest first."""
-        return self._listed(AnnotationSessionRow.owner == owner)
+        with self._database.read() as session:
+            return _listed(session, AnnotationSessionRow.owner == owner)
+
+    def whole(self, session_id: str) -> WholeSession:
+        """All of a session in one transaction: nothing is done in it meanwhile.
+
+        Raises NotFoundError.
+        """
+        with self._database.read() as session:
+            # SQLite reads one state anyhow; elsewhere changes wait, as they do for each other.
+            locked(session, session_id)
+            return WholeSession(
+                _listed(session, AnnotationSessionRow.id == session_id)[0],
+                _guidelines(session, session_id),
+                _annotators(session, session_id),
+                _items(session, session_id),
+                _claims(session, session_id),
+                _events(session, session_id),
+            )
 
     def delete(self, session_id: str, owner: str) -> None:
         """Delete a session with everything in it. Raises NotFoundError."""
@@ -224,14 +256,8 @@ class AnnotationStore:
 
     def guidelines(self, session_id: str) -> builtins.list[Guidelines]:
         """Every version of the guidelines, oldest first."""
-        row = GuidelinesRow
-        query = (
-            select(row.version, row.text, row.created)
-            .where(row.session == session_id)
-            .order_by(row.version)
-        )
         with self._database.read() as session:
-            return [Guidelines(**found._mapping) for found in session.execute(query)]
+            return _guidelines(session, session_id)
 
     def add_items(self, session_id: str, items: Iterable[NewItem]) -> int:
         """Add items that are not there yet, by their keys; how many were new."""
@@ -272,23 +298,18 @@ class AnnotationStore:
 
     def items(self, session_id: str) -> builtins.list[StoredItem]:
         """All items in order, with what only the lead may see."""
-        row = AnnotationItemRow
-        query = select(*_columns(row, StoredItem)).where(row.session == session_id)
         with self._database.read() as session:
-            found = session.execute(query.order_by(row.number))
-            return [StoredItem(**one._mapping) for one in found]
+            return _items(session, session_id)
 
     def item(self, session_id: str, number: int) -> StoredItem:
         """One item, with what only the lead may see. Raises NotFoundError."""
         row = AnnotationItemRow
-        query = select(*_columns(row, StoredItem)).where(
-            row.session == session_id, row.number == number
-        )
+        conditions = row.session == session_id, row.number == number
         with self._database.read() as session:
-            found = session.execute(query).one_or_none()
-        if found is None:
+            found = _read(session, StoredItem, row, (row.number,), *conditions)
+        if not found:
             raise failure("annotation.no_item")
-        return StoredItem(**found._mapping)
+        return found[0]
 
     def add_annotator(
         self, session_id: str, name: str, kind: AnnotatorKind, most: int | None = None
@@ -316,35 +337,27 @@ class AnnotationStore:
 
     def annotators(self, session_id: str) -> builtins.list[Annotator]:
         """Everybody who takes part, in the order of joining."""
-        row = AnnotatorRow
-        query = select(*_columns(row, Annotator)).where(row.session == session_id)
         with self._database.read() as session:
-            found = session.execute(query.order_by(row.number))
-            return [Annotator(**one._mapping) for one in found]
+            return _annotators(session, session_id)
 
     def events(
         self, session_id: str, *, annotator: int | None = None, item: int | None = None
     ) -> builtins.list[StoredEvent]:
         """What was done, in order; by one person or to one item, where that is asked."""
         row = AnnotationEventRow
-        query = select(*_columns(row, StoredEvent)).where(row.session == session_id)
+        conditions: builtins.list[Any] = []
         if annotator is not None:
-            query = query.where(row.annotator == annotator)
+            conditions.append(row.annotator == annotator)
         if item is not None:
-            query = query.where(row.item == item)
+            conditions.append(row.item == item)
         with self._database.read() as session:
-            found = session.execute(query.order_by(row.seq))
-            return [StoredEvent(**one._mapping) for one in found]
+            return _events(session, session_id, *conditions)
 
     def claims(self, session_id: str, annotator: int | None = None) -> builtins.list[StoredClaim]:
         """What was given to whom, by item and person."""
-        row = ClaimRow
-        query = select(*_columns(row, StoredClaim)).where(row.session == session_id)
-        if annotator is not None:
-            query = query.where(row.annotator == annotator)
+        conditions = [] if annotator is None else [ClaimRow.annotator == annotator]
         with self._database.read() as session:
-            found = session.execute(query.order_by(row.item, row.annotator))
-            return [StoredClaim(**one._mapping) for one in found]
+            return _claims(session, session_id, *conditions)
 
     def restore(
         self,
@@ -375,18 +388,6 @@ class AnnotationStore:
                     session.execute(insert(table), rows[start : start + _AT_ONCE])
         return made
 
-    def _listed(self, *conditions: Any) -> builtins.list[StoredSession]:
-        row, item = AnnotationSessionRow, AnnotationItemRow
-        counts = select(func.count()).where(item.session == row.id).scalar_subquery()
-        names = [name for name in StoredSession.model_fields if name != "items"]
-        query = (
-            select(*(getattr(row, name) for name in names), counts.label("items"))
-            .where(*conditions)
-            .order_by(row.created.desc(), row.id)
-        )
-        with self._database.read() as session:
-            return [StoredSession(**found._mapping) for found in session.execute(query)]
-
 
 def locked(session: Session, session_id: str) -> AnnotationSessionRow:
     """The row of a session, locked until the transaction ends: changes take turns.
@@ -399,5 +400,47 @@ def locked(session: Session, session_id: str) -> AnnotationSessionRow:
     return row
 
 
-def _columns(table: Any, kind: type[Frozen]) -> builtins.list[Any]:
-    return [getattr(table, name) for name in kind.model_fields]
+def _listed(session: Session, *conditions: Any) -> builtins.list[StoredSession]:
+    row, item = AnnotationSessionRow, AnnotationItemRow
+    counts = select(func.count()).where(item.session == row.id).scalar_subquery()
+    names = [name for name in StoredSession.model_fields if name != "items"]
+    query = (
+        select(*(getattr(row, name) for name in names), counts.label("items"))
+        .where(*conditions)
+        .order_by(row.created.desc(), row.id)
+    )
+    return [StoredSession(**found._mapping) for found in session.execute(query)]
+
+
+def _guidelines(session: Session, session_id: str) -> builtins.list[Guidelines]:
+    row = GuidelinesRow
+    return _read(session, Guidelines, row, (row.version,), row.session == session_id)
+
+
+def _annotators(session: Session, session_id: str) -> builtins.list[Annotator]:
+    row = AnnotatorRow
+    return _read(session, Annotator, row, (row.number,), row.session == session_id)
+
+
+def _items(session: Session, session_id: str) -> builtins.list[StoredItem]:
+    row = AnnotationItemRow
+    return _read(session, StoredItem, row, (row.number,), row.session == session_id)
+
+
+def _claims(session: Session, session_id: str, *more: Any) -> builtins.list[StoredClaim]:
+    row = ClaimRow
+    order = row.item, row.annotator
+    return _read(session, StoredClaim, row, order, row.session == session_id, *more)
+
+
+def _events(session: Session, session_id: str, *more: Any) -> builtins.list[StoredEvent]:
+    row = AnnotationEventRow
+    return _read(session, StoredEvent, row, (row.seq,), row.session == session_id, *more)
+
+
+def _read(
+    session: Session, kind: type[_Kind], table: Any, order: Sequence[Any], *conditions: Any
+) -> builtins.list[_Kind]:
+    columns = [getattr(table, name) for name in kind.model_fields]
+    query = select(*columns).where(*conditions).order_by(*order)
+    return [kind(**one._mapping) for one in session.execute(query)]

@@ -366,18 +366,22 @@ def to_json(value: Frozen, exclude: set[str] | None = None) -> Any:
     Infinite and undefined numbers become the strings "inf", "-inf" and "nan": JSON has no such
     numbers, and a float field reads them back from these strings.
     """
-    return _portable(value.model_dump(mode="json", exclude=exclude))
+    return portable(value.model_dump(mode="json", exclude=exclude))
 
 
-def _portable(value: Any) -> Any:
+def portable(value: Any) -> Any:
+    """JSON data with what not every database and program can hold replaced, as `to_json` says.
+
+    That are also halves of surrogate pairs, which UTF-8 cannot express.
+    """
     if isinstance(value, str):
         return _without_surrogates(value)
     if isinstance(value, float):
         return value if isfinite(value) else str(value)
     if isinstance(value, list):
-        return [_portable(item) for item in value]
+        return [portable(item) for item in value]
     if isinstance(value, dict):
-        return {_portable(name): _portable(item) for name, item in value.items()}
+        return {portable(name): portable(item) for name, item in value.items()}
     return value
 
 

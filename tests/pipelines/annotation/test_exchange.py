@@ -26,7 +26,7 @@ from pipelines.annotation.sessions import Lead
 from pipelines.annotation.types import ItemPlace, SessionItem, SpanLabel, label_adapter
 from pipelines.errors import InvalidInputError
 from pipelines.store import RunStore
-from tests.pipelines.annotation.bench import TEXT, VALUES, item, join, label_all, lead_session
+from tests.pipelines.annotation.bench import TEXT, VALUES, item, join, label_all, lead_session, take
 
 
 def worked(store: RunStore) -> Lead:
@@ -78,6 +78,11 @@ def test_exported_imported_and_exported_again_it_is_the_same(store: RunStore, tm
         (-1, '"seq": ', '"seq": 9', "an event is missing"),
         (-1, '"annotator": ', '"annotator": 9', "an annotator is missing"),
         (-1, '"verdict": "partly"', '"verdict": "fine"', "verdict"),
+        (2, '"kind": "guidelines"', '"kind": []', "is not known .line 2"),
+        (-1, '"overlap": ', f'"overlap": 1{"0" * 30}', "overlap is not 1 to 50"),
+        (-1, '"run": ""', f'"run": "{"r" * 65}"', "name of a run is too long"),
+        (-1, '"seconds": null', '"seconds": 1e999', "active time is impossible"),
+        (1, '"name": "Ada"', f'"name": "Ada{" " * 200}"', "no usable name .line 1"),
     ],
 )
 def test_a_file_that_is_wrong_is_refused_with_its_line(
@@ -93,6 +98,35 @@ def test_a_file_that_is_wrong_is_refused_with_its_line(
     assert store.annotations.list("you") == []
     with pytest.raises(InvalidInputError, match="no session"):
         import_session(store, "you", [])
+
+
+def test_what_is_exported_is_one_moment_of_a_session_in_which_people_work(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
+):
+    lead = lead_session(store, [item("answer", n) for n in range(3)], overlap=1)
+    (ann,) = join(lead, "Ann")
+    read = store.annotations.items
+
+    def items(session_id: str) -> object:
+        # Somebody comes and labels between the parts.
+        found = read(session_id)
+        (late,) = join(lead, f"Late {len(lead.annotators())}")
+        late.label(take(late).item, VALUES["answer"], client="c")
+        return found
+
+    monkeypatch.setattr(store.annotations, "items", items)
+    ann.label(take(ann).item, VALUES["answer"], client="c")
+    assert len(export_csv(lead).splitlines()) == 2
+    assert len(json.loads(export_label_studio(lead))) == 3
+    import_session(store, "you", export_session(lead))
+
+
+def test_halves_of_surrogate_pairs_in_a_file_do_not_spoil_the_next_export(store: RunStore):
+    text = "".join(export_session(worked(store))).replace("Delft \u2014", "\\ud800 \u2014")
+    text = text.replace("Delft \\u2014", "\\ud800")
+    assert "\\ud800" in text
+    copy = import_session(store, "you", text.splitlines())
+    assert "".join(export_session(copy)).encode()
 
 
 def test_labels_that_a_file_only_claims_to_have_are_counted(store: RunStore):
