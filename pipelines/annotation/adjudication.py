@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 from pipelines.annotation.labels import Decision, GivenLabel
 from pipelines.annotation.sessions import MAX_CLIENT, Lead
 from pipelines.annotation.types import (
+    MOST_SPANS,
     ItemBody,
     Label,
     LabelSpan,
@@ -47,6 +48,7 @@ def merged_spans(labels: Sequence[SpanLabel], rule: MergeRule) -> SpanLabel:
     A character is in it where anybody marked it ("union"), or more than half of the people did
     ("majority"); neighbouring characters form a span. Its kind is the one that most characters of
     people's spans in it have, of equally frequent ones the first by name. Overlaps are joined.
+    Raises InvalidInputError where that makes more spans than a label holds.
     """
     marked: Counter[int] = Counter()
     kinds: dict[int, Counter[str]] = {}
@@ -69,6 +71,8 @@ def merged_spans(labels: Sequence[SpanLabel], rule: MergeRule) -> SpanLabel:
             LabelSpan.model_validate({"start": kept[0], "end": kept[0] + length, "kind": kind})
         )
         kept = kept[length:]
+    if len(spans) > MOST_SPANS:
+        raise failure("annotation.too_many_spans", count=len(spans), most=MOST_SPANS)
     return SpanLabel(spans=tuple(spans))
 
 

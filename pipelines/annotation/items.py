@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from random import Random
+
+from pydantic import ValidationError
 
 from pipelines.annotation.types import (
     AnswerLabel,
@@ -25,6 +28,7 @@ from pipelines.annotation.types import (
     SpanLabel,
     Task,
 )
+from pipelines.errors import failure, first_problem
 from pipelines.evaluation.items import Item, LabelledSpan
 from pipelines.evaluation.metrics.spans import overlap
 from pipelines.evaluation.outcomes import Piece, outcome_of
@@ -49,8 +53,15 @@ def items_of_run(
 
     A text that several methods share, such as the draft that they check, makes one item; what each
     said of it is kept, hidden. Concepts and entities are those that methods judged in it. Without
-    an answer there are no items.
+    an answer there are no items. Raises InvalidInputError for a run whose text is too long.
     """
+    with _refusing(f"the run {trace.header.run}"):
+        return _items_of_run(trace, tasks, place)
+
+
+def _items_of_run(
+    trace: Trace, tasks: Collection[Task], place: ItemPlace | None
+) -> list[SessionItem]:
     view = fold(trace.events)
     spec = trace.header.spec
     base = place or ItemPlace(run=view.run)
@@ -119,21 +130,24 @@ def items_of_data(
     """The items of labelled texts, each with the label that the data set gives it.
 
     Sentences and spans that were labelled become items; texts with a label as a whole are answers.
+    Sentences and spans without a character are left out. Raises InvalidInputError that names the
+    record whose text is too long, or that has other impossible values.
     """
     found: list[tuple[SessionItem, Label | None]] = []
     for item in items:
         if not item.text.strip():
             continue
-        base = ItemBody(
-            task="answer",
-            question=item.question,
-            language=item.language or "",
-            text=item.text,
-            evidence=_evidence(item.passages),
-            place=ItemPlace(data=data, record=item.id),
-            group=item.group or item.id,
-        )
-        found.extend(one for one in _labelled(base, item) if one[0].body.task in tasks)
+        with _refusing(f"the record {item.id}"):
+            base = ItemBody(
+                task="answer",
+                question=item.question,
+                language=item.language or "",
+                text=item.text,
+                evidence=_evidence(item.passages),
+                place=ItemPlace(data=data, record=item.id),
+                group=item.group or item.id,
+            )
+            found.extend(one for one in _labelled(base, item) if one[0].body.task in tasks)
     return found
 
 
@@ -146,6 +160,17 @@ def drawn(items: Sequence[SessionItem], count: int, seed: int) -> list[SessionIt
         return [one.model_copy(update={"probability": 1.0}) for one in items]
     chosen = sorted(Random(seed).sample(range(len(items)), count))
     return [items[at].model_copy(update={"probability": count / len(items)}) for at in chosen]
+
+
+@contextmanager
+def _refusing(source: str) -> Iterator[None]:
+    """Says of which source a value is impossible, such as a text that is too long."""
+    try:
+        yield
+    except ValidationError as error:
+        place, problem = first_problem(error)
+        said = f"{place}: {problem}" if place else problem
+        raise failure("annotation.bad_source", source=source, problem=said) from None
 
 
 @dataclass
@@ -255,6 +280,8 @@ def _verdict(method: str, piece: Piece, event: Judged) -> ModelVerdict:
 
 def _labelled(base: ItemBody, item: Item) -> Iterator[tuple[SessionItem, Label | None]]:
     for number, sentence in enumerate(item.sentences):
+        if sentence.start >= sentence.end:
+            continue
         place = base.place.model_copy(update={"sentence": number})
         body = base.model_copy(
             update={
@@ -267,7 +294,7 @@ def _labelled(base: ItemBody, item: Item) -> Iterator[tuple[SessionItem, Label |
         yield _made(body, Hidden()), SentenceLabel(verdict=sentence.label)
     # A text that was labelled and has no span is free of errors.
     if item.spans or (item.hallucinated is False and not item.sentences):
-        spans = tuple(_label_span(one) for one in item.spans)
+        spans = tuple(_label_span(one) for one in item.spans if one.start < one.end)
         body = base.model_copy(update={"task": "span"})
         yield _made(body, Hidden()), SpanLabel(spans=spans)
     if item.hallucinated is not None:

@@ -91,20 +91,20 @@ def standing_labels(
     return [found[key] for key in sorted(found)]
 
 
-def last_undone(events: Sequence[StoredEvent], item: int, annotator: int) -> Label | None:
-    """The label that somebody took back last, where nothing followed that."""
-    label: Label | None = None
+def last_undone(events: Sequence[StoredEvent], item: int, annotator: int) -> StoredEvent | None:
+    """The event of the label that somebody took back last, where nothing followed that."""
+    given: StoredEvent | None = None
     undone = False
     for event in events:
         if (event.item, event.annotator) != (item, annotator):
             continue
         if event.kind in GIVING:
-            label, undone = label_adapter.validate_python(event.value), False
+            given, undone = event, False
         elif event.kind == "undone":
             undone = True
         elif event.kind == "skipped":
-            label, undone = None, False
-    return label if undone else None
+            given, undone = None, False
+    return given if undone else None
 
 
 class Decision(Frozen):

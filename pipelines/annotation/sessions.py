@@ -7,6 +7,8 @@ that models said before their own label is stored.
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 from hashlib import blake2b
@@ -22,6 +24,7 @@ from pipelines.annotation.types import (
     Label,
     SessionItem,
     SessionSpec,
+    label_adapter,
     parse_label,
 )
 from pipelines.errors import failure, first_problem
@@ -37,7 +40,7 @@ from pipelines.store.annotations import (
     StoredSession,
     WholeSession,
 )
-from pipelines.store.tables import to_json
+from pipelines.store.tables import portable, to_json
 from pipelines.types import Frozen
 
 MAX_COMMENT = 5_000
@@ -67,8 +70,8 @@ class Task(Frozen):
 
 
 class OwnProgress(Frozen):
-    """How far one person has come. `left` counts the ordinary items that need labels from
-    anybody and that this person neither labelled nor skipped."""
+    """How far one person has come. `left` counts the items that there are for this person, the
+    open one and control items among them; others may label some of them first."""
 
     labelled: int
     skipped: int
@@ -92,7 +95,7 @@ def create_session(
     """
     items = list(items)
     _require_overlap(overlap)
-    _require_text(guidelines, MAX_GUIDELINES, "the guidelines are too long")
+    _require_text(guidelines, MAX_GUIDELINES)
     if not items:
         raise failure("annotation.bad_session", problem="it has no items")
     if not spec.without_gold and not any(item.gold is not None for item in items):
@@ -173,7 +176,7 @@ class Lead:
 
     def set_guidelines(self, text: str) -> int:
         """Store a new version of the guidelines (Markdown); its number."""
-        _require_text(text, MAX_GUIDELINES, "the guidelines are too long")
+        _require_text(text, MAX_GUIDELINES)
         return self.store.annotations.set_guidelines(self.session_id, text)
 
     def close(self, *, closed: bool = True) -> None:
@@ -219,27 +222,35 @@ class Lead:
         """Store labels from elsewhere, by the items' keys, as those of one "imported" person.
 
         They do not count towards the overlap. Items that the session does not hold are left out.
-        How many are new.
+        A label that differs from the one imported before changes it. How many are new.
         """
         known = {one.name: one.number for one in self.annotators() if one.kind == "imported"}
         number = known.get(name)
         if number is None:
             add = self.store.annotations.add_annotator
             number = add(self.session_id, name, "imported").number
-        items = {item.key: item for item in self.items()}
-        actions = [
-            (
-                items[key].number,
-                Action(
-                    client=f"import:{key}"[:MAX_CLIENT],
-                    kind="given",
-                    value=to_json(parse_label(label, ItemBody.model_validate(items[key].body))),
-                    run=items[key].body["place"]["run"],
-                ),
+        whole = self.whole()
+        items = {item.key: item for item in whole.items}
+        own = [event for event in whole.events if event.annotator == number]
+        standing = {event.item: event.value for event in own}
+        earlier = Counter(event.item for event in own)
+        actions: list[tuple[int, Action]] = []
+        for key, label in labels:
+            if key not in items:
+                continue
+            item, body = items[key].number, ItemBody.model_validate(items[key].body)
+            value = to_json(parse_label(label, body))
+            if standing.get(item) == value:
+                continue
+            # The same import at the same time makes the same name, which is stored once.
+            said = json.dumps([key, earlier[item], value], sort_keys=True)
+            client = f"import:{blake2b(said.encode(), digest_size=16).hexdigest()}"
+            kind: EventKind = "changed" if item in standing else "given"
+            actions.append(
+                (item, Action(client=client, kind=kind, value=value, run=body.place.run))
             )
-            for key, label in labels
-            if key in items
-        ]
+            standing[item] = value
+            earlier[item] += 1
         return self.store.annotation_work.import_labels(self.session_id, number, actions)
 
 
@@ -300,12 +311,11 @@ class Worker:
     def next(self) -> Task | NothingToDo:
         """The item to label: the one that was left, else a new one. Renews the lease."""
         spec = self._spec
-        controls = spec.gold_every if not spec.without_gold else 0
         found = self._store.annotation_work.claim(
             self._session_id,
             self.annotator,
             lease=spec.lease,
-            gold_every=controls,
+            gold_every=_gold_every(spec),
             shown=spec.show == "before",
         )
         return self._task(found, spec) if isinstance(found, Given) else found
@@ -338,19 +348,19 @@ class Worker:
         )
         if known := next((one for one in events if one.client == client), None):
             return self._act("redone", item, known.value, client)
-        label = last_undone(events, item, self.annotator)
-        if label is None:
+        taken = last_undone(events, item, self.annotator)
+        if taken is None:
             raise failure("annotation.wrong_state", state="not taken back")
-        return self._act("redone", item, to_json(label), client)
+        return self._act("redone", item, taken.value, client, run=taken.run, fast=taken.fast)
 
     def skip(self, item: int, reason: str, *, client: str) -> StoredEvent:
         """Leave an item to others, for a reason."""
-        _require_text(reason, MAX_COMMENT, "the reason is too long")
+        _require_text(reason, MAX_COMMENT)
         return self._act("skipped", item, {"reason": reason}, client)
 
     def comment(self, item: int, text: str, *, client: str) -> StoredEvent:
         """Write about an item; it is no label."""
-        _require_text(text, MAX_COMMENT, "the comment is too long")
+        _require_text(text, MAX_COMMENT)
         return self._act("comment", item, {"text": text}, client)
 
     def reveal(self, item: int, *, client: str) -> Hidden:
@@ -372,15 +382,12 @@ class Worker:
     def progress(self) -> OwnProgress:
         """How far this person has come."""
         claims = self._store.annotations.claims(self._session_id, self.annotator)
-        own = {claim.item for claim in claims if claim.state != "lost"}
-        overlap = self._session.overlap
-        items = self._store.annotations.items(self._session_id)
-        left = [one for one in items if one.gold is None and one.labels < overlap]
-        labels = self.labels()
+        labels, controls = self.labels(), _gold_every(self._spec)
+        left = self._store.annotation_work.left
         return OwnProgress(
             labelled=len(labels),
             skipped=sum(claim.state == "skipped" for claim in claims),
-            left=sum(one.number not in own for one in left),
+            left=left(self._session_id, self.annotator, gold_every=controls),
             seconds=sum(one.seconds or 0.0 for one in labels),
         )
 
@@ -416,6 +423,7 @@ class Worker:
         events = self._store.annotations.events(
             self._session_id, annotator=self.annotator, item=given.item
         )
+        taken = last_undone(events, given.item, self.annotator)
         body = ItemBody.model_validate(given.body)
         # Which method judged it tells what is in question.
         place = body.place.model_copy(update={"method": "", "span": ""})
@@ -426,7 +434,7 @@ class Worker:
             expires=given.expires,
             swapped=body.task == "comparison" and self._swapped(given.item),
             hidden=hidden,
-            redo=last_undone(events, given.item, self.annotator),
+            redo=None if taken is None else label_adapter.validate_python(taken.value),
         )
 
     def _swapped(self, item: int) -> bool:
@@ -449,6 +457,8 @@ class Worker:
         client: str,
         seconds: float | None = None,
         run: str = "",
+        *,
+        fast: bool = False,
     ) -> StoredEvent:
         if not client or len(client) > MAX_CLIENT:
             raise failure("annotation.bad_value", problem="the request has no usable name")
@@ -458,9 +468,9 @@ class Worker:
         action = Action(
             client=client,
             kind=kind,
-            value=value,
+            value=portable(value),
             seconds=seconds,
-            fast=seconds is not None and seconds < spec.too_fast,
+            fast=fast or (seconds is not None and seconds < spec.too_fast),
             run=run,
         )
         work = self._store.annotation_work
@@ -484,11 +494,16 @@ def parse_spec(value: object) -> SessionSpec:
         raise failure("annotation.bad_session", problem=said) from None
 
 
+def _gold_every(spec: SessionSpec) -> int:
+    """One of how many items is a control item; 0: none."""
+    return 0 if spec.without_gold else spec.gold_every
+
+
 def _require_overlap(overlap: int) -> None:
     if not 1 <= overlap <= MOST_OVERLAP:
         raise failure("annotation.bad_session", problem=f"its overlap is not 1 to {MOST_OVERLAP}")
 
 
-def _require_text(text: str, most: int, problem: str) -> None:
+def _require_text(text: str, most: int) -> None:
     if len(text) > most:
-        raise failure("annotation.bad_session", problem=problem)
+        raise failure("annotation.too_long", count=len(text), most=most)

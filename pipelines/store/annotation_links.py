@@ -104,6 +104,9 @@ class AnnotationLinks:
             return link
         if max(count) >= MOST_WRONG:
             raise failure("annotation.guessing", minutes=ceil(WINDOW / 60))
+        if row is not None and right:
+            # Who has the secret of a link that is no longer valid has not guessed.
+            raise failure("annotation.no_link")
         with self._database.write() as session:
             old = now - timedelta(seconds=WINDOW)
             session.execute(delete(FailedLinkRow).where(FailedLinkRow.at < old))

@@ -155,6 +155,15 @@ class AnnotationWork:
             seen = turn.saw_verdicts(claim, offered=offered)
             return _append(session, row, annotator, item, action, turn.now, seen)
 
+    def left(self, session_id: str, annotator: int, *, gold_every: int = 0) -> int:
+        """How many items there are for `annotator`, the open one and control items among them.
+
+        It is as if nobody else went on: others may label some of them first.
+        """
+        with self._database.read() as session:
+            row = session.get_one(AnnotationSessionRow, session_id)
+            return _Turn(session, row, annotator, self._clock(), 0).count_left(gold_every)
+
     def adjudicate(self, session_id: str, annotator: int, item: int, action: Action) -> StoredEvent:
         """Store the decision of an adjudicator, also when the session is closed."""
         with self._database.write() as session:
@@ -226,7 +235,7 @@ class _Turn:
             return True
         texts = _texts(self.item(claim.item).body)
         row, item = ClaimRow, AnnotationItemRow
-        shown = [row.revealed]
+        shown: list[Any] = [row.revealed]
         if offered:
             shown.append(item.task == "span")
         # The database finds candidates by how a text begins; whether it is the same is seen here.
@@ -269,17 +278,54 @@ class _Turn:
         """A control item, where one is due and there is one left."""
         if every <= 0:
             return None
+        done, seen, unseen = self._controls()
+        if not unseen or not self._is_due(every, done, len(seen)):
+            return None
+        return self._take(min(unseen, key=self._rank))
+
+    def count_left(self, every: int) -> int:
+        """How many items this person would label by themselves, control items among them.
+
+        These count, because a number that stood still after one would tell which it was.
+        """
         item, claim = AnnotationItemRow, ClaimRow
-        own = and_(claim.session == self.row.id, claim.annotator == self.annotator)
-        done = self.session.scalar(select(func.count()).where(own)) or 0
+        needed = item.labels < self.row.overlap
+        query = (
+            select(func.count())
+            .select_from(claim)
+            .join(item, and_(item.session == claim.session, item.number == claim.item))
+            .where(claim.session == self.row.id, claim.annotator == self.annotator)
+            .where(claim.state == "open")
+            .where(or_(claim.slot.is_not(None), item.gold.is_not(None), needed))
+        )
+        left = self.session.scalar(query) or 0
+        free = select(func.count()).where(item.session == self.row.id, item.gold.is_(None), needed)
+        ordinary = self.session.scalar(free.where(item.number.not_in(self._own()))) or 0
+        done, seen, unseen = self._controls()
+        met, controls = len(seen), len(unseen) if every > 0 else 0
+        while True:
+            if controls and self._is_due(every, done, met):
+                met, controls = met + 1, controls - 1
+            elif ordinary:
+                ordinary -= 1
+            else:
+                return left
+            done, left = done + 1, left + 1
+
+    def _controls(self) -> tuple[int, set[int], set[int]]:
+        """How many items this person was given, and the control items that they were and not."""
+        item, claim = AnnotationItemRow, ClaimRow
+        given = select(claim.item).where(
+            claim.session == self.row.id, claim.annotator == self.annotator
+        )
+        own = set(self.session.scalars(given))
         controls = select(item.number).where(item.session == self.row.id, item.gold.is_not(None))
         numbers = set(self.session.scalars(controls))
-        seen = numbers & set(self.session.scalars(select(claim.item).where(own)))
+        return len(own), numbers & own, numbers - own
+
+    def _is_due(self, every: int, done: int, seen: int) -> bool:
         # Nobody knows which of `every` items it is: each person's are at places of their own.
-        due = (done + 1 + self._rank(-1) % every) // every
-        if not numbers - seen or len(seen) >= due:
-            return None
-        return self._take(min(numbers - seen, key=self._rank))
+        return seen < (done + 1 + self._rank(-1) % every) // every
 
     def next(self) -> Given | None:
         """The ordinary item that comes next, if one needs labels that nobody is giving."""

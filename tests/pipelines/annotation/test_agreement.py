@@ -157,6 +157,17 @@ def test_spans_are_merged_by_union_and_majority():
     assert merged_spans([SpanLabel()], "union") == SpanLabel()
 
 
+def test_merging_more_spans_than_a_label_holds_is_refused():
+    # The two people mark every other character, each in a half of the text.
+    people = [
+        SpanLabel.model_validate(spans(*((at, at + 1) for at in range(start, start + 240, 2))))
+        for start in (0, 240)
+    ]
+    with pytest.raises(InvalidInputError, match="240 spans"):
+        merged_spans(people, "union")
+    assert merged_spans(people, "majority") == SpanLabel()
+
+
 def test_adjudication_from_the_lowest_agreement_to_the_final_labels(store: RunStore):
     verdicts = ["correct", "correct", "correct"], ["wrong", "correct", "correct"]
     third = ["partly", "wrong", "correct"]

@@ -6,8 +6,9 @@ import pytest
 
 from pipelines.annotation.items import drawn, items_of_data, items_of_evaluation, items_of_run
 from pipelines.annotation.types import TASKS, AnswerLabel, SentenceLabel, SpanLabel
+from pipelines.errors import InvalidInputError
 from pipelines.evaluation.items import Item, LabelledSpan
-from pipelines.run.events import Judged, Score
+from pipelines.run.events import Judged, Score, SpanEnded
 from pipelines.run.trace import Trace
 from tests.pipelines.annotation.bench import item, recorded
 
@@ -98,6 +99,27 @@ def test_labelled_data_become_items_with_their_labels():
         AnswerLabel(verdict="correct"),
     ]
     assert len({one.key for one, _ in found}) == 6
+
+
+def test_texts_that_are_too_long_are_refused_by_name_and_empty_pieces_left_out():
+    long = Item(id="long one", text="a" * 20_001, hallucinated=True)
+    with pytest.raises(InvalidInputError, match="the record long one: text"):
+        items_of_data([long], TASKS)
+    empty = LabelledSpan(start=1, end=1, label="major")
+    some = LabelledSpan(start=0, end=3, label="minor")
+    item = Item(id="a", text="Ada.", sentences=(empty, some), spans=(empty,))
+    found = items_of_data([item], TASKS)
+    assert [label for _, label in found] == [SentenceLabel(verdict="minor"), SpanLabel()]
+    events = [
+        event.model_copy(
+            update={"answer": event.answer.model_copy(update={"original": "a" * 20_001})}
+        )
+        if isinstance(event, SpanEnded) and event.answer is not None
+        else event
+        for event in recorded().events
+    ]
+    with pytest.raises(InvalidInputError, match="No items can be made of the run"):
+        items_of_run(Trace(events=tuple(events)), TASKS)
 
 
 def test_items_drawn_at_random_know_their_probability():

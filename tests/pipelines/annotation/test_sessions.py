@@ -7,6 +7,8 @@ from secrets import token_hex
 
 import pytest
 
+from pipelines.annotation.exchange import export_session
+from pipelines.annotation.labels import standing_labels
 from pipelines.annotation.sessions import Invitation, Lead, Task, Worker, create_session, enter
 from pipelines.annotation.types import (
     Hidden,
@@ -288,3 +290,66 @@ def test_labels_from_elsewhere_are_one_person_and_do_not_count(store: RunStore):
     assert [(one.name, one.kind) for one in lead.annotators()] == [("published", "imported")]
     (ann,) = join(lead, "Ann")
     assert label_all(ann) == 2
+
+
+def test_labels_from_elsewhere_can_be_imported_anew_and_change(store: RunStore):
+    keys = [f"{'k' * 60}{n}" for n in range(2)]
+    lead = lead_session(store, [item("answer", n, key=key) for n, key in enumerate(keys)])
+    right, wrong = (
+        parse_label({"task": "answer", "verdict": one}, item("answer").body)
+        for one in ("correct", "wrong")
+    )
+    assert lead.import_labels("other", [(key, right) for key in keys]) == 2
+    assert lead.import_labels("other", [(keys[0], wrong), (keys[1], right)]) == 1
+    # Back to what it was is a change as well.
+    assert lead.import_labels("other", [(keys[0], right)]) == 1
+    assert lead.import_labels("other", [(keys[0], right)]) == 0
+    assert [(one.kind, one.item) for one in lead.events()] == [
+        ("given", 0),
+        ("given", 1),
+        ("changed", 0),
+        ("changed", 0),
+    ]
+    assert [one.label for one in standing_labels(lead.events())] == [right, right]
+
+
+def test_a_label_that_is_restored_keeps_its_run_and_that_it_was_too_fast(store: RunStore):
+    body = item("answer").body.model_copy(update={"place": ItemPlace(run="r1")})
+    lead = lead_session(store, [item("answer", body=body)], too_fast=2)
+    (ann,) = join(lead, "Ann")
+    ann.label(take(ann).item, VALUES["answer"], client="a", seconds=1)
+    ann.undo(0, client="b")
+    event = ann.redo(0, client="c")
+    assert (event.run, event.fast, event.seconds) == ("r1", True, None)
+    (label,) = ann.labels()
+    assert (label.run, label.fast, label.seconds) == ("r1", True, 1.0)
+
+
+def test_comments_are_clean_text_of_a_bounded_length(store: RunStore):
+    lead = lead_session(store, [item("answer")])
+    (ann,) = join(lead, "Ann")
+    number = take(ann).item
+    ann.comment(number, "half \ud800", client="a")
+    assert ann.comment(number, "half \ud800", client="a").seq == 0
+    ann.skip(number, "half \ud800", client="b")
+    assert [list(one.value.values()) for one in lead.events()] == [["half \ufffd"]] * 2
+    assert "".join(export_session(lead)).encode()
+    with pytest.raises(InvalidInputError, match="The text has 5001 characters; at most 5000"):
+        ann.comment(number, "a" * 5001, client="c")
+
+
+def test_what_is_left_falls_by_one_with_each_item_also_a_control_item(store: RunStore):
+    gold = parse_label(VALUES["answer"], item("answer").body)
+    # More control items than ever become due.
+    items = [item("answer", n, gold=gold if n < 6 else None) for n in range(14)]
+    lead = lead_session(store, items, without_gold=False, gold_every=3, overlap=1)
+    (ann,) = join(lead, "Ann")
+    expected = ann.progress().left
+    assert 8 < expected < 14
+    while isinstance(found := ann.next(), Task):
+        # The open item is among them.
+        assert ann.progress().left == expected
+        ann.label(found.item, VALUES["answer"], client=str(found.item))
+        expected -= 1
+        assert ann.progress().left == expected
+    assert expected == 0

@@ -454,6 +454,19 @@ def guess(links: AnnotationLinks, tokens: Callable[[int], str], address: str) ->
     raise AssertionError("It was never refused.")
 
 
+def test_links_that_are_no_longer_valid_are_no_guesses(store: RunStore):
+    bench = Bench(store)
+    links = AnnotationLinks(store._database, bench.clock)
+    expired, withdrawn = links.create(bench.id, "join", seconds=1), links.create(bench.id, "join")
+    bench.clock.move(1)
+    links.revoke(bench.id, withdrawn.split(".")[0])
+    for _ in range(MOST_WRONG):
+        for token in (expired, withdrawn):
+            with pytest.raises(NotFoundError):
+                links.check(token, "a")
+    assert links.check(links.create(bench.id, "join"), "a").role == "join"
+
+
 def test_guessing_is_limited_by_address_and_by_link(store: RunStore):
     bench = Bench(store)
     links = AnnotationLinks(store._database, bench.clock)
