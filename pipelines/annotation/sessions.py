@@ -14,8 +14,6 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Any
 
-from pydantic import ValidationError
-
 from pipelines.annotation.labels import GivenLabel, decisions, last_undone, standing_labels
 from pipelines.annotation.types import (
     MOST_OVERLAP,
@@ -27,10 +25,11 @@ from pipelines.annotation.types import (
     label_adapter,
     parse_label,
 )
-from pipelines.errors import failure, first_problem
+from pipelines.errors import failure
 from pipelines.store import RunStore
+from pipelines.store.annotation_events import Action
 from pipelines.store.annotation_links import Link, Role
-from pipelines.store.annotation_work import Action, Given, NothingToDo
+from pipelines.store.annotation_work import Given, NothingToDo
 from pipelines.store.annotations import (
     Annotator,
     EventKind,
@@ -482,16 +481,6 @@ class Worker:
             lease=spec.lease,
             offered=spec.offer_spans,
         )
-
-
-def parse_spec(value: object) -> SessionSpec:
-    """`value` as the settings of a session. Raises InvalidInputError naming what is wrong."""
-    try:
-        return SessionSpec.model_validate(value)
-    except ValidationError as error:
-        place, problem = first_problem(error)
-        said = f"{place}: {problem}" if place else problem
-        raise failure("annotation.bad_session", problem=said) from None
 
 
 def _gold_every(spec: SessionSpec) -> int:

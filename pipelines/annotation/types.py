@@ -260,6 +260,16 @@ def parse_label(value: object, body: ItemBody) -> Label:
     return label
 
 
+def parse_spec(value: object) -> SessionSpec:
+    """`value` as the settings of a session. Raises InvalidInputError naming what is wrong."""
+    try:
+        return SessionSpec.model_validate(value)
+    except ValidationError as error:
+        place, problem = first_problem(error)
+        said = f"{place}: {problem}" if place else problem
+        raise failure("annotation.bad_session", problem=said) from None
+
+
 def verdict_of(label: Label) -> str:
     """The label as one word, for confusion matrices: for spans whether there are any."""
     if isinstance(label, SpanLabel):

@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 from datetime import datetime, timedelta
 from hashlib import blake2b
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from sqlalchemy import Text, and_, cast, func, or_, select
 from sqlalchemy.orm import Session
 
 from pipelines.errors import failure
+from pipelines.store.annotation_events import Action, append, repeated
 from pipelines.store.annotation_tables import (
-    AnnotationEventRow,
     AnnotationItemRow,
     AnnotationSessionRow,
     ClaimRow,
@@ -51,21 +51,6 @@ class NothingToDo(Frozen):
     status: Literal["wait", "done"]
     until: datetime | None = None
     others: int = 0
-
-
-class Action(NamedTuple):
-    """What somebody does to an item.
-
-    `client` is the page's own name of the request, by which a repeated one is recognised. `seconds`
-    is the active time on the item, `fast` that it was too short to have been read.
-    """
-
-    client: str
-    kind: EventKind
-    value: dict[str, Any]
-    seconds: float | None = None
-    fast: bool = False
-    run: str = ""
 
 
 _COMPARED = 500
@@ -145,7 +130,7 @@ class AnnotationWork:
         """
         with self._database.write() as session:
             row = locked(session, session_id)
-            if (known := _repeated(session, session_id, annotator, item, action)) is not None:
+            if (known := repeated(session, session_id, annotator, item, action)) is not None:
                 return known
             _require_open(row)
             turn = _Turn(session, row, annotator, self._clock(), lease)
@@ -153,7 +138,7 @@ class AnnotationWork:
             _require_state(claim, action.kind)
             _apply(turn, claim, action.kind)
             seen = turn.saw_verdicts(claim, offered=offered)
-            return _append(session, row, annotator, item, action, turn.now, seen)
+            return append(session, row, annotator, item, action, turn.now, seen)
 
     def left(self, session_id: str, annotator: int, *, gold_every: int = 0) -> int:
         """How many items there are for `annotator`, the open one and control items among them.
@@ -168,11 +153,11 @@ class AnnotationWork:
         """Store the decision of an adjudicator, also when the session is closed."""
         with self._database.write() as session:
             row = locked(session, session_id)
-            if (known := _repeated(session, session_id, annotator, item, action)) is not None:
+            if (known := repeated(session, session_id, annotator, item, action)) is not None:
                 return known
             if session.get(AnnotationItemRow, (session_id, item)) is None:
                 raise failure("annotation.no_item")
-            return _append(session, row, annotator, item, action, self._clock(), True)
+            return append(session, row, annotator, item, action, self._clock(), True)
 
     def import_labels(
         self, session_id: str, annotator: int, labels: list[tuple[int, Action]]
@@ -185,8 +170,8 @@ class AnnotationWork:
             row = locked(session, session_id)
             stored = 0
             for item, action in labels:
-                if _repeated(session, session_id, annotator, item, action) is None:
-                    _append(session, row, annotator, item, action, self._clock(), False)
+                if repeated(session, session_id, annotator, item, action) is None:
+                    append(session, row, annotator, item, action, self._clock(), False)
                     stored += 1
             return stored
 
@@ -474,49 +459,3 @@ def _require_state(claim: ClaimRow, kind: EventKind) -> None:
 def _require_open(row: AnnotationSessionRow) -> None:
     if row.closed is not None:
         raise failure("annotation.closed")
-
-
-def _repeated(
-    session: Session, session_id: str, annotator: int, item: int, action: Action
-) -> StoredEvent | None:
-    """The event that was stored for the same request before, if it was."""
-    row = AnnotationEventRow
-    query = select(row).where(
-        row.session == session_id, row.annotator == annotator, row.client == action.client
-    )
-    found = session.scalars(query).one_or_none()
-    if found is None:
-        return None
-    if (found.item, found.kind, found.value) != (item, action.kind, action.value):
-        raise failure("annotation.reused_client")
-    return _event(found)
-
-
-def _append(
-    session: Session,
-    row: AnnotationSessionRow,
-    annotator: int,
-    item: int,
-    action: Action,
-    now: datetime,
-    revealed: bool,
-) -> StoredEvent:
-    event = AnnotationEventRow(
-        session=row.id,
-        seq=row.events,
-        item=item,
-        annotator=annotator,
-        at=now,
-        guidelines=row.guidelines,
-        overlap=row.overlap,
-        revealed=revealed,
-        **action._asdict(),
-    )
-    session.add(event)
-    row.events += 1
-    session.flush()
-    return _event(event)
-
-
-def _event(row: AnnotationEventRow) -> StoredEvent:
-    return StoredEvent(**{name: getattr(row, name) for name in StoredEvent.model_fields})

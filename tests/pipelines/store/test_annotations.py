@@ -17,8 +17,9 @@ from sqlalchemy import text
 
 from pipelines.errors import InvalidInputError, NotFoundError, TooOftenError
 from pipelines.store import RunStore
+from pipelines.store.annotation_events import Action
 from pipelines.store.annotation_links import MOST_WRONG, AnnotationLinks
-from pipelines.store.annotation_work import Action, AnnotationWork, Given, NothingToDo
+from pipelines.store.annotation_work import AnnotationWork, Given, NothingToDo
 from pipelines.store.annotations import AnnotationStore, EventKind, NewItem
 
 LEASE = 60.0
