@@ -49,13 +49,14 @@ class JudgingProgress:
 
 
 class AnswerToJudge(NamedTuple):
-    """An answer of an evaluation: its task, the system and the item it is of."""
+    """An answer of an evaluation: its task, the system, item and repeat (from 0) it is of."""
 
     number: int
     system: int
     item: str
     group: str
     judged: Judged
+    repeat: int = 0
 
 
 def answers_of(store: EvaluationStore, evaluation: str, owner: str) -> Iterator[AnswerToJudge]:
@@ -84,7 +85,7 @@ def answers_of(store: EvaluationStore, evaluation: str, owner: str) -> Iterator[
                 language=item.language or detect_language(item.question),
                 abstained=outcome.abstained,
             )
-            yield AnswerToJudge(task.number, task.system, item.id, item.group, judged)
+            yield AnswerToJudge(task.number, task.system, item.id, item.group, judged, task.repeat)
 
 
 def is_spent(budget: Budget, spent: Cost, seconds: float = 0.0) -> bool:
