@@ -124,12 +124,16 @@ def test_runs_and_evaluations_take_a_profile_and_record_its_name(line: Line):
         (run,) = store.list("command-line")
         spec = store.load(run.id, "command-line").header.spec
     assert (spec.profile, spec.methods[0].settings) == ("Short", {"max_tokens": 64})
-    # What is given for itself goes before the profile.
-    evaluation = line.evaluated("--settings-profile", "Short", "--set", "direct.max_tokens=32")
-    with closing(RunStore(file_url(line.folder / "data"))) as store:
-        stored = store.evaluations.get(evaluation, "command-line").spec
-    assert stored["profile"] == "Short"
-    assert stored["systems"][0]["method"]["settings"] == {"max_tokens": 32}
+    # What is given for itself goes before the profile, whose name is then not recorded.
+    for given, name, tokens in (((), "Short", 64), (("--set", "direct.max_tokens=32"), "", 32)):
+        evaluation = line.evaluated("--settings-profile", "Short", *given)
+        assert line.call(*ask, "--settings-profile", "Short", *given)[0] == 0
+        with closing(RunStore(file_url(line.folder / "data"))) as store:
+            stored = store.evaluations.get(evaluation, "command-line").spec
+            newest = store.load(store.list("command-line")[0].id, "command-line").header.spec
+        assert (stored["profile"], newest.profile) == (name, name)
+        assert stored["systems"][0]["method"]["settings"] == {"max_tokens": tokens}
+        assert newest.methods[0].settings == {"max_tokens": tokens}
     assert line.call(*ask, "--settings-profile", "Nobody")[0] == 1
 
 
