@@ -58,6 +58,20 @@ def test_a_setting_is_varied_without_a_call_and_the_best_is_saved(line: Line):
 
 
 @pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--metrics", "nonsense"), "no metric 'nonsense'"),
+        (("--metrics", "accuracy", "--format", "csv"), "columns of the format text"),
+    ],
+)
+def test_a_study_that_is_refused_saves_no_profile(line: Line, given: tuple[str, ...], said: str):
+    vary = ("study", "--evaluation", line.evaluated(), "--vary", "max_tokens=128,64")
+    status, _, err = line.call(*vary, "--choose", "accuracy", "--save-profile", "Best", *given)
+    assert (status, said in err) == (2, True)
+    assert line.call("profiles", "list")[1] == ""
+
+
+@pytest.mark.parametrize(
     ("arguments", "expected", "said"),
     [
         ((), 2, "--evaluation ID"),
