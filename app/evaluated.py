@@ -52,7 +52,7 @@ class Of(NamedTuple):
     evaluation: str
     owner: str
     answered: int
-    judged: int = 0
+    judged: str = ""
 
 
 class Filter(NamedTuple):

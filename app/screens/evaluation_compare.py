@@ -176,7 +176,9 @@ def _other(
     if not chosen:
         return None
     try:
-        stored = engine().service.store.evaluations.get(chosen, owner())
+        store = engine().service.store
+        stored = store.evaluations.get(chosen, owner())
+        judged = store.judgements.stamp(chosen, owner())
     except VeriscopeError as error:
         return error
     same_ids = bool(st.session_state.get(f"evaluate.same_ids.{of.evaluation}"))
@@ -186,7 +188,7 @@ def _other(
         show_html(notice(said, "other-data"), key="other-data")
         return None
     labels = t("evaluate.compare.this"), t("evaluate.compare.that")
-    return Of(chosen, owner(), stored.done), labels, same_ids
+    return Of(chosen, owner(), stored.done, judged), labels, same_ids
 
 
 def _other_key(of: Of) -> str:

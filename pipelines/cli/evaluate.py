@@ -13,7 +13,7 @@ from typing import Any
 from pipelines.cli.evidence import add_evidence_options, qdrant_key, read_evidence
 from pipelines.cli.judge import add_judge_command, judge
 from pipelines.cli.limits import add_limit_options, limit_words, read_limits
-from pipelines.cli.models import add_model_options, models_by_role
+from pipelines.cli.models import add_model_options, keys_of, models_by_role
 from pipelines.cli.numbers import amount, count, whole
 from pipelines.cli.prices import add_price_options, priced_models, refuse_prices
 from pipelines.cli.profiles import add_profile_option, chosen_profile
@@ -102,8 +102,8 @@ async def evaluate(service: Service, options: argparse.Namespace) -> int:
         _say("The code has changed since this evaluation began: what is answered now may differ.")
     if options.resume:
         refuse_prices(options)
-        _, keys = await models_by_role(service, options)
         for system in spec.systems:
+            keys |= keys_of(options, system.models)
             if key := qdrant_key(options, system.evidence):
                 keys["search:qdrant"] = key
         limits = read_limits(options, spec)
@@ -137,7 +137,10 @@ async def _carried_out(
     store, evaluation = service.store.evaluations, stored.id
     at_once = options.at_once or answers_at_once(spec) * (answering.workers if answering else 1)
 
+    worked = 0.0
+
     async def work(most: int | None = None) -> Progress:
+        nonlocal worked
         runner = Runner(
             service,
             evaluation,
@@ -145,6 +148,7 @@ async def _carried_out(
             keys=keys,
             at_once=at_once,
             answering=answering,
+            worked=worked,
         )
         last = Progress(stored.tasks, stored.done)
         try:
@@ -155,6 +159,7 @@ async def _carried_out(
             _say(f"\nTo go on: python -m pipelines evaluate --resume {evaluation}")
             raise
         print(file=sys.stderr)
+        worked += last.seconds
         return last
 
     status = 0

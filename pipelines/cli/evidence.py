@@ -20,6 +20,7 @@ from pipelines.retrieval.passages import cut_document
 from pipelines.retrieval.qdrant import (
     Configured,
     configured,
+    configured_collection,
     open_client,
     read_passages,
     upload,
@@ -122,7 +123,8 @@ def _server(options: argparse.Namespace) -> Configured:
         example = "http://localhost:6333"
         url = read_address(options.qdrant_url, example=example, what="Qdrant server").url
         same = known is not None and known.url == url
-        known = Configured(url, known.key if same and known else None, "sample")
+        key = known.key if same and known else None
+        known = Configured(url, key, configured_collection())
     if known is None:
         raise InvalidInputError(
             "There is no address of a Qdrant server.",

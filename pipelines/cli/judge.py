@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipelines.cli.models import add_main_model_options, main_model
 from pipelines.cli.numbers import amount, count, whole
@@ -26,8 +28,14 @@ from pipelines.evaluation.judging.calibration import (
 )
 from pipelines.evaluation.judging.prompts import read_source, shipped_source
 from pipelines.evaluation.judging.reading import graded_answers
-from pipelines.evaluation.judging.runner import JudgeRunner, JudgingProgress, is_spent
-from pipelines.evaluation.judging.spec import Judgement, JudgeSpec
+from pipelines.evaluation.judging.runner import (
+    PATIENCE,
+    JudgeRunner,
+    JudgingProgress,
+    Reason,
+    is_spent,
+)
+from pipelines.evaluation.judging.spec import MAX_TEMPERATURE, Judgement, JudgeSpec
 from pipelines.evaluation.outcomes import Cost
 from pipelines.evaluation.plan import Budget, EvaluationSpec
 from pipelines.evaluation.results.terminal import evaluation_text
@@ -80,7 +88,7 @@ async def judge(service: Service, options: argparse.Namespace, owner: str) -> in
         budget=budget,
         at_once=options.at_once,
     )
-    last = JudgingProgress(0, 0)
+    last, began = JudgingProgress(0, 0), time.monotonic()
     async with aclosing(runner.run()) as steps:
         async for last in steps:
             print(f"\r{last.judged} of {last.total} judged   ", end="", file=sys.stderr)
@@ -101,18 +109,25 @@ async def judge(service: Service, options: argparse.Namespace, owner: str) -> in
         systems,
     )
     found: Calibration | None = None
+    ended = last.reason
     if labels is not None:
         found = calibrated(graded, labels)
-    elif known:
-        said = await _judged_known(
-            service, spec, key, known, options.evaluation, owner, budget, last.spent
+    elif known and last.reason != "failing":
+        there = await _judged_known(
+            service, spec, key, known, options.evaluation, owner, budget, last.spent, began
         )
+        ended = there.reason
+        if ended != "done":
+            _say(f"{against}: {len(there.said)} of {len(known)} known answers are judged.")
+            _say(_ENDS[ended].format(error=there.error))
         values = {
             system: [one.judgement.value or 0.0 for one in graded if one.system == system
                      and one.judgement.value is not None]
             for system in systems
         }  # fmt: skip
-        found = calibrated_elsewhere(said, values, against)
+        # Where none was asked for, nothing is known of the judge, and that was said above.
+        if there.said:
+            found = calibrated_elsewhere(there.said, values, against)
     if found is not None:
         await asyncio.to_thread(
             judgements.calibrate, options.evaluation, owner, spec.fingerprint, to_json(found)
@@ -120,7 +135,7 @@ async def judge(service: Service, options: argparse.Namespace, owner: str) -> in
         print(printable(calibration_text(found)))
     _, results = await asyncio.to_thread(read_results, evaluations, options.evaluation, owner)
     print(printable(await asyncio.to_thread(evaluation_text, results)), end="")
-    return 0 if last.reason == "done" else 1
+    return 0 if last.reason == ended == "done" else 1
 
 
 async def _known(options: argparse.Namespace) -> tuple[str, list[KnownAnswer]]:
@@ -137,6 +152,14 @@ async def _known(options: argparse.Namespace) -> tuple[str, list[KnownAnswer]]:
     return data.name, known
 
 
+class _KnownJudged(NamedTuple):
+    """What a judge said of known answers, why that ended, and the last error."""
+
+    said: list[tuple[KnownAnswer, Judgement]]
+    reason: Reason | None
+    error: str
+
+
 async def _judged_known(
     service: Service,
     spec: JudgeSpec,
@@ -146,37 +169,48 @@ async def _judged_known(
     owner: str,
     budget: Budget,
     spent: Cost,
-) -> list[tuple[KnownAnswer, Judgement]]:
+    began: float,
+) -> _KnownJudged:
     """What the judge says of known answers; each is asked for once, and counted.
 
-    Where the budget is spent, the rest of them is left out.
+    `began` is when the work of this command did (time.monotonic). What is still open where the
+    budget is spent, or too many calls failed in a row, is left out.
     """
     judgements = service.store.judgements
     names = [one.judged.key(spec.fingerprint) for one in known]
-    there = await asyncio.to_thread(judgements.known, owner, names)
-    slot = await service.pool.get(spec.model, key)
-    found: list[tuple[KnownAnswer, Judgement]] = []
-    for one, name in zip(known, names, strict=True):
-        if name in there:
-            found.append((one, Judgement.model_validate(there[name])))
-            continue
-        if is_spent(budget, spent):
-            continue
-        asked = await ask_judge(spec, slot, one.judged, owner=owner)
-        spent += asked.cost
-        kept = None if asked.judgement is None else to_json(asked.judgement)
-        await asyncio.to_thread(
-            judgements.keep,
-            owner,
-            name,
-            kept,
-            evaluation=evaluation,
-            judge=spec.fingerprint,
-            spent=to_json(asked.cost),
-        )
-        if asked.judgement is not None:
-            found.append((one, asked.judgement))
-    return found
+    bodies = await asyncio.to_thread(judgements.known, owner, names)
+    there = {name: Judgement.model_validate(body) for name, body in bodies.items()}
+    wanted = {name: one.judged for one, name in zip(known, names, strict=True) if name not in there}
+    reason: Reason | None = "done"
+    failing, error = 0, ""
+    if wanted:
+        slot = await service.pool.get(spec.model, key)
+        for name, answer in wanted.items():
+            if is_spent(budget, spent, time.monotonic() - began):
+                reason = "budget"
+                break
+            asked = await ask_judge(spec, slot, answer, owner=owner)
+            spent += asked.cost
+            kept = None if asked.judgement is None else to_json(asked.judgement)
+            await asyncio.to_thread(
+                judgements.keep,
+                owner,
+                name,
+                kept,
+                evaluation=evaluation,
+                judge=spec.fingerprint,
+                spent=to_json(asked.cost),
+            )
+            if asked.judgement is not None:
+                there[name], failing = asked.judgement, 0
+                continue
+            reason, failing = None, failing + 1
+            error = asked.error.message if asked.error else ""
+            if failing >= PATIENCE:
+                reason = "failing"
+                break
+    said = [(one, there[name]) for one, name in zip(known, names, strict=True) if name in there]
+    return _KnownJudged(said, reason, error)
 
 
 def calibration_text(found: Calibration) -> str:
@@ -238,15 +272,19 @@ def add_judge_command(parts: Any, command: Any) -> None:
     )
     parser.add_argument("--seed", type=whole, default=0)
     parser.add_argument(
-        "--temperature", type=amount, default=0.0, help="above 0 a reply is drawn with --seed"
+        "--temperature",
+        type=partial(amount, most=MAX_TEMPERATURE),
+        default=0.0,
+        help=f"above 0 a reply is drawn with --seed; {MAX_TEMPERATURE:g} at most",
     )
-    parser.add_argument(
+    held_against = parser.add_mutually_exclusive_group()
+    held_against.add_argument(
         "--labels",
         type=Path,
         metavar="FILE",
-        help="people's labels of these answers: id, label and, for several systems, system",
+        help="people's labels of these answers: id, label and, if need be, system and repeat",
     )
-    parser.add_argument(
+    held_against.add_argument(
         "--against",
         metavar="DATA",
         help="a data set with right and wrong answers, on which the judge is measured instead",

@@ -123,7 +123,6 @@ async def models_by_role(
     specs = dict(saved)
     specs["main"] = main or _spec(options.profile, options.model, options.base_url)
     urls = _assigned(options.role_url, "--role-url")
-    variables = {"main": options.key_env, **_assigned(options.role_key_env, "--role-key-env")}
     given = _assigned(options.role, "--role")
     if options.proxy:
         given["proxy"] = f"local:{options.proxy}"
@@ -136,14 +135,9 @@ async def models_by_role(
             )
         specs[role] = _spec(profile, model, urls.get(role))
     specs = _with_readings(specs, options)
-    keys: dict[str, str] = {}
+    keys = keys_of(options, specs)
     for role, spec in specs.items():
-        provider, key = provider_of(spec.kind), named_key(variables.get(role))
-        if variables.get(role) is None and spec.base_url is None:
-            # The provider's own variable is read for its own address only.
-            key = os.environ.get(provider.key_variable or "")
-        if key:
-            keys[spec.name] = key
+        provider = provider_of(spec.kind)
         if provider.pin is not None:
             specs[role] = await service.pinned(spec)
         if provider.hosted:
@@ -155,6 +149,31 @@ async def models_by_role(
     if not (given.keys() | saved.keys()) & set(JUDGES):
         specs |= {role: spec for role, spec in default_models().items() if role in JUDGES}
     return specs, keys
+
+
+def keys_of(options: argparse.Namespace, models: Mapping[str, ModelSpec]) -> dict[str, str]:
+    """The keys by model name, from the variables that the options name, else the providers' own.
+
+    Raises InvalidInputError where two services have a model of the same name: the key of one would
+    go to the other.
+    """
+    variables = {"main": options.key_env, **_assigned(options.role_key_env, "--role-key-env")}
+    services: dict[str, tuple[str, str | None]] = {}
+    keys: dict[str, str] = {}
+    for role, spec in models.items():
+        provider, key = provider_of(spec.kind), named_key(variables.get(role))
+        service = spec.kind, spec.base_url
+        if provider.hosted and services.setdefault(spec.name, service) != service:
+            raise InvalidInputError(
+                f"Two services have a model that is called {spec.name!r}.",
+                remedy="Give one of them another name: keys are kept by the name of the model.",
+            )
+        if variables.get(role) is None and spec.base_url is None:
+            # The provider's own variable is read for its own address only.
+            key = os.environ.get(provider.key_variable or "")
+        if key:
+            keys[spec.name] = key
+    return keys
 
 
 def _judges(named: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:

@@ -23,12 +23,13 @@ def count(text: str) -> int:
     return whole(text, 1)
 
 
-def amount(text: str) -> float:
-    """A finite number from 0."""
+def amount(text: str, most: float = inf) -> float:
+    """A finite number from 0 to `most`."""
     try:
         number = float(text)
     except ValueError:
         number = -1.0
-    if not 0 <= number < inf:
-        raise ArgumentTypeError(f"{text!r} is no number from 0")
+    if not 0 <= number <= most or number == inf:
+        end = "" if most == inf else f" to {most:g}"
+        raise ArgumentTypeError(f"{text!r} is no number from 0{end}")
     return number

@@ -77,7 +77,8 @@ def priced_models(
 
 def refuse_prices(options: argparse.Namespace) -> None:
     """Raises InvalidInputError where prices are given for an evaluation that has begun."""
-    if any((options.price_in, options.price_out, options.currency, options.prices)):
+    given = (options.price_in, options.price_out, options.currency, options.prices)
+    if any(one is not None for one in given):
         raise InvalidInputError(
             "Prices are told when an evaluation begins: what it has spent is counted by them.",
             remedy="Leave them out, or begin another evaluation: it takes over all answers.",

@@ -119,7 +119,9 @@ class Libraries:
         if evidence.source == "library":
             self._folder(evidence.library)
             return _OpenedBySearching(evidence, self)
-        if evidence.base_url is not None and not self._any_address:
+        ours = configured() if evidence.source == "qdrant" else None
+        is_ours = ours is not None and ours.url == evidence.base_url
+        if evidence.base_url is not None and not self._any_address and not is_ours:
             raise failure("restricted.address", switch=SWITCH)
         if evidence.source == "qdrant":
             return self._in_qdrant(evidence, key)

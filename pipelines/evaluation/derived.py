@@ -31,7 +31,7 @@ _LIBRARIES = ("numpy", "scikit-learn", "scipy", "statsmodels", "jieba", "rouge-s
 def scoring_version(metrics: tuple[str, ...]) -> str:
     """What everything comes to that decides the scores by `metrics`: 64 hexadecimal digits."""
     digest = sha256(repr((metrics, [version(name) for name in _LIBRARIES])).encode())
-    rooms = [*(_PIPELINES / name for name in _DECIDING), ASSETS / "wording"]
+    rooms = [*(_PIPELINES / name for name in _DECIDING), ASSETS / "wording", ASSETS / "papers"]
     for file in sorted(file for room in rooms for file in room.rglob("*.[pt]*")):
         if file.suffix in (".py", ".toml"):
             digest.update(file.read_bytes())

@@ -179,13 +179,14 @@ class RayCluster(Answering):
             await ended(storing)
             await recording.end()
             raise
-        except self._ray.exceptions.RayActorError as error:
-            self._lose(worker)
-            await recording.end()
-            raise WorkerLostError("A worker of the cluster was lost.") from error
         except self._ray.exceptions.RayTaskError as error:
             await recording.end()
             raise error.cause from None
+        except self._ray.exceptions.RayError as error:
+            # It died, was killed for its memory, or its machine went with what it had said.
+            self._lose(worker)
+            await recording.end()
+            raise WorkerLostError("A worker of the cluster was lost.") from error
         except BaseException:
             # It cannot be stored: nothing more is asked for it.
             with suppress(Exception):
@@ -212,8 +213,9 @@ class RayCluster(Answering):
             actor = self._new.remote()
             try:
                 version = await actor.version.remote()
-            except self._ray.exceptions.ActorDiedError as error:
-                if "ModuleNotFoundError" in str(error) or "ImportError" in str(error):
+            except self._ray.exceptions.RayError as error:
+                lacking = "ModuleNotFoundError" in str(error) or "ImportError" in str(error)
+                if lacking or isinstance(error, self._ray.exceptions.RuntimeEnvSetupError):
                     self._refused = InvalidInputError(
                         "A machine of the cluster lacks what Veriscope needs.",
                         remedy="Install the same requirements there; see docs/scale.md.",

@@ -97,7 +97,8 @@ class Runner:
     """One evaluation of `owner`, carried out on `service`; `at_once` answers at a time.
 
     `keys` are those of the models, by name. `budget` None: the limits that are kept with the
-    evaluation. `answering` carries the runs out, by default the service itself. Example:
+    evaluation. `answering` carries the runs out, by default the service itself. `worked` seconds
+    before this count towards the limit of hours. Example:
 
         runner = Runner(service, evaluation, owner="me", budget=Budget(money=5))
         async for progress in runner.run():
@@ -114,6 +115,7 @@ class Runner:
         budget: Budget | None = None,
         at_once: int = 2,
         answering: Answering | None = None,
+        worked: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._service = service
@@ -123,6 +125,7 @@ class Runner:
         self._answering = answering or OwnService(service, owner, dict(keys or {}))
         self._budget = budget
         self._at_once = at_once
+        self._worked = worked
         self._clock = clock
         self._ends: deque[float] = deque(maxlen=_SPEEDS)
         self._failing = 0
@@ -195,7 +198,7 @@ class Runner:
         progress.latest = (answered.answer, *progress.latest)[:LATEST]
 
     def _end_where_due(self, progress: Progress, limits: Budget, began: float) -> None:
-        hours = (self._clock() - began) / 3600
+        hours = (self._worked + self._clock() - began) / 3600
         progress.limit = limit_reached(limits, progress.spent, hours)
         if progress.limit is not None:
             progress.reason = "budget"

@@ -53,9 +53,14 @@ def configured() -> Configured | None:
     url = os.environ.get("VERISCOPE_QDRANT_URL")
     if not url:
         return None
-    collection = os.environ.get("VERISCOPE_QDRANT_COLLECTION") or "sample"
     address = read_address(url, example="http://localhost:6333", what="Qdrant server")
-    return Configured(address.url, os.environ.get("VERISCOPE_QDRANT_KEY") or None, collection)
+    key = os.environ.get("VERISCOPE_QDRANT_KEY") or None
+    return Configured(address.url, key, configured_collection())
+
+
+def configured_collection() -> str:
+    """The collection that the environment names; "sample" where it names none."""
+    return os.environ.get("VERISCOPE_QDRANT_COLLECTION") or "sample"
 
 
 def is_installed() -> bool:

@@ -6,8 +6,10 @@ for it, and is never changed: what was paid for once is found by every evaluatio
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from hashlib import sha256
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -58,7 +60,7 @@ class JudgementStore:
     ) -> None:
         """Note that a judge judges an evaluation: `keys` are task number and judgement key.
 
-        What was noted before stays.
+        A task that was noted with another key before has this one. Everything else stays.
         """
         row = EvaluationJudgeRow
         with self._database.write() as session:
@@ -73,7 +75,13 @@ class JudgementStore:
                 for number, key in keys
             )
             while some := list(islice(rows, _AT_ONCE)):
-                session.execute(kind(EvaluationJudgementRow).values(some).on_conflict_do_nothing())
+                noted = kind(EvaluationJudgementRow).values(some)
+                session.execute(
+                    noted.on_conflict_do_update(
+                        index_elements=["evaluation", "judge", "number"],
+                        set_={"key": noted.excluded.key},
+                    )
+                )
 
     def judges(self, evaluation: str, owner: str) -> list[StoredJudge]:
         """The judges of an evaluation, the first one first."""
@@ -113,8 +121,11 @@ class JudgementStore:
             self._require(session, evaluation, owner)
             return {row.number: row.body for row in session.execute(query)}
 
-    def stamp(self, evaluation: str, owner: str) -> int:
-        """A number that changes with what there is of an evaluation: judgements, calibrations."""
+    def stamp(self, evaluation: str, owner: str) -> str:
+        """What changes with what there is of an evaluation, judgements and calibrations.
+
+        64 digits; empty where no judge has begun.
+        """
         judge, row = EvaluationJudgeRow, EvaluationJudgementRow
         judged = (
             select(func.count())
@@ -122,11 +133,18 @@ class JudgementStore:
             .join(JudgementRow, (JudgementRow.key == row.key) & (JudgementRow.owner == owner))
             .where(row.evaluation == evaluation)
         )
-        held = select(judge.calibration).where(judge.evaluation == evaluation)
+        held = (
+            select(judge.judge, judge.calibration)
+            .where(judge.evaluation == evaluation)
+            .order_by(judge.judge)
+        )
         with self._database.read() as session:
             self._require(session, evaluation, owner)
-            calibrated = sum(bool(one) for one in session.scalars(held))
-            return (session.scalar(judged) or 0) + calibrated
+            calibrations = [list(one) for one in session.execute(held)]
+            if not calibrations:
+                return ""
+            whole = json.dumps([session.scalar(judged), calibrations], sort_keys=True)
+        return sha256(whole.encode()).hexdigest()
 
     def known(self, owner: str, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Key to judgement, for those of `keys` that were judged before."""
@@ -151,20 +169,25 @@ class JudgementStore:
     ) -> None:
         """Keep a judgement and what it took, in one transaction; without one the cost alone.
 
-        The first judgement of a key stays. The cost is counted for `evaluation` and
-        `judge`.
+        The first judgement of a key stays. The cost is counted for `evaluation` and `judge`. Where
+        the evaluation was deleted, the judgement is kept all the same; then raises NotFoundError.
         """
         with self._database.write() as session:
-            row = {"id": new_run_id(), "evaluation": evaluation, "judge": judge, "spent": spent}
-            session.execute(insert(JudgingCostRow), [row])
-            if judgement is None:
-                return
-            kind = INSERT[session.get_bind().dialect.name]
-            session.execute(
-                kind(JudgementRow)
-                .values(owner=owner, key=key, created=datetime.now(UTC), body=judgement)
-                .on_conflict_do_nothing(index_elements=["owner", "key"])
-            )
+            if judgement is not None:
+                kind = INSERT[session.get_bind().dialect.name]
+                session.execute(
+                    kind(JudgementRow)
+                    .values(owner=owner, key=key, created=datetime.now(UTC), body=judgement)
+                    .on_conflict_do_nothing(index_elements=["owner", "key"])
+                )
+            # Locked where the database can, so that it is not deleted before the cost is there.
+            lock = {"read": True, "key_share": True}
+            there = session.get(EvaluationRow, evaluation, with_for_update=lock) is not None
+            if there:
+                row = {"id": new_run_id(), "evaluation": evaluation, "judge": judge, "spent": spent}
+                session.execute(insert(JudgingCostRow), [row])
+        if not there:
+            raise failure("storage.no_evaluation")
 
     def spent(self, evaluation: str, owner: str, judge: str) -> list[dict[str, Any]]:
         """What was asked of a judge for an evaluation, judgement by judgement, failed ones too."""
@@ -173,6 +196,18 @@ class JudgementStore:
         with self._database.read() as session:
             self._require(session, evaluation, owner)
             return list(session.scalars(query))
+
+    def times_asked(self, evaluation: str, owner: str, judge: str) -> int:
+        """How many entries `spent` has."""
+        row = JudgingCostRow
+        query = (
+            select(func.count())
+            .select_from(row)
+            .where(row.evaluation == evaluation, row.judge == judge)
+        )
+        with self._database.read() as session:
+            self._require(session, evaluation, owner)
+            return session.scalar(query) or 0
 
     def calibrate(
         self, evaluation: str, owner: str, judge: str, calibration: dict[str, Any]

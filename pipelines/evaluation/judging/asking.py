@@ -116,7 +116,8 @@ async def _graded(scope: Scope, spec: JudgeSpec, answer: Judged, language: Langu
     options = GRADES[language]
     if not spec.temperature:
         choice = await decide_between(scope, messages, options, reminder=reminder)
-        if choice.other_mass > _ELSEWHERE:
+        # Where no option is named at all, it has been asked once more already.
+        if choice.best is not None and choice.other_mass > _ELSEWHERE:
             again = reminded(messages, choice.text, reminder)
             choice = await decide_between(scope, again, options, reminder=reminder)
         return _judgement(choice)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -37,10 +38,11 @@ _GRADE_OF = {word: grade for grade, words in _SPELLED.items() for word in words}
 
 
 class LabelKey(NamedTuple):
-    """The answer that a label is of; system "" where the file names none."""
+    """The answer that a label is of; system "" and repeat None where the file names none."""
 
     item: str
     system: str
+    repeat: int | None = None
 
 
 class Labels(NamedTuple):
@@ -51,12 +53,13 @@ class Labels(NamedTuple):
 
 
 class GradedAnswer(NamedTuple):
-    """An answer of an evaluation with what the judge said of it."""
+    """An answer of an evaluation with what the judge said of it; `repeat` counts from 0."""
 
     item: str
     system: str
     group: str
     judgement: Judgement
+    repeat: int = 0
 
 
 class Calibration(Frozen):
@@ -75,13 +78,15 @@ class Calibration(Frozen):
 
 
 def read_labels(path: Path) -> Labels:
-    """People's labels: a file of JSON Lines or CSV with `id`, `label` and, if need be, `system`.
+    """People's labels: a file of JSON Lines or CSV with `id`, `label` and, if need be, more.
 
-    A label is correct, partly, wrong or abstained, or one of the usual words and numbers for these.
-    Raises InvalidInputError, which names the line.
+    That is `system`, where several are labelled, and `repeat`, counted from 0 as exported scores
+    count it, where one answered an item several times. A label is correct, partly, wrong or
+    abstained, or one of the usual words and numbers for these. Raises InvalidInputError, which
+    names the line.
     """
     table = read_table(path)
-    wanted = "a file with the columns id and label, and system where several systems are labelled"
+    wanted = "a file with the columns id and label, and if need be system and repeat"
     found: dict[LabelKey, str] = {}
     for number, row in enumerate(table.rows):
         place = table.place(number)
@@ -94,7 +99,18 @@ def read_labels(path: Path) -> Labels:
                 f"the label {row['label']!r} in {place} is none",
                 "labels that are correct, partly, wrong or abstained",
             )
-        key = LabelKey(str(row["id"]).strip(), str(row.get("system") or "").strip())
+        repeat = str(row["repeat"]).strip() if row.get("repeat") is not None else ""
+        if repeat and not (repeat.isascii() and repeat.isdigit()):
+            raise unusable(
+                path,
+                f"the repeat {row['repeat']!r} in {place} is none",
+                "repeats that are whole numbers from 0, as exported scores have them",
+            )
+        key = LabelKey(
+            str(row["id"]).strip(),
+            str(row.get("system") or "").strip(),
+            int(repeat) if repeat else None,
+        )
         if found.get(key, _GRADE_OF[said]) != _GRADE_OF[said]:
             raise unusable(path, f"{place} contradicts an earlier label of {key.item!r}", wanted)
         found[key] = _GRADE_OF[said]
@@ -106,11 +122,13 @@ def read_labels(path: Path) -> Labels:
 def calibrated(answers: Sequence[GradedAnswer], labels: Labels) -> Calibration:
     """The agreement with labels of the evaluation's answers, and every system's corrected rate.
 
-    A label without a system is of all systems, so it is refused where several answered the item in
-    different ways. Raises InvalidInputError where no label fits an answer that was judged.
+    A label without a system is refused where there are several, and one without a repeat where
+    there are several answers that it may be of. Raises InvalidInputError then, and where no label
+    fits an answer that was judged.
     """
     systems = list(dict.fromkeys(one.system for one in answers))
     _check_systems(labels, systems)
+    _check_repeats(labels, answers)
     of_people = [_label_of(one, labels) for one in answers]
     known = [(one, said) for one, said in zip(answers, of_people, strict=True) if said is not None]
     decided = [(one, said) for one, said in known if one.judgement.grade is not None]
@@ -161,9 +179,37 @@ def _check_systems(labels: Labels, systems: Sequence[str]) -> None:
         )
 
 
+def _check_repeats(labels: Labels, answers: Sequence[GradedAnswer]) -> None:
+    """Refuse a label that fits several answers: it was given to one of them."""
+    several = Counter(key for one in answers if (key := _key_of(one, labels)) is not None)
+    for key, times in several.items():
+        if times > 1 and key.repeat is None:
+            raise InvalidInputError(
+                f"{labels.name} does not say which of the {times} answers to {key.item!r} its label"
+                " is of.",
+                remedy="Add a column repeat, counted from 0, as exported scores have it.",
+            )
+        if times > 1:
+            raise InvalidInputError(
+                f"{times} items of the evaluation have the id {key.item!r}, so that a label of"
+                f" {labels.name} is of several answers.",
+                remedy="Leave the labels of this id out, or give the items ids of their own.",
+            )
+
+
+def _key_of(answer: GradedAnswer, labels: Labels) -> LabelKey | None:
+    """The label of an answer: the one that says most, of those that fit."""
+    fitting = (
+        LabelKey(answer.item, system, repeat)
+        for system in (answer.system, "")
+        for repeat in (answer.repeat, None)
+    )
+    return next((key for key in fitting if key in labels.grades), None)
+
+
 def _label_of(answer: GradedAnswer, labels: Labels) -> str | None:
-    named = labels.grades.get(LabelKey(answer.item, answer.system))
-    return named or labels.grades.get(LabelKey(answer.item, ""))
+    key = _key_of(answer, labels)
+    return None if key is None else labels.grades[key]
 
 
 class KnownAnswer(NamedTuple):

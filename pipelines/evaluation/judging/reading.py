@@ -36,7 +36,11 @@ def graded_answers(
     said = store.judgements.judged(evaluation, owner, judge)
     return [
         GradedAnswer(
-            one.item, systems[one.system], one.group, Judgement.model_validate(said[one.number])
+            one.item,
+            systems[one.system],
+            one.group,
+            Judgement.model_validate(said[one.number]),
+            one.repeat,
         )
         for one in answers_of(store, evaluation, owner)
         if one.number in said

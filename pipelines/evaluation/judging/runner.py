@@ -13,7 +13,7 @@ from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.items import Item
 from pipelines.evaluation.judging.asking import Asked, ask_judge
-from pipelines.evaluation.judging.spec import Judged, JudgeSpec
+from pipelines.evaluation.judging.spec import Judged, Judgement, JudgeSpec
 from pipelines.evaluation.outcomes import Cost, Outcome
 from pipelines.evaluation.plan import Budget
 from pipelines.remote.retry import RetryPolicy
@@ -27,7 +27,7 @@ T = TypeVar("T")
 Reason = Literal["done", "budget", "failing"]
 """Why it ended: all is judged; the budget is spent; too many calls failed one after the other."""
 
-_PATIENCE = 5
+PATIENCE = 5
 """So many calls in a row may fail."""
 
 
@@ -49,13 +49,14 @@ class JudgingProgress:
 
 
 class AnswerToJudge(NamedTuple):
-    """An answer of an evaluation: its task, the system and the item it is of."""
+    """An answer of an evaluation: its task, the system, item and repeat (from 0) it is of."""
 
     number: int
     system: int
     item: str
     group: str
     judged: Judged
+    repeat: int = 0
 
 
 def answers_of(store: EvaluationStore, evaluation: str, owner: str) -> Iterator[AnswerToJudge]:
@@ -84,7 +85,7 @@ def answers_of(store: EvaluationStore, evaluation: str, owner: str) -> Iterator[
                 language=item.language or detect_language(item.question),
                 abstained=outcome.abstained,
             )
-            yield AnswerToJudge(task.number, task.system, item.id, item.group, judged)
+            yield AnswerToJudge(task.number, task.system, item.id, item.group, judged, task.repeat)
 
 
 def is_spent(budget: Budget, spent: Cost, seconds: float = 0.0) -> bool:
@@ -102,7 +103,8 @@ class JudgeRunner:
     """The judging of one evaluation of `owner` by one judge; `at_once` answers at a time.
 
     `key` is that of the judge's model. `budget` bounds what this judge has spent for this
-    evaluation in all attempts, its hours those of this one. Example:
+    evaluation in all attempts, those of other processes too; its hours are those of this one.
+    Answers that are being judged count as one call each until they are. Example:
 
         runner = JudgeRunner(service, evaluation, JudgeSpec(model=spec), owner="me")
         async for progress in runner.run():
@@ -132,6 +134,7 @@ class JudgeRunner:
         self._at_once = at_once
         self._retry = retry
         self._clock = clock
+        self._times, self._total = 0, Cost()
 
     async def run(self) -> AsyncGenerator[JudgingProgress]:
         """Judge what is not judged yet; progress after each answer.
@@ -150,16 +153,19 @@ class JudgeRunner:
                 remedy="Its items need accepted answers, and one of them has to be answered.",
             )
         answers = {one.judged.key(judge): one.judged for one in found}
-        keys = [(one.number, one.judged.key(judge)) for one in found]
-        begin = (self._evaluation, self._owner, judge, to_json(self._spec), keys)
-        await self._call(self._store.begin, *begin)
-        missing = await self._call(self._store.missing, self._evaluation, self._owner, judge)
-        open_keys = list(dict.fromkeys(key for _, key in missing))
+        of_judge = (self._evaluation, self._owner, judge)
+        # What was judged stays, even where an older version noted it with another key.
+        done = await self._call(self._store.judged, *of_judge)
+        keys = [(one.number, one.judged.key(judge)) for one in found if one.number not in done]
+        await self._call(self._store.begin, *of_judge, to_json(self._spec), keys)
+        wanted = list(dict.fromkeys(key for _, key in keys))
+        known = await self._call(self._store.known, self._owner, wanted)
+        open_keys = [key for key in wanted if key not in known]
+        said = {one.judged.key(judge): done[one.number] for one in found if one.number in done}
         progress = JudgingProgress(len(answers), len(answers) - len(open_keys))
-        for body in (await self._call(self._store.known, self._owner, list(answers))).values():
-            progress.undecided += body["grade"] is None
-        for spent in await self._call(self._store.spent, self._evaluation, self._owner, judge):
-            progress.spent += Cost.model_validate(spent)
+        progress.undecided = sum(body["grade"] is None for body in {**said, **known}.values())
+        self._times, self._total = 0, Cost()
+        progress.spent = await self._spent()
         if not open_keys:
             progress.reason = "done"
             yield progress
@@ -168,21 +174,24 @@ class JudgeRunner:
         began, failing = self._clock(), 0
         todo = iter(open_keys)
         working: set[asyncio.Task[Asked]] = set()
+        done_now: set[asyncio.Task[Asked]] = set()
         yield progress
         try:
             while True:
                 while len(working) < self._at_once and progress.reason is None:
                     progress.reason = self._why_to_end(progress, began, failing)
-                    key = None if progress.reason else next(todo, None)
+                    if progress.reason or (working and self._may_be_last(progress, len(working))):
+                        break
+                    key = next(todo, None)
                     if key is None:
                         break
                     working.add(asyncio.create_task(self._judge(slot, key, answers[key])))
                 if not working:
                     break
-                done, working = await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
-                for one in done:
+                done_now, working = await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
+                progress.spent = await self._spent()
+                for one in done_now:
                     asked = one.result()
-                    progress.spent += asked.cost
                     if asked.judgement is None:
                         progress.failed, failing = progress.failed + 1, failing + 1
                         progress.last_error = asked.error.message if asked.error else ""
@@ -192,13 +201,19 @@ class JudgeRunner:
                     progress.undecided += asked.judgement.grade is None
                 yield progress
         finally:
-            await ended(*working)
+            await ended(*working, *done_now)
         if progress.judged == progress.total:
             progress.reason = "done"
         yield progress
 
     async def _judge(self, slot: Slot, key: str, answer: Judged) -> Asked:
-        """Ask, and keep what was said and what it took before anybody is told."""
+        """Ask, and keep what was said and what it took before anybody is told.
+
+        Nothing is asked where somebody else has it by now.
+        """
+        known = await self._call(self._store.known, self._owner, [key])
+        if key in known:
+            return Asked(Judgement.model_validate(known[key]), Cost())
         asked = await ask_judge(self._spec, slot, answer, owner=self._owner, retry=self._retry)
         kept = None if asked.judgement is None else to_json(asked.judgement)
         await self._call(
@@ -211,12 +226,29 @@ class JudgeRunner:
                 spent=to_json(asked.cost),
             )
         )
+        self._times, self._total = self._times + 1, self._total + asked.cost
         return asked
 
     def _why_to_end(self, progress: JudgingProgress, began: float, failing: int) -> Reason | None:
         if is_spent(self._budget, progress.spent, self._clock() - began):
             return "budget"
-        return "failing" if failing >= _PATIENCE else None
+        return "failing" if failing >= PATIENCE else None
+
+    def _may_be_last(self, progress: JudgingProgress, working: int) -> bool:
+        """Whether the calls that are out come to the limit, if each answer takes one."""
+        return is_spent(self._budget, progress.spent + Cost(calls=working))
+
+    async def _spent(self) -> Cost:
+        """What this judge has taken for this evaluation by now, in all processes.
+
+        All of it is read again only where there is more, or less, than this process knows of.
+        """
+        of_judge = (self._evaluation, self._owner, self._spec.fingerprint)
+        if await self._call(self._store.times_asked, *of_judge) != self._times:
+            found = await self._call(self._store.spent, *of_judge)
+            self._times = len(found)
+            self._total = sum((Cost.model_validate(one) for one in found), Cost())
+        return self._total
 
     async def _call(self, work: Callable[..., T], *arguments: Any) -> T:
         """The store blocks, so it is asked in another thread."""

@@ -21,6 +21,9 @@ Grade = Literal["correct", "partly", "wrong", "abstained"]
 GRADE_VALUES: dict[str, float] = {"correct": 1.0, "partly": 0.5, "wrong": 0.0, "abstained": 0.0}
 """What a grade counts in the metric `judged`."""
 
+MAX_TEMPERATURE = 2.0
+"""The highest temperature at which a verdict is drawn."""
+
 MAX_REFERENCES = 20
 """Accepted answers that a judge is shown, the first ones."""
 
@@ -39,7 +42,7 @@ class JudgeSpec(Frozen):
     prompt: str = Field(default_factory=shipped_source)
     prompt_name: str = "answer_judge"
     seed: Annotated[int, Field(ge=0)] = 0
-    temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
+    temperature: Annotated[float, Field(ge=0, le=MAX_TEMPERATURE)] = 0.0
 
     @cached_property
     def prompts(self) -> Prompts:

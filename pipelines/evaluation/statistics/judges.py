@@ -24,8 +24,8 @@ class JudgeAgreement(Frozen):
 
     `confusion` has a row for each grade of people and a column for each grade of the judge, in the
     order of `grades`. `accuracy` has Wilson's interval, `kappa` (Cohen 1960, in [-1, 1]) that of
-    its asymptotic variance (Fleiss, Cohen and Everitt 1969). `undecided` labelled answers have no
-    verdict and are in none of these.
+    its asymptotic variance (Fleiss, Cohen and Everitt 1969), and none where this is zero, as it is
+    with perfect agreement. `undecided` labelled answers have no verdict and are in none of these.
     """
 
     grades: tuple[str, ...]
@@ -85,17 +85,17 @@ def _kappa(
 ) -> Estimate:
     """Cohen's kappa with its interval; without a value where all grades are one and the same."""
     value = float("nan") if len({*people, *judge}) < 2 else float(cohen_kappa_score(people, judge))
-    base = Estimate(value=None, n=n, groups=n, reason="all_equal")
     if not isfinite(value):
-        return base
+        return Estimate(value=None, n=n, groups=n, reason="all_equal")
+    base = Estimate(value=value, n=n, groups=n)
     with np.errstate(invalid="ignore", divide="ignore"):
         # Of small tables some of what it computes is not defined.
         variance = float(vars(cohens_kappa(table))["var_kappa"])
     if not variance > 0:
-        return base.model_copy(update={"value": value})
+        return base
     half = float(ndtri((1 + level) / 2)) * sqrt(variance)
     low, high = max(-1.0, value - half), min(1.0, value + half)
-    return base.model_copy(update={"value": value, "low": low, "high": high, "reason": None})
+    return base.model_copy(update={"low": low, "high": high})
 
 
 def corrected_rate(
@@ -159,8 +159,10 @@ def transferred_rate(
     """The Rogan-Gladen rate of `judge`, with the errors that the judge made on other answers.
 
     `people` and `judge_of_people` are labels and verdicts of those, 0 or 1 each. The interval is
-    by the delta method from three independent shares. None where the judge is no better than
-    chance there, or where one of the two kinds is missing.
+    that of Lang and Reiczigel (2014), as Lee and others (arXiv 2511.21140) use it for judges: every
+    share is smoothed, so that few answers without an error are not taken for no error at all. None
+    where the judge is no better than chance there, also by the smoothed shares, or where one of the
+    two kinds is missing.
     """
     right = [said for said, truth in zip(judge_of_people, people, strict=True) if truth == 1]
     wrong = [said for said, truth in zip(judge_of_people, people, strict=True) if truth == 0]
@@ -168,19 +170,38 @@ def transferred_rate(
         return None
     sensitivity, specificity = float(np.mean(right)), 1 - float(np.mean(wrong))
     youden = sensitivity + specificity - 1
+    found = _lang_reiczigel(judge, right, wrong, float(ndtri((1 + level) / 2)))
+    if youden <= 0 or found is None:
+        return None
+    value = _inside((float(np.mean(judge)) + specificity - 1) / youden)
+    # The smoothed interval has another centre; what is reported is in it.
+    low, high = min(found[0], value), max(found[1], value)
+    return Estimate(value=value, low=low, high=high, n=len(judge), groups=len(judge))
+
+
+def _lang_reiczigel(
+    judge: Sequence[float], right: Sequence[float], wrong: Sequence[float], z: float
+) -> tuple[float, float] | None:
+    """The interval of `transferred_rate`; `z` is the normal quantile, the rest are verdicts."""
+    n, n_right, n_wrong = len(judge) + z**2, len(right) + 2, len(wrong) + 2
+    observed = (sum(judge) + z**2 / 2) / n
+    sensitivity = (sum(right) + 1) / n_right
+    specificity = (len(wrong) - sum(wrong) + 1) / n_wrong
+    youden = sensitivity + specificity - 1
     if youden <= 0:
         return None
-    observed = float(np.mean(judge))
-    rate = (observed + specificity - 1) / youden
-    variance = (
-        observed * (1 - observed) / len(judge)
-        + rate**2 * sensitivity * (1 - sensitivity) / len(right)
-        + (1 - rate) ** 2 * specificity * (1 - specificity) / len(wrong)
-    ) / youden**2
-    half = float(ndtri((1 + level) / 2)) * sqrt(variance)
-    low, high = max(0.0, min(1.0, rate - half)), max(0.0, min(1.0, rate + half))
-    value = max(0.0, min(1.0, rate))
-    return Estimate(value=value, low=low, high=high, n=len(judge), groups=len(judge))
+    rate = _inside((observed + specificity - 1) / youden)
+    of_right = sensitivity * (1 - sensitivity) / n_right
+    of_wrong = specificity * (1 - specificity) / n_wrong
+    centre = rate + 2 * z**2 * (rate * of_right - (1 - rate) * of_wrong)
+    variance = observed * (1 - observed) / n + rate**2 * of_right + (1 - rate) ** 2 * of_wrong
+    half = z * sqrt(variance) / youden
+    return _inside(centre - half), _inside(centre + half)
+
+
+def _inside(share: float) -> float:
+    """The nearest share in [0, 1]."""
+    return max(0.0, min(1.0, share))
 
 
 def _of_people(labels: Sequence[float], level: float) -> Estimate:
@@ -200,5 +221,4 @@ def _clusters(groups: Sequence[str], labelled: Sequence[int]) -> list[str] | Non
 def _estimate(found: object, n: int) -> Estimate:
     """truescore's estimate as ours, within [0, 1]."""
     value, low, high = (float(getattr(found, name)) for name in ("point", "low", "high"))
-    inside = [max(0.0, min(1.0, one)) for one in (value, low, high)]
-    return Estimate(value=inside[0], low=inside[1], high=inside[2], n=n, groups=n)
+    return Estimate(value=_inside(value), low=_inside(low), high=_inside(high), n=n, groups=n)

@@ -7,6 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.errors import UnreachableError
+from pipelines.evaluation.judging.asking import Asked
+from pipelines.evaluation.judging.spec import Grade, Judged, Judgement, JudgeSpec
+from pipelines.evaluation.outcomes import Cost
+from pipelines.run.materials import Slot
 from tests.pipelines.cli.test_evaluate import Line
 
 
@@ -65,11 +70,8 @@ def scores_of(line: JudgedLine, evaluation: str) -> list[str]:
     return [f"x,{row.split(',')[place]}" for row in rows[1:]]
 
 
-def test_a_judge_is_measured_on_a_data_set(line: JudgedLine, tmp_path: Path):
-    evaluation = line.evaluated()
-    # In the form of TruthfulQA. The judge finds both answers about land 0 right, and both about
-    # land 1 wrong.
-    known = tmp_path / "truthful.jsonl"
+def known_file(folder: Path, lands: int, *, times: int = 1) -> str:
+    """A file in the form of TruthfulQA: a right and a wrong answer of each land, `times` times."""
     rows = [
         {
             "Type": "Adversarial",
@@ -80,21 +82,110 @@ def test_a_judge_is_measured_on_a_data_set(line: JudgedLine, tmp_path: Path):
             "Incorrect Answers": "Stones; Fish",
             "Source": "none",
         }
-        for n in range(2)
+        for n in range(lands)
     ]
-    known.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    status, out, err = line.judged(evaluation, "--against", str(known))
+    file = folder / "truthful.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows * times))
+    return str(file)
+
+
+def test_a_judge_is_measured_on_a_data_set(line: JudgedLine, tmp_path: Path):
+    evaluation = line.evaluated()
+    # In the form of TruthfulQA. The judge finds both answers about land 0 right, and both about
+    # land 1 wrong.
+    known = known_file(tmp_path, 2)
+    status, out, err = line.judged(evaluation, "--against", known)
     assert status == 0, err
     assert "accuracy 0.50 [0.15, 0.85] of 4, Cohen's kappa 0.00" in out
     # Sensitivity and specificity are a half each: there is nothing to correct by.
     assert "(Rogan-Gladen) not defined" in out
     # Five answers and four known ones, each asked for once.
     assert "of 4" in out
-    status, _, err = line.judged(evaluation, "--against", str(known))
+    status, _, err = line.judged(evaluation, "--against", known)
     assert "Judging has taken 9 calls" in err
     questions = str(line.questions)
     status, _, err = line.judged(evaluation, "--against", questions)
     assert status == 2
+
+
+class Judge:
+    """Stands for `ask_judge`: counts the answers that are asked about, and what it is told."""
+
+    def __init__(self, *grades: Grade | None) -> None:
+        self.grades = list(grades)
+        self.asked: list[str] = []
+
+    async def __call__(self, spec: JudgeSpec, slot: Slot, answer: Judged, *, owner: str) -> Asked:
+        self.asked.append(answer.answer)
+        grade = self.grades.pop(0) if len(self.grades) > 1 else self.grades[0]
+        if grade is None:
+            away = UnreachableError("Nobody answers.", remedy="Try it again.").info()
+            return Asked(None, Cost(calls=1), away)
+        return Asked(Judgement(grade=grade), Cost(calls=1))
+
+
+def test_known_answers_are_left_where_the_judge_is_away(
+    line: JudgedLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    evaluation = line.evaluated()
+    known = known_file(tmp_path, 6)
+    judge = Judge("wrong", None)
+    monkeypatch.setattr("pipelines.cli.judge.ask_judge", judge)
+    status, out, err = line.judged(evaluation, "--against", known)
+    # One is judged, and five calls fail one after the other.
+    assert len(judge.asked) == 6
+    assert status == 1
+    assert "1 of 12 known answers are judged." in err
+    assert "Too many calls failed one after the other: Nobody answers." in err
+    assert "of 1, Cohen's kappa" in out
+    # Where the judging itself ended so, the data set is not begun.
+    away = Judge(None)
+    monkeypatch.setattr("pipelines.cli.judge.ask_judge", away)
+    monkeypatch.setattr("pipelines.evaluation.judging.runner.ask_judge", away_for_runner)
+    status, _, err = line.judged(evaluation, "--seed", "1", "--against", known)
+    assert (status, away.asked) == (1, [])
+    assert "Too many calls failed" in err
+
+
+async def away_for_runner(*_: object, **__: object) -> Asked:
+    error = UnreachableError("Nobody answers.", remedy="Try it again.").info()
+    return Asked(None, Cost(calls=1), error)
+
+
+def test_known_answers_are_asked_once_and_within_the_hours(
+    line: JudgedLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    evaluation = line.evaluated()
+    assert line.judged(evaluation)[0] == 0
+    known = known_file(tmp_path, 1, times=2)
+    judge = Judge("wrong")
+    monkeypatch.setattr("pipelines.cli.judge.ask_judge", judge)
+    # No time at all: everything of the evaluation is judged, and nothing else is begun.
+    status, _, err = line.judged(evaluation, "--against", known, "--max-hours", "0")
+    assert (status, judge.asked) == (1, [])
+    assert "0 of 4 known answers are judged." in err
+    assert "The budget is spent" in err
+    status, out, err = line.judged(evaluation, "--against", known)
+    assert status == 0, err
+    # The right and the wrong answer, though each stands there twice.
+    assert len(judge.asked) == 2
+    assert "accuracy 0.50 [0.15, 0.85] of 4" in out
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--temperature", "3"), "'3' is no number from 0 to 2"),
+        (("--labels", "l.csv", "--against", "x.jsonl"), "not allowed with argument"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(
+    line: JudgedLine, capsys: pytest.CaptureFixture[str], more: tuple[str, ...], said: str
+):
+    with pytest.raises(SystemExit) as ended:
+        line.judged("any", *more)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
 
 
 def test_what_cannot_be_used_is_refused_before_anything_is_asked(line: JudgedLine, tmp_path: Path):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.cli.models import add_model_options, models_by_role
+from pipelines.cli.models import add_model_options, keys_of, models_by_role
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
@@ -150,3 +150,27 @@ async def test_a_providers_own_variable_is_read_for_its_own_address_only(
 async def test_a_key_variable_that_is_not_set_is_an_error(tmp_path: Path):
     with pytest.raises(InvalidInputError, match="SURELY_NOT_SET_ANYWHERE"):
         await read(tmp_path, "--key-env", "SURELY_NOT_SET_ANYWHERE")
+
+
+async def test_a_key_goes_to_no_other_service_with_a_model_of_that_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("OPENAI_API_KEY", "for-openai")
+    elsewhere = ModelSpec(kind="openai", name="m", model="m", base_url="http://localhost:1/v1")
+    parser = argparse.ArgumentParser()
+    add_model_options(parser)
+    options = parser.parse_args(["--profile", "openai", "--model", "m"])
+    service = Service(tmp_path)
+    try:
+        with pytest.raises(InvalidInputError, match="Two services have a model that is called 'm'"):
+            await models_by_role(service, options, {"verifier": elsewhere})
+    finally:
+        await service.aclose()
+
+
+def test_the_keys_of_an_evaluation_that_began_earlier_are_found(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "for-openai")
+    parser = argparse.ArgumentParser()
+    add_model_options(parser)
+    models = {"main": ModelSpec(kind="openai", name="m", model="m"), "judge_1": ModelSpec()}
+    assert keys_of(parser.parse_args([]), models) == {"m": "for-openai"}

@@ -47,6 +47,7 @@ def test_a_limit_of_money_is_kept_in_the_currency_of_the_prices(line: Line):
     assert status == 1
     assert "Limits: 2 CNY." in err
     assert line.call(*go_on, *priced)[0] == 2
+    assert line.call(*go_on, "--price-in", "0", "--price-out", "0")[0] == 2
     status, _, err = line.call(*go_on, "--max-money", "none", "--max-calls", "1000")
     assert status == 0, err
     assert "Limits: 1,000 calls." in err

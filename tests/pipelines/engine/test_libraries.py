@@ -119,6 +119,21 @@ async def test_libraries_for_another_loop_allow_no_other_addresses(tmp_path: Pat
             other.search_in(at(wire, "wikipedia"))
 
 
+async def test_the_qdrant_server_of_the_environment_may_be_searched_by_everybody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("VERISCOPE_QDRANT_URL", "http://localhost:6333")
+    libraries = Libraries(tmp_path, any_address=False)
+    ours, other = (
+        EvidenceSpec(source="qdrant", library="c", base_url=f"http://localhost:{port}")
+        for port in (6333, 6334)
+    )
+    assert libraries.search_in(ours)
+    with pytest.raises(InvalidInputError, match="this address cannot be used"):
+        libraries.search_in(other)
+    await libraries.aclose()
+
+
 async def test_a_search_that_wants_a_key_says_so_at_once(libraries: Libraries):
     with pytest.raises(MissingKeyError, match="Serper"):
         libraries.search_in(EvidenceSpec(source="serper"))

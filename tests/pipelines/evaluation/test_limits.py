@@ -114,6 +114,14 @@ async def test_limits_are_kept_and_changed(tmp_path: Path):
         assert stored == spec()
 
 
+async def test_work_before_counts_towards_the_hours(tmp_path: Path):
+    async with opened(tmp_path, FakeModel("one")) as service:
+        name = create(service, spec(limits=Budget(hours=1)))
+        late = Runner(service, name, owner="me", worked=3600)
+        assert (await carried_out(late)).limit == "hours"
+        assert (await carried_out(Runner(service, name, owner="me", worked=60))).reason == "done"
+
+
 def test_limits_decide_nothing_that_is_answered():
     free, limited = spec(), spec(limits=Budget(calls=1))
     assert list(tasks_of(free, ITEMS)) == list(tasks_of(limited, ITEMS))

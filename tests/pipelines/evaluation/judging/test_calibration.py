@@ -21,8 +21,8 @@ from pipelines.evaluation.judging.calibration import (
 from pipelines.evaluation.judging.spec import Grade, Judged, Judgement
 
 
-def answer(item: str, grade: Grade | None, system: str = "direct") -> GradedAnswer:
-    return GradedAnswer(item, system, "", Judgement(grade=grade))
+def answer(item: str, grade: Grade | None, system: str = "direct", repeat: int = 0) -> GradedAnswer:
+    return GradedAnswer(item, system, "", Judgement(grade=grade), repeat)
 
 
 def test_labels_are_read_in_both_forms(tmp_path: Path):
@@ -45,6 +45,7 @@ def test_labels_are_read_in_both_forms(tmp_path: Path):
         ("id,truth\na,right\n", "no id or no label"),
         ("id,label\na,right\na,wrong\n", "contradicts"),
         ("id,label\n", "label"),
+        ("id,label,repeat\na,right,second\n", "the repeat 'second'"),
     ],
 )
 def test_labels_that_cannot_be_used_are_refused(tmp_path: Path, text: str, said: str):
@@ -81,6 +82,28 @@ def test_labels_have_to_say_whose_answers_they_are_of():
         calibrated(graded, Labels({LabelKey("a", "other"): "correct"}, "mine"))
     with pytest.raises(InvalidInputError, match="No label of mine"):
         calibrated(graded, Labels({LabelKey("z", "rag"): "correct"}, "mine"))
+
+
+def test_a_label_is_of_one_answer_of_several(tmp_path: Path):
+    graded = [answer("a", grade, repeat=n) for n, grade in enumerate(("correct", "wrong", "wrong"))]
+    graded.append(answer("b", "wrong"))
+    # One label would count for three different answers.
+    with pytest.raises(InvalidInputError, match="which of the 3 answers to 'a'"):
+        calibrated(graded, Labels({LabelKey("a", ""): "correct"}, "mine"))
+    file = tmp_path / "labels.csv"
+    file.write_text("id,label,repeat\na,right,0\na,right,2\nb,wrong,\n", encoding="utf-8")
+    labels = read_labels(file)
+    assert list(labels.grades) == [LabelKey("a", "", 0), LabelKey("a", "", 2), LabelKey("b", "")]
+    # Of the answers 0 and 2 to "a" and the one to "b" the judge has the second one wrong.
+    found = calibrated(graded, labels)
+    assert found.agreement.accuracy.value == pytest.approx(2 / 3)
+    assert found.rates["direct"].labels == 3
+    lines = tmp_path / "labels.jsonl"
+    lines.write_text('{"id": "a", "label": "right", "repeat": 0}\n', encoding="utf-8")
+    assert list(read_labels(lines).grades) == [LabelKey("a", "", 0)]
+    # Two items with one id cannot be told apart by anything.
+    with pytest.raises(InvalidInputError, match="2 items of the evaluation have the id 'a'"):
+        calibrated([*graded, answer("a", "wrong")], labels)
 
 
 def test_known_answers_are_no_copies_where_that_can_be():

@@ -15,6 +15,7 @@ from pipelines.evaluation.judging.calibration import LabelKey, Labels, calibrate
 from pipelines.evaluation.judging.reading import graded_answers
 from pipelines.evaluation.judging.runner import JudgeRunner, JudgingProgress
 from pipelines.evaluation.judging.spec import Judged, JudgeSpec
+from pipelines.evaluation.outcomes import Cost
 from pipelines.evaluation.plan import Budget
 from pipelines.evaluation.results.table import results_table
 from pipelines.evaluation.results.terminal import table_text
@@ -58,6 +59,8 @@ async def test_every_answer_is_judged_once(tmp_path: Path):
         # The last reply names no grade: it is asked for again, and stays undecided.
         assert (last.judged, last.total, last.undecided, last.reason) == (4, 4, 1, "done")
         calls = len(model.asked)
+        # Four answers, three verdicts, and two requests for the last one.
+        assert calls == 4 + 3 + 2
         # Tokens cost a unit each: one a reply, and every call of the judge is counted.
         assert last.spent.calls == calls - 4
         assert last.spent.money["USD"] == last.spent.tokens
@@ -111,6 +114,71 @@ async def test_a_budget_stops_it_and_it_goes_on_later(tmp_path: Path):
         last = await judged(service, name)
         assert (last.judged, last.reason) == (4, "done")
         assert len(model.asked) == 8
+
+
+async def test_two_processes_pay_for_an_answer_once_and_keep_one_budget(tmp_path: Path):
+    model = FakeModel("Ann", "Bob", "Cay", "Dan", "Correct")
+    async with opened(tmp_path, model) as service:
+        name = await answered(tmp_path, service)
+        first = JudgeRunner(service, name, JUDGE, owner="me", at_once=1)
+        other = JudgeRunner(service, name, JUDGE, owner="me", at_once=1, budget=Budget(calls=3))
+        async with aclosing(first.run()) as steps, aclosing(other.run()) as others:
+            # Both find four answers that nobody has judged.
+            for one in (steps, others):
+                assert (await anext(one)).judged == 0
+            for judged_by_now in (1, 2):
+                assert (await anext(steps)).judged == judged_by_now
+            last = [one async for one in others][-1]
+        assert (last.judged, last.reason) == (3, "budget")
+        # Two calls of the first, and one of the other: it asked for nothing that was there.
+        assert last.spent.calls == 3
+        assert len(model.asked) == 4 + 3
+
+
+async def test_calls_that_are_out_count_towards_the_limit(tmp_path: Path):
+    model = FakeModel("Ann", "Bob", "Cay", "Dan", "Correct")
+    async with opened(tmp_path, model) as service:
+        name = await answered(tmp_path, service)
+        runner = JudgeRunner(service, name, JUDGE, owner="me", at_once=4, budget=Budget(calls=1))
+        async with aclosing(runner.run()) as steps:
+            *_, last = [one async for one in steps]
+        assert (last.judged, last.reason, last.spent.calls) == (1, "budget", 1)
+        assert len(model.asked) == 4 + 1
+
+
+async def test_what_an_older_version_noted_stays_and_the_rest_is_judged(tmp_path: Path):
+    model = FakeModel("Ann", "Bob", "Cay", "Dan", "Wrong")
+    async with opened(tmp_path, model) as service:
+        name = await answered(tmp_path, service)
+        store, judge = service.store.judgements, JUDGE.fingerprint
+        # The keys were made otherwise; one of the two answers was judged.
+        store.begin(name, "me", judge, to_json(JUDGE), [(0, "old 0"), (1, "old 1")])
+        right = {"grade": "correct"}
+        store.keep("me", "old 0", right, evaluation=name, judge=judge, spent=to_json(Cost()))
+        last = await judged(service, name)
+        assert (last.judged, last.total, last.reason) == (4, 4, "done")
+        assert len(model.asked) == 4 + 3
+        said = graded_answers(service.store.evaluations, name, "me", judge, ["direct"])
+        assert [one.judgement.grade for one in said] == ["correct", *["wrong"] * 3]
+
+
+async def test_it_ends_where_the_evaluation_is_deleted_meanwhile(tmp_path: Path):
+    model = FakeModel("Ann", "Bob", "Cay", "Dan", "Correct")
+    async with opened(tmp_path, model) as service:
+        name = await answered(tmp_path, service)
+        runner = JudgeRunner(service, name, JUDGE, owner="me", at_once=1)
+        async with aclosing(runner.run()) as steps:
+            await anext(steps)
+            service.store.evaluations.delete(name, "me")
+            with pytest.raises(NotFoundError):
+                await anext(steps)
+        assert len(model.asked) == 4 + 1
+        # What it said of the first answer is there, for the next evaluation.
+        other = create(service, spec(), "other")
+        await carried_out(Runner(service, other, owner="me", at_once=1))
+        last = await judged(service, other)
+        assert last.judged == 4
+        assert last.spent.calls == 3
 
 
 async def test_a_failed_call_leaves_the_answer_open(tmp_path: Path):

@@ -47,6 +47,12 @@ def test_where_all_say_the_same_there_is_no_kappa():
         agreement([], [], GRADES)
 
 
+def test_perfect_agreement_has_a_kappa_without_an_interval():
+    # Not all grades are equal, so nothing says that they are.
+    kappa = agreement(["correct", "wrong"], ["correct", "wrong"], GRADES).kappa
+    assert (kappa.value, kappa.low, kappa.high, kappa.reason) == (1, None, None, None)
+
+
 def test_a_rate_is_corrected_by_errors_found_elsewhere():
     # Sensitivity 0.9, specificity 0.8, observed 0.6: (0.6 + 0.8 - 1) / 0.7 = 0.5714.
     people = [1.0] * 10 + [0.0] * 10
@@ -54,9 +60,46 @@ def test_a_rate_is_corrected_by_errors_found_elsewhere():
     found = transferred_rate([1.0] * 60 + [0.0] * 40, people, judge)
     assert found is not None
     assert found.value == pytest.approx(0.4 / 0.7)
-    # (0.24/100 + 0.5714^2 0.09/10 + 0.4286^2 0.16/10) / 0.49 = 0.016893; 1.96 roots: 0.25474.
-    assert found.low == pytest.approx(0.5714 - 0.2547, abs=2e-4)
-    assert found.high == pytest.approx(0.5714 + 0.2547, abs=2e-4)
+    # Smoothed: sensitivity 10/12, specificity 9/12, observed 61.9207/103.8415 = 0.59630, and the
+    # rate (0.59630 + 0.75 - 1) / 0.58333 = 0.59366. With 0.13889/12 = 0.011574 and
+    # 0.1875/12 = 0.015625 the centre is 0.59366 + 7.68292 (0.59366 * 0.011574 - 0.40634 * 0.015625)
+    # = 0.59767. The variance is 0.24073/103.8415 + 0.35243 * 0.011574 + 0.16511 * 0.015625
+    # = 0.0089771; 1.95996 roots of it by 0.58333: 0.31835.
+    assert found.low == pytest.approx(0.59767 - 0.31835, abs=2e-4)
+    assert found.high == pytest.approx(0.59767 + 0.31835, abs=2e-4)
+
+
+def test_few_answers_without_an_error_leave_a_wide_interval():
+    found = transferred_rate([1.0] * 100, [1.0, 1.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0])
+    assert found is not None
+    assert (found.value, found.high) == (1, 1)
+    # Smoothed: both 3/4, the rate 1, the centre 1 + 7.68292 * 0.1875/4 = 1.36014, the variance
+    # 0.98150 * 0.01850/103.8415 + 0.046875 = 0.047050, and 1.95996 roots by 0.5 are 0.85027.
+    assert found.low == pytest.approx(0.50987, abs=2e-4)
+    # One right answer found right, and one wrong one in ten found: 2/3 + 2/12 is less than 1.
+    assert transferred_rate([1.0], [1.0] + [0.0] * 10, [1.0] * 10 + [0.0]) is None
+
+
+@pytest.mark.parametrize("truth", [0.3, 0.9, 1.0])
+def test_the_interval_by_errors_found_elsewhere_covers_the_truth(truth: float):
+    source = np.random.default_rng(11)
+
+    def said(right: np.ndarray) -> list[float]:
+        n = len(right)
+        found = np.where(right, source.random(n) < 0.95, source.random(n) < 0.2)
+        return found.astype(float).tolist()
+
+    people = np.repeat([True, False], 15)
+    covered = 0
+    for _ in range(300):
+        judge = said(source.random(200) < truth)
+        found = transferred_rate(judge, people.astype(float).tolist(), said(people))
+        assert found is not None
+        assert found.low is not None
+        assert found.high is not None
+        covered += found.low <= truth <= found.high
+    # 95 % of 300 are 285; 270 is four deviations below.
+    assert covered >= 270
 
 
 def test_a_judge_at_chance_corrects_nothing():
