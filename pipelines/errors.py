@@ -310,6 +310,13 @@ class StorageDiskError(StorageError):
     retryable = False
 
 
+class UnreadableRunError(StorageError):
+    """A stored run has a format that this release does not know; no other try can read it."""
+
+    code = "storage_unreadable"
+    retryable = False
+
+
 class StorageLostError(StorageError):
     """Another process ended a run because the one that wrote it could not be seen any more."""
 

@@ -358,6 +358,7 @@ _REMEDIES = {
     "storage_full": "Tell who runs the server: there is no space left.",
     "storage_lost": "Ask again: the run ended when the server lost the connection to its storage.",
     "storage_read_only": "Tell who runs the server: runs cannot be stored.",
+    "storage_unreadable": "Start a new run: another release of the server recorded this one.",
     **dict.fromkeys(
         (
             "authentication",

@@ -45,6 +45,7 @@ _STATUS = {
     "storage_full": 503,
     "storage_lost": 503,
     "storage_read_only": 503,
+    "storage_unreadable": 503,
 }
 """The status of an error's code. Of others it is 429 where they say when to ask again, else 500."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, get_args
+from zlib import crc32
 
 import streamlit as st
 
@@ -17,7 +18,7 @@ from components.messages import Catalogue
 from pipelines.engine.completing import completed, left_out
 from pipelines.engine.estimate import Basis, Estimate, basis_for, estimate, first_methods
 from pipelines.engine.executor import used_models
-from pipelines.engine.profiles import checked_profile, follows
+from pipelines.engine.profiles import checked_profile, follows, recorded_name
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Method, Need
 from pipelines.methods.registry import METHODS
@@ -146,8 +147,9 @@ def _profile_select(t: Catalogue) -> None:
     )
     if profile is None:
         return
-    settings = {name: method_settings(name) for name in METHODS}
-    used = follows(profile, settings)
+    used = follows(
+        profile, [MethodSpec(name=name, settings=method_settings(name)) for name in METHODS]
+    )
     st.caption(t("profile.used" if used else "profile.changed", name=profile.name))
     if profile.description:
         st.caption(profile.description)
@@ -187,7 +189,10 @@ def _delete_profile() -> None:
 def _scope() -> str:
     """Where the session keeps the settings: each profile has controls of its own."""
     profile = chosen_profile()
-    return _SCOPE if profile is None else f"{_SCOPE}.{profile.name}"
+    if profile is None:
+        return _SCOPE
+    # A name may come back with other settings; they must not meet the controls of the former ones.
+    return f"{_SCOPE}.{crc32(profile.model_dump_json().encode()):08x}"
 
 
 def _start(method: str) -> dict[str, Any]:
@@ -195,10 +200,9 @@ def _start(method: str) -> dict[str, Any]:
     return {} if profile is None else profile.settings.get(method, {})
 
 
-def recorded_profile(settings: Mapping[str, Mapping[str, Any]]) -> str:
-    """The profile's name for what runs with these settings; "" where they are others."""
-    profile = chosen_profile()
-    return profile.name if profile is not None and follows(profile, settings) else ""
+def recorded_profile(methods: Iterable[MethodSpec]) -> str:
+    """The chosen profile's name for what runs with these methods; "" where one differs."""
+    return recorded_name(chosen_profile(), methods)
 
 
 def _methods(t: Catalogue) -> None:
@@ -414,15 +418,15 @@ def chosen_evidence() -> EvidenceSpec:
 def chosen_spec(question: str) -> RunSpec:
     """The run that the Ask page describes at the moment."""
     names = chosen_methods()
-    settings = {name: _settings(name, question) for name in names}
+    methods = tuple(MethodSpec(name=name, settings=_settings(name, question)) for name in names)
     return RunSpec(
         question=question,
-        methods=tuple(MethodSpec(name=name, settings=settings[name]) for name in names),
+        methods=methods,
         models=used_models(names, chosen_models()),
         evidence=chosen_evidence(),
         seed=int(st.session_state.get("run.seed") or 0),
         reproducible=bool(st.session_state.get("run.reproducible")),
-        profile=recorded_profile(settings),
+        profile=recorded_profile(methods),
     )
 
 

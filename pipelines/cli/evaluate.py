@@ -18,6 +18,7 @@ from pipelines.cli.numbers import amount, count, whole
 from pipelines.cli.prices import add_price_options, priced_models, refuse_prices
 from pipelines.cli.profiles import add_profile_option, chosen_profile
 from pipelines.cli.settings import read_settings
+from pipelines.engine.profiles import recorded_name
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.answering import Answering
@@ -389,7 +390,7 @@ async def _created(service: Service, options: argparse.Namespace) -> tuple[str, 
         systems=systems,
         seed=options.seed,
         repeats=options.repeats,
-        profile=profile.name if profile else "",
+        profile=recorded_name(profile, (system.method for system in systems)),
         reproducible=options.reproducible,
     )
     spec = spec.model_copy(update={"limits": read_limits(options, spec)})

@@ -32,7 +32,7 @@ from pipelines.cli.settings import read_settings
 from pipelines.cli.study import add_study_command
 from pipelines.cli.terminal import Terminal, describe
 from pipelines.engine.executor import used_models
-from pipelines.engine.profiles import with_profile
+from pipelines.engine.profiles import recorded_name, with_profile
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, exit_status
 from pipelines.files import make_data_folder, write_whole
@@ -83,7 +83,7 @@ async def _ask(service: Service, options: argparse.Namespace) -> int:
         language=options.language,
         seed=options.seed,
         reproducible=options.reproducible,
-        profile=profile.name if profile else "",
+        profile=recorded_name(profile, methods),
     )
     run_id = await service.start(spec, owner=_OWNER, keys=keys)
     return await _follow(service, run_id, as_json=options.json)

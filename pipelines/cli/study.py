@@ -39,21 +39,22 @@ async def study(service: Service, options: argparse.Namespace) -> int:
             "A study is a named one, or varies settings, or thresholds on scores.",
             remedy="Give one of: a name (see --list), --vary SETTING, --scores.",
         )
-    stop = Event()
-    try:
-        found = await asyncio.to_thread(_run, service, options, stop)
-    finally:
-        # After Ctrl-C the thread ends before the next answer.
-        stop.set()
     names = [name.strip() for name in options.metrics.split(",") if name.strip()]
     if names and options.format != "text":
         raise InvalidInputError(
             "--metrics chooses columns of the format text.",
             remedy="Leave it out: the other formats hold every metric.",
         )
+    stop = Event()
+    try:
+        found = await asyncio.to_thread(_run, service, options, stop)
+    finally:
+        # After Ctrl-C the thread ends before the next answer.
+        stop.set()
+    # An unknown metric is told before anything is saved.
+    text = study_text(found, names) if names else STUDY_FORMATS[options.format](found)
     if options.save_profile:
         await asyncio.to_thread(_save, service, options, found)
-    text = study_text(found, names) if names else STUDY_FORMATS[options.format](found)
     sys.stdout.write(printable(text) if options.format == "text" else text)
     return 0
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pipelines.errors import InvalidInputError, first_problem
 from pipelines.methods.registry import get_method
 from pipelines.models.providers import PROVIDERS
-from pipelines.run.spec import ROLES
+from pipelines.run.spec import ROLES, MethodSpec
 from pipelines.store.profiles import Profile, refuse_keys_in_profile
 
 _FORMAT = "veriscope-profile-1"
@@ -45,12 +45,17 @@ def different(method: str, values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in chosen.items() if value != defaults[name]}
 
 
-def follows(profile: Profile, settings: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Whether the `settings` of methods are those of the profile."""
+def follows(profile: Profile, methods: Iterable[MethodSpec]) -> bool:
+    """Whether the settings of these methods are those of the profile."""
     return all(
-        different(name, values) == different(name, profile.settings.get(name, {}))
-        for name, values in settings.items()
+        different(one.name, one.settings) == different(one.name, profile.settings.get(one.name, {}))
+        for one in methods
     )
+
+
+def recorded_name(profile: Profile | None, methods: Iterable[MethodSpec]) -> str:
+    """The profile's name for what runs with these methods; "" where one has other settings."""
+    return profile.name if profile is not None and follows(profile, methods) else ""
 
 
 def with_profile(

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from pipelines.concurrency import ended
 from pipelines.engine.service import Service
-from pipelines.errors import NotFoundError
+from pipelines.errors import NotFoundError, UnreadableRunError
 from pipelines.evaluation.answering import Answering, OwnService, WorkerLostError
 from pipelines.evaluation.items import Item
 from pipelines.evaluation.latest import LATEST, LatestAnswer, latest_answer
@@ -302,8 +302,9 @@ class Runner:
     async def _recorded(self, run: str) -> Trace | None:
         try:
             return await self._service.load(run, owner=self._owner)
-        except NotFoundError:
-            # It was killed before the run was stored, or the run was deleted.
+        except (NotFoundError, UnreadableRunError):
+            # It was killed before the run was stored, the run was deleted, or another release with
+            # another format recorded it.
             return None
 
     async def _call(self, work: Callable[..., T], *arguments: Any, **named: Any) -> T:

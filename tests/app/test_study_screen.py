@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Slider
 
 from app import studying
 from pipelines.engine.thread import Engine
@@ -101,6 +102,12 @@ def test_what_was_deleted_cannot_be_studied(engine: Engine):
     assert "No recorded run of 'selfcheck'" in seen(studied(test, "0.5,2"))
 
 
+def threshold(test: AppTest) -> Slider:
+    """The control of DRAD's threshold that is drawn now."""
+    (found,) = [one for one in test.slider if (one.key or "").endswith(".drad.theta_1")]
+    return found
+
+
 def test_a_profile_is_chosen_on_the_ask_page_and_recorded(engine: Engine):
     engine.service.store.profiles.save(
         ME, Profile(name="Strict", settings={"drad": {"theta_1": 0.8}})
@@ -109,10 +116,10 @@ def test_a_profile_is_chosen_on_the_ask_page_and_recorded(engine: Engine):
     test.selectbox(key="settings.profile").set_value("Strict").run()
     assert not test.exception
     assert "Settings of the profile “Strict”." in [one.value for one in test.caption]
-    assert test.slider(key="ask.Strict.drad.theta_1").value == 0.8
-    test.slider(key="ask.Strict.drad.theta_1").set_value(0.7).run()
+    assert threshold(test).value == 0.8
+    threshold(test).set_value(0.7).run()
     assert any("with changes" in one.value for one in test.caption)
-    test.slider(key="ask.Strict.drad.theta_1").set_value(0.8).run()
+    threshold(test).set_value(0.8).run()
     for name in METHODS:
         if test.checkbox(key=f"method.{name}").value and name != "drad":
             test.checkbox(key=f"method.{name}").uncheck()
@@ -137,3 +144,18 @@ def test_no_profile_is_offered_where_none_is_saved_and_one_is_deleted(engine: En
     assert not test.exception
     assert engine.service.store.profiles.list(ME) == []
     assert "settings.profile" not in [one.key for one in test.selectbox]
+
+
+def test_a_profile_saved_anew_under_its_old_name_has_its_own_settings(engine: Engine):
+    profiles = engine.service.store.profiles
+    profiles.save(ME, Profile(name="Best", settings={"drad": {"theta_1": 0.6}}))
+    test = page("ask").run()
+    test.selectbox(key="settings.profile").set_value("Best").run()
+    assert threshold(test).value == 0.6
+    test.button(key="sure-profile").click().run()
+    profiles.save(ME, Profile(name="Best", settings={"drad": {"theta_1": 0.7}}))
+    test.run()
+    test.selectbox(key="settings.profile").set_value("Best").run()
+    assert not test.exception
+    assert threshold(test).value == 0.7
+    assert "Settings of the profile “Best”." in [one.value for one in test.caption]

@@ -21,6 +21,7 @@ from pipelines.evaluation.results.scores import (
     Evaluation,
     ItemScore,
     ItemSummary,
+    JudgeInfo,
     MetricInfo,
     System,
 )
@@ -154,7 +155,8 @@ def joined(
 
     The result's items are those of all; a comparison takes the ones that its systems share. Raises
     InvalidInputError where the data sets differ, unless `data` is "any": items are then the same
-    where their ids are.
+    where their ids are. A judge's column is that of one judge: where another judge has the same
+    column in another evaluation, it is left out of the result.
     """
     if len(evaluations) < 2:
         raise InvalidInputError(
@@ -171,6 +173,7 @@ def joined(
     def name(label: str, system: str) -> str:
         return f"{label}: {system}"
 
+    judges, mixed = _judges(all_of_them)
     metrics = {info.name: info for one in reversed(all_of_them) for info in one.metrics}
     order = dict.fromkeys(info.name for one in all_of_them for info in one.metrics)
     items: dict[str, ItemSummary] = {}
@@ -180,7 +183,14 @@ def joined(
     groups = {s.item: s.group for one in all_of_them for s in one.scores if s.group}
     scores = tuple(
         score.model_copy(
-            update={"method": name(label, score.method), "group": groups.get(score.item, "")}
+            update={
+                "method": name(label, score.method),
+                "group": groups.get(score.item, ""),
+                "values": {k: v for k, v in score.values.items() if k not in mixed},
+                "original_values": {
+                    k: v for k, v in score.original_values.items() if k not in mixed
+                },
+            }
         )
         for label, one in evaluations.items()
         for score in one.scores
@@ -197,10 +207,31 @@ def joined(
         },
         items=items,
         scores=scores,
-        metrics=tuple(metrics[each] for each in order),
+        metrics=tuple(metrics[each] for each in order if each not in mixed),
         seed=first.seed,
         created=max(one.created for one in all_of_them),
         versions=first.versions,
+        judges=judges,
+    )
+
+
+def _judges(evaluations: Sequence[Evaluation]) -> tuple[dict[str, JudgeInfo], set[str]]:
+    """Who judged by column, and the columns that are of different judges."""
+    found: dict[str, list[JudgeInfo]] = {}
+    for one in evaluations:
+        for column, judge in one.judges.items():
+            found.setdefault(column, []).append(judge)
+    mixed = {column for column, them in found.items() if len({one.title for one in them}) > 1}
+    return {column: _together(them) for column, them in found.items() if column not in mixed}, mixed
+
+
+def _together(same: Sequence[JudgeInfo]) -> JudgeInfo:
+    """One judge of several evaluations: counts are added, agreement with people is the first's."""
+    return same[0].model_copy(
+        update={
+            "judged": sum(one.judged for one in same),
+            "undecided": sum(one.undecided for one in same),
+        }
     )
 
 

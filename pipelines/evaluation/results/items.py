@@ -13,6 +13,7 @@ from math import isnan, nan
 from statistics import fmean
 
 from pipelines.errors import InvalidInputError
+from pipelines.evaluation.results.arrays import value_reader
 from pipelines.evaluation.results.compare import ComparedAnswer, ComparedItem
 from pipelines.evaluation.results.scores import Evaluation, ItemScore, MetricInfo
 from pipelines.types import Frozen, Language
@@ -70,7 +71,8 @@ def system_items(
 
 
 def _answer(scores: Sequence[ItemScore], metric: str) -> ComparedAnswer:
-    known = [value for one in scores if (value := one.values.get(metric)) is not None]
+    # An answer that failed counts as the table counts it, whatever was scored before it failed.
+    known = [value for value in value_reader(metric)(scores) if value is not None]
     first = min(scores, key=lambda one: (bool(one.error), one.repeat))
     return ComparedAnswer(
         system=first.method,

@@ -36,7 +36,9 @@ HALLUCINATED = "hallucinated"
 """The value that holds people's label: 1 for hallucinated, 0 for accurate."""
 
 FLAGGED = "flagged"
-"""The value that holds a detector's verdict: 1 where it doubts or contradicts, 0 where not."""
+"""The value that holds a detector's verdict: 0 where it is supported or confident, else 1.
+
+1 is so for contradicted, doubtful and not enough information. What is unchecked has no value."""
 
 ANSWER_WORDS = "answer_words"
 """Words of the answer; Chinese counts by character."""

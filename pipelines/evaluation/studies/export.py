@@ -23,6 +23,7 @@ SHOWN = 6
 _NO_CHOICE = {
     "no_metric": "No point is chosen: the study has no metric with a better direction.",
     "all_diverge": "No point is chosen: at each, more than a tenth of the answers need a new call.",
+    "none_reaches": "No point is chosen: on the even items none reaches the minimum.",
     "too_few_items": "No point is chosen: the items cannot be divided into two halves.",
 }
 

@@ -77,6 +77,11 @@ def read_axis(method: Method[Any], text: str) -> Axis:
         )
     # The method says what it does not take.
     known = [getattr(method.settings({name: value}), name) for value in values]
+    if not all(isinstance(value, get_args(Value)) for value in known):
+        raise InvalidInputError(
+            f"The setting {name!r} of {method.name} holds more than one word or number.",
+            remedy="Choose a setting whose values are single words or numbers.",
+        )
     return Axis(name=name, values=tuple(dict.fromkeys(known)))
 
 
@@ -145,10 +150,13 @@ def _range(text: str) -> list[float]:
             f"{text!r} is no range of numbers.",
             remedy="Write FIRST:LAST:STEP, FIRST no larger than LAST, for example 0.4:0.6:0.05.",
         )
-    count = floor((last - first) / step + 1e-9) + 1
-    if count > MAX_POINTS:
+    steps = (last - first) / step
+    # A tiny step makes more of them than a number can say.
+    count = floor(steps + 1e-9) + 1 if isfinite(steps) else None
+    if count is None or count > MAX_POINTS:
+        many = "too many" if count is None else f"{count:,}"
         raise InvalidInputError(
-            f"{text!r} are {count:,} values; a study has at most {MAX_POINTS} points.",
+            f"{text!r} are {many} values; a study has at most {MAX_POINTS} points.",
             remedy="Choose a larger step.",
         )
     return [_tidy(first + number * step) for number in range(count)]

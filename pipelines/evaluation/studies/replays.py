@@ -14,7 +14,13 @@ from typing import Any
 import numpy as np
 
 from pipelines.engine.reevaluate import recorded_settings, reevaluate
-from pipelines.errors import InvalidInputError, MissingReply, NotFoundError, VeriscopeError
+from pipelines.errors import (
+    InvalidInputError,
+    MissingReply,
+    NotFoundError,
+    UnreadableRunError,
+    VeriscopeError,
+)
 from pipelines.evaluation.items import Item
 from pipelines.evaluation.metrics.table import Metric
 from pipelines.evaluation.outcomes import Outcome, outcome_of
@@ -218,7 +224,7 @@ def _metrics(store: RunStore, evaluation: str, owner: str, spec: EvaluationSpec)
 def _read(store: RunStore, run: str, owner: str) -> Trace | None:
     try:
         return store.load(run, owner)
-    except NotFoundError:
+    except (NotFoundError, UnreadableRunError):
         return None
 
 

@@ -72,8 +72,8 @@ class StudyPoint(Frozen):
     """One combination of values. `current`: the settings with which it was evaluated.
 
     `replayed` answers are known at this point, `diverged` would need a new call. `differences` are
-    this point minus the current one, on the items that both have. `papers` are the figures that the
-    method's paper prints for it.
+    this point minus the current one, on the items that both have; the current point has none.
+    `papers` are the figures that the method's paper prints for it.
     """
 
     label: str
@@ -187,7 +187,7 @@ def study_table(
     `metrics` are shown in this order, by default all. The metric that chooses is `choose`, else the
     first of `prefer` that there is, else one that tells most; never a cost. With `at_least`, a
     point is chosen only where that metric reaches this value on the items that choose. Raises
-    InvalidInputError for an unknown metric.
+    InvalidInputError for an unknown metric, and for a minimum of or beside a ranking of scores.
     """
     ratios = _ratios(measured.values)
     rankings = _rankings(measured, sampling)
@@ -217,7 +217,7 @@ def study_table(
             replayed=measured.replayed[number],
             diverged=measured.diverged[number],
             metrics={name: estimates[name][number] for name in shown},
-            differences={name: found[number] for name, found in differences.items()},
+            differences=differences.get(number, {}),
         )
         for number, values in enumerate(measured.points)
     )
@@ -227,6 +227,12 @@ def study_table(
     by = choose or next(iter(wanted), None)
     if by is None:
         return Table(found, infos, None, "no_metric")
+    if at_least is not None and (ranking := {by, at_least[0]} & rankings.keys()):
+        raise InvalidInputError(
+            f"A minimum does not go together with {min(ranking)!r}, a ranking of all scores.",
+            remedy="Leave the minimum out, or use metrics other than"
+            f" {', '.join(rankings)} for the choice and for the minimum.",
+        )
     choice = (
         _choice(by, at_least, ratios, measured, sampling)
         if by in ratios
@@ -322,17 +328,23 @@ def _detector(measured: Measured) -> tuple[Floats | None, Floats | None]:
 
 def _differences(
     ratios: Mapping[str, _Ratio], shown: Sequence[str], measured: Measured, sampling: Sampling
-) -> dict[str, list[PairedDifference]]:
-    """Each point minus the current one, for metrics that are means over items."""
-    if measured.current is None:
+) -> dict[int, dict[str, PairedDifference]]:
+    """Each other point minus the current one, for metrics that are means over items."""
+    now = measured.current
+    if now is None:
         return {}
     labels = [point_label(values) for values in measured.points]
-    pairs = [(number, measured.current) for number in range(len(labels))]
-    return {
-        name: paired_differences(means, labels, measured.groups, sampling, pairs)
-        for name in shown
-        if name in ratios and (means := _means(ratios[name])) is not None
-    }
+    # Holm's correction counts every pair, so the current point is not compared with itself.
+    pairs = [(number, now) for number in range(len(labels)) if number != now]
+    found: dict[int, dict[str, PairedDifference]] = {number: {} for number, _ in pairs}
+    for name in shown:
+        means = _means(ratios[name]) if name in ratios else None
+        if means is None:
+            continue
+        compared = paired_differences(means, labels, measured.groups, sampling, pairs)
+        for (number, _), one in zip(pairs, compared, strict=True):
+            found[number][name] = one
+    return found
 
 
 def _means(ratio: _Ratio) -> Floats | None:
@@ -372,19 +384,25 @@ def _choice(
     covered = _covered(measured)
     shared = np.asarray(covered[rows].all(axis=0)) if rows else np.zeros(len(measured.groups), bool)
     even, odd = (half & shared for half in _halves(measured.groups))
-    limit = None if at_least is None else (ratios.get(at_least[0]), at_least[1])
     lower = metric_info(by).better == "lower"
 
-    def best(half: NDArray[np.bool_]) -> int | None:
-        allowed = rows
-        if limit is not None and limit[0] is not None:
-            reached = limit[0].over(half).values()
-            allowed = [row for row in rows if reached[row] >= limit[1]]
-        return _best(ratio.over(half).values(), allowed, measured.current, lower=lower)
+    def allowed(half: NDArray[np.bool_]) -> list[int]:
+        if at_least is None:
+            return rows
+        reached = ratios[at_least[0]].over(half).values()
+        return [row for row in rows if reached[row] >= at_least[1]]
 
+    def best(half: NDArray[np.bool_]) -> int | None:
+        values = ratio.over(half).values()
+        return _best(values, allowed(half), measured.current, lower=lower)
+
+    if not rows:
+        return "all_diverge"
+    if even.any() and not allowed(even):
+        return "none_reaches"
     first, second = best(even), best(odd)
     if first is None or not ratio.over(odd).below[first].any():
-        return "too_few_items" if rows else "all_diverge"
+        return "too_few_items"
     (held,) = _one(ratio, first, odd, measured, sampling)
     now = measured.current
     current = None if now is None else _one(ratio, now, odd, measured, sampling)[0]

@@ -58,6 +58,20 @@ def test_a_setting_is_varied_without_a_call_and_the_best_is_saved(line: Line):
 
 
 @pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--metrics", "nonsense"), "no metric 'nonsense'"),
+        (("--metrics", "accuracy", "--format", "csv"), "columns of the format text"),
+    ],
+)
+def test_a_study_that_is_refused_saves_no_profile(line: Line, given: tuple[str, ...], said: str):
+    vary = ("study", "--evaluation", line.evaluated(), "--vary", "max_tokens=128,64")
+    status, _, err = line.call(*vary, "--choose", "accuracy", "--save-profile", "Best", *given)
+    assert (status, said in err) == (2, True)
+    assert line.call("profiles", "list")[1] == ""
+
+
+@pytest.mark.parametrize(
     ("arguments", "expected", "said"),
     [
         ((), 2, "--evaluation ID"),
@@ -124,12 +138,16 @@ def test_runs_and_evaluations_take_a_profile_and_record_its_name(line: Line):
         (run,) = store.list("command-line")
         spec = store.load(run.id, "command-line").header.spec
     assert (spec.profile, spec.methods[0].settings) == ("Short", {"max_tokens": 64})
-    # What is given for itself goes before the profile.
-    evaluation = line.evaluated("--settings-profile", "Short", "--set", "direct.max_tokens=32")
-    with closing(RunStore(file_url(line.folder / "data"))) as store:
-        stored = store.evaluations.get(evaluation, "command-line").spec
-    assert stored["profile"] == "Short"
-    assert stored["systems"][0]["method"]["settings"] == {"max_tokens": 32}
+    # What is given for itself goes before the profile, whose name is then not recorded.
+    for given, name, tokens in (((), "Short", 64), (("--set", "direct.max_tokens=32"), "", 32)):
+        evaluation = line.evaluated("--settings-profile", "Short", *given)
+        assert line.call(*ask, "--settings-profile", "Short", *given)[0] == 0
+        with closing(RunStore(file_url(line.folder / "data"))) as store:
+            stored = store.evaluations.get(evaluation, "command-line").spec
+            newest = store.load(store.list("command-line")[0].id, "command-line").header.spec
+        assert (stored["profile"], newest.profile) == (name, name)
+        assert stored["systems"][0]["method"]["settings"] == {"max_tokens": tokens}
+        assert newest.methods[0].settings == {"max_tokens": tokens}
     assert line.call(*ask, "--settings-profile", "Nobody")[0] == 1
 
 

@@ -13,7 +13,7 @@ from pipelines.evaluation.plan import Budget, System, checked_spec, key_of, run_
 from pipelines.evaluation.runner import Runner
 from pipelines.models.providers import ModelSpec
 from pipelines.run.spec import MethodSpec
-from tests.pipelines.evaluation.bench import ITEMS, carried_out, create, opened, spec, system
+from tests.pipelines.evaluation.bench import ITEMS, carried_out, create, dream, opened, spec, system
 from tests.pipelines.run.fakes import FakeModel
 
 
@@ -49,6 +49,19 @@ async def test_what_was_answered_serves_another_evaluation(tmp_path: Path):
         assert service.store.evaluations.get(both, "me").done == 4
         with pytest.raises(NotFoundError):
             service.store.evaluations.get(both, "you")
+
+
+async def test_an_attempt_in_an_unknown_format_does_not_end_the_evaluation(tmp_path: Path):
+    async with opened(tmp_path, FakeModel("one")) as service:
+        asked = spec()
+        name = create(service, asked)
+        run = await service.start(run_of(asked, asked.systems[0], ITEMS[0], 0), owner="me")
+        async for _ in service.follow(run, owner="me"):
+            pass
+        service.store.evaluations.attempt(name, 0, run)
+        dream(tmp_path, run)
+        last = await carried_out(Runner(service, name, owner="me"))
+        assert (last.answered, last.reason) == (4, "done")
 
 
 async def test_what_counts_is_what_is_asked(tmp_path: Path):

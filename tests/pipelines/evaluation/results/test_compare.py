@@ -6,6 +6,7 @@ import pytest
 
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.results.compare import comparison, joined
+from pipelines.evaluation.results.scores import JUDGED, Evaluation, JudgeInfo, MetricInfo
 from pipelines.evaluation.statistics.paired import mcnemar_midp
 from pipelines.evaluation.statistics.resampling import Sampling
 from tests.pipelines.evaluation.results.evaluations import binary, evaluation, score
@@ -102,6 +103,31 @@ def test_two_evaluations_of_the_same_data() -> None:
     found = comparison(both, list(both.systems), "accuracy", sampling=SAMPLING)
     assert (found.n, found.left_out, found.pairs[0].difference.value) == (2, 1, -0.5)
     assert both.metrics == before.metrics
+
+
+def test_grades_of_two_judges_are_not_one_metric() -> None:
+    ours, second = JudgeInfo(title="Ours", judged=2), f"{JUDGED} 2"
+
+    def judged_by(**judges: JudgeInfo) -> Evaluation:
+        named = {"first": JUDGED, "second": second}
+        columns = {named[place]: judge for place, judge in judges.items()}
+        return evaluation(
+            [score("q0", "a", 1, values=dict.fromkeys(columns, 1.0))],
+            metrics=tuple(MetricInfo(name=name) for name in ("accuracy", *columns)),
+            judges=columns,
+        )
+
+    theirs = JudgeInfo(title="Theirs", judged=3)
+    before = judged_by(first=ours, second=JudgeInfo(title="Third", judged=1, undecided=1))
+    both = joined({"before": before, "after": judged_by(first=theirs)})
+    assert both.metric_names() == ("accuracy", second)
+    assert [info.name for info in both.metrics] == ["accuracy", second]
+    assert list(both.judges) == [second]
+    # One judge in both: the column stays, with all that was judged.
+    both = joined({"before": judged_by(first=ours), "after": judged_by(first=ours)})
+    assert both.judges == {JUDGED: JudgeInfo(title="Ours", judged=4)}
+    found = comparison(both, list(both.systems), JUDGED, sampling=SAMPLING)
+    assert found.n == 1
 
 
 def test_other_data_needs_a_word() -> None:

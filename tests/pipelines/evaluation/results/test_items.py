@@ -43,6 +43,14 @@ def test_the_worst_items_come_first_and_those_without_a_value_last():
         system_items(made, "c", "accuracy")
 
 
+def test_a_right_part_of_an_answer_that_failed_is_not_counted_as_right():
+    made = evaluation([score("q0", "a", 1, error="timeout"), score("q1", "a", 0)])
+    first, last = system_items(made, "a", "accuracy")
+    assert (first.item, first.answers[0].value) == ("q1", 0.0)
+    assert (last.item, last.answers[0].error) == ("q0", "timeout")
+    assert isnan(last.answers[0].value)
+
+
 @pytest.mark.parametrize(
     ("wanted", "found"),
     [

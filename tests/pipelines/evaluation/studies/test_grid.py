@@ -66,6 +66,20 @@ def test_what_cannot_be_is_refused(text: str, said: str):
         read_axis(DRAD, text)
 
 
+@pytest.mark.parametrize(
+    ("method", "text", "said"),
+    [
+        # A step so small that the number of steps is infinite, and ends whose distance is.
+        ("drad", "theta_1=0:1:1e-320", "too many values"),
+        ("drad", "theta_1=-1e308:1e308:1", "too many values"),
+        ("slm", "history={}", "more than one word or number"),
+    ],
+)
+def test_values_of_no_use_are_refused(method: str, text: str, said: str):
+    with pytest.raises(InvalidInputError, match=said):
+        read_axis(METHODS[method], text)
+
+
 def test_points_are_all_combinations():
     axes = [Axis(name="a", values=(1, 2)), Axis(name="b", values=("x", None))]
     assert points(checked_axes(axes)) == (

@@ -8,7 +8,7 @@ from threading import Event
 
 import pytest
 
-from pipelines.errors import InvalidInputError, NotFoundError
+from pipelines.errors import InvalidInputError, NotFoundError, StorageError, failure
 from pipelines.evaluation.items import LabelledSpan
 from pipelines.evaluation.runner import Runner
 from pipelines.evaluation.studies.export import STUDY_FORMATS, study_text
@@ -17,7 +17,7 @@ from pipelines.evaluation.studies.named import named_studies, run_named_study
 from pipelines.evaluation.studies.replays import StudyStoppedError, replay_points
 from pipelines.evaluation.studies.running import sweep
 from pipelines.evaluation.studies.saving import profile_of
-from tests.pipelines.evaluation.bench import carried_out, create, opened, spec, system
+from tests.pipelines.evaluation.bench import carried_out, create, dream, opened, spec, system
 from tests.pipelines.evaluation.studies.recorded import TEXTS, selfcheck
 from tests.pipelines.run.fakes import FakeModel
 
@@ -81,6 +81,26 @@ async def test_a_deleted_run_is_counted_and_without_any_there_is_no_study(tmp_pa
         for run in runs[1:]:
             service.store.delete(run, "me")
         with pytest.raises(InvalidInputError, match="No recorded run of 'direct'"):
+            replay_points(service.store, name, "me", "direct", axes)
+
+
+async def test_a_run_of_an_unknown_format_is_counted_and_a_lost_connection_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async with opened(tmp_path, FakeModel("one")) as service:
+        name = create(service, spec())
+        await carried_out(Runner(service, name, owner="me"))
+        _, run, _ = service.store.evaluations.outcomes(name, "me")[0]
+        dream(tmp_path, run)
+        axes = [Axis(name="max_tokens", values=(128,))]
+        found = replay_points(service.store, name, "me", "direct", axes)
+        assert (found.answers, found.unreadable, found.replayed) == (4, 1, (3,))
+
+        def lost(*_: object) -> None:
+            raise failure("storage.unreachable")
+
+        monkeypatch.setattr(service.store, "load", lost)
+        with pytest.raises(StorageError):
             replay_points(service.store, name, "me", "direct", axes)
 
 

@@ -67,7 +67,7 @@ def test_what_chose_is_not_what_is_reported():
     assert choice.other_point == 0
     assert choice.cross_validated is not None
     assert choice.cross_validated.value == pytest.approx(3 / 8)
-    # The whole table: five of eight at both points; the difference of a point to itself is 0.
+    # The whole table: five of eight at both points.
     assert [point.metrics["accuracy"].value for point in found.points] == [5 / 8, 5 / 8]
     assert [point.current for point in found.points] == [True, False]
     assert found.points[1].differences["accuracy"].difference.value == 0
@@ -160,6 +160,41 @@ def test_a_share_is_chosen_with_a_minimum_of_another():
     assert bound is not None
     assert (free.point, free.selected) == (0, 1.0)
     assert (bound.point, bound.selected) == (1, pytest.approx(2 / 3))
+
+
+def test_a_minimum_that_no_point_reaches_is_told():
+    # On even items (0 and 2) at most one of two is right.
+    values = {"accuracy": [[1, 1, 0, 1], [0, 1, 1, 1]], "bleu": [[0.5] * 4, [0.6] * 4]}
+    found = study_table(measured(values), QUICK, choose="bleu", at_least=("accuracy", 0.6))
+    assert (found.choice, found.no_choice) == (None, "none_reaches")
+    # One item is no two halves, whatever it reaches.
+    alone = study_table(measured({"accuracy": [[1.0]]}), QUICK, at_least=("accuracy", 0.6))
+    assert (alone.choice, alone.no_choice) == (None, "too_few_items")
+
+
+@pytest.mark.parametrize(
+    ("choose", "minimum"), [("auroc", "verdict_recall"), ("verdict_f1", "auroc")]
+)
+def test_a_minimum_beside_a_ranking_is_refused(choose: str, minimum: str):
+    wrong = [1, 1, 0, 0]
+    values = {
+        HALLUCINATION_SCORE: [[0.9, 0.8, 0.1, 0.2]],
+        FLAGGED: [[1, 1, 0, 0]],
+        HALLUCINATED: [wrong],
+    }
+    with pytest.raises(InvalidInputError, match="minimum does not go together with 'auroc'"):
+        study_table(measured(values), QUICK, choose=choose, at_least=(minimum, 0.8))
+
+
+def test_the_recorded_settings_are_not_compared_with_themselves():
+    # Point 1 loses items 0 and 1, point 2 items 0 to 2: mid-p 1/4 and 1/8. Holm over these two
+    # comparisons makes them 1/4 and 2/8; over three they would be 2/4 and 3/8.
+    rows = [[1, 1, 1, 1], [0, 0, 1, 1], [0, 0, 0, 1]]
+    points = study_table(measured({"accuracy": rows}), QUICK).points
+    assert points[0].differences == {}
+    pairs = [point.differences["accuracy"] for point in points[1:]]
+    assert [pair.p for pair in pairs] == pytest.approx([0.25, 0.125])
+    assert [pair.adjusted for pair in pairs] == pytest.approx([0.25, 0.25])
 
 
 def test_rankings_are_told_and_can_choose():
