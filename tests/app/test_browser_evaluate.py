@@ -142,7 +142,9 @@ def test_a_file_is_evaluated_stopped_continued_read_and_deleted(
     answered(page, "Paused")
     press(page, "All evaluations")
     page.wait_for_url(lambda url: "evaluation=" not in url)
-    expect(page.get_by_text("capitals: direct, rag")).to_be_visible()
+    expect(
+        page.locator(".workbench-run-question", has_text="capitals: direct, rag")
+    ).to_be_visible()
     wait_until_drawn(page)
     page.locator("[class*='st-key-open-'] button").click()
     gate.set()
