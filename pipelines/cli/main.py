@@ -25,6 +25,7 @@ from pipelines.cli.evidence import (
     index_in_qdrant,
     read_evidence,
 )
+from pipelines.cli.exports import read_export, write_export
 from pipelines.cli.leaving import Unawaited
 from pipelines.cli.models import add_model_options, models_by_role, named_key
 from pipelines.cli.profiles import add_profile_commands, add_profile_option, chosen_profile
@@ -34,8 +35,8 @@ from pipelines.cli.terminal import Terminal, describe
 from pipelines.engine.executor import used_models
 from pipelines.engine.profiles import recorded_name, with_profile
 from pipelines.engine.service import Service
-from pipelines.errors import InvalidInputError, exit_status
-from pipelines.files import make_data_folder, write_whole
+from pipelines.errors import exit_status
+from pipelines.files import make_data_folder
 from pipelines.methods.registry import METHODS
 from pipelines.paths import data_folder
 from pipelines.printable import guard_log, printable, printable_json
@@ -135,28 +136,12 @@ async def _show(service: Service, options: argparse.Namespace) -> int:
 
 async def _export(service: Service, options: argparse.Namespace) -> int:
     text = await asyncio.to_thread(lambda: "".join(service.store.export(options.run, _OWNER)))
-    if options.to:
-        try:
-            write_whole(options.to, text)
-        except OSError as error:
-            raise InvalidInputError(
-                f"{options.to} cannot be written ({error.strerror}).",
-                remedy="Give the path of a file in a folder that can be written to.",
-            ) from None
-    else:
-        # A file is left as it is; what reads a pipe reads the same.
-        sys.stdout.write(printable_json(text))
+    write_export(text, options.to)
     return 0
 
 
 async def _import(service: Service, options: argparse.Namespace) -> int:
-    try:
-        text = options.file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError(
-            f"{options.file} cannot be read ({type(error).__name__}).",
-            remedy="Give the path of a file made by `export`.",
-        ) from None
+    text = read_export(options.file, "export")
     print(await asyncio.to_thread(service.store.import_run, text, _OWNER))
     return 0
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 from pathlib import Path
 from typing import Any
 
+from pipelines.cli.exports import read_export, write_export
 from pipelines.cli.settings import read_settings
 from pipelines.engine.profiles import checked_profile, profile_text, read_profile
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
-from pipelines.files import write_whole
 from pipelines.methods.registry import METHODS
 from pipelines.printable import printable, printable_json
 from pipelines.store.profiles import Profile
@@ -68,28 +67,12 @@ async def _save(service: Service, options: argparse.Namespace) -> int:
 
 async def _export(service: Service, options: argparse.Namespace) -> int:
     one = await asyncio.to_thread(service.store.profiles.get, OWNER, options.name)
-    text = profile_text(one)
-    if options.to is None:
-        sys.stdout.write(printable_json(text))
-        return 0
-    try:
-        write_whole(options.to, text)
-    except OSError as error:
-        raise InvalidInputError(
-            f"{options.to} cannot be written ({error.strerror}).",
-            remedy="Give the path of a file in a folder that can be written to.",
-        ) from None
+    write_export(profile_text(one), options.to)
     return 0
 
 
 async def _import(service: Service, options: argparse.Namespace) -> int:
-    try:
-        text = options.file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError(
-            f"{options.file} cannot be read ({type(error).__name__}).",
-            remedy="Give the path of a file made by `profiles export`.",
-        ) from None
+    text = read_export(options.file, "profiles export")
     profile = read_profile(text)
     await _keep(service, profile, replace=options.replace)
     print(printable(profile.name))

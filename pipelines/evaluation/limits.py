@@ -1,6 +1,6 @@
 """Where an evaluation stops by itself: its limits, what of them is spent, and which can be kept.
 
-The limits are kept with the evaluation, so that they hold for whoever continues it.
+The limits are kept with the evaluation, so that they also hold when it is continued later.
 """
 
 from __future__ import annotations

@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import Field
-from sqlalchemy import inspect, select
+from sqlalchemy import select
 
 from pipelines.errors import failure
 from pipelines.run.spec import ModelSpec
 from pipelines.store.database import Database
 from pipelines.store.tables import (
-    INSERT,
     MAX_NAME,
     ProfileRow,
+    insert_or_replace,
     looks_like_key,
     refuse_keys,
     to_json,
@@ -84,10 +84,7 @@ class ProfileStore:
         with self._database.write() as session:
             if not replace and session.get(ProfileRow, (owner, profile.name)) is not None:
                 raise failure("storage.profile_exists")
-            kind = INSERT[session.get_bind().dialect.name]
-            statement = kind(ProfileRow).values(owner=owner, name=profile.name, **found)
-            names = [column.name for column in inspect(ProfileRow).primary_key]
-            session.execute(statement.on_conflict_do_update(index_elements=names, set_=found))
+            insert_or_replace(session, ProfileRow, {"owner": owner, "name": profile.name}, found)
 
     def get(self, owner: str, name: str) -> Profile:
         """One profile. Raises NotFoundError."""

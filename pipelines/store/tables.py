@@ -13,10 +13,10 @@ from secrets import token_hex
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from sqlalchemy import JSON, DateTime, ForeignKey, Index, MetaData, String, inspect, select
+from sqlalchemy import JSON, DateTime, ForeignKey, Index, MetaData, String, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 from sqlalchemy.types import TypeDecorator
 
 from pipelines.errors import failure
@@ -322,6 +322,18 @@ INSERT = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 """By dialect, the insertion that can do something else where the row is there already."""
 
 
+def insert_or_replace(
+    session: Session, table: type[Base], key: dict[str, Any], values: dict[str, Any]
+) -> None:
+    """Store a row under its primary key `key`, in place of the one that is there.
+
+    It is one statement: two that save at the same time do not collide.
+    """
+    kind = INSERT[session.get_bind().dialect.name]
+    statement = kind(table).values(**key, **values)
+    session.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))
+
+
 class ModelStore:
     """The model configurations of every owner, in the database of a RunStore."""
 
@@ -339,11 +351,7 @@ class ModelStore:
         refuse_keys(spec)
         found = {"spec": to_json(spec), "saved": datetime.now(UTC)}
         with self._database.write() as session:
-            # In one statement: two that save at the same time do not collide.
-            kind = INSERT[session.get_bind().dialect.name]
-            statement = kind(ModelRow).values(owner=owner, name=spec.name, **found)
-            names = [column.name for column in inspect(ModelRow).primary_key]
-            session.execute(statement.on_conflict_do_update(index_elements=names, set_=found))
+            insert_or_replace(session, ModelRow, {"owner": owner, "name": spec.name}, found)
 
     def delete(self, owner: str, name: str) -> None:
         """Delete a configuration. Raises NotFoundError if this owner has none of that name."""

@@ -187,7 +187,7 @@ class Migrating:
 
 @dataclass
 class Evaluating:
-    """An evaluation on a server that counts; it is gone on with after every kill."""
+    """An evaluation on a server that counts; it is continued after every kill."""
 
     killer: Killer
     folder: Path

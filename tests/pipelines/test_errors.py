@@ -61,7 +61,7 @@ def test_a_command_that_fails_for_the_system_says_how(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ):
-    # The rest of the output is not thrown away in this process.
+    # The rest of the output is not discarded in this process.
     monkeypatch.setattr("pipelines.errors._discard_output", lambda: None)
 
     def command() -> int:

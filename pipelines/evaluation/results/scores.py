@@ -16,7 +16,7 @@ Example, one system on one item::
 from __future__ import annotations
 
 from math import isfinite
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 
@@ -68,17 +68,7 @@ Cost = Literal[
     "money_cny",
     "money_eur",
 ]
-COSTS: tuple[Cost, ...] = (
-    "calls",
-    "judge_calls",
-    "retrievals",
-    "prompt_tokens",
-    "tokens",
-    "seconds",
-    "money_usd",
-    "money_cny",
-    "money_eur",
-)
+COSTS: tuple[Cost, ...] = get_args(Cost)
 """Costs of one item in the order of the table. Tokens are the completion's. Each currency is a cost
 of its own: amounts of different currencies are never added up."""
 

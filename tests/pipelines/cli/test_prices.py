@@ -40,7 +40,7 @@ def test_a_limit_of_money_is_kept_in_the_currency_of_the_prices(line: Line):
     found = stored(line)
     assert found.systems[0].models["main"].price == Price(read=0, written=1e6, currency="CNY")
     assert found.limits == Budget(money=2)
-    # It holds for whoever goes on, until it is changed.
+    # The limit also holds when the evaluation is continued, until it is changed.
     (evaluation,) = line.listed()
     go_on = ("evaluate", "--resume", evaluation, "--yes", *line.go_on)
     status, _, err = line.call(*go_on)

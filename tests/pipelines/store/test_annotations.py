@@ -354,7 +354,7 @@ def test_people_at_the_same_time_fill_every_item_exactly(store: RunStore):
         thread.join()
     events = bench.store.events(bench.id)
     labels = Counter(one.item for one in events)
-    # Whoever met only items that others were labelling left; nobody labelled too much.
+    # An annotator leaves when others hold all items; no item gets more labels than its overlap.
     assert max(labels.values()) <= 3
     assert len({(one.item, one.annotator) for one in events}) == len(events)
     assert all(one.value == {"who": one.annotator} for one in events)

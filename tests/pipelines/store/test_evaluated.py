@@ -1,4 +1,4 @@
-"""A whole evaluation in either database: carried out, stopped, gone on with, read and compared."""
+"""A whole evaluation in either database: carried out, stopped, continued, read and compared."""
 
 from __future__ import annotations
 
