@@ -47,10 +47,12 @@ def small(**changes: Any) -> dict[str, Any]:
 
 
 def test_every_method_has_its_paper() -> None:
-    of_detectors = {"p_yes", "selfcheck", "semantic_entropy", "token_probability"}
+    of_detectors = {"p_yes", "sac3", "selfcheck", "semantic_entropy", "token_probability"}
     of_correctors = {
         "chain_of_thought",
+        "cove",
         "critic",
+        "debate",
         "detect_and_mitigate",
         "flare",
         "ircot",
@@ -111,6 +113,10 @@ def test_chinese_texts_are_chinese(method: str) -> None:
         ("critic", "reasoning", "CRITIC", "40.3 52.9"),
         ("detect_and_mitigate", "articles", "Detect-and-Mitigate", "14.5"),
         ("rarr", "long", "RARR", "74.3"),
+        ("cove", "tasks", "CoVe, best variant of each column", "0.36 0.48 71.4"),
+        ("debate", "tasks", "Debate", "81.8 85.0 73.8"),
+        ("sac3", "detection", "Self-consistency (SC2)", "74.2 70.5"),
+        ("sac3", "detection", "SAC3, best variant of each column", "88.0 77.2"),
     ],
 )
 def test_figures_are_as_printed(method: str, key: str, name: str, printed: str) -> None:
