@@ -154,9 +154,12 @@ def test_an_hour_of_mixed_use_leaves_nothing_behind(space: tuple[Space, str]):
             elsewhere.submit(asyncio.run, round_of(url)).result()
             elsewhere.submit(program, url).result()
             found.append(counted(served))
-    first, last = found[WARM_UP - 1], found[-1]
-    for name in first:
+    for name in found[0]:
         print(f"{name:>15}", *(one[name] // (2**20 if name == "memory" else 1) for one in found))
+    # Threads of pools come and go from round to round. What leaks is more in each of the last
+    # rounds than it ever was in the first ones.
+    first = {name: max(one[name] for one in found[WARM_UP - 1 : WARM_UP + 2]) for name in found[0]}
+    last = {name: min(one[name] for one in found[-3:]) for name in found[0]}
     assert last["memory"] - first["memory"] < MOST_MEMORY
     assert last["sessions"] <= SESSIONS
     assert last["gradio events"] <= 100
