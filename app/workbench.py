@@ -26,6 +26,7 @@ if _ROOT not in sys.path:
 from app.engine import close_engines, engine  # noqa: E402
 from app.evaluating import stop_evaluations  # noqa: E402
 from app.exposure import Doorkeeper, what_is_open, workbench_exposure  # noqa: E402
+from app.judging import stop_judging  # noqa: E402
 from app.session import OwnerCookie  # noqa: E402
 from pipelines.errors import VeriscopeError, exit_status  # noqa: E402
 from pipelines.printable import guard_log  # noqa: E402
@@ -58,6 +59,7 @@ async def _lifespan(_: App) -> AsyncIterator[None]:
     try:
         yield
     finally:
+        stop_judging()
         stop_evaluations()
         close_engines()
 

@@ -14,6 +14,7 @@ import streamlit as st
 
 from app import evaluating
 from app.engine import engine
+from app.judging import forget_judging
 from app.parts import (
     choose_one,
     delete_button,
@@ -325,6 +326,7 @@ def _delete(evaluation: str) -> None:
         # Whether it is theirs to delete is found out before anything is stopped.
         store.get(evaluation, owner())
         evaluating.forget(evaluation, owner())
+        forget_judging(evaluation, owner())
         store.delete(evaluation, owner())
         if st.session_state.get(_OPENED) == evaluation:
             _close()

@@ -253,11 +253,17 @@ def _take_file() -> None:
 
 def read_upload(name: str, data: bytes) -> Table:
     """The rows of an uploaded file. Raises InvalidInputError where it cannot be read."""
-    # The ending tells the form. Nothing else of the name is trusted.
-    bare = Path(name.replace("\\", "/")).name
-    safe = "".join(one if one.isalnum() or one in "-_. " else "_" for one in bare)
-    safe = safe[-100:].lstrip(".")
     with TemporaryDirectory() as folder:
-        path = Path(folder) / (safe or "file")
+        path = Path(folder) / safe_name(name)
         path.write_bytes(data)
         return read_table(path)
+
+
+def safe_name(name: str) -> str:
+    """The name of an uploaded file, so that a file here can have it: its ending tells the form.
+
+    Nothing else of it is trusted.
+    """
+    bare = Path(name.replace("\\", "/")).name
+    safe = "".join(one if one.isalnum() or one in "-_. " else "_" for one in bare)
+    return safe[-100:].lstrip(".") or "file"

@@ -21,6 +21,7 @@ from app.parts import (
 )
 from app.screens.evaluation_compare import draw_items
 from app.screens.evaluation_figures import draw_figures
+from app.screens.evaluation_judge import draw_judge
 from app.screens.evaluation_study import draw_study
 from app.session import messages, owner
 from components.elements import notice
@@ -89,6 +90,8 @@ def _draw(of: Of, spec: EvaluationSpec, t: Catalogue) -> None:
     draw_figures(of, table, t)
     fold = st.expander(t("action.export"), key="evaluate.export", on_change="rerun")
     draw_unfolded(fold, partial(_exports, of.evaluation[:8], found, table, t))
+    if "accuracy" in {one.name for one in found.metrics}:
+        draw_judge(of.evaluation, spec, of.answered, t)
     draw_items(of, spec, part, t)
     draw_study(of, t)
 
