@@ -28,6 +28,12 @@ RESULTS = ROOT / "verify-results"
 LIMIT = 70 * 60.0
 SLOWEST = 10
 QUESTIONS = 12
+PARTS = {
+    "short tests": ("not verify", 2),
+    "long tests": ("verify and not alone", 2),
+    "long tests, one at a time": ("alone", 0),
+}
+"""The tests in three parts: how pytest selects them, and in how many processes they run."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +65,8 @@ class Counts:
 class Verification:
     """Everything the result file says.
 
-    `tests` is None when pytest left no report. `answers` is the report on the shipped default in
-    Markdown, empty when there is none.
+    `tests` is None when a part of the tests left no report. `answers` is the report on the shipped
+    default in Markdown, empty when there is none.
     """
 
     started: datetime
@@ -115,6 +121,22 @@ def read_tests(report: Path) -> Counts | None:
     functions = len({name.partition("[")[0] for name, _ in timed})
     passed = total - failed - errors - skipped
     return Counts(functions, passed, failed, errors, skipped, tuple(timed[:SLOWEST]))
+
+
+def together(parts: Sequence[Counts | None]) -> Counts | None:
+    """The counts of all parts of the tests, None where one of them left no report."""
+    known = [part for part in parts if part is not None]
+    if not known or len(known) < len(parts):
+        return None
+    slowest = sorted((one for part in known for one in part.slowest), key=lambda one: -one[1])
+    return Counts(
+        functions=sum(part.functions for part in known),
+        passed=sum(part.passed for part in known),
+        failed=sum(part.failed for part in known),
+        errors=sum(part.errors for part in known),
+        skipped=sum(part.skipped for part in known),
+        slowest=tuple(slowest[:SLOWEST]),
+    )
 
 
 def render(result: Verification) -> str:
@@ -176,7 +198,8 @@ def verify(pytest_arguments: Sequence[str], limit: float = LIMIT) -> Verificatio
     started, deadline = datetime.now(UTC), time.monotonic() + limit
     commit = current_commit(ROOT)
     with tempfile.TemporaryDirectory() as folder:
-        report, answers = Path(folder) / "tests.xml", Path(folder) / "answers.md"
+        answers = Path(folder) / "answers.md"
+        reports = {name: Path(folder) / f"{at}.xml" for at, name in enumerate(PARTS)}
         module = [sys.executable, "-m"]
         default = ["pipelines.research.default_report", "--limit", f"{QUESTIONS}"]
         commands = {
@@ -184,13 +207,16 @@ def verify(pytest_arguments: Sequence[str], limit: float = LIMIT) -> Verificatio
             "ruff format": [*module, "ruff", "format", "--check"],
             "basedpyright": [*module, "basedpyright"],
             "answers of the default": [*module, *default, "--output", answers],
-            "pytest": [*module, "pytest", f"--junitxml={report}", *pytest_arguments],
         }
+        for name, (chosen, processes) in PARTS.items():
+            spread = ["--numprocesses", f"{processes}", "--dist", "loadfile"] if processes else []
+            command = [*module, "pytest", "-m", chosen, *spread, f"--junitxml={reports[name]}"]
+            commands[name] = [*command, *pytest_arguments]
         steps = tuple(
             run_step(name, command, deadline - time.monotonic())
             for name, command in commands.items()
         )
-        tests = read_tests(report)
+        tests = together([read_tests(report) for report in reports.values()])
         shown = answers.read_text(encoding="utf-8") if answers.exists() else ""
     return Verification(started, commit, steps, tests, shown)
 

@@ -105,6 +105,16 @@ def test_counts_are_read_from_the_report(tmp_path: Path):
     )
 
 
+def test_the_parts_are_counted_together():
+    short = Counts(2, 3, 1, 0, 0, (("a", 5.0), ("b", 1.0)))
+    long = Counts(1, 1, 0, 1, 2, (("c", 60.0),))
+    assert verify.together([short, long]) == Counts(
+        3, 4, 1, 1, 2, (("c", 60.0), ("a", 5.0), ("b", 1.0))
+    )
+    assert verify.together([short, None]) is None
+    assert verify.together([]) is None
+
+
 @pytest.mark.parametrize(("code", "outcome"), [(0, "passed"), (3, "failed")])
 def test_a_step_reports_how_its_command_ended(code: int, outcome: str):
     step = verify.run_step("step", [sys.executable, "-c", f"raise SystemExit({code})"], 60)
@@ -118,23 +128,30 @@ def test_a_step_past_its_time_is_stopped():
 
 def test_the_steps_share_the_time_and_the_default_is_asked(monkeypatch: pytest.MonkeyPatch):
     asked: list[str] = []
+    chosen: list[str | Path] = []
 
     def run(name: str, command: list[str | Path], seconds: float) -> Step:
         asked.append(name)
+        if "pytest" in command:
+            chosen.append(command[command.index("-m", 2) + 1])
+            assert command[-1] == "-x"
         if "--output" in command:
             assert command[2:5] == ["pipelines.research.default_report", "--limit", "12"]
             Path(command[-1]).write_text("# The default\n", encoding="utf-8")
         return Step(name, "passed", 1.0)
 
     monkeypatch.setattr(verify, "run_step", run)
-    found = verify.verify([])
+    found = verify.verify(["-x"])
     assert asked == [
         "ruff check",
         "ruff format",
         "basedpyright",
         "answers of the default",
-        "pytest",
+        "short tests",
+        "long tests",
+        "long tests, one at a time",
     ]
+    assert chosen == ["not verify", "verify and not alone", "alone"]
     assert found.answers == "# The default\n"
 
 

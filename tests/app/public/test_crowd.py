@@ -120,6 +120,7 @@ def browser_seconds() -> float:
 
 
 @pytest.mark.verify
+@pytest.mark.alone
 def test_fifty_pages_and_ten_questions_at_once(tmp_path: Path, browser: Browser):
     unlimited = {"VERISCOPE_RUNS_PER_HOUR": "0", "VERISCOPE_ADDRESS_RUNS_PER_HOUR": "0"}
     # The browser's own loop runs on this thread.

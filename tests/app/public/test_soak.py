@@ -146,6 +146,7 @@ async def until_idle(space: Space) -> None:
 
 
 @pytest.mark.verify
+@pytest.mark.alone
 def test_an_hour_of_mixed_use_leaves_nothing_behind(space: tuple[Space, str]):
     served, url = space
     found: list[dict[str, int]] = []
