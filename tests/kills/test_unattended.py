@@ -13,7 +13,7 @@ QUESTIONS = 20
 KILLED_IN = (4, 10, 16)
 """The questions in which the process is killed."""
 
-ALONE = (0, *KILLED_IN, 19)
+ALONE = KILLED_IN
 """The questions that are answered once more, undisturbed, which takes a minute each."""
 
 
