@@ -41,7 +41,11 @@ def judging_view(progress: JudgingProgress | None, t: Catalogue, *, going_on: bo
         said = t(f"evaluate.judge.ended.{reason}", error=visible(progress.last_error))
         ended = notice(said, f"judging-{reason}", role="status")
     return tag(
-        "div.vs-run.vs-evaluation-progress", bar, tag("p.vs-note", " · ".join(words)), ended, key="judging"
+        "div.vs-run.vs-evaluation-progress",
+        bar,
+        tag("p.vs-note", " · ".join(words)),
+        ended,
+        key="judging",
     )
 
 
