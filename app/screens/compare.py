@@ -69,7 +69,7 @@ def show() -> None:
 
 
 def _run_of(part: str) -> str:
-    """The run of a part of the address, which may go on with a colon and a method."""
+    """The run of a part of the address, which may be followed by a colon and a method."""
     return part.partition(":")[0]
 
 

@@ -1,4 +1,4 @@
-"""One evaluation on its page: how far it is, its forecast, and to stop it or go on with it."""
+"""One evaluation on its page: how far it is, its forecast, and to stop or continue it."""
 
 from __future__ import annotations
 

@@ -272,7 +272,7 @@ def add_evaluation_commands(commands: Any) -> None:
         metavar="FILE",
         help="a file, hub:OWNER/NAME, or sample:en, sample:zh, statements:en",
     )
-    what.add_argument("--resume", metavar="ID", help="go on with an evaluation")
+    what.add_argument("--resume", metavar="ID", help="continue an evaluation")
     run.add_argument("--kind", help="what the file is, where that is not recognised")
     run.add_argument(
         "--map",

@@ -133,7 +133,7 @@ class Libraries:
             )
         self._web.move_to_end(service)
         while len(self._web) > _MOST_SEARCHES:
-            # A run that uses it goes on with it; its connections go with the last of these.
+            # A run that uses it keeps it; its connections go with the last of these.
             self._web.popitem(last=False)
         return self._web[service]
 

@@ -160,7 +160,7 @@ class ModelPool:
             return
         self._brought[identity] = None
         while len(self._brought) > _MOST_BROUGHT:
-            # A run that uses it goes on with it; its connections go with the last of these.
+            # A run that uses it keeps it; its connections go with the last of these.
             self._slots.pop(self._brought.popitem(last=False)[0], None)
 
     def _new_slot(

@@ -256,7 +256,7 @@ class Service:
         return spec if models == spec.models else spec.model_copy(update={"models": models})
 
     def download(self, entry: CatalogueEntry, *, owner: str) -> None:
-        """Download a model of the catalogue, or go on with it; then it is one of the owner's.
+        """Download a model of the catalogue, or continue that; then it is one of the owner's.
 
         Returns at once, and may be called from any thread.
         """

@@ -294,7 +294,7 @@ class Continuation:
         prefix: str,
         prompts: Prompts,
     ) -> Continuation:
-        """How the main model is asked to go on with its reply to `messages`."""
+        """How the main model is asked to continue its reply to `messages`."""
         if not prefix:
             return cls(tuple(messages), prefix, prefilled=False)
         if step.model().capabilities.prefill:

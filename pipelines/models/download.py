@@ -1,4 +1,4 @@
-"""Downloads of models from the hub: one at a time, in a thread, to be paused and gone on with.
+"""Downloads of models from the hub: one at a time, in a thread, to be paused and continued.
 
 What has arrived of a file is kept beside it as `.part`. The file gets its own name only when its
 checksum is right, so that what has that name can be used.
@@ -155,7 +155,7 @@ class Downloads:
         return folder_of(entry.repository, self._models) / entry.file
 
     def start(self, entry: CatalogueEntry, then: Then | None = None) -> None:
-        """Download it, or go on with it, after those that were started before; once at a time.
+        """Download it, or continue that, after those that were started before; once at a time.
 
         `then` is called, in the thread of the downloads, when the model is there.
         """

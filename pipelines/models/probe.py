@@ -254,7 +254,7 @@ async def _schema(model: Model) -> Found:
 
 
 async def _prefill(model: Model) -> Found:
-    """Two begun answers: one only a continuation goes on with 5, one stops inside a word."""
+    """Two begun answers: one only a continuation gives 5, one stops inside a word."""
     counted, spelled = await together(
         _ask(model, "Count from 1 to 10, with commas.", "1, 2, 3, 4,", max_tokens=8),
         _ask(model, "What is the capital of France?", "The capital of France is Par", max_tokens=8),

@@ -167,7 +167,7 @@ def test_offline_it_says_what_to_do(
     assert not test.exception
     assert said in seen(test)
     assert "HF_ENDPOINT" in seen(test)
-    # Nothing has arrived that could be gone on with.
+    # Nothing has arrived that could be continued.
     assert names(test) == {"download"}
 
 

@@ -289,7 +289,7 @@ class Downloading:
         file = folder / self._entry.file
         assert not file.exists() or file.read_bytes() == self.content
         assert file.exists() or str(file) not in printed
-        # A part that arrived is gone on with by the next process.
+        # A part that arrived is continued by the next process.
         self.killer.finish(work.download, self.data, *self._given)
         assert file.read_bytes() == self.content
         assert sorted(one.name for one in folder.iterdir()) == ["download.json", "small.gguf"]

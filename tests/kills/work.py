@@ -73,7 +73,7 @@ class _Service(Service):
 
 
 def evaluate(output: Path, data: Path, address: str) -> None:
-    """Begin the evaluation of `evaluated`, or go on with it, until everything is answered."""
+    """Begin the evaluation of `evaluated`, or continue it, until everything is answered."""
     _print_to(output)
 
     async def work() -> None:

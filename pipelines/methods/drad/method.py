@@ -290,7 +290,7 @@ class _Run:
         if not correction.changes:
             self.handled = len(before)
             return None
-        # After a wrong "No." the answer cannot go on with a right "Yes.".
+        # After a wrong "No." the answer cannot continue with a right "Yes.".
         start = 0 if asks_yes_or_no(self.question) else sentence_start
         generation = Generation(text=before[:start] + correction.text)
         number = draft.number + 1
@@ -315,7 +315,7 @@ class _Run:
     ) -> _Draft | None:
         """The draft up to offset `end`, its first `kept` tokens, and what the model adds to it.
 
-        None, with a flag, where that is nothing that a text could go on with, and where the text is
+        None, with a flag, where that is nothing that could continue a text, and where the text is
         as long as it may be.
         """
         before = draft.generation

@@ -88,7 +88,7 @@ class JobThread(ABC):
 
     @abstractmethod
     def _compute(self, jobs: list[Job[Any]]) -> None:
-        """Begin the jobs, and go on with what was begun before."""
+        """Begin the jobs, and continue what was begun before."""
 
     def _end(self) -> None:
         """Free the weights."""

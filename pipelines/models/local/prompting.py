@@ -129,7 +129,7 @@ _PLAIN_TURN = "\nUser:"
 
 @dataclass(frozen=True)
 class Prompt:
-    """Token ids a model is given, and how the text it goes on with is to be read.
+    """Token ids a model is given, and how its continuation is to be read.
 
     `drops_space`: a space at the very beginning of the reply belongs to the format, not to the
     reply. `stop`: strings with which the next turn would begin.
@@ -141,7 +141,7 @@ class Prompt:
 
 
 def encode_prompt(vocabulary: Vocabulary, messages: Sequence[Message]) -> Prompt:
-    """The prompt with which a model answers `messages`, or goes on with a final assistant message.
+    """The prompt with which a model answers `messages`, or continues a final assistant message.
 
     The tokenizer's chat template writes it; models that can write their reasoning first are told
     not to. A system message that the template refuses is put before the first user message.
@@ -216,7 +216,7 @@ def encode_reply(
     """The tokens of `text` as the model would write it after `prompt`, with exact offsets in it.
 
     After a prefix the two are encoded together where that leaves the prefix's tokens as they are,
-    so that a word begun in the prefix goes on with the tokens the model would use.
+    so that a word begun in the prefix continues with the tokens the model would use.
     """
     if not text:
         return []

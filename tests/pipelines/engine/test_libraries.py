@@ -103,7 +103,7 @@ async def test_searches_that_were_used_last_are_kept(
     libraries.search_in(at(wire), "key-c")
     assert libraries.search_in(at(wire), "key-a") is first
     assert [key for *_, key in libraries._web] == ["key-c", "key-a"]
-    # Who still has the other goes on with it.
+    # Who still has the other keeps it.
     assert await second.search("Vane", 1)
     assert isinstance(second, WebSearch)
     await second.aclose()
