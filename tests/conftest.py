@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +24,10 @@ os.environ["VERISCOPE_STRICT_MESSAGES"] = "1"
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Threads that wait for each other by spinning take the cores of the other workers.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell that starts the tests in the background has them ignore Ctrl-C, and with them every
+    # program that they start and interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 MISTAKES = ("cannot be drawn", "A callback of the page")
