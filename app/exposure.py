@@ -92,18 +92,21 @@ def what_is_open(exposure: Exposure, environment: Mapping[str, str]) -> str:
         f"It is served on {where}{named}. Anybody who reaches this port can use it, "
         "without a password. They can:",
         "- ask questions, which this machine computes, and import runs, which it stores;",
+        "- add documents, which this machine reads, stores and indexes;",
         "- download the models of its list to this machine, and delete them;",
         "- send questions from this machine to the web searches it offers;",
     ]
     if exposure.restricted:
         lines += [
-            "- send requests from this machine to addresses on the public internet.",
+            "- send requests from this machine to addresses on the public internet, "
+            "also for pages as documents.",
             "They cannot name addresses in this machine's own network, nor its files and folders. "
             f"{SWITCH}=1 allows both.",
         ]
     else:
         lines += [
-            "- send requests from this machine to any address, also in its own network;",
+            "- send requests from this machine to any address, also in its own network, "
+            "and have pages there read as documents;",
             "- load any file or folder of this machine as a model, and any model of the hub.",
             f"{SWITCH}=1 allows the last two.",
         ]
@@ -204,11 +207,15 @@ class Doorkeeper:
             await self._turn_away(scope, receive, send)
         elif scope["type"] == "http":
             await self._app(scope, receive, _with_headers(send, PAGE_HEADERS))
-        elif origin is None or self._is_ours(origin, called):
-            # Streamlit would ask a service on the internet for this machine's own address, to
-            # compare the origin with it.
-            kept = [(name, value) for name, value in scope["headers"] if name != b"origin"]
-            await self._app({**scope, "headers": kept}, receive, send)
+        elif origin is None:
+            await self._app(scope, receive, send)
+        elif self._is_ours(origin, called):
+            # Streamlit compares the origin with the host. Where they differ, because a proxy has a
+            # name of its own for this machine, it would ask a service on the internet for this
+            # machine's address. It needs the origin where people log in.
+            kept = [(name, value) for name, value in scope["headers"] if name != b"host"]
+            host = (b"host", origin.partition("://")[2].encode())
+            await self._app({**scope, "headers": [*kept, host]}, receive, send)
         else:
             await self._turn_away(scope, receive, send)
 

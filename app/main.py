@@ -7,24 +7,28 @@ from functools import cache, partial
 
 import streamlit as st
 
+from app.login import take_return
 from app.method_page import show_page
 from app.parts import guarded, load_code, take_wanted_page
-from app.screens import ask, compare, evaluate, models, runs
+from app.screens import annotate, ask, compare, evaluate, library, models, runs
 from app.session import default_language, language, messages
 from components.theme import ASSETS
 from pipelines.methods.registry import method_pages
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_SHEETS = ("tokens", "base", "recorded", "workbench")
+_SHEETS = ("tokens", "base", "recorded", "workbench", "runs")
 _PAGES = {
     "ask": ask.show,
     **{page: partial(show_page, page) for page in method_pages()},
     "compare": compare.show,
     "evaluate": evaluate.show,
+    "annotate": annotate.show,
+    "library": library.show,
     "runs": runs.show,
     "models": models.show,
 }
 _LANGUAGES = {"en": "EN", "zh": "中文"}
+_CHOSEN = "_lang"
 
 
 def main() -> None:
@@ -37,6 +41,9 @@ def main() -> None:
     )
     st.html(f"<style>{_style()}</style>")
     load_code()
+    returned = take_return()
+    if returned is not None:
+        st.session_state.setdefault("lang", returned.language)
     _language_switch()
     t = messages()
     st.logo(str(ASSETS / "logo" / "wordmark.svg"), size="large")
@@ -44,7 +51,14 @@ def main() -> None:
         name: st.Page(show, title=t(f"nav.{name}"), url_path=name, default=name == "ask")
         for name, show in _PAGES.items()
     }
-    page = st.navigation(list(pages.values()), position="top")
+    of_methods = method_pages()
+    menu = {
+        "": [page for name, page in pages.items() if name not in of_methods],
+        t("nav.methods"): [pages[name] for name in of_methods],
+    }
+    page = st.navigation(menu, position="hidden" if annotate.guest() else "top")
+    if returned is not None and returned.link:
+        st.switch_page(pages["annotate"], query_params={"link": returned.link})
     wanted = take_wanted_page()
     if wanted is not None:
         st.switch_page(pages[wanted])
@@ -55,7 +69,8 @@ def main() -> None:
 def _language_switch() -> None:
     """Chosen by the address (`?lang=zh`), else by the browser, until the visitor chooses."""
     if "lang" not in st.session_state:
-        asked = st.query_params.get("lang")
+        # A page that is switched to has an address of its own, without the language.
+        asked = st.query_params.get("lang") or st.session_state.get(_CHOSEN)
         st.session_state["lang"] = asked if asked in _LANGUAGES else default_language()
     with st.container(key="language-switch"):
         st.segmented_control(
@@ -66,6 +81,7 @@ def _language_switch() -> None:
             key="lang",
             label_visibility="collapsed",
         )
+    st.session_state[_CHOSEN] = language()
     if language() != st.query_params.get("lang", default_language()):
         st.query_params["lang"] = language()
 

@@ -38,6 +38,7 @@ from pipelines.evaluation.results.papers import has_paper
 from pipelines.methods.registry import get_method
 from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.run.view import RunView
+from pipelines.store import RunFilter
 
 _MOST_NOTICES = 2
 """So many methods that a run did not use have a notice of their own."""
@@ -166,13 +167,14 @@ def _offer(page: str, name: str, watched: live.Watched, t: Catalogue) -> None:
 
 
 def _pick(page: str, methods: Sequence[str], t: Catalogue) -> None:
-    runs = [r for r in engine().service.store.list(owner()) if set(methods) & set(r.methods)]
+    where = RunFilter(methods=tuple(methods))
+    runs = engine().service.store.list(owner(), where=where)
     if not runs:
         names = t("list.separator").join(named("method", method, t) for method in methods)
         show_html(notice(t("page.no_runs", methods=names), "no-runs"), key="no-runs")
         st.button(t("nav.ask"), on_click=go_to, args=("ask",))
         return
-    names = disambiguate({run.id: run.question for run in runs})
+    names = disambiguate({run.id: run.title for run in runs})
     chosen = st.selectbox(
         t("page.pick"), list(names), index=None, format_func=names.__getitem__, key=f"{page}-pick"
     )

@@ -15,8 +15,11 @@ from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoin
 from starlette.requests import Request
 from starlette.responses import Response
 
+from app.engine import engine
 from components.messages import LANGUAGES, Catalogue
 from components.theme import Theme
+from pipelines.errors import VeriscopeError
+from pipelines.retrieval.embedders import EmbedderSpec
 from pipelines.run.spec import ModelSpec, RunSpec
 from pipelines.store import new_owner
 from pipelines.types import Language
@@ -77,7 +80,28 @@ def keys_for(spec: RunSpec) -> dict[str, str]:
     if evidence.base_url is None and (key := key_for(evidence.source)):
         # Named so that no model of the same name is sent it.
         keys[f"search:{evidence.source}"] = key
+    if evidence.collection is not None and (key := _collection_key(evidence.collection)):
+        keys["search:library"] = key
     return keys
+
+
+def keep_embedder_key(spec: EmbedderSpec, key: str) -> None:
+    """Remember the key of an embedding service until the tab is closed."""
+    keep_key(f"embedder {spec.address}", key)
+
+
+def embedder_key(spec: EmbedderSpec) -> str | None:
+    """The key of an embedding service, if it was given one; it is meant for its address alone."""
+    return key_for(f"embedder {spec.address}") if spec.kind == "openai" else None
+
+
+def _collection_key(collection: str) -> str | None:
+    try:
+        stored = engine().service.collections.store.get(owner(), collection)
+    except VeriscopeError:
+        # The run itself will say that it is not there.
+        return None
+    return embedder_key(stored.embedder)
 
 
 def _keys() -> dict[tuple[str, ...], str]:

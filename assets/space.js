@@ -10,9 +10,7 @@ globalThis.veriscopeSpace = {
     this.last = kind;
     return [visit, this.clicks, ...others];
   },
-  note(typed) {
-    this.typed = typed;
-  },
+  /** An example takes the place of what stood in the field when it was clicked, of nothing later. */
   put(example, typed) {
     if (!example || typed !== this.typed) return typed;
     this.typed = example;
@@ -33,3 +31,12 @@ globalThis.veriscopeSpace = {
     return "";
   },
 };
+// Noted at once: what Gradio itself says of a click comes a moment later.
+document.addEventListener(
+  "click",
+  (event) => {
+    if (!event.target.closest?.("#examples .gallery-item")) return;
+    veriscopeSpace.typed = document.querySelector("#asking textarea")?.value ?? "";
+  },
+  true,
+);

@@ -112,6 +112,14 @@ class View {
       );
       return;
     }
+    const link = event.target.closest?.("[data-goto]");
+    if (link) {
+      // An address with # would look in the document, not in the view.
+      const goal = this.root.querySelector(`#${CSS.escape(link.dataset.goto)}`);
+      goal?.scrollIntoView({ block: "center" });
+      goal?.focus({ preventScroll: true });
+      return;
+    }
     const item = itemOf(event);
     if (!item) return;
     makeCurrent(item);

@@ -47,30 +47,34 @@ def ask_view(
     `loading` says what is being prepared before the methods can begin.
     """
     question = view.header.spec.question if view.header else ""
-    rows, original = method_rows(view, now), original_of(view)
-    results: list[Child] = [method_cards(rows, t)]
-    if not language_unsupported(view):
-        text = "" if original is None or original.writing else original.text
-        results = [agreement_strip(rows, text, t), *results, _links(view, t)]
     # What went wrong with the run, unless a method's card says so already.
     told = any(method.error == view.error for method in view.methods.values())
     calls = timeline(call_bars(view), t, now=None if view.over else clock(view, now))
-    main = tag(
-        "div.vs-run-main",
-        section("answer", t("ask.original"), _answer(original, view, t)),
-        section("methods", t("ask.results"), *results),
-        key="main",
-    )
     return tag(
         "div.vs-run",
         illustration_note(view, t),
         tag("h2.vs-question", question, dir="auto", key="question"),
         None if view.over else loading_note(_own(loading, view), t),
         run_notices(view, None if told else view.error, t),
-        main,
+        results(view, t, now=now),
         section("timeline", t("ask.timeline"), calls),
-        section("evidence", t("evidence.title"), _evidence(view, t)),
+        section("evidence", t("evidence.title"), found_evidence(view, t)),
         key="run",
+    )
+
+
+def results(view: RunView, t: Catalogue, *, now: float | None = None) -> Html:
+    """The answer before any correction, and beside it what each method made of it."""
+    rows, original = method_rows(view, now), original_of(view)
+    found: list[Child] = [method_cards(rows, t)]
+    if not language_unsupported(view):
+        text = "" if original is None or original.writing else original.text
+        found = [agreement_strip(rows, text, t), *found, _links(view, t)]
+    return tag(
+        "div.vs-run-main",
+        section("answer", t("ask.original"), _answer(original, view, t)),
+        section("methods", t("ask.results"), *found),
+        key="main",
     )
 
 
@@ -140,7 +144,8 @@ def _links(view: RunView, t: Catalogue) -> Html | None:
     return tag("div.vs-steps-links", steps, compare, complete, key="links")
 
 
-def _evidence(view: RunView, t: Catalogue) -> str:
+def found_evidence(view: RunView, t: Catalogue) -> str:
+    """Every passage found, as cards, or why there is none."""
     items = evidence_items(view)
     if not items and not view.over:
         return tag("p.vs-empty", t("ask.no_evidence_yet"), key="evidence")

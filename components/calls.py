@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Literal
 
+from components.calls_once import calls_once
 from components.elements import fold
 from components.markup import Child, Content, Html, tag
 from components.messages import Catalogue, duration, integer, named, probability, two_digits
@@ -38,10 +39,14 @@ def call_list(calls: Sequence[ModelCalled | Retrieved], t: Catalogue, *, id: str
     """A closed disclosure with every call: prompt, reply, probabilities, what was found."""
     if not calls:
         return tag("p.vs-note", t("calls.none"), key=id)
-    entries = (
-        tag("li", call_entry(call, call_title(call, t), t), key=f"{id}-{call.seq}")
-        for call in calls
-    )
+    once = calls_once()
+
+    def entry(call: ModelCalled | Retrieved) -> Html:
+        title = call_title(call, t)
+        anchor = once and once.anchors.get(call.seq)
+        return tag("a", title, href=f"#{anchor}") if anchor else call_entry(call, title, t)
+
+    entries = (tag("li", entry(call), key=f"{id}-{call.seq}") for call in calls)
     words = t("calls.behind", count=len(calls))
     return fold(words, tag("ol.vs-calls", entries), css="vs-behind", key=id)
 
@@ -202,7 +207,12 @@ def _matrix(cosines: Sequence[Sequence[float]], t: Catalogue) -> list[Child]:
 
 
 def _bounded(text: str, t: Catalogue) -> Html:
-    """A text as it is; of a long one the beginning, and the rest behind a disclosure."""
+    """A text as it is; of a long one the beginning, and the rest behind a disclosure.
+
+    Where every call stands once, a text that was written before is referred to.
+    """
+    if (once := calls_once()) is not None:
+        return once.text(text, t)
     beginning, rest = (
         tag("pre.vs-turn-text", piece, dir="auto") for piece in (text[:_LONGEST], text[_LONGEST:])
     )

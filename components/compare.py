@@ -28,8 +28,9 @@ from components.page import illustration_note, section
 from components.run_view import language_unsupported, method_row, passages_of
 from pipelines.errors import VeriscopeError
 from pipelines.methods.registry import METHODS, get_method
+from pipelines.run.changes import model_words
 from pipelines.run.events import Judged, Verdict
-from pipelines.run.spec import EvidenceSpec, ModelSpec, RunSpec
+from pipelines.run.spec import EvidenceSpec, RunSpec
 from pipelines.run.view import MethodView, RunView
 from pipelines.text import split_sentences, text_key
 from pipelines.types import Passage
@@ -123,11 +124,11 @@ def differences(columns: Sequence[CompareColumn], t: Catalogue) -> list[Differen
     }
     for role in dict.fromkeys(role for spec in specs for role in spec.models):
         models = (spec.models.get(role) for spec in specs)
-        compared[named("role", role, t)] = [model and _model(model) for model in models]
+        compared[named("role", role, t)] = [model and model_words(model) for model in models]
     compared |= {
-        t("evidence.title"): [_source(spec.evidence, t) for spec in specs],
+        t("evidence.title"): [source_words(spec.evidence, t) for spec in specs],
         t("setting.run.seed"): [str(spec.seed) for spec in specs],
-        t("setting.run.reproducible"): [_yes_or_no(spec.reproducible, t) for spec in specs],
+        t("setting.run.reproducible"): [yes_or_no(spec.reproducible, t) for spec in specs],
     }
     found = [
         Difference(name, tuple(_NONE if value is None else value for value in values))
@@ -155,12 +156,8 @@ def _same(passage: Passage) -> str:
     return text_key(passage.text) or passage.id
 
 
-def _model(spec: ModelSpec) -> str:
-    parts = (spec.name, spec.model, spec.base_url, spec.revision)
-    return " · ".join(filter(None, dict.fromkeys(parts)))
-
-
-def _source(spec: EvidenceSpec, t: Catalogue) -> str:
+def source_words(spec: EvidenceSpec, t: Catalogue) -> str:
+    """Where passages come from, and how they are searched, in words."""
     if spec.source == "given":
         return t("evidence.given")
     if spec.source == "qdrant":
@@ -171,8 +168,9 @@ def _source(spec: EvidenceSpec, t: Catalogue) -> str:
     return f"{named('library', spec.library, t)} · {t(f'evidence.mode.{spec.mode}')}"
 
 
-def _yes_or_no(value: bool, t: Catalogue) -> str:
-    return t("probe.yes" if value else "probe.no")
+def yes_or_no(value: bool, t: Catalogue) -> str:
+    """A switch in words."""
+    return t("compare.yes" if value else "compare.no")
 
 
 def _settings(columns: Sequence[CompareColumn], t: Catalogue) -> list[Difference]:
@@ -187,7 +185,7 @@ def _settings(columns: Sequence[CompareColumn], t: Catalogue) -> list[Difference
         kind = setting_key(method, field, t).rpartition(".")[0]
         name = named(kind, field, t)
         words = [
-            _setting(column.method, field, each[field], t) if field in each else _NONE
+            setting_words(column.method, field, each[field], t) if field in each else _NONE
             for column, each in zip(columns, values, strict=True)
         ]
         found.append(Difference(name, tuple(words)))
@@ -203,11 +201,12 @@ def _values(column: CompareColumn) -> dict[str, Any]:
         return dict(chosen)
 
 
-def _setting(method: str, field: str, value: Any, t: Catalogue) -> str:
+def setting_words(method: str, field: str, value: Any, t: Catalogue) -> str:
+    """The value of a method's setting in words."""
     if value is None:
         return _NONE
     if isinstance(value, bool):
-        return _yes_or_no(value, t)
+        return yes_or_no(value, t)
     if isinstance(value, str):
         return named(setting_key(method, field, t), value, t)
     return f"{value:g}" if isinstance(value, float) else str(value)

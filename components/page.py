@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from components.elements import error_note, notice, sign
 from components.markup import Child, Html, tag, visible
 from components.messages import Catalogue, lang
+from components.report_markup import Styles
 from components.run_view import language_unsupported
-from components.theme import Theme, script, stylesheet
+from components.theme import Theme, report_script, report_sheet, script, stylesheet
 from pipelines.engine.pool import Loading
 from pipelines.errors import ErrorInfo
 from pipelines.run.view import RunView
@@ -69,30 +70,49 @@ def run_notices(view: RunView, error: ErrorInfo | None, t: Catalogue) -> Html | 
     return tag("div.vs-notices", notes, key="notices") if notes else None
 
 
-def standalone(html: str, title: str, theme: Theme | None = None, language: Language = "en") -> str:
+def standalone(
+    html: str,
+    title: str,
+    theme: Theme | None = None,
+    language: Language = "en",
+    *,
+    report: bool = False,
+) -> str:
     """A static HTML document around `html`, styles and script inside it.
 
     `theme` None follows the reader's preference. `html` must come from this package. As a second
-    protection, the document's policy lets nothing run but this package's script (by its hash) and
-    nothing load from anywhere.
+    protection, the document's policy lets nothing run and nothing style but this package's script
+    and sheets (by their hashes), and nothing load from anywhere. `report` adds what a report needs
+    besides: its looks, on paper too, and folds that open where links lead.
     """
+    styles = Styles()
+    html = styles.collect(html)
+    sheets = [stylesheet(), *([report_sheet()] if report else []), styles.sheet()]
+    sheet = "\n".join(["", *sheets, ""])
     code = script() + '\nmount(document.querySelector(".vs-root"));\n'
-    digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+    if report:
+        code += report_script()
     policy = (
-        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src 'sha256-{_digest(code)}'; "
+        f"style-src 'sha256-{_digest(sheet)}'; base-uri 'none'; form-action 'none'"
     )
     head = (
         tag("meta", charset="utf-8"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("meta", name="referrer", content="no-referrer"),
         tag("title", visible(title)),
     )
     scheme = f' data-theme="{theme}"' if theme else ""
     return (
         f'<!doctype html>\n<html lang="{lang(language)}"{scheme}>\n<head>\n'
         + "\n".join(head)
-        + f"\n<style>\n{stylesheet()}\n</style>\n</head>\n"
+        + f"\n<style>{sheet}</style>\n</head>\n"
         + f'<body class="vs-page">\n<main class="vs-root">{html}</main>\n'
         + f'<script type="module">{code}</script>\n</body>\n</html>\n'
     )
+
+
+def _digest(text: str) -> str:
+    """What a policy calls a script or a sheet by."""
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -91,16 +91,6 @@ def page_html(
     return tag("div.vs-run", parts, key=page)
 
 
-def whole_run(view: RunView, t: Catalogue) -> str:
-    """Every page of a run that is over, one below the other: for a file that is kept."""
-    asked = {method.name for method in view.header.spec.methods} if view.header else set[str]()
-    pages = [page for page, methods in PAGES.items() if not methods or asked & set(methods)]
-    return tag(
-        "div.vs-stack",
-        (tag("section", page_html(page, view, t), key=f"page-{page}") for page in pages),
-    )
-
-
 def safely(name: str, t: Catalogue, draw: Callable[[], str]) -> str:
     """What `draw` draws, or the remark that the view of that name cannot be drawn.
 

@@ -26,6 +26,9 @@ _SHEETS = (
     "grounding",
     "compare",
     "evaluate",
+    "session",
+    "agreement",
+    "library",
 )
 _SERIES = ("generate", "retrieve", "score", "choose")
 """The tokens that colour the series of a chart."""
@@ -50,9 +53,30 @@ def script() -> str:
 
 
 @cache
+def report_sheet() -> str:
+    """The looks of a report, on screens and on paper, after `stylesheet`."""
+    return _read("theme/report.css")
+
+
+@cache
+def report_script() -> str:
+    """What a report runs besides `script`, as a part of the same module."""
+    return _read("report.js")
+
+
+@cache
 def view_code() -> str:
     """What a page has to run once before views are shown on it, as one ES module."""
     return f"const STYLE = {json.dumps(stylesheet())};\n{script()}\n{_read('provide.js')}"
+
+
+@cache
+def labelling_code() -> str:
+    """What a page has to run once before items are labelled on it, as one ES module."""
+    names = ("text", "dom", "requests", "marks", "spans", "people", "view")
+    parts = (_IMPORT.sub("", _EXPORT.sub("", _read(f"labelling/{name}.js"))) for name in names)
+    style = f"const LABELLING_STYLE = {json.dumps(_read('theme/labelling.css'))};"
+    return "\n".join([style, *parts, _read("labelling/provide.js")])
 
 
 @cache

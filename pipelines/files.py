@@ -53,6 +53,24 @@ def write_whole(
         partial.replace(path)
 
 
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write `data` into the file `path`, which is there whole or not at all, and on the disk.
+
+    For a file that nobody else writes. Raises OSError.
+    """
+    partial = path.with_name(f".{path.name}{_PARTIAL}")
+    try:
+        with partial.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            partial.unlink()
+        raise
+
+
 @contextmanager
 def _partial(path: Path, mode: int | None) -> Iterator[tuple[Path, TextIO]]:
     """The empty file `path`, ours alone until the end of the block, and removed if it is left."""

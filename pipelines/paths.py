@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import tomllib
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -18,3 +20,13 @@ SAMPLE_DATA = ROOT / "sample_data"
 def data_folder() -> Path:
     """Where runs, models and indexes are kept: VERISCOPE_DATA, else `.veriscope` here."""
     return Path(os.environ.get("VERISCOPE_DATA") or ".veriscope").expanduser()
+
+
+@cache
+def product_version() -> str:
+    """The version of this installation as its files tell it; "" where they do not."""
+    try:
+        text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+        return str(tomllib.loads(text)["project"]["version"])
+    except (OSError, ValueError, KeyError):
+        return ""

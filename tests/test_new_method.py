@@ -20,7 +20,8 @@ from streamlit.testing.v1 import AppTest
 from app.public.serving import Space
 from app.public.session import VisitorLimits
 from components.messages import LANGUAGES, Catalogue, load_messages
-from components.run_pages import PAGES, page_html, whole_run
+from components.report import report_html
+from components.run_pages import PAGES, page_html
 from pipelines.cli import main as command_line
 from pipelines.engine.reevaluate import reevaluate
 from pipelines.engine.thread import Engine
@@ -172,9 +173,9 @@ def test_it_can_be_compared(trace: Trace, language: Language):
 
 
 def test_the_report_holds_its_page(trace: Trace):
-    html = whole_run(fold(trace.events), Catalogue("en"))
-    assert 'data-key="page-baselines"' in html
-    assert 'data-key="page-drad"' not in html
+    html = report_html(fold(trace.events), Catalogue("en"))
+    assert 'id="report-method-brief"' in html
+    assert 'id="report-method-drad"' not in html
     assert TEXTS["formula.brief.words"] in html
 
 

@@ -25,6 +25,7 @@ REQUIREMENT_FILES = (
     "requirements-judges.txt",
     "requirements-qdrant.txt",
     "requirements-ray.txt",
+    "requirements-login.txt",
     "requirements-dev.txt",
 )
 MAXIMUM_LINES = 600

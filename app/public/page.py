@@ -26,13 +26,14 @@ from app.public.parts import (
     view_of,
 )
 from app.public.session import Runs, VisitorLimits, VisitorSession, checked_run
+from app.public.verdicts import VerdictEvents, Verdicts
 from app.public.visitors import HOUR, caller_of
 from components.elements import error_note, notice
 from components.estimate import estimate_note
 from components.markup import Html, join
 from components.messages import LANGUAGES, Catalogue, lang
-from components.page import standalone
-from components.run_pages import PAGES, whole_run
+from components.report import report_html
+from components.run_pages import PAGES
 from pipelines.engine.admission import Turn
 from pipelines.engine.completing import left_out
 from pipelines.engine.estimate import basis_for, estimate, first_methods
@@ -56,8 +57,15 @@ _REMEMBERED = 1000
 class SpacePage:
     """The page and what its events do; one serves every visitor."""
 
-    def __init__(self, runs: Runs, catalog: ModelCatalog, limits: VisitorLimits) -> None:
+    def __init__(
+        self,
+        runs: Runs,
+        catalog: ModelCatalog,
+        limits: VisitorLimits,
+        verdicts: Verdicts | None = None,
+    ) -> None:
         self._runs = runs
+        self._verdicts = verdicts
         self._catalog = catalog
         self._limits = limits
         self.drawing = Drawing()
@@ -73,6 +81,7 @@ class SpacePage:
             self._parts = Parts(
                 head,
                 custom_servers=self._limits.custom_servers,
+                verdicts=self._verdicts is not None,
                 ticked=first_methods(models, basis_for(models["main"])),
             )
             self._connect(page, visit, owner, self._parts)
@@ -95,7 +104,7 @@ class SpacePage:
         number = gr.Number(visible="hidden", precision=0)
         begun = page.load(self.arrive, [visit, owner], [owner, parts.language], **quick)
         told = begun.then(self.speak, [visit, parts.language], parts.words, **quick)
-        self._show(told, visit, parts, quick)
+        arrived = self._show(told, visit, parts, quick)
         expected = [self.expect, [visit, parts.methods, *parts.own_fields], parts.estimate]
         told.then(*expected, **quick)
         parts.methods.change(*expected, **quick)
@@ -128,22 +137,24 @@ class SpacePage:
             **slow,
         )
         example = gr.Textbox(visible="hidden")
-        noted = "(typed) => veriscopeSpace.note(typed)"
-        parts.samples.click(None, [parts.question], None, js=noted)
         taken = parts.samples.click(
             self.take, [visit, number, parts.samples], [example], js=_numbered("example"), **each
         )
         # What is typed while the server is asked stays.
         put = "(example, typed) => veriscopeSpace.put(example, typed)"
         taken.then(None, [example, parts.question], [parts.question], js=put)
-        taken.then(self._frame, [visit], parts.frame, **slow)
+        put_in = taken.then(self._frame, [visit], parts.frame, **slow)
         parts.stop.click(None, None, None, js="() => veriscopePlayer.finish()")
         parts.stop.click(self.stop, [visit, number], None, js=_numbered("stop"), **each)
         for moved in (parts.bar.play, parts.bar.end):
             moved(None, None, [parts.stop], js="() => veriscopePlayer.stoppable")
         spoken = parts.language.input(self.speak, [visit, parts.language], parts.words, **quick)
-        self._show(spoken, visit, parts, slow)
+        again = self._show(spoken, visit, parts, slow)
         spoken.then(*expected, **quick)
+        if parts.verdict is not None and self._verdicts is not None:
+            events = VerdictEvents(self._verdicts)
+            beginning = [parts.run.click, parts.question.submit, parts.samples.click]
+            events.connect(parts.verdict, visit, beginning, [arrived, asked, put_in, again], quick)
         for name, tab in parts.tabs.items():
             tab.select(partial(self.turn_to, name), [visit], parts.frame, **slow)
         share = parts.share.click(self.share, [visit], [parts.link, parts.bar], **quick)
@@ -155,11 +166,12 @@ class SpacePage:
             None, [kept], [kept], js="(html) => veriscopeSpace.open(html)"
         )
 
-    def _show(self, after: Any, visit: Any, parts: Parts, how: dict[str, Any]) -> None:
+    def _show(self, after: Any, visit: Any, parts: Parts, how: dict[str, Any]) -> Any:
         """After another event, show the run of the address, or have the browser play."""
         cue = gr.Textbox(visible="hidden")
         shown = after.then(self.play, [visit], [cue, *parts.frame], **how)
         shown.then(None, [cue], None, js="(cue) => veriscopePlayer.play(cue)")
+        return shown
 
     async def arrive(
         self, visit: VisitorSession, owner: str, request: gr.Request
@@ -370,10 +382,7 @@ class SpacePage:
         view = watched.pull()
         if not view.over:
             return ""
-        t = Catalogue(visit.language)
-        title = f"{watched.spec.question} · Veriscope"
-        html = await asyncio.to_thread(whole_run, view, t)
-        return standalone(html, title, language=visit.language)
+        return await asyncio.to_thread(report_html, view, Catalogue(visit.language))
 
     async def _end(self, watched: Watched, owner: str) -> None:
         """End a run, if it goes on; then it is seen to be over."""

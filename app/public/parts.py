@@ -14,6 +14,7 @@ import gradio as gr
 
 from app.public.models import OWN_KINDS, ModelCatalog
 from app.public.session import VisitorLimits
+from app.public.verdicts import VerdictPart
 from components.ask import examples
 from components.catalogue import catalogue_table
 from components.elements import fold, notice
@@ -63,7 +64,7 @@ class Parts:
     `head_of` gives what stands at the top of the page, as of now. `words` are the components that
     the language changes, `frame` those that a run changes while it goes on, `own_fields` those of a
     visitor's own model, in the order of `OwnModel`; `ticked` are the methods chosen at
-    first.
+    first. `verdicts`: visitors may leave verdicts on shared runs.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Parts:
         *,
         custom_servers: bool,
         ticked: Sequence[str],
+        verdicts: bool = False,
     ) -> None:
         self.words: list[Any] = []
         self._words: list[Words] = []
@@ -105,6 +107,7 @@ class Parts:
             for name in PAGES:
                 with put(gr.Tab, {"label": f"nav.{name}"}, id=name) as self.tabs[name]:
                     self.views[name] = html_view(name=f"view-{name}", played=name)
+        self.verdict = VerdictPart(put, html_view) if verdicts else None
         with gr.Row(elem_id="actions"):
             # The walkthrough is a whole run, which can be shared and kept while it plays.
             self.share = put(gr.Button, {"value": "space.share"}, size="sm")

@@ -97,12 +97,19 @@ def proxies_to_believe(environment: Mapping[str, str], named: str | None) -> str
 class Rates:
     """How many runs each visitor, and each address, has begun in the last hour.
 
-    0 for no limit. The least recent visitors are forgotten where there are too many.
+    Or what else is counted so: `words` are the failures that say so to either. 0 for no limit. The
+    least recent visitors are forgotten where there are too many.
     """
 
     def __init__(
-        self, per_visitor: int, per_address: int, clock: Callable[[], float] = time.monotonic
+        self,
+        per_visitor: int,
+        per_address: int,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        words: Mapping[str, str] = _TOO_OFTEN,
     ) -> None:
+        self._words = words
         self._most = {"visitor": per_visitor, "address": per_address}
         self._clock = clock
         self._begun: OrderedDict[tuple[str, str], deque[float]] = OrderedDict()
@@ -115,7 +122,7 @@ class Rates:
             if len(begun) >= self._most[kind]:
                 after = begun[0] + HOUR - now
                 minutes = max(1, math.ceil(after / 60))
-                error = failure(_TOO_OFTEN[kind], most=self._most[kind], minutes=minutes)
+                error = failure(self._words[kind], most=self._most[kind], minutes=minutes)
                 error.retry_after = after
                 raise error
 

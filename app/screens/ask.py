@@ -21,6 +21,7 @@ from app.parts import (
     section_title,
     show_html,
 )
+from app.saving import address_note, save_buttons
 from app.screens.samples import draw_samples
 from app.screens.setup import (
     SAMPLES,
@@ -136,6 +137,10 @@ def _refusal(t: Catalogue) -> str | None:
 
 
 def _draw_view(watched: live.Watched, t: Catalogue) -> None:
+    # There from the beginning, so that nothing moves when the run is over.
+    with st.container(horizontal=True, vertical_alignment="center", key="run-kept"):
+        save_buttons(watched.run_id, t, key="shown", disabled=not watched.view.over)
+        address_note(watched.run_id)
     if watched.spec.profile:
         st.caption(t("run.profile", name=watched.spec.profile))
     loading = engine().service.loading()

@@ -2,7 +2,7 @@
 
 The address says what is compared, and the controls follow it: `?runs=a,b` names runs, whose
 methods are chosen here, `?runs=a:drad,b:drad` methods of runs. Without it, the run that is looked
-at is taken.
+at is taken. Of two runs, `&view=changes` shows what changed from one to the other.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ from app.parts import (
     show_error,
     show_html,
 )
-from app.screens.runs import TO_COMPARE, local_time
+from app.screens.run_row import local_time
+from app.screens.run_selection import COMPARE_VIEW, TO_COMPARE
 from app.session import messages, owner
 from components.compare import MOST_COMPARED, Against, CompareColumn, compare_view
 from components.elements import notice
 from components.messages import Catalogue, named
+from components.run_changes import changes_view
 from pipelines.errors import VeriscopeError
 from pipelines.methods.registry import METHODS
 
@@ -39,6 +41,9 @@ _AGAINST: tuple[Against, ...] = get_args(Against)
 _OPENED = "_compare.opened"
 _RUNS = "compare.runs"
 _COLUMNS = "compare.columns"
+_VIEW = "compare.view"
+_VIEWS = ("side", "changes")
+_TWO = 2
 
 
 def show() -> None:
@@ -63,6 +68,9 @@ def show() -> None:
         placeholder=t("compare.nothing"),
         on_change=_take_runs,
     )
+    if len(opened) == _TWO and _chosen_view(t) == "changes":
+        _draw_changes(list(opened.values()), t)
+        return
     columns = _choose_columns(asked, opened, t) if opened else []
     running = any(not opened[_run_of(column)].view.over for column in columns)
     st.fragment(_draw, run_every=PERIOD if running else None)(columns, running)
@@ -78,6 +86,7 @@ def _asked() -> list[str]:
     wanted = st.session_state.pop(TO_COMPARE, None)
     if wanted:
         st.query_params["runs"] = ",".join(wanted)
+        _take_view(st.session_state.pop(COMPARE_VIEW, None))
     parts = [text.strip() for text in st.query_params.get("runs", "").split(",")]
     asked = list(dict.fromkeys(part for part in parts if _run_of(part)))
     if asked:
@@ -111,12 +120,44 @@ def _labels(opened: Mapping[str, live.Watched]) -> dict[str, str]:
     """The runs there are to choose from, with words that distinguish each from all others."""
     words = {run: watched.spec.question for run, watched in opened.items()}
     for run in engine().service.store.list(owner(), limit=_LISTED):
-        words[run.id] = f"{run.question} · {local_time(run)}"
+        words[run.id] = f"{run.title} · {local_time(run)}"
     return disambiguate(words)
 
 
 def _take_runs() -> None:
     st.query_params["runs"] = ",".join(st.session_state[_RUNS])
+
+
+def _chosen_view(t: Catalogue) -> str:
+    """How two runs are shown; the address decides, as it does for the runs."""
+    asked = st.query_params.get("view")
+    st.session_state[_VIEW] = asked if asked in _VIEWS else _VIEWS[0]
+    st.segmented_control(
+        t("compare.view"),
+        _VIEWS,
+        required=True,
+        format_func=lambda name: t(f"compare.view.{name}"),
+        key=_VIEW,
+        on_change=lambda: _take_view(st.session_state[_VIEW]),
+    )
+    return st.session_state[_VIEW]
+
+
+def _take_view(view: str | None) -> None:
+    if view == "changes":
+        st.query_params["view"] = view
+    else:
+        st.query_params.pop("view", None)
+
+
+def _draw_changes(opened: Sequence[live.Watched], t: Catalogue) -> None:
+    """What changed between two runs, once both are over."""
+    views = [watched.pull() for watched in opened]
+    if not all(view.over for view in views):
+        show_html(notice(t("changes.running"), "running"), key="changes-running")
+        return
+    with guarded(t("compare.view.changes")):
+        show_html(changes_view(views[0], views[1], t), key="changes-view")
 
 
 def _choose_columns(

@@ -42,7 +42,7 @@ from app.screens.evaluation_progress import (
     draw_evaluation,
     standing_of,
 )
-from app.screens.runs import local_time
+from app.screens.run_row import local_time
 from app.screens.setup import (
     chosen_evidence,
     chosen_models,

@@ -24,7 +24,7 @@ from app.parts import (
     show_html,
 )
 from app.screens.evaluation_figures import metric_select
-from app.screens.runs import local_time
+from app.screens.run_row import local_time
 from app.session import owner
 from components.elements import notice
 from components.evaluation_compare import comparison_view, items_view

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -57,9 +58,7 @@ _FIRST_ROWS = 5
 _AT_FIRST = 20
 """Items that are taken until somebody says otherwise: a first look should not take hours."""
 
-_ERRORS = "evaluate.file"
-_UPLOAD = "_evaluate.upload"
-_READ = "_evaluate.read"
+_HERE = "evaluate"
 _KEPT: Any = {"persist_state": "session"}
 
 
@@ -70,19 +69,22 @@ class _Upload(NamedTuple):
     table: Table
 
 
-def draw_data(t: Catalogue, seed: int) -> DataSet | None:
+def draw_data(
+    t: Catalogue, seed: int, *, place: str = _HERE, bundled: Sequence[str] = tuple(_BUNDLED)
+) -> DataSet | None:
     """The controls that choose a data set, and its first items; None until there is one.
 
-    Of its part so many items are drawn with `seed` as are asked for.
+    Of its part so many items are drawn with `seed` as are asked for. `place` is the page whose
+    choice it is, `bundled` the names of the bundled data sets that it offers.
     """
     source = choose_one(
         t("evaluate.data.source"),
         ("bundled", "file"),
-        "evaluate.source",
+        f"{place}.source",
         lambda name: t(f"evaluate.data.{name}"),
         **_KEPT,
     )
-    token, read = _bundled(t) if source == "bundled" else _file(t)
+    token, read = _bundled(t, place, bundled) if source == "bundled" else _file(t, place)
     if read is None:
         return None
     left, right = st.columns(2, gap="medium", vertical_alignment="bottom")
@@ -90,13 +92,13 @@ def draw_data(t: Catalogue, seed: int) -> DataSet | None:
         part = choose_one(
             t("evaluate.half"),
             _PARTS,
-            "evaluate.half",
+            f"{place}.half",
             lambda name: t(f"evaluate.half.{name}"),
             help=t("evaluate.half.help"),
             **_KEPT,
         )
     try:
-        whole: DataSet = _once("whole", f"{token} {part}", partial(read, part))
+        whole: DataSet = _once(place, "whole", f"{token} {part}", partial(read, part))
     except VeriscopeError as error:
         show_error(error, key="data-error")
         return None
@@ -107,48 +109,52 @@ def draw_data(t: Catalogue, seed: int) -> DataSet | None:
             min_value=1,
             max_value=total,
             value=min(_AT_FIRST, total),
-            key=f"evaluate.limit.{token}.{part}.{total}",
+            key=f"{place}.limit.{token}.{part}.{total}",
             help=t("evaluate.limit.help"),
             **_KEPT,
         )
     chosen: DataSet = _once(
-        "sample", f"{token} {part} {limit} {seed}", partial(sampled, whole, int(limit), seed)
+        place,
+        "sample",
+        f"{token} {part} {limit} {seed}",
+        partial(sampled, whole, int(limit), seed),
     )
     show_html(items_view(chosen.items[:_FIRST_ROWS], t), key="first-items")
     return chosen
 
 
-def _once(what: str, token: str, make: Any) -> Any:
+def _once(place: str, what: str, token: str, make: Any) -> Any:
     """What `make` makes, made anew only when `token` is another one than last time."""
-    known: dict[str, tuple[str, Any]] = st.session_state.setdefault(_READ, {})
+    known: dict[str, tuple[str, Any]] = st.session_state.setdefault(f"_{place}.read", {})
     if what not in known or known[what][0] != token:
         known[what] = token, make()
     return known[what][1]
 
 
-def _bundled(t: Catalogue) -> tuple[str, Any]:
+def _bundled(t: Catalogue, place: str, names: Sequence[str]) -> tuple[str, Any]:
     name = st.selectbox(
         t("evaluate.data.which"),
-        list(_BUNDLED),
-        key="evaluate.bundled",
+        list(names),
+        key=f"{place}.bundled",
         format_func=lambda name: t(f"evaluate.bundled.{_BUNDLED[name]}"),
         **_KEPT,
     )
     return name, lambda part: open_data_set(name, part=part)
 
 
-def _file(t: Catalogue) -> tuple[str, Any]:
+def _file(t: Catalogue, place: str) -> tuple[str, Any]:
     """The name that tells this data from other data, and what reads a part of it; None for none."""
     st.file_uploader(
         t("evaluate.upload", size=MOST_MEGABYTES),
         type=_ENDINGS,
-        key="evaluate.file",
+        key=f"{place}.file",
         on_change=_take_file,
+        args=(place,),
         max_upload_size=MOST_MEGABYTES,
         help=t("evaluate.upload.help"),
     )
-    draw_error(_ERRORS)
-    upload: _Upload | None = st.session_state.get(_UPLOAD)
+    draw_error(f"{place}.file")
+    upload: _Upload | None = st.session_state.get(f"_{place}.upload")
     if upload is None:
         return "", None
     table = upload.table
@@ -164,7 +170,7 @@ def _file(t: Catalogue) -> tuple[str, Any]:
     kind = st.selectbox(
         t("evaluate.kind"),
         kinds,
-        key=f"evaluate.kind.{upload.number}",
+        key=f"{place}.kind.{upload.number}",
         format_func=lambda kind: KINDS.get(kind) or t("evaluate.kind.columns"),
         help=t("evaluate.kind.help"),
         **_KEPT,
@@ -173,7 +179,7 @@ def _file(t: Catalogue) -> tuple[str, Any]:
     if kind != _MAPPED:
         return token, lambda part: data_set_of(table, kind=kind, part=part)
     show_html(rows_view(table.columns, table.rows[:_FIRST_ROWS], t), key="first-rows")
-    mapping = _mapping(table, upload.number, t)
+    mapping = _mapping(table, f"{place}.map.{upload.number}", t)
     if not (mapping.question or mapping.text):
         st.caption(t("evaluate.mapping.needed"))
         return token, None
@@ -190,13 +196,13 @@ def _kinds(table: Table) -> list[str]:
     return list(dict.fromkeys([*([first.kind] if first else []), *fitting]))
 
 
-def _mapping(table: Table, number: int, t: Catalogue) -> ColumnMapping:
+def _mapping(table: Table, where: str, t: Catalogue) -> ColumnMapping:
     """The columns of every part of an item; usual names are chosen already."""
     suggested = suggested_mapping(table.columns)
     columns = list(table.columns)
     chosen: dict[str, Any] = {}
     for column, part in in_rows(_COLUMNS, 3):
-        place = f"evaluate.map.{number}.{part}"
+        place = f"{where}.{part}"
         told: Any = {
             "label": t(f"evaluate.part.{part}"),
             "help": t(f"evaluate.part.{part}.help"),
@@ -217,7 +223,7 @@ def _mapping(table: Table, number: int, t: Catalogue) -> ColumnMapping:
         separator = st.selectbox(
             t("evaluate.separator"),
             _SEPARATORS,
-            key=f"evaluate.map.{number}.separator",
+            key=f"{where}.separator",
             format_func=lambda one: json.dumps(one) if one else t("evaluate.separator.none"),
             help=t("evaluate.separator.help"),
             **_KEPT,
@@ -225,7 +231,7 @@ def _mapping(table: Table, number: int, t: Catalogue) -> ColumnMapping:
     with right:
         yes = st.text_input(
             t("evaluate.yes_values"),
-            key=f"evaluate.map.{number}.yes",
+            key=f"{where}.yes",
             help=t("evaluate.yes_values.help"),
             **_KEPT,
             disabled=not chosen["hallucinated"],
@@ -234,21 +240,22 @@ def _mapping(table: Table, number: int, t: Catalogue) -> ColumnMapping:
     return ColumnMapping(**chosen, separator=separator, hallucinated_values=values)
 
 
-def _take_file() -> None:
-    upload = st.session_state.get("evaluate.file")
-    earlier: _Upload | None = st.session_state.pop(_UPLOAD, None)
-    st.session_state.pop(_READ, None)
-    with remembered(_ERRORS):
+def _take_file(place: str) -> None:
+    upload = st.session_state.get(f"{place}.file")
+    kept, count = f"_{place}.upload", f"_{place}.uploads"
+    earlier: _Upload | None = st.session_state.pop(kept, None)
+    st.session_state.pop(f"_{place}.read", None)
+    with remembered(f"{place}.file"):
         if upload is not None:
-            number = st.session_state.get("_evaluate.uploads", 0) + 1
-            st.session_state["_evaluate.uploads"] = number
+            number = st.session_state.get(count, 0) + 1
+            st.session_state[count] = number
             try:
                 table = read_upload(upload.name, upload.getvalue())
             except VeriscopeError:
                 # What was there before is still there.
-                st.session_state[_UPLOAD] = earlier
+                st.session_state[kept] = earlier
                 raise
-            st.session_state[_UPLOAD] = _Upload(number, table)
+            st.session_state[kept] = _Upload(number, table)
 
 
 def read_upload(name: str, data: bytes) -> Table:

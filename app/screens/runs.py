@@ -1,148 +1,119 @@
-"""The Runs page: what this browser has run, to open, export, import and delete."""
+"""The Runs page: what this browser has run, to find, name, open, compare, export and delete."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC
-from functools import partial
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from math import ceil
 
 import streamlit as st
 
 from app import live
 from app.engine import engine
-from app.parts import delete_button, draw_error, go_to, page_title, remembered
+from app.parts import draw_error, go_to, guarded, page_title, remembered, show_html
+from app.screens.run_filters import (
+    PAGE,
+    chosen_filter,
+    clear_filters,
+    draw_filters,
+    draw_search,
+    keep_address,
+)
+from app.screens.run_row import draw_row
+from app.screens.run_selection import draw_selection
 from app.session import messages, owner
-from components.compare import MOST_COMPARED
-from components.elements import Status, status_badge
-from components.markup import shown, tag
-from components.messages import Catalogue, duration, named
-from pipelines.errors import InvalidInputError
-from pipelines.store import RunSummary
-from pipelines.store.evaluations import StoredEvaluation
+from components.elements import error_note, notice
+from components.markup import tag, visible
+from components.messages import Catalogue
+from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.store import RunFilter
+from pipelines.store.archive import import_archive, is_archive
 
-TO_COMPARE = "_compare.wanted"
-"""Where the session keeps the runs that were picked until the Compare page takes them."""
+LISTED = 20
+"""Runs of a page of the list."""
 
-_PAGE = 20
-_SHOWN = "runs.shown"
 _UPLOADS = "runs.uploads"
+_IMPORTED = "_runs.imported"
+_MEGABYTES = 64
+_REFUSED = 5
 
 
 def show() -> None:
     """Draw the page."""
     t = messages()
     page_title(t("runs.title"), t("runs.note"))
-    draw_error("runs")
+    failed = draw_error("runs")
     left, right = st.columns([3, 2], gap="large", vertical_alignment="bottom")
     with left:
-        text = st.text_input(
-            t("runs.search"),
-            type="search",
-            key="runs.text",
-            placeholder=t("runs.search"),
-            label_visibility="collapsed",
-            max_chars=200,
-            live="300ms",
-        )
+        draw_search(t)
     with right:
         st.file_uploader(
             t("runs.import"),
-            type=["jsonl", "json"],
+            type=["jsonl", "json", "zip"],
             key=f"runs.upload.{st.session_state.get(_UPLOADS, 0)}",
             on_change=_bring_in,
-            max_upload_size=64,
+            max_upload_size=_MEGABYTES,
         )
-    limit = st.session_state.get(_SHOWN, _PAGE)
-    runs = engine().service.store.list(owner(), limit=limit + 1, text=text or None)
-    if not runs:
-        st.html(tag("p", t("runs.none_found" if text else "runs.none"), class_="workbench-empty"))
-    else:
-        _compare_button([run.id for run in runs[:limit]], t)
-    for run in runs[:limit]:
-        _row(run, t)
-    if len(runs) > limit:
-        st.button(t("runs.more"), on_click=_show_more)
-
-
-def _compare_button(runs: Sequence[str], t: Catalogue) -> None:
-    picked = [run for run in runs if st.session_state.get(f"pick-{run}")]
-    st.button(
-        t("runs.compare.count", count=len(picked)) if picked else t("runs.compare"),
-        key="compare",
-        disabled=not 1 <= len(picked) <= MOST_COMPARED,
-        help=t("runs.compare.note", most=MOST_COMPARED),
-        on_click=_compare,
-        args=(picked,),
-    )
-
-
-def _compare(runs: Sequence[str]) -> None:
-    st.session_state[TO_COMPARE] = list(runs)
-    go_to("compare")
-
-
-def _row(run: RunSummary, t: Catalogue) -> None:
-    with st.container(
-        border=True, horizontal=True, vertical_alignment="center", key=f"card-run-{run.id}"
-    ):
-        st.checkbox(t("runs.compare.pick"), key=f"pick-{run.id}", label_visibility="collapsed")
-        st.html(_summary(run, t))
-        with st.container(horizontal=True, width="content", gap="small"):
-            st.button(t("action.open"), key=f"open-{run.id}", on_click=_open, args=(run.id,))
-            st.download_button(
-                t("action.export"),
-                data=partial(_exported, run.id, owner()),
-                file_name=f"veriscope-{run.id[:8]}.jsonl",
-                mime="application/jsonl",
-                key=f"export-{run.id}",
-                on_click="ignore",
-            )
-            delete_button(run.id, t("runs.delete.sure"), partial(_delete, run.id))
-
-
-def _summary(run: RunSummary, t: Catalogue) -> str:
-    status: Status = "done" if run.status == "finished" else run.status
-    facts = (
-        t("list.separator").join(named("method", name, t) for name in run.methods),
-        local_time(run),
-        duration(run.duration, t),
-        t("counter.calls", count=run.model_calls),
-        *([t("runs.interrupted")] if run.reason == "interrupted" else []),
-    )
-    return tag(
-        "div",
-        tag("p", shown(run.question), class_="workbench-run-question", dir="auto"),
-        tag("p", status_badge(status, t), " · ", " · ".join(facts), class_="workbench-run-facts"),
-        class_="workbench-run",
-    )
-
-
-def local_time(run: RunSummary | StoredEvaluation) -> str:
-    """The start in the visitor's own time."""
+    _imported(t)
+    draw_filters(t)
+    where = chosen_filter()
     try:
-        zone = ZoneInfo(st.context.timezone or "UTC")
-    except (ZoneInfoNotFoundError, ValueError):
-        zone = UTC
-    return run.created.astimezone(zone).strftime("%Y-%m-%d %H:%M")
+        found = engine().service.store.count(owner(), where)
+        whole = found if where.empty else engine().service.store.count(owner())
+    except VeriscopeError as error:
+        if not failed:
+            show_html(error_note(error.info(), t), key="runs-unreadable")
+        return
+    _found(found, whole, where, t)
+    with guarded(t("runs.title"), key="list"):
+        _list(found, where, t)
+    keep_address()
 
 
-def _exported(run_id: str, whose: str) -> str:
-    return "".join(engine().service.store.export(run_id, whose))
+def _found(found: int, whole: int, where: RunFilter, t: Catalogue) -> None:
+    """How many runs are listed of how many; a line that is always there, so that nothing moves."""
+    with st.container(horizontal=True, vertical_alignment="center", key="runs-found"):
+        words = t("runs.count", count=f"{whole:,}")
+        if not where.empty:
+            words = t("runs.found", count=f"{found:,}", total=f"{whole:,}")
+        st.caption(words, width="content")
+        if not where.empty:
+            st.button(t("runs.clear"), key="runs-clear", type="tertiary", on_click=clear_filters)
+    if where.since and where.until and where.until <= where.since:
+        show_html(notice(t("runs.dates_reversed"), "dates"), key="runs-dates")
 
 
-def _open(run_id: str) -> None:
-    with remembered("runs"):
-        live.open_run(run_id)
-        go_to("ask")
+def _list(found: int, where: RunFilter, t: Catalogue) -> None:
+    if not found:
+        words = t("runs.none" if where.empty else "runs.none_found")
+        st.html(tag("p", words, class_="workbench-empty"))
+        return
+    # The list stands above the control that turns its pages, and needs to know what that says.
+    listing = st.container(key="runs-list")
+    pages, page = ceil(found / LISTED), 1
+    if pages > 1:
+        st.session_state[PAGE] = min(st.session_state.get(PAGE) or 1, pages)
+        page = st.pagination(pages, key=PAGE, persist_state="session", width="stretch")
+    with listing:
+        runs = engine().service.store.list(
+            owner(), limit=LISTED, where=where, offset=LISTED * (page - 1)
+        )
+        draw_selection([run.id for run in runs], found, where, t)
+        for run in runs:
+            draw_row(run, t)
 
 
-def _delete(run_id: str) -> None:
-    watched = live.current()
-    if watched is not None and watched.run_id == run_id:
-        live.close()
-    with remembered("runs"):
-        engine().call(engine().service.delete(run_id, owner=owner()))
+def _imported(t: Catalogue) -> None:
+    """What became of a file with several runs, until the next file."""
+    told = st.session_state.get(_IMPORTED)
+    if told is None:
+        return
+    count, refused = told
+    if count:
+        show_html(notice(t("runs.imported", count=count), "imported"), key="runs-imported")
+    for name, error in refused[:_REFUSED]:
+        show_html(tag("p.vs-label", visible(name)), key=f"refused-name-{name}")
+        show_html(error_note(error, t), key=f"refused-{name}")
+    if len(refused) > _REFUSED:
+        st.caption(t("runs.refused_more", count=len(refused) - _REFUSED))
 
 
 def _bring_in() -> None:
@@ -152,17 +123,20 @@ def _bring_in() -> None:
         return
     # The uploader keeps its file until it is another uploader.
     st.session_state[_UPLOADS] = uploads + 1
+    st.session_state[_IMPORTED] = None
     with remembered("runs"):
+        data = file.getvalue()
+        if is_archive(data):
+            brought = import_archive(engine().service.store, data, owner())
+            refused = [(name, error.info()) for name, error in brought.refused]
+            st.session_state[_IMPORTED] = (len(brought.runs), refused)
+            return
         try:
-            text = file.getvalue().decode("utf-8-sig")
+            text = data.decode("utf-8-sig")
         except UnicodeDecodeError:
             raise InvalidInputError(
                 "The file is no exported run.",
-                remedy="Choose a .jsonl file that was exported here.",
+                remedy="Choose a .jsonl or .zip file that was exported here.",
             ) from None
         live.open_run(engine().service.store.import_run(text, owner()))
         go_to("ask")
-
-
-def _show_more() -> None:
-    st.session_state[_SHOWN] = st.session_state.get(_SHOWN, _PAGE) + _PAGE

@@ -14,6 +14,7 @@ from app.engine import engine
 from app.parts import delete_button, draw_unfolded, in_rows, key_field, remembered
 from app.session import keep_key, key_for, owner
 from app.settings_form import draw_settings, read_settings
+from components.markup import visible
 from components.messages import Catalogue
 from pipelines.engine.completing import completed, left_out
 from pipelines.engine.estimate import Basis, Estimate, basis_for, estimate, first_methods
@@ -40,6 +41,7 @@ from pipelines.run.spec import (
 )
 from pipelines.run.trace import Trace
 from pipelines.run.view import RunView
+from pipelines.store import RunFilter
 from pipelines.store.profiles import Profile
 from pipelines.text import detect_language
 
@@ -47,6 +49,9 @@ EVIDENCE_SOURCES: tuple[EvidenceSource, ...] = tuple(
     source for source in get_args(EvidenceSource) if source not in ("given", "qdrant")
 )
 _MODES: tuple[RetrievalMode, ...] = get_args(RetrievalMode)
+
+_COLLECTION = "collection "
+"""What stands for a collection among the choices of evidence, before its id."""
 
 _SETUP = "setup"
 _SETTINGS = "settings"
@@ -234,12 +239,18 @@ def draw_sources(t: Catalogue, methods: Sequence[str]) -> None:
                 model_select(t(f"role.{role}").capitalize(), role, known_models(), t)
     web: list[str] = [source for source in EVIDENCE_SOURCES if source != "library"]
     servers: list[str] = ["qdrant"] if qdrant_server() else []
+    own = _own_collections()
+    options = [*engine().service.libraries.names, *own, *servers, *web]
+    if st.session_state.get("evidence.library") not in (None, *options):
+        # A collection that was deleted, or another visitor's.
+        st.session_state.pop("evidence.library")
     with library:
         evidence = st.selectbox(
             t("ask.evidence"),
-            [*engine().service.libraries.names, *servers, *web],
+            options,
             key="evidence.library",
-            format_func=lambda name: _evidence_name(name, t),
+            format_func=lambda name: visible(own[name]) if name in own else _evidence_name(name, t),
+            help=t("ask.evidence.help"),
             persist_state="session",
         )
     with search:
@@ -263,6 +274,12 @@ def draw_sources(t: Catalogue, methods: Sequence[str]) -> None:
 def qdrant_server() -> Configured | None:
     """The Qdrant server that can be searched, if its client is installed and one is named."""
     return configured() if is_installed() else None
+
+
+def _own_collections() -> dict[str, str]:
+    """The visitor's collections that can be searched: what stands for one, and its name."""
+    found = engine().service.collections.searchable(owner())
+    return {f"{_COLLECTION}{one.id}": one.name for one in found}
 
 
 def _evidence_name(name: str, t: Catalogue) -> str:
@@ -395,16 +412,18 @@ def _settings(name: str, question: str) -> dict[str, Any]:
 def _earlier_runs() -> Iterator[Trace]:
     """The visitor's latest runs of the SLM check, as far as they can still be read."""
     service = engine().service
-    for run in service.store.list(owner(), limit=50):
-        if "slm" in run.methods:
-            with suppress(VeriscopeError):
-                yield engine().call(service.load(run.id, owner=owner()))
+    for run in service.store.ids(owner(), RunFilter(methods=("slm",)), limit=50):
+        with suppress(VeriscopeError):
+            yield engine().call(service.load(run, owner=owner()))
 
 
 def chosen_evidence() -> EvidenceSpec:
     """The evidence that is chosen: a library and how it is searched, or a search of the web."""
     evidence = st.session_state.get("evidence.library") or "sample"
     mode = st.session_state.get("evidence.mode") or "hybrid"
+    if evidence.startswith(_COLLECTION):
+        collections = engine().service.collections
+        return collections.evidence(owner(), evidence.removeprefix(_COLLECTION), mode)
     if evidence in EVIDENCE_SOURCES:
         return EvidenceSpec(source=evidence, mode=mode)
     server = qdrant_server()

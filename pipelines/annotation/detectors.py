@@ -215,6 +215,16 @@ def fitted_settings(fitted: Iterable[FittedDetector]) -> dict[str, dict[str, Any
     return settings
 
 
+def setting_of(method: str, score: str) -> str:
+    """The setting of a method that is the threshold of its score; "" where it has none."""
+    name = _SETTINGS.get(score, "threshold")
+    try:
+        return name if name in get_method(method).settings_type.model_fields else ""
+    except VeriscopeError:
+        # A system of an evaluation has a name of its own.
+        return ""
+
+
 def predicted(fit: Platt | Isotonic, doubts: Sequence[float] | Floats) -> Floats:
     """P(error) in [0, 1] of each doubt."""
     values = np.asarray(doubts, dtype=np.float64)
@@ -259,22 +269,12 @@ def _fitted(found: LabelledScores, row: int, train: Any) -> FittedDetector:
         update={
             "cut": cut.threshold,
             "threshold": cut.threshold if turn is None else turn - cut.threshold,
-            "setting": _setting(found.methods[row], found.names[row]),
+            "setting": setting_of(found.methods[row], found.names[row]),
             "accuracy": share(int((flagged == wrong).sum()), len(held)),
             "found": share(int((flagged & wrong).sum()), int(wrong.sum())),
             "spared": share(int((~flagged & ~wrong).sum()), int((~wrong).sum())),
         }
     )
-
-
-def _setting(method: str, score: str) -> str:
-    """The setting of a method that is the threshold of its score; "" where it has none."""
-    name = _SETTINGS.get(score, "threshold")
-    try:
-        return name if name in get_method(method).settings_type.model_fields else ""
-    except VeriscopeError:
-        # A system of an evaluation has a name of its own.
-        return ""
 
 
 def _platt(scores: Floats, labels: Floats) -> Platt:

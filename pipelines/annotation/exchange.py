@@ -112,7 +112,8 @@ def import_session(store: RunStore, owner: str, lines: Iterable[str]) -> Lead:
         except (ValueError, RecursionError) as error:
             raise _bad(number, str(error) or "it is nested too deeply") from None
         found[kind].append(value)
-    if session is None or not found["item"] or not found["guidelines"]:
+    empty = not found["item"] and not (session and session.spec.get("visitors"))
+    if session is None or empty or not found["guidelines"]:
         raise _bad(1, "it holds no session with items and guidelines")
     session = session.model_copy(update={"guidelines": len(found["guidelines"])})
     made = store.annotations.restore(
@@ -206,7 +207,7 @@ class _Checker:
         _require(seconds is None or 0 <= seconds < 86_400, "an active time is impossible")
         self._clients.add((value.annotator, value.client))
         _require(1 <= value.guidelines <= self._versions, "a version of the guidelines is missing")
-        if value.kind in GIVING:
+        if value.kind in (*GIVING, "proposed"):
             require_fitting(_label(value.value), self._items[value.item])
         elif value.kind == "adjudicated":
             require_fitting(Decision.model_validate(value.value).label, self._items[value.item])

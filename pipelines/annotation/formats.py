@@ -6,6 +6,8 @@ converted on both ways.
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
@@ -29,7 +31,7 @@ from pipelines.annotation.types import (
     verdict_of,
 )
 from pipelines.errors import InvalidInputError, VeriscopeError, failure, first_problem
-from pipelines.evaluation.results.export import Cell, csv_text
+from pipelines.evaluation.results.export import Cell, csv_text, harmless
 from pipelines.store.annotations import WholeSession
 from pipelines.store.tables import to_json
 
@@ -97,6 +99,27 @@ def export_csv(lead: Lead) -> str:
         }
         rows.append([row[name] for name in COLUMNS])
     return csv_text(COLUMNS, rows)
+
+
+def read_csv(text: str) -> dict[str, list[tuple[str, Label]]]:
+    """The labels of each person by the items' keys, from what `export_csv` writes.
+
+    Needed are the columns `key` and `task`, `label` or for spans `spans`, and `annotator`; others
+    are ignored. Raises InvalidInputError that names the line (from 1) which is wrong.
+    """
+    rows = csv.DictReader(io.StringIO(text, newline=""))
+    missing = [name for name in ("key", "task", "annotator") if name not in (rows.fieldnames or ())]
+    if missing:
+        raise _bad(1, f"it has no column {missing[0]}")
+    labels: dict[str, list[tuple[str, Label]]] = {}
+    try:
+        for row in rows:
+            label = _label_of_row(row, rows.line_num)
+            person = _unescaped(row["annotator"] or "").strip()[:200]
+            labels.setdefault(person or "CSV", []).append((_unescaped(row["key"] or ""), label))
+    except csv.Error as error:
+        raise _bad(rows.line_num, str(error)) from None
+    return labels
 
 
 def export_label_studio(lead: Lead) -> str:
@@ -263,6 +286,25 @@ def code_point_offset(text: str, units: int) -> int:
             return at
         seen += width
     return len(text)
+
+
+def _label_of_row(row: Mapping[str, str | None], line: int) -> Label:
+    task = row["task"]
+    told: dict[str, Any] = {"task": task, "verdict": row.get("label")}
+    try:
+        if task == "span":
+            told = {"task": task, "spans": json.loads(row.get("spans") or "[]")}
+        return label_adapter.validate_python(told)
+    except ValidationError as error:
+        place, problem = first_problem(error)
+        raise _bad(line, f"{place}: {problem}" if place else problem) from None
+    except (ValueError, RecursionError):
+        raise _bad(line, "its spans are no JSON") from None
+
+
+def _unescaped(cell: str) -> str:
+    """A cell without the apostrophe that keeps a spreadsheet from taking it for a formula."""
+    return cell[1:] if cell[:1] == "'" and harmless(cell[1:]) == cell else cell
 
 
 def _annotation(one: GivenLabel, body: ItemBody, names: Mapping[int, str]) -> dict[str, Any]:

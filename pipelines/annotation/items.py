@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from random import Random
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -31,7 +32,8 @@ from pipelines.annotation.types import (
 from pipelines.errors import failure, first_problem
 from pipelines.evaluation.items import Item, LabelledSpan
 from pipelines.evaluation.metrics.spans import overlap
-from pipelines.evaluation.outcomes import Piece, outcome_of
+from pipelines.evaluation.outcomes import Outcome, Piece, outcome_of
+from pipelines.evaluation.scoring import piece_of
 from pipelines.run.events import Judged
 from pipelines.run.findings import ConceptVerified
 from pipelines.run.trace import Trace
@@ -43,6 +45,7 @@ MOST_EVIDENCE = 20
 """Passages that are shown beside an item."""
 
 _DOUBTED = ("contradicted", "doubtful")
+_MARKED = ("entity", "concept", "sentence")
 _SAME_PIECE = 0.5
 
 
@@ -151,6 +154,36 @@ def items_of_data(
     return found
 
 
+def items_of_checked_text(
+    item: Item,
+    runs: Iterable[tuple[Trace, str]],
+    tasks: Collection[Task],
+    *,
+    data: str = "",
+    evaluation: str = "",
+) -> list[tuple[SessionItem, Label | None]]:
+    """The items of a text that systems of an evaluation checked, each with the data set's label.
+
+    `runs` are the recorded runs, each with the name of its system. What a system said of a sentence
+    is what the evaluation's results count for it: its verdict on the sentence, else on what
+    overlaps with it, else on the whole text.
+    """
+    checked = [_Checked.of(trace, system) for trace, system in runs]
+    found: list[tuple[SessionItem, Label | None]] = []
+    for made, label in items_of_data([item], tasks, data):
+        body = made.body
+        place = body.place.model_copy(update={"evaluation": evaluation})
+        hidden = Hidden(
+            verdicts=tuple(said for one in checked if (said := one.said_of(body)) is not None),
+            spans=tuple(span for one in checked for span in one.spans)
+            if body.task == "span"
+            else (),
+        )
+        body = body.model_copy(update={"place": place})
+        found.append((made.model_copy(update={"body": body, "hidden": hidden}), label))
+    return found
+
+
 def drawn(items: Sequence[SessionItem], count: int, seed: int) -> list[SessionItem]:
     """`count` of `items` at random, each with its probability of having been drawn.
 
@@ -189,17 +222,8 @@ class _Text:
         outcome = outcome_of(trace, method.name, trace.header.spec.models)
         if outcome is None:
             return
-        if outcome.verdict is not None:
-            last = [event for event in method.judged if event.what == "answer"][-1]
-            self.whole.append(
-                ModelVerdict(
-                    method=method.name,
-                    verdict=outcome.verdict,
-                    doubt=outcome.doubt,
-                    score=last.deciding.name,
-                    value=last.deciding.value,
-                )
-            )
+        if (whole := _whole(method.name, method, outcome)) is not None:
+            self.whole.append(whole)
         events = [event for event in method.judged if event.what != "answer"]
         for event, piece in zip(events, outcome.pieces, strict=True):
             # A piece is one of this text where its offsets and words agree with it.
@@ -212,7 +236,7 @@ class _Text:
         doubted = tuple(
             _verdict(method, piece, event)
             for (method, piece), (_, event) in zip(self.pieces, self.judged, strict=True)
-            if piece.verdict in _DOUBTED and piece.what in ("entity", "concept", "sentence")
+            if piece.verdict in _DOUBTED and piece.what in _MARKED
         )
         yield _made(
             context.model_copy(update={"task": "span"}),
@@ -265,6 +289,61 @@ class _Text:
         # Of a method that judged a piece more than once, the last word counts.
         said = {method: _verdict(method, piece, event) for method, piece, event in matching}
         return _made(body, Hidden(verdicts=tuple(said.values())))
+
+
+class _Checked(NamedTuple):
+    """What one system said of a text that it was given to check."""
+
+    system: str
+    whole: ModelVerdict | None
+    pieces: list[tuple[Piece, Judged]]
+
+    @classmethod
+    def of(cls, trace: Trace, system: str) -> _Checked:
+        """What is in a run of one method."""
+        checked = cls(system, None, [])
+        for method in fold(trace.events).methods.values():
+            outcome = outcome_of(trace, method.name, trace.header.spec.models)
+            if outcome is None:
+                continue
+            events = [event for event in method.judged if event.what != "answer"]
+            pieces = list(zip(outcome.pieces, events, strict=True))
+            checked = cls(system, _whole(system, method, outcome), pieces)
+        return checked
+
+    @property
+    def spans(self) -> list[ModelVerdict]:
+        """The pieces that it doubts."""
+        return [
+            _verdict(self.system, piece, event)
+            for piece, event in self.pieces
+            if piece.draft == 0 and piece.verdict in _DOUBTED and piece.what in _MARKED
+        ]
+
+    def said_of(self, body: ItemBody) -> ModelVerdict | None:
+        """Its verdict on what is in question."""
+        if body.task != "sentence" or body.start is None or body.end is None:
+            return self.whole
+        sentence = LabelledSpan(start=body.start, end=body.end, label="accurate")
+        chosen = piece_of(sentence, (piece for piece, _ in self.pieces))
+        for piece, event in self.pieces:
+            if piece is chosen:
+                return _verdict(self.system, piece, event)
+        return self.whole
+
+
+def _whole(name: str, method: MethodView, outcome: Outcome) -> ModelVerdict | None:
+    """What `method` said of its original answer as a whole, under a name."""
+    if outcome.verdict is None:
+        return None
+    last = [event for event in method.judged if event.what == "answer"][-1]
+    return ModelVerdict(
+        method=name,
+        verdict=outcome.verdict,
+        doubt=outcome.doubt,
+        score=last.deciding.name,
+        value=last.deciding.value,
+    )
 
 
 def _verdict(method: str, piece: Piece, event: Judged) -> ModelVerdict:

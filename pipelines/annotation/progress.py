@@ -13,7 +13,7 @@ from pipelines.annotation.labels import GivenLabel, decisions, skips, standing_l
 from pipelines.annotation.sessions import Lead
 from pipelines.annotation.types import label_adapter
 from pipelines.evaluation.statistics.agreement import Share, share
-from pipelines.store.annotations import Annotator, AnnotatorKind, StoredItem
+from pipelines.store.annotations import Annotator, AnnotatorKind, StoredItem, WholeSession
 from pipelines.types import Frozen
 
 
@@ -42,8 +42,8 @@ class SessionProgress(Frozen):
     """How far a session has come, without control items.
 
     `needs` has for each number of missing labels the number of items that lack so many; 0 are
-    finished. `missing` is how many labels are missing in all, `stuck` the items that everybody who
-    joined has labelled or skipped and that still lack some.
+    finished. `missing` is how many labels are missing in all, `stuck_items` the items that
+    everybody who joined has labelled or skipped and that still lack some.
     """
 
     items: int
@@ -51,14 +51,23 @@ class SessionProgress(Frozen):
     missing: int
     needs: dict[int, int] = Field(default_factory=dict)
     skipped: dict[int, int] = Field(default_factory=dict)
-    stuck: int = 0
+    stuck_items: tuple[int, ...] = ()
     people: tuple[PersonProgress, ...] = ()
     gaps: tuple[int, ...] = ()
+
+    @property
+    def stuck(self) -> int:
+        """How many items are stuck."""
+        return len(self.stuck_items)
 
 
 def session_progress(lead: Lead) -> SessionProgress:
     """The progress of a session as it is now. `gaps` are items that show gaps of the guidelines."""
-    whole = lead.whole()
+    return progress_of(lead.whole())
+
+
+def progress_of(whole: WholeSession) -> SessionProgress:
+    """The progress of a session that was read already."""
     overlap, items, events = whole.session.overlap, whole.items, whole.events
     ordinary = [one for one in items if one.gold is None]
     needs = Counter(max(0, overlap - one.labels) for one in ordinary)
@@ -76,7 +85,11 @@ def session_progress(lead: Lead) -> SessionProgress:
         missing=sum(missing * count for missing, count in needs.items()),
         needs=dict(sorted(needs.items())),
         skipped=dict(sorted(skipped.items())),
-        stuck=sum(one.labels < overlap and 0 < persons <= met[one.number] for one in ordinary),
+        stuck_items=tuple(
+            one.number
+            for one in ordinary
+            if one.labels < overlap and 0 < persons <= met[one.number]
+        ),
         people=tuple(
             _person(
                 one,

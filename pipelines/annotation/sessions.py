@@ -20,10 +20,12 @@ from pipelines.annotation.types import (
     Hidden,
     ItemBody,
     Label,
+    Login,
     SessionItem,
     SessionSpec,
     label_adapter,
     parse_label,
+    parse_spec,
 )
 from pipelines.errors import failure
 from pipelines.store import RunStore
@@ -31,6 +33,7 @@ from pipelines.store.annotation_events import Action
 from pipelines.store.annotation_links import Link, Role
 from pipelines.store.annotation_work import Given, NothingToDo
 from pipelines.store.annotations import (
+    MAX_NAME,
     Annotator,
     EventKind,
     NewItem,
@@ -90,14 +93,16 @@ def create_session(
 ) -> Lead:
     """Make a session of `items`. Raises InvalidInputError saying what to do.
 
-    A session without a control item has to say that it is meant so (`spec.without_gold`).
+    A session without a control item has to say that it is meant so (`spec.without_gold`). One for
+    visitors begins without items.
     """
     items = list(items)
     _require_overlap(overlap)
     _require_text(guidelines, MAX_GUIDELINES)
-    if not items:
+    if not items and not spec.visitors:
         raise failure("annotation.bad_session", problem="it has no items")
-    if not spec.without_gold and not any(item.gold is not None for item in items):
+    meant = spec.without_gold or spec.visitors
+    if not meant and not any(item.gold is not None for item in items):
         problem = "it has no control items, which has to be confirmed (without_gold)"
         raise failure("annotation.bad_session", problem=problem)
     strange = sorted({item.body.task for item in items} - set(spec.tasks))
@@ -172,6 +177,12 @@ class Lead:
         """Change how many people label an item from now on."""
         _require_overlap(overlap)
         self.store.annotations.set_overlap(self.session_id, overlap)
+
+    def change(self, **changes: Any) -> None:
+        """Change some of the settings. Raises InvalidInputError that names what is wrong."""
+        checked = to_json(parse_spec({**self.session.spec, **changes}))
+        told = {name: checked[name] for name in changes}
+        self.store.annotations.set_spec(self.session_id, told)
 
     def set_guidelines(self, text: str) -> int:
         """Store a new version of the guidelines (Markdown); its number."""
@@ -265,6 +276,12 @@ class Invitation:
         """What the session is called."""
         return self.store.annotations.get(self.session_id).name
 
+    @property
+    def login(self) -> bool:
+        """Whether who joins has to be logged in."""
+        session = self.store.annotations.get(self.session_id)
+        return SessionSpec.model_validate(session.spec).login
+
     def join(self, name: str) -> tuple[Worker, str]:
         """Take part as `name`; the personal link, told this once, is for coming back.
 
@@ -273,16 +290,45 @@ class Invitation:
         """
         session = self.store.annotations.get(self.session_id)
         spec = SessionSpec.model_validate(session.spec)
+        if spec.login:
+            raise failure("annotation.login_needed")
         if session.closed is not None:
             raise failure("annotation.closed")
         if spec.names is not None and name.strip() not in spec.names:
             raise failure("annotation.not_invited")
         add = self.store.annotations.add_annotator
         joined = add(self.session_id, name, "person", spec.most_annotators)
+        return self._worker(joined.number)
+
+    def join_as(self, login: Login) -> tuple[Worker, str]:
+        """Take part as who logged in, on every device as the same annotator; as `join`.
+
+        Raises InvalidInputError where the session is closed or full, or they are not invited, and
+        NotFoundError where the lead has withdrawn their place.
+        """
+        links = self.store.annotation_links
+        known = links.of_login(self.session_id, login.identity)
+        if known is None:
+            known = self._joined_as(login)
+        return self._worker(known)
+
+    def _joined_as(self, login: Login) -> int:
+        session = self.store.annotations.get(self.session_id)
+        spec = SessionSpec.model_validate(session.spec)
+        if session.closed is not None:
+            raise failure("annotation.closed")
+        if spec.names is not None and not {login.name, login.email} & {*spec.names}:
+            raise failure("annotation.not_invited")
+        # What is added to a name that is taken has room.
+        name = login.name.strip()[: MAX_NAME - 5] or "?"
+        join = self.store.annotation_links.join_login
+        return join(self.session_id, login.identity, name, spec.most_annotators)
+
+    def _worker(self, number: int) -> tuple[Worker, str]:
         token = self.store.annotation_links.create(
-            self.session_id, "annotator", annotator=joined.number, seconds=PERSONAL_SECONDS
+            self.session_id, "annotator", annotator=number, seconds=PERSONAL_SECONDS
         )
-        return Worker(self.store, self.session_id, joined.number), token
+        return Worker(self.store, self.session_id, number), token
 
 
 class Worker:
@@ -303,13 +349,63 @@ class Worker:
         return self._session.name
 
     @property
+    def name(self) -> str:
+        """What this person is called."""
+        people = self._store.annotations.annotators(self._session_id)
+        return next(one.name for one in people if one.number == self.annotator)
+
+    @property
+    def session_id(self) -> str:
+        """The session's own id, which is no secret link."""
+        return self._session_id
+
+    @property
+    def started(self) -> bool:
+        """Whether this person was given an item."""
+        return bool(self._store.annotations.claims(self._session_id, self.annotator))
+
+    @property
+    def closed(self) -> bool:
+        """Whether the session takes no labels any more."""
+        return self._session.closed is not None
+
+    @property
+    def spec(self) -> SessionSpec:
+        """How the session works."""
+        return SessionSpec.model_validate(self._session.spec)
+
+    @property
     def guidelines(self) -> str:
         """The guidelines as they are now, in Markdown."""
         return self._store.annotations.guidelines(self._session_id)[-1].text
 
+    @property
+    def guidelines_version(self) -> int:
+        """Which version these guidelines are, from 1."""
+        return self._session.guidelines
+
+    def own(self, item: int) -> Task:
+        """An item that was given to this person before, labelled or not; no lease is taken.
+
+        Raises InvalidInputError for any other item.
+        """
+        claims = self._store.annotations.claims(self._session_id, self.annotator)
+        claim = next((one for one in claims if one.item == item), None)
+        if claim is None:
+            raise failure("annotation.not_given")
+        stored = self._store.annotations.item(self._session_id, item)
+        given = Given(
+            item=item,
+            task=stored.task,
+            body=stored.body,
+            expires=claim.expires,
+            revealed=claim.revealed,
+        )
+        return self._task(given, self.spec)
+
     def next(self) -> Task | NothingToDo:
         """The item to label: the one that was left, else a new one. Renews the lease."""
-        spec = self._spec
+        spec = self.spec
         found = self._store.annotation_work.claim(
             self._session_id,
             self.annotator,
@@ -322,7 +418,7 @@ class Worker:
     def renew(self, item: int) -> datetime:
         """Keep an open item while somebody is at it; when the lease ends now."""
         work = self._store.annotation_work
-        return work.renew(self._session_id, self.annotator, item, lease=self._spec.lease)
+        return work.renew(self._session_id, self.annotator, item, lease=self.spec.lease)
 
     def label(
         self, item: int, value: object, *, client: str, seconds: float | None = None
@@ -367,11 +463,18 @@ class Worker:
 
         Raises InvalidInputError before the label is stored, or where the session never shows it.
         """
-        if self._spec.show == "never":
+        if self.spec.show == "never":
             raise failure("annotation.forbidden")
         self._act("revealed", item, {}, client)
         stored = self._store.annotations.item(self._session_id, item)
         return Hidden.model_validate(stored.hidden)
+
+    def can_reveal(self, item: int) -> bool:
+        """Whether `reveal` has something to show of an item that this person has labelled."""
+        if self.spec.show != "after":
+            return False
+        hidden = Hidden.model_validate(self._store.annotations.item(self._session_id, item).hidden)
+        return bool(hidden.verdicts) or hidden.judge is not None
 
     def labels(self) -> list[GivenLabel]:
         """This person's own labels, by item."""
@@ -381,7 +484,7 @@ class Worker:
     def progress(self) -> OwnProgress:
         """How far this person has come."""
         claims = self._store.annotations.claims(self._session_id, self.annotator)
-        labels, controls = self.labels(), _gold_every(self._spec)
+        labels, controls = self.labels(), _gold_every(self.spec)
         left = self._store.annotation_work.left
         return OwnProgress(
             labelled=len(labels),
@@ -407,10 +510,6 @@ class Worker:
     @property
     def _session(self) -> StoredSession:
         return self._store.annotations.get(self._session_id)
-
-    @property
-    def _spec(self) -> SessionSpec:
-        return SessionSpec.model_validate(self._session.spec)
 
     def _task(self, given: Given, spec: SessionSpec) -> Task:
         hidden = None
@@ -461,7 +560,7 @@ class Worker:
     ) -> StoredEvent:
         if not client or len(client) > MAX_CLIENT:
             raise failure("annotation.bad_value", problem="the request has no usable name")
-        spec = self._spec
+        spec = self.spec
         # A page may tell anything; a negative time, or one that is no number, is none.
         seconds = seconds if seconds is not None and 0 <= seconds < 86_400 else None
         action = Action(

@@ -5,7 +5,7 @@ Offsets are half-open [start, end) and count code points of the item's text, as 
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
@@ -220,7 +220,8 @@ class SessionSpec(Frozen):
     `offer_spans`: detectors' spans are offered for accepting, trimming or dropping; they are then
     seen before labelling. `names` lists who may join, None everybody with the link;
     `most_annotators` how many. One of `gold_every` items is a control item. A label is too fast
-    below `too_fast` seconds. `lease` is in seconds.
+    below `too_fast` seconds. `lease` is in seconds. `login`: who joins has to be logged in.
+    `visitors`: the items come with the verdicts of a public page's visitors.
     """
 
     tasks: Annotated[tuple[Task, ...], Field(min_length=1)] = TASKS
@@ -232,6 +233,21 @@ class SessionSpec(Frozen):
     too_fast: Annotated[float, Field(ge=0, le=600)] = 1.5
     lease: Annotated[float, Field(ge=10, le=86_400)] = 300.0
     without_gold: bool = False
+    login: bool = False
+    visitors: bool = False
+
+
+class Login(NamedTuple):
+    """Somebody whom an identity provider knows.
+
+    `identity` names them for good; only its hash is kept. `name` is what the lead sees of them.
+    `email` is one that the provider has verified, "" without; it is compared with the names that
+    may join, and kept nowhere.
+    """
+
+    identity: str
+    name: str
+    email: str = ""
 
 
 MOST_OVERLAP = 50

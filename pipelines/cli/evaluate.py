@@ -10,10 +10,11 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any
 
-from pipelines.cli.evidence import add_evidence_options, qdrant_key, read_evidence
+from pipelines.cli.evidence import add_evidence_options, qdrant_key
 from pipelines.cli.judge import add_judge_command, judge
+from pipelines.cli.library import chosen_evidence
 from pipelines.cli.limits import add_limit_options, limit_words, read_limits
-from pipelines.cli.models import add_model_options, keys_of, models_by_role
+from pipelines.cli.models import add_model_options, keys_of, models_by_role, named_key
 from pipelines.cli.numbers import amount, count, whole
 from pipelines.cli.prices import add_price_options, priced_models, refuse_prices
 from pipelines.cli.profiles import add_profile_option, chosen_profile
@@ -106,6 +107,8 @@ async def evaluate(service: Service, options: argparse.Namespace) -> int:
             keys |= keys_of(options, system.models)
             if key := qdrant_key(options, system.evidence):
                 keys["search:qdrant"] = key
+            if key := named_key(options.embedder_key_env):
+                keys["search:library"] = key
         limits = read_limits(options, spec)
         await asyncio.to_thread(change_limits, store, evaluation, OWNER, limits)
         if said := limit_words(limits, spec):
@@ -359,7 +362,7 @@ def add_evaluation_commands(commands: Any) -> None:
 
 async def _created(service: Service, options: argparse.Namespace) -> tuple[str, dict[str, str]]:
     """Store a new evaluation; its id, and the keys of its models."""
-    mapping = _mapping(options.map)
+    mapping = column_mapping(options.map)
     data = await asyncio.to_thread(
         open_data_set,
         options.data_set,
@@ -378,7 +381,14 @@ async def _created(service: Service, options: argparse.Namespace) -> tuple[str, 
         raise InvalidInputError(
             f"There is no method {unknown[0]!r}.", remedy=f"Choose from: {', '.join(METHODS)}."
         )
-    evidence = None if options.passages else read_evidence(options, keys)
+    evidence = None
+    if not options.passages:
+        evidence = await chosen_evidence(service, options, keys)
+        if options.ray and evidence.collection is not None:
+            raise InvalidInputError(
+                "The workers of a Ray cluster have no collections.",
+                remedy="Evaluate without --ray, or upload the passages to a Qdrant server.",
+            )
     systems = _systems(system_names(methods), options.set, models, evidence, profile)
     spec = EvaluationSpec(
         data=data.name,
@@ -440,7 +450,8 @@ def _systems(
     )
 
 
-def _mapping(assignments: Sequence[str]) -> ColumnMapping | None:
+def column_mapping(assignments: Sequence[str]) -> ColumnMapping | None:
+    """What `--map` says; None without it. Raises InvalidInputError for no part of an item."""
     parts: dict[str, Any] = {}
     for assignment in assignments:
         part, _, column = assignment.partition("=")

@@ -29,7 +29,18 @@ from pipelines.run.spec import EvidenceSpec
 
 
 def add_evidence_options(parser: argparse.ArgumentParser) -> None:
-    """`--evidence`, and which Qdrant server and collection it may mean."""
+    """`--library` and `--evidence`, and which Qdrant server and collection it may mean."""
+    parser.add_argument(
+        "--library",
+        default="sample",
+        metavar="NAME|FOLDER",
+        help="a collection by its name, or a folder of documents (default: the bundled articles)",
+    )
+    parser.add_argument(
+        "--embedder-key-env",
+        metavar="NAME",
+        help="variable that holds the key of the collection's embedding service",
+    )
     parser.add_argument(
         "--evidence",
         choices=[*get_args(RetrievalMode), "qdrant"],
@@ -57,7 +68,7 @@ def read_evidence(options: argparse.Namespace, keys: dict[str, str]) -> Evidence
     Raises InvalidInputError where they cannot be understood.
     """
     if options.evidence != "qdrant":
-        return EvidenceSpec(library=getattr(options, "library", "sample"), mode=options.evidence)
+        return EvidenceSpec(library=options.library, mode=options.evidence)
     server = _server(options)
     if server.key:
         keys["search:qdrant"] = server.key

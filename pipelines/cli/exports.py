@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pipelines.errors import InvalidInputError
@@ -10,21 +12,53 @@ from pipelines.files import write_whole
 from pipelines.printable import printable_json
 
 
-def write_export(text: str, to: Path | None) -> None:
+def write_export(text: str, to: Path | None, *, json: bool = True) -> None:
     """JSON `text` to the file `to`, without one to standard output.
 
-    Raises InvalidInputError for a file that cannot be written.
+    Without `json` it is a text of another kind, which has to be safe on a terminal as it is. Raises
+    InvalidInputError for a file that cannot be written.
     """
     if to is None:
         # A file is left as it is; what reads a pipe reads the same.
-        sys.stdout.write(printable_json(text))
+        sys.stdout.write(printable_json(text) if json else text)
         return
-    try:
+    with _writing(to):
         write_whole(to, text)
+
+
+def write_archive(data: bytes, to: Path) -> None:
+    """`data` as the file `to`, whole or not at all.
+
+    Raises InvalidInputError for a file that cannot be written.
+    """
+    with _writing(to):
+        partial = to.with_name(f".{to.name}.partial")
+        try:
+            partial.write_bytes(data)
+            partial.replace(to)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def _writing(to: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise InvalidInputError(
             f"{to} cannot be written ({error.strerror}).",
             remedy="Give the path of a file in a folder that can be written to.",
+        ) from None
+
+
+def read_bytes(path: Path, command: str) -> bytes:
+    """The bytes of a file that `command` wrote; raises InvalidInputError if it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InvalidInputError(
+            f"{path} cannot be read ({type(error).__name__}).",
+            remedy=f"Give the path of a file made by `{command}`.",
         ) from None
 
 

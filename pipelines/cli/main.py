@@ -17,18 +17,28 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
+from pipelines.cli.annotations import add_annotation_commands
 from pipelines.cli.catalogue import download, show_catalogue
 from pipelines.cli.evaluate import add_evaluation_commands
 from pipelines.cli.evidence import (
     add_evidence_options,
     add_index_options,
     index_in_qdrant,
-    read_evidence,
 )
-from pipelines.cli.exports import read_export, write_export
 from pipelines.cli.leaving import Unawaited
+from pipelines.cli.library import add_library_commands, chosen_evidence
 from pipelines.cli.models import add_model_options, models_by_role, named_key
 from pipelines.cli.profiles import add_profile_commands, add_profile_option, chosen_profile
+from pipelines.cli.runs import (
+    OWNER,
+    add_filter_options,
+    add_run_commands,
+    delete_runs,
+    export_run,
+    import_runs,
+    list_runs,
+    show_run,
+)
 from pipelines.cli.settings import read_settings
 from pipelines.cli.study import add_study_command
 from pipelines.cli.terminal import Terminal, describe
@@ -46,8 +56,6 @@ from pipelines.run.spec import EvidenceSpec, MethodSpec, RunSpec
 from pipelines.run.view import fold
 from pipelines.store import database_url
 from pipelines.store.profiles import Profile
-
-_OWNER = "command-line"
 
 Command = Callable[[Service, argparse.Namespace], Awaitable[int]]
 
@@ -80,19 +88,19 @@ async def _ask(service: Service, options: argparse.Namespace) -> int:
         models=used_models((method.name for method in methods), models),
         evidence=EvidenceSpec(source=options.web, base_url=options.web_url)
         if options.web
-        else read_evidence(options, keys),
+        else await chosen_evidence(service, options, keys),
         language=options.language,
         seed=options.seed,
         reproducible=options.reproducible,
         profile=recorded_name(profile, methods),
     )
-    run_id = await service.start(spec, owner=_OWNER, keys=keys)
+    run_id = await service.start(spec, owner=OWNER, keys=keys)
     return await _follow(service, run_id, as_json=options.json)
 
 
 async def _replay(service: Service, options: argparse.Namespace) -> int:
-    run_id = await service.replay(options.run, owner=_OWNER)
-    why = service.why_not_stored(run_id, owner=_OWNER)
+    run_id = await service.replay(options.run, owner=OWNER)
+    why = service.why_not_stored(run_id, owner=OWNER)
     if why is not None:
         print(f"The replay is not stored. {printable(str(why))}", file=sys.stderr)
     return await _follow(service, run_id, as_json=options.json)
@@ -101,7 +109,7 @@ async def _replay(service: Service, options: argparse.Namespace) -> int:
 async def _follow(service: Service, run_id: str, *, as_json: bool) -> int:
     terminal = Terminal(sys.stderr)
     events: list[Event] = []
-    async for event in service.follow(run_id, owner=_OWNER):
+    async for event in service.follow(run_id, owner=OWNER):
         events.append(event)
         if as_json:
             print(printable_json(event_adapter.dump_json(event).decode()), flush=True)
@@ -113,37 +121,6 @@ async def _follow(service: Service, run_id: str, *, as_json: bool) -> int:
     if view.status != "finished":
         return 1
     return 3 if any(method.error for method in view.methods.values()) else 0
-
-
-async def _list(service: Service, options: argparse.Namespace) -> int:
-    for run in await asyncio.to_thread(service.store.list, _OWNER, options.limit):
-        if options.json:
-            print(printable_json(run.model_dump_json()))
-        else:
-            methods = ",".join(run.methods)
-            when = f"{run.created:%Y-%m-%d %H:%M}"
-            status = "interrupted" if run.reason == "interrupted" else run.status
-            line = f"{run.id}  {when}  {status:11}  {methods:16}  {run.question}"
-            print(printable(line))
-    return 0
-
-
-async def _show(service: Service, options: argparse.Namespace) -> int:
-    trace = await service.load(options.run, owner=_OWNER)
-    print(describe(fold(trace.events), colour=sys.stdout.isatty()))
-    return 0
-
-
-async def _export(service: Service, options: argparse.Namespace) -> int:
-    text = await asyncio.to_thread(lambda: "".join(service.store.export(options.run, _OWNER)))
-    write_export(text, options.to)
-    return 0
-
-
-async def _import(service: Service, options: argparse.Namespace) -> int:
-    text = read_export(options.file, "export")
-    print(await asyncio.to_thread(service.store.import_run, text, _OWNER))
-    return 0
 
 
 async def _index(service: Service, options: argparse.Namespace) -> int:
@@ -160,11 +137,6 @@ async def _index(service: Service, options: argparse.Namespace) -> int:
         f"{len(index.manifest.documents)} documents, {len(index.passages)} passages, "
         f"{index.reused} reused, {time.monotonic() - began:.1f} s"
     )
-    return 0
-
-
-async def _delete(service: Service, options: argparse.Namespace) -> int:
-    await asyncio.to_thread(service.store.delete, options.run, _OWNER)
     return 0
 
 
@@ -214,7 +186,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_profile_option(ask)
     add_model_options(ask)
-    ask.add_argument("--library", default="sample")
     add_evidence_options(ask)
     ask.add_argument(
         "--web", choices=list(WEB_SEARCHES), help="search the web instead of a library"
@@ -228,20 +199,23 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     replay = add("replay", _replay, "run a recorded run again on its own replies", every_event)
-    show = add("show", _show, "one recorded run")
-    export = add("export", _export, "a recorded run as JSON lines")
-    for command in (replay, show, export, add("delete", _delete, "delete a recorded run")):
+    show = add("show", show_run, "one recorded run")
+    export = add("export", export_run, "a recorded run as JSON lines")
+    for command in (replay, show, export, add("delete", delete_runs, "delete a recorded run")):
         command.add_argument("run")
     export.add_argument("--to", type=Path, metavar="FILE", help="default: standard output")
 
-    listing = add("list", _list, "recorded runs, newest first", "a JSON line per run")
-    listing.add_argument("--limit", type=int, default=20)
+    listing = add("list", list_runs, "recorded runs, newest first", "a JSON line per run")
+    add_filter_options(listing)
 
-    add("import", _import, "store an exported run").add_argument("file", type=Path)
+    add("import", import_runs, "store an exported run").add_argument("file", type=Path)
 
+    add_run_commands(commands)
     add_evaluation_commands(commands)
+    add_annotation_commands(commands)
     add_study_command(commands)
     add_profile_commands(commands)
+    add_library_commands(commands)
 
     models = commands.add_parser("models", help="models to download").add_subparsers(required=True)
     listed = models.add_parser("catalogue", help="models that can be downloaded, and their sizes")

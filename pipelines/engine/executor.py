@@ -18,6 +18,7 @@ from pipelines.engine.pool import ModelPool
 from pipelines.errors import ErrorInfo, MissingReply, VeriscopeError, failure
 from pipelines.methods.base import Method, Question, Settings
 from pipelines.methods.registry import get_method
+from pipelines.paths import product_version
 from pipelines.remote.retry import RetryPolicy
 from pipelines.run.events import RunCancelled, RunFailed, RunFinished, RunStarted
 from pipelines.run.findings import MethodStarted
@@ -106,8 +107,11 @@ async def gather_materials(
     evidence, language = plan.spec.evidence, plan.question.language
     retriever = dense = None
     if plan.needs_evidence:
-        retriever = libraries.search_in(evidence, keys.get(f"search:{evidence.source}"))
-        dense = libraries.dense_search(evidence, language)
+        key = keys.get(f"search:{evidence.source}")
+        # What follows a slash tells caches of one owner apart.
+        whose = owner.partition("/")[0]
+        retriever = libraries.search_in(evidence, key, owner=whose)
+        dense = await libraries.dense_search(evidence, language, key, owner=whose)
         # The index is opened while the models are loaded and the first texts written.
         libraries.open_soon(evidence)
     roles = plan.spec.models
@@ -128,8 +132,8 @@ async def gather_materials(
 
 @cache
 def _versions() -> dict[str, str]:
-    """The versions of the packages that decide what comes out of a run, as far as installed."""
-    found: dict[str, str] = {}
+    """The versions of what decides what comes out of a run, as far as it is installed."""
+    found = {"veriscope": product_version()}
     for package in _PACKAGES.split():
         with suppress(PackageNotFoundError):
             found[package] = version(package)

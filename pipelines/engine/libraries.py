@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.concurrency import ended
+from pipelines.engine.collections import Collections
 from pipelines.engine.pool import Loading
 from pipelines.errors import VeriscopeError, failure
 from pipelines.models.restricted import SWITCH
@@ -19,6 +20,7 @@ from pipelines.remote.address import read_address, usable_key
 from pipelines.retrieval.base import Embedder, Retriever, Similarity
 from pipelines.retrieval.bm25 import LexicalEmbedder
 from pipelines.retrieval.dense import EmbedderSimilarity, default_embedder
+from pipelines.retrieval.embedders import Embedders
 from pipelines.retrieval.library import (
     LibraryIndex,
     Progress,
@@ -30,6 +32,7 @@ from pipelines.retrieval.retriever import LibraryRetriever
 from pipelines.retrieval.web.base import WebSearch
 from pipelines.retrieval.web.providers import build_web_search
 from pipelines.run.spec import EvidenceSpec
+from pipelines.store.collections import CollectionStore
 from pipelines.types import Language, Passage
 
 SAMPLE_LIBRARY = SAMPLE_DATA / "library"
@@ -84,8 +87,17 @@ class Libraries:
         self._loading: dict[str, Loading] = {}
         self._opening: set[asyncio.Task[None]] = set()
         self._closing = threading.Event()
+        self.collections: Collections | None = None
+        """The owners' own ones, where the service has any."""
         self._qdrant: dict[tuple[str, str | None], Any] = {}
         self._web: OrderedDict[tuple[str, str | None, str | None], WebSearch] = OrderedDict()
+
+    def own(self, store: CollectionStore, folder: Path) -> Collections:
+        """The owners' collections that `store` lists, with their files in `folder`."""
+        public_only = not self._any_address
+        embedders = Embedders(self._find_embedder, public_only=public_only, switch=SWITCH)
+        self.collections = Collections(store, folder, embedders, public_only=public_only)
+        return self.collections
 
     def for_another_loop(self) -> Libraries:
         """The same libraries for use on another event loop; those that are open are shared."""
@@ -96,6 +108,7 @@ class Libraries:
             any_address=self._any_address,
         )
         other._open.update(self._open)
+        other.collections = self.collections
         return other
 
     @property
@@ -107,15 +120,20 @@ class Libraries:
         """What is being indexed right now; safe to call from any thread."""
         return list(self._loading.values())
 
-    def search_in(self, evidence: EvidenceSpec, key: str | None = None) -> Retriever:
+    def search_in(
+        self, evidence: EvidenceSpec, key: str | None = None, *, owner: str = ""
+    ) -> Retriever:
         """What searches the chosen evidence; a library is opened by the first search.
 
-        `key` is for a search of the web that needs one. Raises NotFoundError at once for an
+        `key` is for a search of the web that needs one, or the embedding service of a collection,
+        which must be the `owner`'s. Raises NotFoundError at once for an
         unknown library, InvalidInputError for a given text without a word, or an address that is
         not allowed.
         """
         if evidence.source == "given":
             return GivenText(evidence.text)
+        if evidence.source == "library" and evidence.collection is not None:
+            return self._own().retriever(evidence, owner, key)
         if evidence.source == "library":
             self._folder(evidence.library)
             return _OpenedBySearching(evidence, self)
@@ -157,7 +175,7 @@ class Libraries:
 
         async def open_it() -> None:
             # Errors are ignored here; the first search raises them again.
-            if evidence.source == "library":
+            if evidence.source == "library" and evidence.collection is None:
                 with suppress(VeriscopeError, _ClosedError):
                     await self.retriever(evidence)
 
@@ -181,8 +199,20 @@ class Libraries:
         while self._qdrant:
             await self._qdrant.popitem()[1].close()
 
-    def dense_search(self, evidence: EvidenceSpec, language: Language) -> Retriever | None:
+    async def dense_search(
+        self,
+        evidence: EvidenceSpec,
+        language: Language,
+        key: str | None = None,
+        *,
+        owner: str = "",
+    ) -> Retriever | None:
         """A search of the library by vectors, None where there are none in `language`."""
+        if evidence.collection is not None:
+            own = self._own()
+            if not await asyncio.to_thread(own.reads, evidence, owner, language):
+                return None
+            return own.retriever(evidence.model_copy(update={"mode": "dense"}), owner, key)
         if evidence.source != "library" or self._embedder(language) is None:
             # Of what a Qdrant server holds it is known only when it is asked.
             return None
@@ -227,6 +257,11 @@ class Libraries:
             progress(done, total)
 
         return tell
+
+    def _own(self) -> Collections:
+        if self.collections is None:
+            raise failure("library.no_collection")
+        return self.collections
 
     def _folder(self, name: str) -> Path:
         if name not in self._folders:

@@ -23,7 +23,7 @@ from pipelines.engine.pool import Loading, ModelPool
 from pipelines.engine.reevaluate import recorded_plan
 from pipelines.engine.renewal import PresenceRenewal
 from pipelines.engine.saving import Saver, cancel
-from pipelines.errors import MissingReply, VeriscopeError, failure, revived
+from pipelines.errors import MissingReply, NotFoundError, VeriscopeError, failure, revived
 from pipelines.files import make_data_folder
 from pipelines.models import speed
 from pipelines.models.base import Model
@@ -88,6 +88,9 @@ class Service:
         self.unknown = UnknownAbilities(self.store, self.model, self._is_reproduced)
         self.pool = pool or ModelPool()
         self.libraries = libraries or Libraries(data / "index")
+        self.collections = self.libraries.own(self.store.collections, data / "collections")
+        with suppress(StorageError, OSError):
+            self.collections.sweep()
         self.downloads = Downloads(data / "models")
         self._models = data / "models"
         self._unwatched_after = unwatched_after
@@ -116,7 +119,7 @@ class Service:
         were cached, but for those with another `cache`. What `known` calls were answered is in the
         cache from the beginning.
         """
-        plan = make_plan(await self._pinned(make_plan(spec).spec))
+        plan = make_plan(await self._pinned(make_plan(spec).spec, owner))
         scope = f"{owner}/{cache}" if cache else owner
 
         async def gather() -> Materials:
@@ -224,6 +227,17 @@ class Service:
                 return
         await asyncio.to_thread(self.store.delete, run_id, owner)
 
+    async def delete_many(self, run_ids: Sequence[str], *, owner: str) -> int:
+        """Delete those of these runs that are the owner's, as `delete` does each; how many."""
+        live = [run_id for run_id in run_ids if self._live_of(run_id, owner)]
+        gone = 0
+        for run_id in live:
+            with suppress(NotFoundError):
+                await self.delete(run_id, owner=owner)
+                gone += 1
+        rest = [run_id for run_id in dict.fromkeys(run_ids) if run_id not in set(live)]
+        return gone + await asyncio.to_thread(self.store.delete_many, rest, owner)
+
     async def warm_up(self) -> None:
         """Load early what a first question needs: library, default models, encoder, recogniser.
 
@@ -251,9 +265,12 @@ class Service:
         """The model with what a run records of it, see `pipelines.models.providers.pinned`."""
         return await self.pool.pin(spec)
 
-    async def _pinned(self, spec: RunSpec) -> RunSpec:
+    async def _pinned(self, spec: RunSpec, owner: str) -> RunSpec:
         models = {role: await self.pinned(model) for role, model in spec.models.items()}
-        return spec if models == spec.models else spec.model_copy(update={"models": models})
+        evidence = spec.evidence
+        if evidence.collection is not None:
+            evidence = await asyncio.to_thread(self.collections.pinned, evidence, owner)
+        return spec.model_copy(update={"models": models, "evidence": evidence})
 
     def download(self, entry: CatalogueEntry, *, owner: str) -> None:
         """Download a model of the catalogue, or continue that; then it is one of the owner's.
@@ -309,6 +326,7 @@ class Service:
         await asyncio.gather(*self._background, return_exceptions=True)
         await self.unknown.aclose()
         await self.pool.aclose()
+        await asyncio.to_thread(self.collections.close)
         await self.libraries.aclose()
         await asyncio.to_thread(self.downloads.close)
         await asyncio.to_thread(self._renewal.close)

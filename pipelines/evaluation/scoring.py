@@ -289,7 +289,7 @@ def outcome_scores(
     share = {name: value / len(item.sentences) for name, value in score.cost.items()}
     for number, sentence in enumerate(item.sentences, start=1):
         text = item.text[sentence.start : sentence.end]
-        piece = _piece_of(sentence, outcome.pieces)
+        piece = piece_of(sentence, outcome.pieces)
         found = _detection(sentence.label != "accurate", piece.doubt if piece else outcome.doubt)
         if verdicts:
             found[FLAGGED] = _flagged(piece.verdict if piece else outcome.verdict)
@@ -398,7 +398,7 @@ _PARTS: frozenset[What] = frozenset({"sentence", "entity", "concept", "cell"})
 own texts."""
 
 
-def _piece_of(sentence: LabelledSpan, pieces: Iterable[Piece]) -> Piece | None:
+def piece_of(sentence: LabelledSpan, pieces: Iterable[Piece]) -> Piece | None:
     """The verdict on the sentence, or on what overlaps most with it; of several the worst."""
 
     def shared(piece: Piece) -> int:

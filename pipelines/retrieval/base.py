@@ -11,6 +11,7 @@ from typing import Literal, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pipelines.retrieval.lines import LineStore
 from pipelines.types import Language, Passage
 
 Matrix = tuple[tuple[float, ...], ...]
@@ -23,8 +24,7 @@ _RRF_K = 60
 
 T = TypeVar("T", bound=Hashable)
 
-_LINES = "passages.jsonl"
-_OFFSETS = "passages.offsets.npy"
+_NAME = "passages"
 _OF_A_SEARCH = {"score", "rank", "scores"}
 
 
@@ -63,36 +63,25 @@ class Similarity(ABC):
 class PassageStore:
     """The passages of a library by position. Only requested ones are read."""
 
-    def __init__(self, lines: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
+    def __init__(self, lines: LineStore) -> None:
         self._lines = lines
-        self._offsets = offsets
 
     @staticmethod
     def write(folder: Path, passages: Iterable[Passage]) -> None:
-        """Write at least one passage into `folder`."""
-        offsets = [0]
-        with (folder / _LINES).open("wb") as lines:
-            for passage in passages:
-                line = f"{passage.model_dump_json(exclude=_OF_A_SEARCH)}\n".encode()
-                offsets.append(offsets[-1] + lines.write(line))
-        np.save(folder / _OFFSETS, np.array(offsets, dtype=np.int64))
+        """Write at least one passage into `folder`, one after the other as they come."""
+        lines = (passage.model_dump_json(exclude=_OF_A_SEARCH) for passage in passages)
+        LineStore.write(folder, _NAME, lines)
 
     @classmethod
     def open(cls, folder: Path) -> PassageStore:
         """Map what `write` left in `folder`. `OSError` or `ValueError` when it is unusable."""
-        offsets = np.load(folder / _OFFSETS, mmap_mode="r")
-        lines = np.memmap(folder / _LINES, dtype=np.uint8, mode="r")
-        if len(offsets) < 2 or offsets[-1] != len(lines):
-            raise ValueError("The passages and their offsets do not belong together.")
-        return cls(lines, offsets)
+        return cls(LineStore.open(folder, _NAME))
 
     def __len__(self) -> int:
-        return len(self._offsets) - 1
+        return len(self._lines)
 
     def __getitem__(self, position: int) -> Passage:
-        position = range(len(self))[position]
-        start, end = self._offsets[position : position + 2]
-        return Passage.model_validate_json(self._lines[start:end].tobytes())
+        return Passage.model_validate_json(self._lines[position])
 
 
 def ranked(

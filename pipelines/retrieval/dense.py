@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -136,44 +137,64 @@ class EmbedderSimilarity(Similarity):
         return tuple(tuple(round(float(one), 6) for one in row) for row in cosines)
 
 
-_VECTORS = "vectors.faiss"
+_VECTORS = "vectors.npy"
 _POSITIONS = "vectors.positions.npy"
 
 
 class DenseIndex:
     """Unit vectors under exact inner product search, each belonging to a passage's position.
 
-    Not every passage needs a vector: those in a language the embedder cannot read have none.
+    They are searched where they lie, memory-mapped: an index costs no memory of its own. Not every
+    passage needs a vector: those in a language the embedder cannot read have none.
     """
 
-    def __init__(self, index: faiss.Index, positions: NDArray[np.int64]) -> None:
-        self._index = index
+    def __init__(self, vectors: NDArray[np.float32], positions: NDArray[np.int64]) -> None:
+        self._vectors = vectors
         self._positions = positions
 
     @staticmethod
-    def write(folder: Path, vectors: NDArray[np.float32], positions: NDArray[np.int64]) -> None:
-        """Save unit `vectors` [n, d] of the passages at ascending `positions` [n], n > 0."""
-        index = faiss.IndexFlatIP(vectors.shape[1])
-        index.add(np.ascontiguousarray(vectors, dtype=np.float32))
-        faiss.write_index(index, str(folder / _VECTORS))
+    def write(
+        folder: Path,
+        vectors: NDArray[np.float32] | Iterable[NDArray[np.float32]],
+        positions: NDArray[np.int64],
+    ) -> None:
+        """Save unit `vectors` [n, d] of the passages at ascending `positions` [n], n > 0.
+
+        They may come in parts, each [m, d], which are written one after the other. Raises
+        ValueError where there are not as many as positions.
+        """
+        parts = iter([vectors] if isinstance(vectors, np.ndarray) else vectors)
+        first = next(parts)
+        shape = len(positions), first.shape[1]
+        file = np.lib.format.open_memmap(
+            folder / _VECTORS, mode="w+", dtype=np.float32, shape=shape
+        )
+        at = 0
+        for part in chain([first], parts):
+            file[at : at + len(part)] = part
+            at += len(part)
+        if at != len(positions):
+            raise ValueError("There are not as many vectors as positions.")
+        file.flush()
         np.save(folder / _POSITIONS, positions)
 
     @classmethod
     def open(cls, folder: Path) -> DenseIndex:
-        """Map what `write` left. `OSError`, `RuntimeError` or `ValueError` when it is unusable."""
-        # IO_FLAG_MMAP maps inverted lists only; a flat index would be read into memory.
-        index = faiss.read_index(str(folder / _VECTORS), faiss.IO_FLAG_MMAP_IFC)
+        """Map what `write` left. `OSError` or `ValueError` when it is unusable."""
+        vectors = np.load(folder / _VECTORS, mmap_mode="r")
         positions = np.load(folder / _POSITIONS, mmap_mode="r")
-        if index.ntotal != len(positions):
+        if len(vectors) != len(positions):
             raise ValueError("The vectors and their positions do not belong together.")
-        return cls(index, positions)
+        return cls(vectors, positions)
 
     def search(self, vector: NDArray[np.float32], k: int) -> list[tuple[int, float]]:
         """The `k` passages nearest to a unit vector [d]: positions with cosines, best first."""
-        count = min(k, self._index.ntotal)
+        count = min(k, len(self._vectors))
         if count <= 0:
             return []
-        cosines, rows = self._index.search(vector[np.newaxis], count)
+        cosines, rows = faiss.knn(
+            vector[np.newaxis], self._vectors, count, metric=faiss.METRIC_INNER_PRODUCT
+        )
         hits = zip(self._positions[rows[0]].tolist(), cosines[0].tolist(), strict=True)
         return sorted(hits, key=lambda hit: (-hit[1], hit[0]))
 
@@ -185,9 +206,9 @@ class DenseIndex:
             for position, row in zip(positions, rows.tolist(), strict=True)
             if row < len(self._positions) and self._positions[row] == position
         ]
-        return {position: float(self._index.reconstruct(row) @ vector) for position, row in known}
+        return {position: float(self._vectors[row] @ vector) for position, row in known}
 
     def vectors(self, start: int, end: int) -> NDArray[np.float32]:
         """The vectors of the passages from position `start` up to `end`, shape [n, d]."""
         first, last = np.searchsorted(self._positions, [start, end]).tolist()
-        return self._index.reconstruct_n(first, last - first)
+        return np.array(self._vectors[first:last])

@@ -61,7 +61,7 @@ def _read_markdown(path: Path, relative: Path) -> Iterator[Document]:
     fields, body = _front_matter(_decoded(path, relative), relative)
     heading = re.search(r"(?m)^#[ \t]+(.+?)[ \t#]*$", body)
     title = fields.get("title") or (heading.group(1) if heading else path.stem)
-    yield _document(relative, fields | {"title": title, "text": _plain(body)})
+    yield _document(relative, fields | {"title": title, "text": plain_markdown(body)})
 
 
 def _read_text(path: Path, relative: Path) -> Iterator[Document]:
@@ -156,7 +156,7 @@ _MARKS: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 
 
-def _plain(markdown: str) -> str:
+def plain_markdown(markdown: str) -> str:
     """The words of a Markdown text without its marks; list signs and tables stay."""
     for pattern, replacement in _MARKS:
         markdown = pattern.sub(replacement, markdown)

@@ -36,7 +36,7 @@ from pipelines.retrieval.documents import Document, load_library
 from pipelines.retrieval.passages import CUTTING_RULES, cut_document, indexed_text
 from pipelines.types import Frozen, Language, Passage
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 class DocumentEntry(Frozen):
@@ -167,7 +167,7 @@ def build_index(
         return ready
     try:
         target.mkdir(parents=True, exist_ok=True)
-        with FileLock(target / "build.lock"):
+        with FileLock(target / LOCK):
             # Another builder may have finished it while this one waited.
             if not rebuild and (ready := _up_to_date(documents, target, embedder)):
                 return ready
@@ -257,7 +257,7 @@ def _write(plan: _Plan, target: Path, embedder: Embedder | None, progress: Progr
     texts = [indexed_text(passage) for passage in plan.passages]
     if not any(map(terms, texts)):
         raise failure("library.no_words")
-    with _new_build(target) as folder:
+    with new_build(target) as folder:
         PassageStore.write(folder, plan.passages)
         BM25Index.build(texts).write(folder / "bm25")
         if embedder and plan.embedded:
@@ -265,7 +265,7 @@ def _write(plan: _Plan, target: Path, embedder: Embedder | None, progress: Progr
             vectors = np.stack([plan.vectors[at] for at in plan.embedded])
             DenseIndex.write(folder, vectors, np.array(plan.embedded))
         name = embedder.name if embedder else None
-        _publish(folder, Manifest(embedder=name, documents=tuple(plan.entries)))
+        publish(folder, Manifest(embedder=name, documents=tuple(plan.entries)))
 
 
 def _embed(
@@ -284,9 +284,18 @@ def _embed(
 
 # The folder of an index
 
+LOCK = "build.lock"
+"""Held by the process that builds."""
+
 _MANIFEST = "manifest.json"
 _CURRENT = "current"
 _PREFIX = "build-"
+
+
+def build_name(target: Path) -> str | None:
+    """The name of the build in use, another for every build; None where there is none."""
+    build = _current_build(target)
+    return None if build is None else build.name
 
 
 def _current_build(target: Path) -> Path | None:
@@ -298,8 +307,8 @@ def _current_build(target: Path) -> Path | None:
 
 
 @contextmanager
-def _new_build(target: Path) -> Iterator[Path]:
-    """An empty folder to write a build into, removed at the end unless `_publish` took it."""
+def new_build(target: Path) -> Iterator[Path]:
+    """An empty folder to write a build into, removed at the end unless `publish` took it."""
     folder = target / f"{_PREFIX}{uuid4().hex}.partial"
     folder.mkdir()
     try:
@@ -308,14 +317,20 @@ def _new_build(target: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _publish(partial: Path, manifest: Manifest) -> None:
-    """Make a written build the current one and remove the others."""
+def publish(partial: Path, manifest: Manifest) -> None:
+    """Make a written build the current one and remove the others, while the lock is held."""
     target = partial.parent
     sized = manifest.model_copy(update={"files": _sizes(partial)})
     (partial / _MANIFEST).write_text(sized.model_dump_json(indent=1), encoding="utf-8")
     build = partial.rename(partial.with_suffix(""))
     write_whole(target / _CURRENT, build.name)
     _remove_others(target, build)
+
+
+def withdraw(target: Path) -> None:
+    """From now on there is no index in `target`; who has it open keeps it."""
+    with suppress(FileNotFoundError):
+        (target / _CURRENT).unlink()
 
 
 def _remove_others(target: Path, build: Path) -> None:
@@ -332,7 +347,7 @@ def _tidy(target: Path) -> None:
     build = _current_build(target)
     if build is None or all(one == build for one in target.glob(f"{_PREFIX}*")):
         return
-    with suppress(OSError, Timeout), FileLock(target / "build.lock", timeout=0):
+    with suppress(OSError, Timeout), FileLock(target / LOCK, timeout=0):
         if _current_build(target) == build:
             _remove_others(target, build)
 

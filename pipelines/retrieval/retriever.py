@@ -15,9 +15,10 @@ from pipelines.retrieval.base import (
 )
 from pipelines.retrieval.bm25 import best_positions, terms
 from pipelines.retrieval.dense import DenseIndex
+from pipelines.retrieval.embedders import embedded_queries
 from pipelines.retrieval.library import LibraryIndex
 from pipelines.text.languages import detect_language
-from pipelines.types import Passage
+from pipelines.types import Language, Passage
 
 _DEPTH = 100
 """Passages that BM25 and dense retrieval each contribute to a hybrid search."""
@@ -51,6 +52,11 @@ class LibraryRetriever(Retriever):
         elif mode == "dense":
             raise failure("search.no_vectors")
 
+    @property
+    def languages(self) -> frozenset[Language]:
+        """The languages of which passages have vectors; none where it searches by words alone."""
+        return self._dense[1].languages if self._dense else frozenset()
+
     async def search(self, query: str, k: int) -> list[Passage]:
         """At most `k` passages; none for mere punctuation."""
         return await asyncio.to_thread(self._search, query, k)
@@ -78,7 +84,7 @@ class LibraryRetriever(Retriever):
         if language not in embedder.languages:
             name = embedder.name
             raise failure("search.other_language", name, name=name, language=language)
-        [vector] = embedder.embed([query])
+        [vector] = embedded_queries(embedder, [query])
         for position, cosine in index.search(vector, k):
             yield position, cosine, {"dense": cosine}
 
@@ -89,7 +95,7 @@ class LibraryRetriever(Retriever):
         index = vector = None
         if self._dense and detect_language(query) in self._dense[1].languages:
             index, embedder = self._dense
-            [vector] = embedder.embed([query])
+            [vector] = embedded_queries(embedder, [query])
             rankings.append([position for position, _ in index.search(vector, depth)])
         fused = reciprocal_rank_fusion(rankings)[:k]
         positions = [position for position, _ in fused]

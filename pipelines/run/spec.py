@@ -26,7 +26,9 @@ class EvidenceSpec(Frozen):
     """Where passages come from: a library and how it is searched, a text, or a search of the web.
 
     `text` is the given text; `base_url` another address of the web search than its public one. With
-    the source "qdrant", `library` is a collection of the Qdrant server at `base_url`.
+    the source "qdrant", `library` is a collection of the Qdrant server at `base_url`. With
+    `collection`, the id of one of the owner's own, `library` is its name, and `edition` tells what
+    it held: other documents or another embedder are another edition.
     """
 
     source: EvidenceSource = "library"
@@ -34,6 +36,8 @@ class EvidenceSpec(Frozen):
     mode: RetrievalMode = "hybrid"
     text: Annotated[str, Field(max_length=MAX_TEXT)] = ""
     base_url: str | None = None
+    collection: str | None = None
+    edition: str = ""
 
     @property
     def name(self) -> str:

@@ -19,8 +19,8 @@ from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
 from pipelines.errors import failure
-from pipelines.store.annotation_tables import FailedLinkRow, LinkRow
-from pipelines.store.annotations import Clock, utc_now
+from pipelines.store.annotation_tables import AnnotatorRow, FailedLinkRow, LinkRow
+from pipelines.store.annotations import Clock, enrolled, locked, utc_now
 from pipelines.store.database import Database
 from pipelines.types import Frozen
 
@@ -114,6 +114,45 @@ class AnnotationLinks:
             session.execute(insert(FailedLinkRow), rows)
         raise failure("annotation.no_link")
 
+    def of_login(self, session_id: str, identity: str) -> int | None:
+        """The annotator of a session who logs in as `identity`, None for one who never did.
+
+        Raises NotFoundError where the link that stands for it was withdrawn.
+        """
+        with self._database.read() as session:
+            return _of_login(session, _login_id(session_id, identity))
+
+    def join_login(self, session_id: str, identity: str, name: str, most: int) -> int:
+        """Have `identity` take part under `name`, or that with a number where it is taken.
+
+        From two devices at once it is one annotator. Which one it is, is kept as a link of which
+        nobody has the secret, so that the lead can withdraw it as any other. Raises
+        InvalidInputError if `most` persons take part already.
+        """
+        mark = _login_id(session_id, identity)
+        with self._database.write() as session:
+            locked(session, session_id)
+            known = _of_login(session, mark)
+            if known is not None:
+                return known
+            now, row = self._clock(), AnnotatorRow
+            taken = set(session.scalars(select(row.name).where(row.session == session_id)))
+            names = (name, *(f"{name} {number}" for number in range(2, len(taken) + 3)))
+            free = next(one for one in names if one not in taken)
+            joined = enrolled(session, session_id, free, "person", now, most)
+            link = {
+                "id": mark,
+                "session": session_id,
+                "role": "annotator",
+                "annotator": joined.number,
+                "digest": _digest(token_urlsafe(32)),
+                "created": now,
+                "expires": None,
+                "revoked": None,
+            }
+            session.execute(insert(LinkRow), [link])
+            return joined.number
+
     def list(self, session_id: str) -> list[Link]:
         """The links of a session, oldest first."""
         query = select(LinkRow).where(LinkRow.session == session_id)
@@ -133,6 +172,18 @@ class AnnotationLinks:
         with self._database.write() as session:
             if session.execute(statement).one_or_none() is None:
                 raise failure("annotation.no_link")
+
+
+def _of_login(session: Session, mark: str) -> int | None:
+    row = session.get(LinkRow, mark)
+    if row is not None and row.revoked is not None:
+        raise failure("annotation.no_link")
+    return None if row is None else row.annotator
+
+
+def _login_id(session_id: str, identity: str) -> str:
+    """The id of what stands for a login: one way, and another in each session."""
+    return _digest(f"login:{session_id}:{identity}")[:32]
 
 
 def _digest(text: str) -> str:

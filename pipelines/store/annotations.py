@@ -17,6 +17,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from pipelines.errors import failure
+from pipelines.store.annotation_lists import SessionStanding, standings
 from pipelines.store.annotation_tables import (
     AnnotationEventRow,
     AnnotationItemRow,
@@ -39,13 +40,24 @@ _Kind = TypeVar("_Kind", bound=Frozen)
 _AT_ONCE = 500
 """Rows that one statement writes."""
 
-AnnotatorKind = Literal["person", "lead", "imported"]
+AnnotatorKind = Literal["person", "lead", "imported", "visitor"]
 State = Literal["open", "labelled", "skipped", "lost"]
 EventKind = Literal[
-    "given", "changed", "undone", "redone", "skipped", "comment", "revealed", "adjudicated"
+    "given",
+    "changed",
+    "undone",
+    "redone",
+    "skipped",
+    "comment",
+    "revealed",
+    "adjudicated",
+    "proposed",
+    "refused",
 ]
 """What somebody did: gave a label, changed it, took it back, restored what was taken back, skipped
 the item with a reason, commented on it, was shown what the models said, or decided as adjudicator.
+Or a visitor of the public page proposed a label, which counts once it is accepted ("given"), or
+which was refused.
 """
 
 
@@ -204,6 +216,19 @@ class AnnotationStore:
         with self._database.read() as session:
             return _listed(session, AnnotationSessionRow.owner == owner)
 
+    def standings(self, owner: str) -> dict[str, SessionStanding]:
+        """How far each session of `owner` is, by its id, without reading what it holds."""
+        with self._database.read() as session:
+            return standings(session, AnnotationSessionRow.owner == owner)
+
+    def standing(self, session_id: str) -> SessionStanding:
+        """How far one session is, without reading what it holds. Raises NotFoundError."""
+        with self._database.read() as session:
+            found = standings(session, AnnotationSessionRow.id == session_id)
+        if not found:
+            raise failure("annotation.no_session")
+        return found[session_id]
+
     def whole(self, session_id: str) -> WholeSession:
         """All of a session in one transaction: nothing is done in it meanwhile.
 
@@ -238,6 +263,12 @@ class AnnotationStore:
         """Change how many people label an item from now on. Labels beyond it stay."""
         with self._database.write() as session:
             locked(session, session_id).overlap = overlap
+
+    def set_spec(self, session_id: str, changes: dict[str, Any]) -> None:
+        """Change some of what a session was asked to be."""
+        with self._database.write() as session:
+            row = locked(session, session_id)
+            row.spec = {**row.spec, **changes}
 
     def set_guidelines(self, session_id: str, text: str) -> int:
         """Store a new version of the guidelines, unless nothing changed; its number."""
@@ -324,16 +355,9 @@ class AnnotationStore:
         try:
             with self._database.write() as session:
                 locked(session, session_id)
-                row = AnnotatorRow
-                query = select(row.kind).where(row.session == session_id)
-                kinds = session.scalars(query).all()
-                if kind == "person" and most is not None and kinds.count("person") >= most:
-                    raise failure("annotation.full", most=most)
-                made = {"number": len(kinds), "name": name, "kind": kind, "joined": self._clock()}
-                session.execute(insert(row), [{"session": session_id, **made}])
+                return enrolled(session, session_id, name, kind, self._clock(), most)
         except IntegrityError:
             raise failure("annotation.name_taken") from None
-        return Annotator.model_validate(made)
 
     def annotators(self, session_id: str) -> builtins.list[Annotator]:
         """Everybody who takes part, in the order of joining."""
@@ -398,6 +422,27 @@ def locked(session: Session, session_id: str) -> AnnotationSessionRow:
     if row is None:
         raise failure("annotation.no_session")
     return row
+
+
+def enrolled(
+    session: Session,
+    session_id: str,
+    name: str,
+    kind: AnnotatorKind,
+    joined: datetime,
+    most: int | None = None,
+) -> Annotator:
+    """A new annotator, in a transaction in which the row of the session is locked.
+
+    Raises InvalidInputError if `most` persons take part already.
+    """
+    row = AnnotatorRow
+    kinds = session.scalars(select(row.kind).where(row.session == session_id)).all()
+    if kind == "person" and most is not None and kinds.count("person") >= most:
+        raise failure("annotation.full", most=most)
+    made = {"number": len(kinds), "name": name, "kind": kind, "joined": joined}
+    session.execute(insert(row), [{"session": session_id, **made}])
+    return Annotator.model_validate(made)
 
 
 def _listed(session: Session, *conditions: Any) -> builtins.list[StoredSession]:

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, ValidationError
-from sqlalchemy import delete, insert, select
+from sqlalchemy import Row, Select, delete, func, insert, select
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
@@ -29,14 +29,24 @@ from pipelines.run.events import (
     Verdict,
     event_adapter,
 )
-from pipelines.run.spec import ModelSpec
+from pipelines.run.spec import ModelSpec, RunSpec
 from pipelines.run.trace import Trace
 from pipelines.store.annotation_links import AnnotationLinks
+from pipelines.store.annotation_visitors import AnnotationVisitors
 from pipelines.store.annotation_work import AnnotationWork
 from pipelines.store.annotations import AnnotationStore
+from pipelines.store.collections import CollectionStore
 from pipelines.store.database import Database
 from pipelines.store.evaluations import EvaluationStore
 from pipelines.store.exchange import cancelled_after, export_lines, parse_lines
+from pipelines.store.filters import RunFilter, asked, conditions
+from pipelines.store.labels import (
+    Labels,
+    RunLabels,
+    add_facets,
+    read_labels,
+    record_verdicts,
+)
 from pipelines.store.migrations import check, upgrade
 from pipelines.store.opening import DEFAULT_URL
 from pipelines.store.profiles import ProfileStore
@@ -44,6 +54,7 @@ from pipelines.store.sizes import SHARED, StoredBytes, copy_id, size_of
 from pipelines.store.tables import (
     EventRow,
     ModelStore,
+    RunLabelRow,
     RunRow,
     new_run_id,
     refuse_keys_in_run,
@@ -51,11 +62,13 @@ from pipelines.store.tables import (
 )
 from pipelines.types import Frozen, Language
 
-MAX_SEARCH = 1_000
-"""Characters of a text to search for."""
-
-
 Status = Literal["running", "finished", "failed", "cancelled"]
+
+_TOGETHER = 20
+"""Runs that are deleted in one transaction, between which others can write."""
+
+_LOOKED_FOR = 500
+"""Runs that are looked for in one statement."""
 
 
 class Tally(Frozen):
@@ -78,13 +91,27 @@ class Tally(Frozen):
 
 
 class RunSummary(Tally):
-    """One line of the list of runs. `created` is when the run entered the store, in UTC."""
+    """One line of the list of runs. `created` is when the run entered the store, in UTC.
+
+    `name`, `note`, `starred` and `tags` are what its owner wrote on it; `findings` are the methods
+    that judged the answer, each with its last verdict.
+    """
 
     id: str
     question: str
     language: Language
     status: Status
     created: datetime
+    name: str = ""
+    note: str = ""
+    starred: bool = False
+    tags: tuple[str, ...] = ()
+    findings: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Its name, or its question where it has none."""
+        return self.name or self.question
 
 
 class FinishedRun(Frozen):
@@ -109,14 +136,17 @@ class RunStore:
         Raises InvalidInputError if the URL names no SQLite file and no PostgreSQL database.
         """
         self._database = Database(url, upgrade, check)
+        self.labels = RunLabels(self._database)
         self.models = ModelStore(self._database)
         self.sizes = StoredBytes(self._database)
         self.evaluations = EvaluationStore(self._database)
         self.judgements = self.evaluations.judgements
         self.profiles = ProfileStore(self._database)
+        self.collections = CollectionStore(self._database)
         self.annotations = AnnotationStore(self._database)
         self.annotation_work = AnnotationWork(self._database)
         self.annotation_links = AnnotationLinks(self._database)
+        self.annotation_visitors = AnnotationVisitors(self._database)
 
     @property
     def refusal(self) -> VeriscopeError | None:
@@ -189,6 +219,20 @@ class RunStore:
                     events = (*events, cancelled_after(events, "interrupted"))
             return Trace(events=events)
 
+    def specs(self, owner: str, run_ids: Sequence[str]) -> dict[str, RunSpec]:
+        """What was asked in these runs of `owner`, by id; what cannot be read is left out."""
+        found: dict[str, RunSpec] = {}
+        with self._database.read() as session:
+            for start in range(0, len(run_ids), _LOOKED_FOR):
+                some = run_ids[start : start + _LOOKED_FOR]
+                query = select(RunRow.id, RunRow.spec).where(
+                    RunRow.owner == owner, RunRow.id.in_(some)
+                )
+                for run_id, spec in session.execute(query):
+                    with suppress(ValidationError):
+                        found[run_id] = RunSpec.model_validate(spec)
+        return found
+
     def finished(self, owner: str, limit: int = 50) -> list[FinishedRun]:
         """At most `limit` finished runs of `owner`, newest first, those that can be read."""
         query = (
@@ -224,12 +268,28 @@ class RunStore:
             self._insert(session, copy, SHARED, datetime.now(UTC), events)
         return copy
 
+    def is_shared(self, run_id: str) -> bool:
+        """Whether this is a copy of a run that everybody who has its id may read."""
+        with self._database.read() as session:
+            query = select(RunRow.id).where(RunRow.id == run_id, RunRow.owner == SHARED)
+            return session.execute(query).first() is not None
+
     def delete(self, run_id: str, owner: str) -> None:
         """Delete a run. Raises NotFoundError if this owner has none of that id."""
         statement = delete(RunRow).where(RunRow.id == run_id, RunRow.owner == owner)
         with self._database.write() as session:
             if session.execute(statement.returning(RunRow.id)).one_or_none() is None:
                 raise failure("storage.no_run")
+
+    def delete_many(self, run_ids: Sequence[str], owner: str) -> int:
+        """Delete those of these runs that are the owner's; how many. Others can write between."""
+        gone = 0
+        for at in range(0, len(run_ids), _TOGETHER):
+            some = run_ids[at : at + _TOGETHER]
+            statement = delete(RunRow).where(RunRow.id.in_(some), RunRow.owner == owner)
+            with self._database.write() as session:
+                gone += len(session.execute(statement.returning(RunRow.id)).all())
+        return gone
 
     def delete_older_than(self, seconds: float) -> int:
         """Delete the runs of every owner that entered the store more than `seconds` ago; how many.
@@ -286,24 +346,74 @@ class RunStore:
                     _add(session, run, [cancelled_after(events, "interrupted")])
             return len(abandoned)
 
-    def list(self, owner: str, limit: int = 50, text: str | None = None) -> list[RunSummary]:
-        """At most `limit` runs of `owner`, newest first.
+    def list(
+        self,
+        owner: str,
+        limit: int = 50,
+        text: str | None = None,
+        *,
+        where: RunFilter | None = None,
+        offset: int = 0,
+    ) -> list[RunSummary]:
+        """At most `limit` runs of `owner`, newest first, without the first `offset` of them.
 
-        `text` keeps the runs whose question contains it (Latin letters in either case). Raises
-        InvalidInputError if it is longer than a search may be.
+        `where` says which runs are meant, and `text` what their question, name or note has to
+        contain (Latin letters in either case). Only summaries are read, no event. Raises
+        InvalidInputError if the text is longer than a search may be.
         """
-        query = select(RunRow).where(RunRow.owner == owner)
-        if text:
-            if len(text) > MAX_SEARCH:
-                raise failure("storage.long_search", most=MAX_SEARCH)
-            query = query.where(RunRow.question.icontains(text, autoescape=True))
-        query = query.order_by(RunRow.created.desc(), RunRow.id.desc()).limit(max(limit, 0))
+        query = (
+            _found(owner, where or RunFilter(text=text or ""), _SUMMARY)
+            .order_by(RunRow.created.desc(), RunRow.id.desc())
+            .limit(max(limit, 0))
+            .offset(max(offset, 0))
+        )
         with self._database.read() as session:
-            runs = session.scalars(query).all()
+            runs = session.execute(query).all()
+            labels = read_labels(session, [run.id for run in runs])
             # Asked of each writer once: there are few, and many runs.
             writers = {run.writer for run in runs if run.status == "running"}
             alive = {one for one in writers if self._database.presence.is_alive(one, session)}
-            return [_summary(run, alive=run.writer in alive) for run in runs]
+            return [
+                _summary(run, labels.get(run.id, Labels()), alive=run.writer in alive)
+                for run in runs
+            ]
+
+    def summary(self, run_id: str, owner: str) -> RunSummary:
+        """The line of one run. Raises NotFoundError if this owner has none of that id."""
+        query = _found(owner, RunFilter(), _SUMMARY).where(RunRow.id == run_id)
+        with self._database.read() as session:
+            run = session.execute(query).one_or_none()
+            if run is None:
+                raise failure("storage.no_run")
+            alive = self._database.presence.is_alive(run.writer, session)
+            labels = read_labels(session, [run.id]).get(run.id, Labels())
+            return _summary(run, labels, alive=alive)
+
+    def count(self, owner: str, where: RunFilter | None = None) -> int:
+        """How many runs of `owner` are meant. Raises InvalidInputError as `list`."""
+        query = _found(owner, where or RunFilter(), (func.count(),))
+        with self._database.read() as session:
+            return session.scalar(query) or 0
+
+    def ids(self, owner: str, where: RunFilter | None = None, limit: int = 10_000) -> list[str]:
+        """The ids of at most `limit` runs of `owner`, newest first."""
+        query = (
+            _found(owner, where or RunFilter(), (RunRow.id,))
+            .order_by(RunRow.created.desc(), RunRow.id.desc())
+            .limit(max(limit, 0))
+        )
+        with self._database.read() as session:
+            return list(session.scalars(query))
+
+    def owned(self, run_ids: Sequence[str], owner: str) -> list[str]:
+        """Those of these runs, at most 10,000, that this owner has, in the order given."""
+        known: set[str] = set()
+        with self._database.read() as session:
+            for at in range(0, len(run_ids), _LOOKED_FOR):
+                some = run_ids[at : at + _LOOKED_FOR]
+                query = select(RunRow.id).where(RunRow.id.in_(some), RunRow.owner == owner)
+                known.update(session.scalars(query))
+        return [run_id for run_id in run_ids if run_id in known]
 
     def _insert(
         self,
@@ -331,6 +441,7 @@ class RunStore:
         )
         session.add(run)
         session.flush()
+        add_facets(session, run, asked(header.spec))
         _add(session, run, events)
 
 
@@ -359,6 +470,7 @@ def _add(session: Session, run: RunRow, events: Sequence[Event]) -> None:
     run.size += size_of(session, run.id, events[0].seq)
     run.length += len(events)
     run.summary = to_json(tally(events, Tally.model_validate(run.summary)))
+    record_verdicts(session, run, events)
     run.status = status_after(events[-1])
     if run.status != "running":
         run.finished = datetime.now(UTC)
@@ -384,9 +496,20 @@ def _load_events(session: Session, run_id: str, owner: str) -> tuple[Event, ...]
     return events
 
 
-def _summary(run: RunRow, *, alive: bool) -> RunSummary:
-    columns = ("id", "question", "language", "status", "created")
-    told = run.summary | {name: getattr(run, name) for name in columns}
+_COLUMNS = ("id", "question", "language", "status", "created")
+_SUMMARY = (*(getattr(RunRow, name) for name in _COLUMNS), RunRow.writer, RunRow.summary)
+
+
+def _found(owner: str, where: RunFilter, columns: Sequence[Any]) -> Select[*tuple[Any, ...]]:
+    """These columns of the runs that are meant."""
+    query = select(*columns).select_from(RunRow)
+    if where.text or where.starred:
+        query = query.outerjoin(RunLabelRow, RunLabelRow.run_id == RunRow.id)
+    return query.where(*conditions(owner, where))
+
+
+def _summary(run: Row[Any], labels: Labels, *, alive: bool) -> RunSummary:
+    told = run.summary | {name: getattr(run, name) for name in _COLUMNS} | labels._asdict()
     if run.status == "running" and not alive:
         told |= {"status": "cancelled", "reason": "interrupted"}
     return RunSummary.model_validate(told)

@@ -122,6 +122,40 @@ class RunRow(Base):
     )
 
 
+class RunLabelRow(Base):
+    """What its owner wrote on a run; a run without a row has no name, no note and no star.
+
+    It is a table of its own, so that neither a copy for others nor an export takes it along.
+    """
+
+    __tablename__ = "run_labels"
+
+    run_id: Mapped[str] = mapped_column(
+        CleanText(64), ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True
+    )
+    name: Mapped[str] = mapped_column(CleanText(200))
+    note: Mapped[str] = mapped_column(CleanText())
+    starred: Mapped[bool]
+
+
+class RunFacetRow(Base):
+    """A value by which a run is found; `kind` is a `pipelines.store.filters` Facet.
+
+    They are written with the run, so that a list never has to read an event.
+    """
+
+    __tablename__ = "run_facets"
+
+    run_id: Mapped[str] = mapped_column(
+        CleanText(64), ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True
+    )
+    kind: Mapped[str] = mapped_column(CleanText(16), primary_key=True)
+    value: Mapped[str] = mapped_column(CleanText(200), primary_key=True)
+    owner: Mapped[str] = mapped_column(CleanText(64))
+
+    __table_args__ = (Index(None, "owner", "kind", "value"),)
+
+
 class EventRow(Base):
     """An event of a run; `body` holds the fields that are not columns here."""
 

@@ -102,17 +102,19 @@ def serve_workbench(
     *,
     under: Sequence[str] = (),
     strict: bool = True,
+    port: int | None = None,
     **variables: str,
 ) -> Iterator[Workbench]:
     """`streamlit run app/workbench.py` as people start it, until the end of the block.
 
     `program` is what Python is to run in place of Streamlit, `under` what Python is run by;
     `variables` are of its environment. Without `strict`, what has no words is shown by its name,
-    as people see it.
+    as people see it. `port` is one that was served before, for a server that is started again.
     """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    if port is None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
     log = data / "server.log"
     # One thread: threads that wait for each other by spinning are slowest on a busy machine.
     settings = {
@@ -187,8 +189,9 @@ def visiting(
     scheme: str = "light",
     viewport: ViewportSize = DESKTOP,
     known: StorageState | None = None,
+    touch: bool = False,
 ) -> Iterator[Visitor]:
-    """A browser of its own, or with `known` one that was here before."""
+    """A browser of its own, or with `known` one that was here before; `touch`: with fingers."""
     context = browser.new_context(
         viewport=viewport,
         color_scheme="dark" if scheme == "dark" else "light",
@@ -196,6 +199,7 @@ def visiting(
         # What moves is drawn over and over, which costs more than all the rest of a page.
         reduced_motion="reduce",
         storage_state=known,
+        has_touch=touch,
     )
     visitor = Visitor(context, workbench.url)
     watch_pages(context, visitor.faults.append)
@@ -203,7 +207,7 @@ def visiting(
         yield visitor
     finally:
         context.close()
-    assert visitor.faults == []
+    assert visitor.faults == [], "\n".join(visitor.faults)
 
 
 def question_field(page: Page) -> Locator:
@@ -296,7 +300,21 @@ def choose(page: Page, label: str, option: str) -> None:
 
 def go_to(page: Page, name: str) -> None:
     """Follow the link to another page, which keeps the run that is looked at."""
-    page.get_by_role("link", name=name, exact=True).click()
+    link = page.get_by_role("link", name=name, exact=True)
+    # The methods have a menu of their own. For a moment there is another one, while it is found out
+    # whether there is room for all pages.
+    methods = re.compile("^(Methods|方法)")
+    menu = page.get_by_test_id("stTopNavSection").filter(has_text=methods)
+    entry = page.get_by_role("menuitem", name=name, exact=True)
+    for _ in range(5):
+        wait_until_drawn(page)
+        expect(menu).to_be_visible()
+        with suppress(PatienceEnded):
+            for one in [link] if link.count() else [menu, entry]:
+                one.click(timeout=PATIENCE / 10)
+            return
+        page.keyboard.press("Escape")
+    raise AssertionError(f"The navigation has no {name!r}.")
 
 
 def events_stored(data: Path) -> int:

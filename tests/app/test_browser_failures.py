@@ -16,6 +16,7 @@ from tests.app.serving import (
     card,
     choose,
     fits,
+    go_to,
     leave_out,
     open_setup,
     question_field,
@@ -130,7 +131,7 @@ def test_chinese_is_not_scored_on_a_model_that_speaks_none(visit: Visit) -> None
     expect(page.locator(".vs-notices")).to_contain_text("该模型不支持这个问题的语言")
     expect(page.locator("#original")).to_have_count(0)
     expect(page.locator(".vs-gauge")).to_have_count(0)
-    page.get_by_role("link", name="DRAD").click()
+    go_to(page, "DRAD")
     expect(page.get_by_role("heading", level=1)).to_contain_text("检测")
     expect(page.get_by_text("该模型不支持这个问题的语言")).to_be_visible()
     assert "lang=zh" in page.url

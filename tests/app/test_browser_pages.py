@@ -63,17 +63,20 @@ def test_a_run_is_found_and_carried_to_another_browser_which_takes_nothing_else(
     visit: Visit, finished: Finished, tmp_path: Path
 ) -> None:
     page = visit(known=finished.browser).open("/runs")
-    page.get_by_label("Search the questions").fill("nothing like it")
-    expect(page.get_by_text("No question contains that.")).to_be_visible()
-    page.get_by_label("Search the questions").fill("bill clinton")
+    search = page.get_by_label("Search questions, names and notes")
+    search.fill("nothing like it")
+    expect(page.get_by_text("No run matches.")).to_be_visible()
+    search.fill("bill clinton")
     row = page.locator(f".st-key-card-run-{finished.run}")
     expect(row).to_contain_text(QUESTION)
     expect(row).to_contain_text("Direct, RAG, Rowen, DRAD, EVER, HAARAG, SLM check")
+    row.get_by_role("button", name="Details").click()
     with page.expect_download() as download:
-        row.get_by_role("button", name="Export").click()
+        page.get_by_test_id("stPopoverBody").get_by_role("button", name="Export").click()
     exported = tmp_path / download.value.suggested_filename
     download.value.save_as(exported)
     assert exported.suffix == ".jsonl"
+    page.keyboard.press("Escape")
     row.get_by_role("button", name="Open").click()
     expect(page.get_by_role("heading", level=2, name=QUESTION)).to_be_visible()
     assert run_of(page) == finished.run

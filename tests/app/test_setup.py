@@ -44,7 +44,9 @@ def searches(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str,
     """The evidence that runs searched in and the keys they had; the web is not really asked."""
     heard: list[tuple[str, str | None]] = []
 
-    def search_in(self: Libraries, evidence: EvidenceSpec, key: str | None = None) -> Retriever:
+    def search_in(
+        self: Libraries, evidence: EvidenceSpec, key: str | None = None, *, owner: str = ""
+    ) -> Retriever:
         heard.append((evidence.name, key))
         return known(self, EvidenceSpec(mode="bm25"))
 

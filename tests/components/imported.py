@@ -13,8 +13,9 @@ from app.public.results import result_of
 from components.ask import run_bar
 from components.compare import Against, CompareColumn, compare_view
 from components.messages import Catalogue
-from components.page import standalone
-from components.run_pages import FIGURES, panel_of, whole_run
+from components.report import report_html
+from components.run_changes import changes_view
+from components.run_pages import FIGURES, PAGES, page_html, panel_of
 from pipelines.cli.terminal import Terminal, describe
 from pipelines.engine.completing import left_out
 from pipelines.engine.estimate import past_of
@@ -24,7 +25,7 @@ from pipelines.methods.base import Method
 from pipelines.methods.registry import METHODS
 from pipelines.run.events import Event
 from pipelines.run.trace import Trace
-from pipelines.run.view import fold
+from pipelines.run.view import RunView, fold
 from pipelines.store.exchange import export_lines, parse_lines
 from pipelines.store.recordings import load_recording, recordings
 from pipelines.store.runs import Tally, tally
@@ -77,6 +78,12 @@ def _alone(trace: Trace, method: str) -> Trace:
     )
 
 
+def _pages(view: RunView) -> list[str]:
+    """The pages that have something to show of a run."""
+    asked = {method.name for method in view.header.spec.methods} if view.header else set[str]()
+    return [page for page, methods in PAGES.items() if not methods or asked & set(methods)]
+
+
 class Imported:
     """A run as it was read from a file."""
 
@@ -87,7 +94,7 @@ class Imported:
     def draw(self, language: Any = "en") -> str:
         """All there is to see of it; raises what a screen would have failed with."""
         t, view = Catalogue(language, strict=False), self.view
-        parts = [run_bar(view, t, now=0.0), whole_run(view, t)]
+        parts = [run_bar(view, t, now=0.0), *(page_html(page, view, t) for page in _pages(view))]
         parts += self.columns(t)
         asked = (METHODS.get(one.name) for one in self.trace.header.spec.methods)
         for method in filter(None, asked):
@@ -101,7 +108,7 @@ class Imported:
         json.dumps(to_json(tally(self.trace.events, Tally(methods=()))))
         past_of(view)
         left_out(view)
-        standalone(parts[1], view.header.spec.question if view.header else "")
+        parts += [report_html(view, t), changes_view(view, view, t)]
         # Exported and imported again it is the same run.
         lines = list(export_lines(self.trace))
         assert list(export_lines(Trace(events=parse_lines(lines)))) == lines

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from components import run_pages
+from components import report
 from components.messages import Catalogue
-from components.run_pages import PANELS, page_html, safely, whole_run
+from components.report import report_html
+from components.run_pages import PANELS, page_html, safely
 from tests.components.recorded import ORIGINAL, Record, full_method
 
 
@@ -41,13 +42,27 @@ def test_a_page_says_which_view_failed_and_the_log_says_why(
     caplog.clear()
 
 
-def test_the_report_keeps_its_other_pages(
+def test_the_report_keeps_its_other_parts_and_names_those_that_failed(
     t: Catalogue, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    for name in ("ask_view", "compare_view"):
-        monkeypatch.setattr(run_pages, name, broken)
-    html = whole_run(run(), t)
-    for page in ("ask", "compare"):
-        assert t("page.view_failed", view=t(f"nav.{page}")) in html
+    monkeypatch.setattr(report, "compare_view", broken)
+    monkeypatch.setattr(report, "timeline", broken)
+    monkeypatch.setitem(PANELS, "drad", broken)
+    html = report_html(run(), t)
+    parts = [t("method.drad.title"), t("nav.compare"), t("report.calls", count=0)]
+    for part in parts:
+        assert t("page.view_failed", view=part) in html
+    listed = t("list.separator").join(parts)
+    assert t("report.failed", count=len(parts), list=listed) in html
+    assert ORIGINAL in html
+    caplog.clear()
+
+
+def test_a_report_without_its_head_is_still_a_report(
+    t: Catalogue, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(report, "report_head", broken)
+    html = report_html(run(), t)
+    assert t("page.view_failed", view=t("report.kind")) in html
     assert ORIGINAL in html
     caplog.clear()

@@ -8,8 +8,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from components.messages import Catalogue
-from components.page import standalone
-from components.run_pages import whole_run
+from components.report import report_html
 from pipelines.run.view import fold
 from pipelines.store.exchange import parse_lines
 from tests.components.imported import runs
@@ -31,8 +30,7 @@ def test_nothing_in_a_report_is_executed_or_asked_for(browser: Browser, tmp_path
                 view = fold(parse_lines(Injected(trace).spread(shift * 71 + number)))
                 assert view.header is not None
                 report = tmp_path / f"report-{number}-{shift}.html"
-                html = standalone(whole_run(view, t), view.header.spec.question)
-                report.write_text(html, encoding="utf-8")
+                report.write_text(report_html(view, t), encoding="utf-8")
                 page.goto(report.as_uri())
                 sentinel.look(page)
         sentinel.assert_quiet()

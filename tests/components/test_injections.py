@@ -16,8 +16,9 @@ from components.ask import run_bar
 from components.compare import Against, CompareColumn, compare_view
 from components.markup import safe_url
 from components.messages import Catalogue
-from components.page import standalone
-from components.run_pages import whole_run
+from components.report import report_html
+from components.run_changes import changes_view
+from components.run_pages import PAGES, page_html
 from pipelines.cli.terminal import Terminal, describe
 from pipelines.run.trace import Trace
 from pipelines.run.view import RunView, fold
@@ -44,7 +45,12 @@ def pages(view: RunView, t: Catalogue) -> list[str]:
     columns = [CompareColumn(one, name) for one in views for name in methods]
     return [
         run_bar(view, t, now=0.0),
-        whole_run(view, t),
+        *(
+            page_html(page, view, t)
+            for page, shown in PAGES.items()
+            if not shown or set(shown) & set(methods)
+        ),
+        changes_view(view, view, t),
         *(compare_view(columns, t, against=way, now=0.0) for way in get_args(Against)),
     ]
 
@@ -108,8 +114,8 @@ def test_the_report_has_our_script_and_style_and_nothing_else(t: Catalogue):
     run = injected(0)
     for text in groups(40):
         view = fold(parse_lines(run.lines(text)))
-        page = read(standalone(whole_run(view, t), text), unique_ids=False)
-        for name, count in (("script", 1), ("style", 1), ("title", 1), ("meta", 3), ("link", 0)):
+        page = read(report_html(view, t))
+        for name, count in (("script", 1), ("style", 1), ("title", 1), ("meta", 4), ("link", 0)):
             assert len(page.all(name)) == count
         (body,) = page.all("body")
         assert len(body.all("main")) == 1

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
+from alembic.script import ScriptDirectory
+
 from pipelines.models.catalogue import CatalogueEntry, folder_of
 from pipelines.store import RunStore
 from pipelines.store.migrations import FOLDER
@@ -42,7 +44,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "9000"
-down_revision = "0001"
+down_revision = "{ScriptDirectory(str(FOLDER)).get_current_head()}"
 branch_labels = None
 depends_on = None
 
@@ -208,9 +210,12 @@ class Evaluating:
         """Evaluate and kill, again and again until everything is answered; how often."""
         self._new(f"killed-{self.killer.kills}")
         before, kills, known = self.counts(), self.killer.kills, 0
+        longest = self.longest / 4
         while True:
             # It comes to its end after some kills; the first come before anything is stored.
-            printed = self.killer.kill(self.longest / 4, work.evaluate, self._data, self.address)
+            printed = self.killer.kill(longest, work.evaluate, self._data, self.address)
+            # On a machine that has become slower, it must not be killed before it begins for ever.
+            longest *= 1.1
             told = [line["answered"] for line in lines(printed)]
             found = self._look() if told else None
             if found is None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,7 +62,13 @@ class Served:
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """One slot for runs, two in the queue."""
-    folder = Path(tmp_path_factory.mktemp("space"))
+    with serving(Path(tmp_path_factory.mktemp("space"))) as found:
+        yield found
+
+
+@contextmanager
+def serving(folder: Path, **limits: Any) -> Iterator[Served]:
+    """A Space over its data in `folder`, with other limits than those of `served`."""
     model = FakeModel("In Hope, Arkansas.")
 
     def build(spec: ModelSpec, key: str | None, progress: Callable[[str, float], None]):
@@ -72,7 +80,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         patch.setenv("VERISCOPE_STRICT_MESSAGES", "1")
         space = Space(
             folder,
-            VisitorLimits(max_runs=1, max_queue=2, idle_timeout=5.0, runs_per_hour=0),
+            VisitorLimits(
+                **{"max_runs": 1, "max_queue": 2, "idle_timeout": 5.0, "runs_per_hour": 0} | limits
+            ),
             pool=ModelPool(build),
             libraries=Libraries(folder / "index", find_embedder=lambda: None),
         )

@@ -203,7 +203,7 @@ async def test_a_library_is_opened_by_the_first_search(libraries: Libraries, tmp
 
 async def test_meaning_is_searched_by_vectors_whatever_was_chosen(libraries: Libraries):
     chosen = EvidenceSpec(library="animals", mode="bm25")
-    search = libraries.dense_search(chosen, "en")
+    search = await libraries.dense_search(chosen, "en")
     assert search is not None
     (passage,) = await search.search("hunt mice", 1)
     assert passage.title == "cat"
@@ -216,11 +216,11 @@ async def test_meaning_is_searched_by_vectors_whatever_was_chosen(libraries: Lib
 )
 async def test_no_vectors_of_chinese_nor_of_the_web(libraries: Libraries, evidence: EvidenceSpec):
     language = "zh" if evidence.source == "library" else "en"
-    assert libraries.dense_search(evidence, language) is None
+    assert await libraries.dense_search(evidence, language) is None
 
 
 async def test_without_an_embedder_nothing_is_searched_by_meaning(wordless: Libraries):
-    assert wordless.dense_search(EvidenceSpec(library="animals"), "en") is None
+    assert await wordless.dense_search(EvidenceSpec(library="animals"), "en") is None
 
 
 async def test_texts_are_compared_by_the_embedder_in_its_languages(tmp_path: Path):

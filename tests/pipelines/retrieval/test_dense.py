@@ -68,7 +68,7 @@ def test_vectors_of_a_range(index: DenseIndex):
 
 
 def test_vectors_are_memory_mapped(index: DenseIndex, tmp_path: Path):
-    path = tmp_path / "vectors.faiss"
+    path = tmp_path / "vectors.npy"
     content = path.read_bytes()
     assert content.endswith(VECTORS.tobytes())
     with path.open("r+b") as file:
@@ -82,6 +82,18 @@ def test_files_that_do_not_belong_together(tmp_path: Path):
     np.save(tmp_path / "vectors.positions.npy", POSITIONS[:2])
     with pytest.raises(ValueError, match="do not belong together"):
         DenseIndex.open(tmp_path)
+
+
+def test_vectors_that_come_in_parts(tmp_path: Path):
+    DenseIndex.write(tmp_path, iter([VECTORS[:1], VECTORS[1:]]), POSITIONS)
+    assert DenseIndex.open(tmp_path).vectors(0, 6).tolist() == VECTORS.tolist()
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_parts_that_are_too_few_or_too_many(tmp_path: Path, count: int):
+    parts = np.repeat(VECTORS[:1], count, axis=0)
+    with pytest.raises(ValueError):  # noqa: PT011 - numpy words one of the two
+        DenseIndex.write(tmp_path, iter([parts[:1], parts[1:]]), POSITIONS)
 
 
 @pytest.fixture

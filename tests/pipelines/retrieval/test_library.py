@@ -165,7 +165,7 @@ def garble_manifest(target: Path) -> None:
 
 
 def remove_vectors(target: Path) -> None:
-    (build_of(target) / "vectors.faiss").unlink()
+    (build_of(target) / "vectors.npy").unlink()
 
 
 def truncate_passages(target: Path) -> None:
@@ -190,7 +190,7 @@ def garble(name: str) -> Callable[[Path], None]:
         garble_manifest,
         remove_vectors,
         truncate_passages,
-        garble("vectors.faiss"),
+        garble("vectors.npy"),
         garble("vectors.positions.npy"),
         garble("passages.offsets.npy"),
         garble("bm25/vocab.index.json"),

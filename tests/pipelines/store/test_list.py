@@ -37,6 +37,11 @@ def test_a_line_says_what_happened(store: RunStore):
         "verdicts": {"doubtful": 1},
         "flags": ("unverified",),
         "reason": None,
+        "name": "",
+        "note": "",
+        "starred": False,
+        "tags": (),
+        "findings": (),
     }
     assert store.list("me")[0].model_dump() == expected
     store.append("r1", [examples.finished("r1", 10)])

@@ -55,6 +55,8 @@ def test_an_empty_database_gets_the_newest_schema(engine: Engine, url: str):
         "annotation_links",
         "annotation_sessions",
         "annotators",
+        "collection_documents",
+        "collections",
         "evaluation_attempts",
         "evaluation_items",
         "evaluation_judgements",
@@ -68,6 +70,8 @@ def test_an_empty_database_gets_the_newest_schema(engine: Engine, url: str):
         "models",
         "outcomes",
         "profiles",
+        "run_facets",
+        "run_labels",
         "runs",
     }
 

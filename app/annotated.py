@@ -1,0 +1,266 @@
+"""What is computed from the labels of a session, in a thread of its own, and kept.
+
+Each result is kept with the stamp of what was said in the session: a page that is drawn again is
+quick, and shows nothing that is out of date.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from app.engine import engine
+from pipelines.annotation.adjudication import (
+    by_item,
+    final_labels,
+    item_agreement,
+    to_decide,
+)
+from pipelines.annotation.agreement import TaskAgreement, task_agreement
+from pipelines.annotation.detectors import (
+    DetectorReport,
+    FittedDetector,
+    LabelledScores,
+    detector_report,
+    fit_detectors,
+    labelled_scores,
+)
+from pipelines.annotation.judges import (
+    DetectorAgreement,
+    SessionJudges,
+    detector_agreements,
+    evaluations_of,
+    session_judges,
+)
+from pipelines.annotation.labels import (
+    Comment,
+    Decision,
+    GivenLabel,
+    Skip,
+    Which,
+    comments,
+    decisions,
+    skips,
+    standing_labels,
+)
+from pipelines.annotation.located import LocatedSpans, located_spans
+from pipelines.annotation.people import PersonAgreement, people_agreement
+from pipelines.annotation.profiles import Behind, methods_behind
+from pipelines.annotation.sessions import Lead
+from pipelines.annotation.types import TASKS, ItemBody, Label, Task
+from pipelines.errors import NotFoundError
+from pipelines.evaluation.statistics.probabilities import ProbabilityErrors, probability_errors
+from pipelines.evaluation.statistics.resampling import Sampling
+from pipelines.store.annotations import Annotator, WholeSession
+
+SAMPLING = Sampling(resamples=1000)
+"""Intervals to two digits, in a second for a few hundred items and ten people."""
+
+
+class Of(NamedTuple):
+    """The session `session` with so many events, items and control items, as a key."""
+
+    session: str
+    stamp: tuple[int, int, int]
+
+
+class Labels(NamedTuple):
+    """The labels of a session, without those of control items.
+
+    `last` are those that stand, `blind` those before models' verdicts were shown; `changed` counts
+    the labels that differ between the two, by task.
+    """
+
+    bodies: dict[int, ItemBody]
+    last: list[GivenLabel]
+    blind: list[GivenLabel]
+    tasks: tuple[Task, ...]
+    changed: dict[Task, int]
+    names: dict[int, str]
+
+
+class Detectors(NamedTuple):
+    """What the labels say of the detectors on one task.
+
+    `report` is None where no item with a final label has a detector's score. `unresolved` items
+    have labels that differ and no decision: they are missing everywhere here.
+    """
+
+    scores: LabelledScores
+    report: DetectorReport | None
+    errors: dict[str, ProbabilityErrors]
+    agreements: list[DetectorAgreement]
+    located: list[LocatedSpans]
+    unresolved: int
+
+
+class Disputed(NamedTuple):
+    """An item that people labelled; `agreement` in [0, 1] as in `item_agreement`."""
+
+    item: int
+    task: Task
+    agreement: float
+    people: int
+    decided: bool
+
+
+class Disputes(NamedTuple):
+    """What is to be decided, the lowest agreement first, and what was decided, the last first."""
+
+    open: list[Disputed]
+    decided: list[Disputed]
+    decisions: dict[int, Decision]
+    labels: dict[int, list[GivenLabel]]
+    comments: list[Comment]
+    skips: list[Skip]
+    bodies: dict[int, ItemBody]
+    people: dict[int, Annotator]
+
+
+def now(lead: Lead) -> Of:
+    """The session as it is now, as a key."""
+    found = lead.store.annotations.standing(lead.session_id)
+    return Of(lead.session_id, (found.events, found.items, found.gold))
+
+
+@lru_cache(maxsize=2)
+def whole_of(of: Of) -> WholeSession:
+    """Everything in the session. Raises NotFoundError."""
+    return engine().service.store.annotations.whole(of.session)
+
+
+@lru_cache(maxsize=2)
+def labels_of(of: Of) -> Labels:
+    """Every label. Raises NotFoundError."""
+    whole = whole_of(of)
+    control = {one.number for one in whole.items if one.gold is not None}
+    last, blind = (
+        [one for one in standing_labels(whole.events, which) if one.item not in control]
+        for which in ("last", "blind")
+    )
+    bodies = {one.number: ItemBody.model_validate(one.body) for one in whole.items}
+    first = {(one.item, one.annotator): one.label for one in blind}
+    changed: dict[Task, int] = dict.fromkeys(TASKS, 0)
+    for one in last:
+        earlier = first.get((one.item, one.annotator))
+        changed[bodies[one.item].task] += earlier is not None and earlier != one.label
+    held = {bodies[one.item].task for one in (*last, *blind)}
+    return Labels(
+        bodies=bodies,
+        last=last,
+        blind=blind,
+        tasks=tuple(task for task in TASKS if task in held),
+        changed=changed,
+        names={one.number: one.name for one in whole.annotators},
+    )
+
+
+@lru_cache(maxsize=16)
+def agreement_of(of: Of, task: Task, which: Which) -> TaskAgreement:
+    """How far people agree on one task."""
+    found = labels_of(of)
+    given = found.blind if which == "blind" else found.last
+    return task_agreement(task, given, found.bodies, SAMPLING)
+
+
+def people_of(of: Of, task: Task, which: Which) -> list[PersonAgreement]:
+    """How far each person agrees with the others on one task."""
+    found = labels_of(of)
+    given = found.blind if which == "blind" else found.last
+    return people_agreement(agreement_of(of, task, which), given, found.bodies, SAMPLING)
+
+
+@lru_cache(maxsize=8)
+def _finals(of: Of, which: Which) -> tuple[dict[int, Label], frozenset[int]]:
+    """Final labels by item, and the items on which people disagree undecided."""
+    whole = whole_of(of)
+    given = standing_labels(whole.events, which)
+    numbers = (one.number for one in whole.items)
+    found = final_labels(numbers, given, decisions(whole.events))
+    labels = {item: one.label for item, one in found.items() if one.label is not None}
+    return labels, frozenset(item for item, one in found.items() if one.status == "unresolved")
+
+
+def detectors_of(of: Of, task: Task, which: Which) -> Detectors:
+    """The detectors against the final labels."""
+    whole = whole_of(of)
+    labels, unresolved = _finals(of, which)
+    scores = labelled_scores(task, whole.items, labels)
+    report = detector_report(scores, SAMPLING) if scores.methods else None
+    errors = {
+        method: found
+        for method, row in zip(scores.methods, scores.scores, strict=True)
+        if (found := probability_errors(row, scores.labels, scores.groups, SAMPLING)) is not None
+    }
+    return Detectors(
+        scores=scores,
+        report=report,
+        errors=errors,
+        agreements=detector_agreements(task, whole.items, labels),
+        located=located_spans(whole.items, labels, SAMPLING) if task == "span" else [],
+        unresolved=sum(
+            one.number in unresolved and one.task == task and one.gold is None
+            for one in whole.items
+        ),
+    )
+
+
+def fitted_of(
+    of: Of, task: Task, which: Which, share: float, seed: int
+) -> tuple[list[FittedDetector], dict[str, Behind]]:
+    """Thresholds and calibrations fitted on a `share` of the groups, and whose they are."""
+    whole = whole_of(of)
+    scores = labelled_scores(task, whole.items, _finals(of, which)[0])
+    fitted = fit_detectors(scores, share_trained=share, seed=seed)
+    return fitted, methods_behind(engine().service.store, whole)
+
+
+def judged_stamp(of: Of) -> tuple[str, ...]:
+    """What changes with everything that models judge of the evaluations of the session."""
+    whole, store = whole_of(of), engine().service.store
+    stamps: list[str] = []
+    for evaluation in evaluations_of(whole.items):
+        try:
+            stamps.append(store.judgements.stamp(evaluation, whole.session.owner))
+        except NotFoundError:
+            stamps.append("gone")
+    return tuple(stamps)
+
+
+def judges_of(of: Of, which: Which, judged: tuple[str, ...]) -> SessionJudges:
+    """The judges of the session's evaluations when `judged` was the `judged_stamp`."""
+    return session_judges(engine().service.store, whole_of(of), which)
+
+
+@lru_cache(maxsize=2)
+def disputes_of(of: Of) -> Disputes:
+    """What there is to decide, and what was decided."""
+    whole = whole_of(of)
+    labels = standing_labels(whole.events)
+    decided = decisions(whole.events)
+    control = {one.number for one in whole.items if one.gold is not None}
+    groups = by_item(labels)
+    bodies = {one.number: ItemBody.model_validate(one.body) for one in whole.items}
+
+    def disputed(item: int) -> Disputed:
+        given = [one.label for one in groups.get(item, [])]
+        agreement = item_agreement(given)
+        return Disputed(
+            item,
+            bodies[item].task,
+            1.0 if agreement is None else agreement,
+            len(given),
+            item in decided,
+        )
+
+    order = {event.item: event.seq for event in whole.events if event.kind == "adjudicated"}
+    return Disputes(
+        open=[disputed(item) for item in to_decide(labels, decided) if item not in control],
+        decided=[disputed(item) for item in sorted(decided, key=order.__getitem__, reverse=True)],
+        decisions=decided,
+        labels=groups,
+        comments=comments(whole.events),
+        skips=skips(whole.events),
+        bodies=bodies,
+        people={one.number: one for one in whole.annotators},
+    )

@@ -1,0 +1,97 @@
+"""What the Annotate page has done beside it: reading items, making sessions.
+
+Reading a thousand runs takes longer than a page may take to be drawn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import CancelledError, Future
+from concurrent.futures import TimeoutError as NotYet
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+from app.engine import engine
+from pipelines.annotation.sources import Collected, Step
+from pipelines.errors import VeriscopeError
+from pipelines.run.scope import unexpected
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+PATIENCE = 1.0
+"""Seconds that a page waits before it says how far something is."""
+
+
+class StoppedError(Exception):
+    """Nobody wants the result any more."""
+
+
+class Beside(Generic[T]):
+    """Work on a thread of the engine; `done` of `total` steps are over, 0 where none are known."""
+
+    def __init__(self, do: Callable[[Beside[T]], T], total: int = 0) -> None:
+        self.done = 0
+        self.total = total
+        self._stopped = threading.Event()
+        self._future: Future[T] = engine().submit(self._carry_out(do))
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended, well or not."""
+        return self._future.done()
+
+    def step(self) -> None:
+        """In the work: one more step is over. Raises StoppedError when it is to end."""
+        self.done += 1
+        if self._stopped.is_set():
+            raise StoppedError
+
+    def stop(self) -> None:
+        """Have it end with its next step; its result is lost."""
+        self._stopped.set()
+        self._future.cancel()
+
+    def wait(self, seconds: float | None = PATIENCE) -> bool:
+        """Wait for its end, for so long (None: for ever); whether it has ended."""
+        with suppress(NotYet, CancelledError, Exception):
+            self._future.result(seconds)
+        return self.over
+
+    def result(self) -> T:
+        """What came of it. Raises VeriscopeError, whatever went wrong."""
+        try:
+            return self._future.result()
+        except VeriscopeError:
+            raise
+        except CancelledError:
+            # It was stopped, or the server ends: nothing went wrong.
+            raise unexpected() from None
+        except Exception:
+            _log.exception("Work beside the Annotate page ended unexpectedly")
+            raise unexpected() from None
+
+    async def _carry_out(self, do: Callable[[Beside[T]], T]) -> T:
+        try:
+            return await asyncio.to_thread(do, self)
+        except asyncio.CancelledError:
+            # The thread cannot be interrupted, but ends with its next step.
+            self._stopped.set()
+            raise
+
+
+def collecting(steps: Callable[[], Iterable[Step]], total: int) -> Beside[Collected]:
+    """Read items in `total` steps."""
+
+    def do(work: Beside[Collected]) -> Collected:
+        found = Collected()
+        for one in steps():
+            found.add(one)
+            work.step()
+        return found
+
+    return Beside(do, total)

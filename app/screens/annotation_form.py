@@ -1,0 +1,340 @@
+"""The form that makes an annotation session: its items, tasks, guidelines and rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, cast
+
+import streamlit as st
+
+from app.annotating import Beside
+from app.engine import engine
+from app.login import login_reason
+from app.parts import (
+    choose_one,
+    draw_unfolded,
+    redraw_if_asked,
+    remembered,
+    section_title,
+    show_html,
+)
+from app.screens.annotation_items import Chosen, draw_items, forget_items, names_in
+from app.screens.annotation_place import open_session
+from app.session import language, messages, owner
+from components.annotation import size_view
+from components.elements import notice
+from components.guidelines import starting_guidelines
+from components.messages import LANGUAGES, Catalogue, integer
+from pipelines.annotation.sessions import MAX_GUIDELINES, Lead
+from pipelines.annotation.sources import FIRST_CONTROLS, make_session
+from pipelines.annotation.types import MOST_OVERLAP, SessionSpec, Task, parse_spec
+from pipelines.store.annotations import MAX_NAME
+
+PLACE = "annotate.make"
+PAGE = "annotate"
+
+_SHOW = ("after", "never", "before")
+_FIRST_TASKS: tuple[Task, ...] = ("sentence", "answer")
+"""Tasks that are chosen until somebody says otherwise: each takes people time."""
+
+_MAKING = "_annotate.making"
+_PERIOD = 0.5
+_KEPT: Any = {"persist_state": "session"}
+
+
+def draw_form(t: Catalogue) -> None:
+    """The whole form, from the items to the button."""
+    section_title(t("annotate.make.items"))
+    chosen = draw_items(PLACE, t)
+    if chosen is None:
+        return
+    section_title(t("annotate.make.tasks"))
+    tasks, overlap = _tasks(chosen, t)
+    if not tasks:
+        st.caption(t("annotate.make.no_task"))
+        return
+    section_title(t("annotate.guidelines"))
+    text = draw_guidelines(PLACE, tasks, t)
+    section_title(t("annotate.make.rules"))
+    controls, sure = _controls(chosen, tasks, t)
+    left, right = st.columns([3, 2], gap="medium", vertical_alignment="bottom")
+    with left:
+        show = choose_one(
+            t("annotate.show"),
+            _SHOW,
+            f"{PLACE}.show",
+            lambda name: t(f"annotate.show.{name}"),
+            help=t("annotate.show.help"),
+            **_KEPT,
+        )
+    with right:
+        offer = "span" in tasks and st.toggle(
+            t("annotate.offer_spans"),
+            key=f"{PLACE}.offer",
+            help=t("annotate.offer_spans.help"),
+            **_KEPT,
+        )
+    fold = st.expander(t("annotate.make.more"), key=f"{PLACE}.unfolded", on_change="rerun")
+    draw_unfolded(fold, partial(draw_rules, PLACE, SessionSpec(), t, gold=controls > 0))
+    name = st.text_input(
+        t("annotate.make.name"),
+        key=f"{PLACE}.name",
+        placeholder=chosen.name,
+        max_chars=MAX_NAME,
+        help=t("annotate.make.name.help"),
+        **_KEPT,
+    )
+    if not sure:
+        show_html(notice(t("annotate.without_gold.needed"), "gold"), key="annotate-gold")
+    st.button(
+        t("annotate.make.go"),
+        key=f"{PLACE}.go",
+        type="primary",
+        disabled=not sure,
+        on_click=_make,
+        args=(chosen, tasks, overlap, text, controls, show, bool(offer), (name or "").strip()),
+    )
+
+
+def _tasks(chosen: Chosen, t: Catalogue) -> tuple[list[Task], int]:
+    counts = chosen.items.counts()
+    first = [task for task in counts if task in _FIRST_TASKS] or list(counts)[:1]
+    picked = st.pills(
+        t("annotate.make.which"),
+        list(counts),
+        selection_mode="multi",
+        default=first,
+        format_func=lambda task: t(f"annotate.task.{task}"),
+        key=f"{PLACE}.tasks.{'-'.join(counts)}",
+        help=t("annotate.make.which.help"),
+        **_KEPT,
+    )
+    overlap = int(
+        st.number_input(
+            t("annotate.overlap"),
+            min_value=1,
+            max_value=MOST_OVERLAP,
+            value=2,
+            key=f"{PLACE}.overlap",
+            help=t("annotate.overlap.help"),
+            **_KEPT,
+        )
+    )
+    tasks: list[Task] = [*filter(picked.__contains__, counts)]
+    show_html(size_view(counts, tasks, overlap, t), key="annotate-size")
+    return tasks, overlap
+
+
+def draw_guidelines(place: str, tasks: Sequence[Task], t: Catalogue) -> str:
+    """The guidelines, written and as annotators will see them; a text to begin with is there.
+
+    That text follows the tasks and its language for as long as nobody has changed it.
+    """
+    chosen = choose_one(
+        t("annotate.guidelines.start"),
+        sorted(LANGUAGES, key=lambda one: one != language()),
+        f"{place}.language.{language()}",
+        lambda name: t(f"language.{name}"),
+        help=t("annotate.guidelines.start.help"),
+        **_KEPT,
+    )
+    key, before = f"{place}.guidelines", f"_{place}.guidelines"
+    start = starting_guidelines(tasks, chosen)
+    if st.session_state.get(key) in (None, "", st.session_state.get(before)):
+        st.session_state[key] = start
+    st.session_state[before] = start
+    return edit_guidelines(key, t)
+
+
+def edit_guidelines(key: str, t: Catalogue) -> str:
+    """The field of that key, with a preview beside it."""
+    write, preview = st.tabs([t("annotate.guidelines.write"), t("annotate.guidelines.preview")])
+    with write:
+        text = st.text_area(
+            t("annotate.guidelines"),
+            key=key,
+            height=320,
+            max_chars=MAX_GUIDELINES,
+            label_visibility="collapsed",
+            **_KEPT,
+        )
+    with preview, st.container(border=True, key=f"card-{key}"):
+        st.markdown(text or t("annotate.guidelines.none"))
+    return text or ""
+
+
+def _controls(chosen: Chosen, tasks: Sequence[Task], t: Catalogue) -> tuple[int, bool]:
+    """How many control items there will be, and whether their number is meant."""
+    known = len(chosen.items.controls(tasks))
+    controls = 0
+    if known:
+        left, right = st.columns(2, gap="medium", vertical_alignment="bottom")
+        with left:
+            controls = int(
+                st.number_input(
+                    t("annotate.controls", count=integer(known)),
+                    min_value=0,
+                    max_value=known,
+                    value=min(FIRST_CONTROLS, known // 4),
+                    key=f"{PLACE}.controls.{known}",
+                    help=t("annotate.controls.help"),
+                    **_KEPT,
+                )
+            )
+        with right:
+            st.toggle(
+                t("annotate.keep"),
+                value=True,
+                key=f"{PLACE}.keep",
+                help=t("annotate.keep.help"),
+                **_KEPT,
+            )
+    if controls:
+        return controls, True
+    if not known:
+        st.caption(t("annotate.controls.later"))
+    sure = st.checkbox(
+        t("annotate.without_gold"),
+        key=f"{PLACE}.without_gold",
+        help=t("annotate.without_gold.help"),
+        **_KEPT,
+    )
+    return 0, sure
+
+
+def draw_rules(place: str, spec: SessionSpec, t: Catalogue, *, gold: bool = True) -> None:
+    """Who may join, and how items are given out; at first as in `spec`."""
+    st.text_area(
+        t("annotate.names"),
+        value="\n".join(spec.names or ()),
+        key=f"{place}.names",
+        help=t("annotate.names.help"),
+        placeholder=t("annotate.names.any"),
+        height=100,
+        **_KEPT,
+    )
+    reason = login_reason(t)
+    st.toggle(
+        t("annotate.login.required"),
+        value=spec.login,
+        key=f"{place}.login",
+        # What is on can be turned off, also where nobody can log in any more.
+        disabled=bool(reason) and not spec.login,
+        help=reason or t("annotate.login.required.help"),
+        **_KEPT,
+    )
+    fields: list[tuple[str, dict[str, Any]]] = [
+        ("most_annotators", {"min_value": 1, "max_value": 1000, "value": spec.most_annotators}),
+        ("lease", {"min_value": 1, "max_value": 1440, "value": max(1, round(spec.lease / 60))}),
+        (
+            "too_fast",
+            {"min_value": 0.0, "max_value": 600.0, "value": float(spec.too_fast), "step": 0.5},
+        ),
+        ("gold_every", {"min_value": 2, "max_value": 1000, "value": spec.gold_every}),
+    ]
+    with st.container(key=f"settings-{place}"):
+        for name, look in fields:
+            st.number_input(
+                t(f"annotate.{name}"),
+                key=f"{place}.{name}",
+                help=t(f"annotate.{name}.help"),
+                disabled=name == "gold_every" and not gold,
+                **look,
+                **_KEPT,
+            )
+
+
+def chosen_rules(place: str, spec: SessionSpec) -> dict[str, Any]:
+    """What `draw_rules` was given, for a specification; what it never drew is as in `spec`."""
+    state = st.session_state
+    lines = state.get(f"{place}.names")
+    names = spec.names if lines is None else tuple(names_in(lines)) or None
+    minutes = state.get(f"{place}.lease")
+    return {
+        "names": names,
+        "login": bool(_or(state.get(f"{place}.login"), spec.login)),
+        "most_annotators": int(state.get(f"{place}.most_annotators") or spec.most_annotators),
+        "lease": spec.lease if minutes is None else 60.0 * minutes,
+        "too_fast": float(_or(state.get(f"{place}.too_fast"), spec.too_fast)),
+        "gold_every": int(state.get(f"{place}.gold_every") or spec.gold_every),
+    }
+
+
+def _or(value: Any, other: Any) -> Any:
+    return other if value is None else value
+
+
+def _make(
+    chosen: Chosen,
+    tasks: Sequence[Task],
+    overlap: int,
+    text: str,
+    controls: int,
+    show: str,
+    offer: bool,
+    name: str,
+) -> None:
+    """From a callback: begin to make the session; a thousand runs take a while."""
+    with remembered(PAGE):
+        told = {"tasks": tuple(tasks), "show": show, "offer_spans": offer}
+        rules = chosen_rules(PLACE, SessionSpec())
+        spec = parse_spec({**told, **rules, "without_gold": controls == 0})
+        # As the field of the evaluation's seed, where there is one.
+        seed = int(st.session_state.get(f"{PLACE}.seed") or 0)
+        keep = chosen.name if st.session_state.get(f"{PLACE}.keep", True) else ""
+        make_beside(
+            partial(
+                make_session,
+                engine().service.store,
+                owner(),
+                name or chosen.name[:MAX_NAME],
+                spec,
+                chosen.items,
+                overlap=overlap,
+                guidelines=text,
+                controls=controls,
+                seed=seed,
+                keep=keep[:MAX_NAME],
+            )
+        )
+
+
+def is_making() -> bool:
+    """Whether a session is being made."""
+    return st.session_state.get(_MAKING) is not None
+
+
+def make_beside(make: partial[Lead]) -> None:
+    """From a callback: make a session beside the page, and look at it as soon as it is there."""
+    work: Beside[Lead] = Beside(lambda _: make())
+    st.session_state[_MAKING] = work
+    if work.wait():
+        _take_made()
+
+
+def draw_making() -> None:
+    """That a session is being made; the page goes on to it as soon as it is there."""
+
+    def body() -> None:
+        redraw_if_asked()
+        work = cast("Beside[Lead] | None", st.session_state.get(_MAKING))
+        st.markdown(messages()("annotate.make.making"))
+        if work is None or work.over:
+            with remembered(PAGE):
+                _take_made()
+            st.rerun()
+
+    st.fragment(body, run_every=_PERIOD)()
+
+
+def _take_made() -> None:
+    """Look at the session that was made. Raises VeriscopeError where none could be."""
+    work = cast("Beside[Lead] | None", st.session_state.pop(_MAKING, None))
+    if work is None:
+        return
+    lead = work.result()
+    forget_items(PLACE)
+    for name in ("name", "guidelines"):
+        st.session_state.pop(f"{PLACE}.{name}", None)
+    open_session(lead.session_id)

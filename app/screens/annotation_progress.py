@@ -1,0 +1,75 @@
+"""How a session goes on, drawn again by itself while people label."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import streamlit as st
+
+from app import live
+from app.engine import engine
+from app.parts import (
+    Action,
+    draw_error,
+    go_to,
+    guarded,
+    redraw_if_asked,
+    remembered,
+    show_error,
+    show_html,
+)
+from app.session import messages, owner
+from components.annotation_progress import progress_view
+from components.messages import Catalogue
+from pipelines.annotation.sessions import Lead
+from pipelines.annotation.types import SessionSpec
+from pipelines.annotation.watching import SessionWatch, watch_of
+from pipelines.errors import VeriscopeError
+from pipelines.store.annotation_lists import SessionStanding
+
+PERIOD = 3.0
+"""Seconds between two looks at whether anything is new."""
+
+_ERRORS = "annotate-progress"
+
+
+def draw_progress(lead: Lead, t: Catalogue) -> None:
+    """The part of the page; what is shown changes in place."""
+    # Somebody else's runs cannot be opened here.
+    opens_runs = lead.session.owner == owner()
+
+    def body() -> None:
+        redraw_if_asked()
+        t = messages()
+        with guarded(t("annotate.part.progress"), key="progress"):
+            draw_error(_ERRORS)
+            try:
+                standing = lead.store.annotations.standing(lead.session_id)
+            except VeriscopeError as error:
+                show_error(error, key="progress-error")
+                return
+            watch = watched(standing)
+            spec = SessionSpec.model_validate(standing.spec)
+            html = progress_view(watch, spec, t, opens_runs=opens_runs)
+            show_html(html, key="session-progress", on_action=_act)
+
+    st.fragment(body, run_every=PERIOD)()
+
+
+def watched(standing: SessionStanding) -> SessionWatch:
+    """What there is to see of a session that stands so; computed once for each standing."""
+    return _watched(standing.id, standing.model_dump_json())
+
+
+@lru_cache(maxsize=16)
+def _watched(session: str, standing: str) -> SessionWatch:
+    del standing
+    return watch_of(engine().service.store.annotations.whole(session))
+
+
+def _act(action: Action) -> None:
+    """An item's run was asked for."""
+    if action["action"] == "open_run" and action["value"]:
+        with remembered(_ERRORS):
+            live.open_run(action["value"])
+            go_to("ask")

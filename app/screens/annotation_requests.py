@@ -1,0 +1,152 @@
+"""What an annotator's page is asked by its component, carried out once and acknowledged.
+
+The component sends a request again until it is acknowledged or refused, because a connection may
+be lost and a server restarted at any moment. The store knows a request by its name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from components.labelling import stored_value
+from components.messages import Catalogue
+from pipelines.annotation.sessions import Worker
+from pipelines.errors import VeriscopeError, failure, failure_words
+
+_KEPT = 50
+"""Acknowledgements that are told again: the component drops a request once it has heard of it."""
+
+_WORDED = (
+    "bad_name",
+    "closed",
+    "forbidden",
+    "full",
+    "lost",
+    "name_taken",
+    "no_item",
+    "not_given",
+    "not_invited",
+    "not_revealed",
+    "too_long",
+    "wrong_state",
+)
+"""Failures that have words of their own for annotators."""
+
+
+@dataclass
+class Standing:
+    """What the page remembers of one person between two drawings.
+
+    `looked` is an item that they labelled before and look at again, `guidelines` that they asked to
+    read these, `read` the version that they have read.
+    """
+
+    acknowledged: list[str] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    notice: str = ""
+    looked: int | None = None
+    guidelines: bool = False
+    read: int = 0
+
+    def answer(self, client: str, refusal: str = "") -> None:
+        """Acknowledge a request, or refuse it in words."""
+        if refusal:
+            self.refused[client] = refusal
+            for old in list(self.refused)[:-_KEPT]:
+                del self.refused[old]
+        elif client not in self.acknowledged:
+            self.acknowledged = [*self.acknowledged[1 - _KEPT :], client]
+
+
+def handle(worker: Worker, request: dict[str, Any], standing: Standing, t: Catalogue) -> None:
+    """Carry out a request, and write into `standing` what came of it.
+
+    What cannot be done is refused there in words. Raises VeriscopeError for what may succeed when
+    it is sent again, such as a database that is busy; it is not acknowledged then.
+    """
+    client, item = str(request.get("client") or ""), request.get("item")
+    standing.notice = ""
+    try:
+        if not isinstance(item, int) or isinstance(item, bool):
+            raise failure("annotation.no_item")
+        _carry_out(worker, request, item, client, standing, t)
+    except VeriscopeError as error:
+        if error.retryable:
+            raise
+        standing.notice = refusal_words(error, t)
+        standing.looked = None
+        standing.answer(client, standing.notice)
+    except Exception:
+        standing.answer(client, t("error.unexpected.title"))
+        raise
+    else:
+        standing.answer(client)
+
+
+def _carry_out(
+    worker: Worker,
+    request: dict[str, Any],
+    item: int,
+    client: str,
+    standing: Standing,
+    t: Catalogue,
+) -> None:
+    match request.get("action"):
+        case "label" | "change" as action:
+            give = worker.label if action == "label" else worker.change
+            value = _value(worker, item, request.get("value"))
+            give(item, value, client=client, seconds=_seconds(request.get("seconds")))
+            standing.looked = item if action == "change" else None
+        case "undo":
+            worker.undo(item, client=client)
+            standing.looked = None
+        case "redo":
+            worker.redo(item, client=client)
+            standing.looked = None
+        case "skip":
+            worker.skip(item, _text(request.get("reason"), t), client=client)
+            standing.looked = None
+        case "comment":
+            worker.comment(item, _text(request.get("text"), t), client=client)
+        case "reveal":
+            worker.reveal(item, client=client)
+            standing.looked = item
+        case "renew":
+            worker.renew(item)
+        case "look":
+            standing.looked = item
+        case "next":
+            standing.looked = None
+        case "guidelines":
+            standing.guidelines = True
+        case other:
+            raise failure("annotation.bad_value", problem=f"no request is called {str(other)[:40]}")
+
+
+def refusal_words(error: VeriscopeError, t: Catalogue) -> str:
+    """Why something was refused, in the words of the page."""
+    words = failure_words()["annotation"]
+    for name in _WORDED:
+        # Facts stand in some messages; up to the first one they are the same.
+        if error.message.startswith(words[name]["message"].partition("{")[0]):
+            return t(f"annotate.refused.{name}")
+    return t("annotate.refused.other", problem=f"{error.message} {error.remedy}".strip())
+
+
+def _value(worker: Worker, item: int, value: object) -> dict[str, Any]:
+    given = worker.own(item)
+    return stored_value(given.body.task, value, swapped=given.swapped)
+
+
+def _seconds(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value)
+
+
+def _text(value: object, t: Catalogue) -> str:
+    text = value.strip() if isinstance(value, str) else ""
+    if not text:
+        raise failure("annotation.bad_value", problem=t("annotate.label.write_something"))
+    return text

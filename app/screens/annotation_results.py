@@ -1,0 +1,407 @@
+"""What the labels of a session say: agreement, detectors, fitted thresholds, judges.
+
+All of it is computed once for each state of the session, in a thread of its own; what takes longest
+is computed once it is unfolded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Literal, get_args
+
+import numpy as np
+import streamlit as st
+from plotly.graph_objects import Figure
+
+from app.annotated import (
+    Detectors,
+    Of,
+    agreement_of,
+    detectors_of,
+    fitted_of,
+    judged_stamp,
+    judges_of,
+    labels_of,
+    now,
+    people_of,
+    whole_of,
+)
+from app.engine import engine
+from app.evaluated import NotYet, computed
+from app.parts import (
+    choose_one,
+    draw_error,
+    draw_unfolded,
+    guarded,
+    remembered,
+    section_title,
+    show_error,
+    show_figure,
+    show_html,
+)
+from app.session import messages, owner, theme
+from components.annotation_detectors import (
+    detectors_view,
+    fitted_view,
+    judges_view,
+    located_view,
+    verdicts_view,
+)
+from components.annotation_figures import distribution_figure
+from components.annotation_results import (
+    agreement_view,
+    detector_name,
+    labels_view,
+    pairs_view,
+    people_view,
+    reveal_view,
+    spans_view,
+)
+from components.elements import notice
+from components.evaluation_figures import (
+    precision_recall_figure,
+    reliability_figure,
+    roc_figure,
+)
+from components.markup import tag
+from components.messages import Catalogue
+from pipelines.annotation.detectors import DetectorReport
+from pipelines.annotation.judges import evaluations_of
+from pipelines.annotation.labels import Which
+from pipelines.annotation.profiles import fitted_profile, savable
+from pipelines.annotation.sessions import Lead
+from pipelines.annotation.types import Task
+from pipelines.errors import VeriscopeError
+
+_ERRORS = "annotate-results"
+_KEPT: Any = {"persist_state": "session"}
+_WHICH: tuple[Which, ...] = get_args(Which)
+_LOOK = 1.0
+"""Seconds between two looks at what is being computed."""
+
+_Kind = Literal["roc", "precision_recall", "reliability", "spread"]
+_SAVED = "_annotate.results.saved"
+_PART = 50
+"""Percent of the groups on which thresholds are fitted at first."""
+
+_WANTED = 0.03
+"""Half-width that is wanted at first."""
+
+
+def draw_results(lead: Lead, t: Catalogue) -> None:
+    """Draw all of it."""
+    with shown("results"):
+        of = now(lead)
+        tasks = computed(labels_of, of).tasks
+        if not tasks:
+            st.html(tag("p", t("annotate.results.nothing"), class_="workbench-empty"))
+            return
+        task, which = _choice(lead, tasks, t)
+        _agreement(of, task, which, t)
+        if task != "comparison":
+            _detectors(of, task, which, t)
+        if task == "answer" and evaluations_of(whole_of(of).items):
+            _fold("judges", t, partial(_judges, of, which))
+
+
+def _choice(lead: Lead, tasks: tuple[Task, ...], t: Catalogue) -> tuple[Task, Which]:
+    """The task that is looked at, and which of people's labels count."""
+    task, which = tasks[0], _WHICH[0]
+    with st.container(horizontal=True, key="annotate-results-choice"):
+        if len(tasks) > 1:
+            task = choose_one(
+                t("annotate.results.task"),
+                tasks,
+                f"annotate.results.task.{'.'.join(tasks)}",
+                lambda one: t(f"annotate.results.task.{one}"),
+                **_KEPT,
+            )
+        if lead.spec.show != "never":
+            which = choose_one(
+                t("annotate.results.which"),
+                _WHICH,
+                "annotate.results.which",
+                lambda one: t(f"annotate.results.which.{one}"),
+                help=t("annotate.results.which.help"),
+                **_KEPT,
+            )
+    return task, which
+
+
+def _agreement(of: Of, task: Task, which: Which, t: Catalogue) -> None:
+    section_title(t("annotate.results.agreement"))
+    found = computed(agreement_of, of, task, which)
+    show_html(agreement_view(found, t), key="annotate-agreement")
+    if found.spans is not None:
+        section_title(t("annotate.results.spans"))
+        show_html(spans_view(found.spans, t), key="annotate-spans")
+    held = labels_of(of)
+    if len(found.people) > 2:
+        _fold("people", t, partial(_people, of, task, which))
+    if len(found.people) > 1:
+        _fold("pairs", t, lambda t: _html(pairs_view(found, held.names, t), "pairs"))
+        _fold("labels", t, lambda t: _html(labels_view(found, t), "labels"))
+    if any(one.revealed for one in held.last if held.bodies[one.item].task == task):
+        _fold("reveal", t, partial(_reveal, of, task))
+
+
+def _people(of: Of, task: Task, which: Which, t: Catalogue) -> None:
+    _html(people_view(computed(people_of, of, task, which), labels_of(of).names, t), "people")
+
+
+def _reveal(of: Of, task: Task, t: Catalogue) -> None:
+    blind, last = (computed(agreement_of, of, task, which) for which in ("blind", "last"))
+    _html(reveal_view(blind, last, labels_of(of).changed[task], t), "reveal")
+
+
+def _detectors(of: Of, task: Task, which: Which, t: Catalogue) -> None:
+    section_title(t("annotate.results.detectors"))
+    if not any(one.task == task and one.hidden.get("verdicts") for one in whole_of(of).items):
+        st.html(tag("p", t("annotate.results.detectors.none"), class_="workbench-empty"))
+        return
+    st.caption(t("annotate.results.detectors.note"))
+    _fold("scores", t, partial(_scores, of, task, which))
+    _fold("fits", t, partial(_fits, of, task, which))
+
+
+def _scores(of: Of, task: Task, which: Which, t: Catalogue) -> None:
+    found = computed(detectors_of, of, task, which)
+    if found.report is None:
+        _no_scores(found, "scores", t)
+    else:
+        html = detectors_view(found.scores, found.report, found.errors, found.unresolved, t)
+        _html(html, "detectors")
+        _figures(of, task, which, found, found.report, t)
+    if found.located:
+        st.html(tag("h3", t("annotate.results.located"), class_="workbench-part"))
+        _html(located_view(found.located, t), "located")
+    if found.agreements or found.report is not None:
+        st.html(tag("h3", t("annotate.results.verdicts"), class_="workbench-part"))
+        _html(verdicts_view(found.agreements, t), "verdicts")
+
+
+def _no_scores(found: Detectors, part: str, t: Catalogue) -> None:
+    """Why there is nothing to hold against each other, and what to do."""
+    key = "unresolved.all" if found.unresolved else "scores.none"
+    said = t(f"annotate.results.{key}", count=found.unresolved)
+    show_html(notice(said, "no-scores"), key=f"annotate-{part}-none")
+
+
+def _figures(
+    of: Of,
+    task: Task,
+    which: Which,
+    found: Detectors,
+    report: DetectorReport,
+    t: Catalogue,
+) -> None:
+    """One figure at a time, of those that there is something to draw in."""
+    names = {method: detector_name(method, t) for method in found.scores.methods}
+    there: dict[_Kind, bool] = {
+        "roc": bool(report.curves),
+        "precision_recall": bool(report.curves),
+        "reliability": bool(report.reliability),
+        "spread": bool(names),
+    }
+    kinds = [kind for kind, there_is in there.items() if there_is]
+    kind = choose_one(
+        t("evaluate.figures"),
+        kinds,
+        f"annotate.results.figure.{'.'.join(kinds)}",
+        lambda one: t(
+            "annotate.results.figure.spread" if one == "spread" else f"evaluate.figure.{one}"
+        ),
+        label_visibility="collapsed",
+        **_KEPT,
+    )
+    look = theme()
+    figure: Figure
+    if kind == "spread":
+        method = _detector(found, names, t)
+        row = found.scores.scores[found.scores.methods.index(method)]
+        known = row[np.isfinite(row)]
+        whole = bool(known.size and known.min() >= 0 and known.max() <= 1)
+        fitted, _ = computed(fitted_of, of, task, which, *_split())
+        cut = fitted[found.scores.methods.index(method)].cut
+        labels = found.scores.labels
+        figure = distribution_figure(row, labels, t, look, cut=cut, whole=whole)
+    elif kind == "reliability":
+        points = {names[one]: held for one, held in report.reliability.items()}
+        figure = reliability_figure(points, t, look)
+    else:
+        place = 0 if kind == "roc" else 1
+        drawn = {names[one]: pair[place] for one, pair in report.curves.items()}
+        if kind == "roc":
+            figure = roc_figure(drawn, t, look)
+        else:
+            rate = report.detection.base_rate
+            figure = precision_recall_figure(drawn, t, look, base_rate=rate)
+    show_figure(figure, key=f"annotate-figure-{kind}")
+    key = "annotate.results.figure.spread" if kind == "spread" else f"evaluate.figure.{kind}"
+    st.caption(t(f"{key}.help"))
+
+
+def _detector(found: Detectors, names: dict[str, str], t: Catalogue) -> str:
+    key = "annotate.results.detector"
+    if st.session_state.get(key) not in (None, *names):
+        st.session_state.pop(key)
+    return st.selectbox(
+        t("annotate.results.detector"),
+        list(found.scores.methods),
+        key=key,
+        format_func=names.__getitem__,
+        **_KEPT,
+    )
+
+
+def _fits(of: Of, task: Task, which: Which, t: Catalogue) -> None:
+    """Thresholds fitted on a part of the items, how good they are on the rest, and saving them."""
+    st.caption(t("annotate.results.fits.note"))
+    left, right = st.columns(2, gap="medium", vertical_alignment="bottom")
+    with left:
+        st.slider(
+            t("annotate.results.share"),
+            min_value=20,
+            max_value=80,
+            value=_PART,
+            step=5,
+            format="%d %%",
+            key="annotate.results.share",
+            help=t("annotate.results.share.help"),
+            **_KEPT,
+        )
+    with right:
+        st.number_input(
+            t("annotate.results.seed"),
+            min_value=0,
+            max_value=2**31 - 1,
+            value=0,
+            key="annotate.results.seed",
+            help=t("annotate.results.seed.help"),
+            **_KEPT,
+        )
+    share, seed = _split()
+    found = computed(detectors_of, of, task, which)
+    if found.report is None:
+        _no_scores(found, "fits", t)
+        return
+    fitted, behind = computed(fitted_of, of, task, which, share, seed)
+    known = {one.method: (one, held) for one, held in savable(fitted, behind)}
+    settings = {name: (held.method, one.setting) for name, (one, held) in known.items()}
+    _html(fitted_view(fitted, found.scores.mixed, settings, share, t), "fitted")
+    draw_error(_ERRORS)
+    if known:
+        _save(of, task, which, share, seed, list(known), t)
+    else:
+        st.caption(t("annotate.results.save.nothing"))
+
+
+def _split() -> tuple[float, int]:
+    """The share of groups that is fitted on, and the seed by which they are drawn, as chosen."""
+    part = st.session_state.get("annotate.results.share") or _PART
+    return int(part) / 100, int(st.session_state.get("annotate.results.seed") or 0)
+
+
+def _save(
+    of: Of, task: Task, which: Which, share: float, seed: int, names: list[str], t: Catalogue
+) -> None:
+    """The chosen thresholds under a name, for the next runs."""
+    key = f"annotate.results.save.{'.'.join(names)}"
+    st.multiselect(
+        t("annotate.results.save.which"),
+        names,
+        default=names,
+        key=key,
+        format_func=lambda name: detector_name(name, t),
+    )
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.text_input(
+            t("profile.name"), key="annotate.results.profile", help=t("profile.name.help")
+        )
+        st.button(
+            t("profile.save"),
+            key="annotate.results.save",
+            type="primary",
+            on_click=_keep,
+            args=(of, task, which, share, seed, key),
+        )
+    if saved := st.session_state.pop(_SAVED, ""):
+        said = t("profile.saved", name=saved)
+        show_html(notice(said, "saved", role="status"), key="annotate-saved")
+
+
+def _keep(of: Of, task: Task, which: Which, share: float, seed: int, key: str) -> None:
+    with remembered(_ERRORS):
+        name = str(st.session_state.get("annotate.results.profile") or "").strip()
+        chosen = st.session_state.get(key) or []
+        fitted, behind = fitted_of(of, task, which, share, seed)
+        profile = fitted_profile(
+            name,
+            whole_of(of).session.name,
+            task,
+            [one for one in fitted if one.method in chosen],
+            behind,
+        )
+        engine().service.store.profiles.save(owner(), profile, replace=False)
+        st.session_state[_SAVED] = profile.name
+
+
+def _judges(of: Of, which: Which, t: Catalogue) -> None:
+    """What the labels make of judges' scores, and how many more labels a width takes."""
+    st.caption(t("annotate.results.judges.note"))
+    wanted = st.number_input(
+        t("annotate.results.wanted"),
+        min_value=0.005,
+        max_value=0.5,
+        value=_WANTED,
+        step=0.005,
+        format="%.3f",
+        key="annotate.results.wanted",
+        help=t("annotate.results.wanted.help"),
+        width=240,
+        **_KEPT,
+    )
+    found = computed(judges_of, of, which, judged_stamp(of))
+    _html(judges_view(found, float(wanted), t), "judges")
+
+
+def _fold(name: str, t: Catalogue, draw: Callable[[Catalogue], None]) -> None:
+    """A part that is drawn, and computed, once it is unfolded."""
+
+    def body() -> None:
+        with guarded(title, key=name), shown(name):
+            draw(t)
+
+    title = t(f"annotate.results.part.{name}")
+    fold = st.expander(title, key=f"annotate.results.fold.{name}", on_change="rerun")
+    draw_unfolded(fold, body)
+
+
+def _html(html: str, key: str) -> None:
+    show_html(html, key=f"annotate-{key}")
+
+
+@contextmanager
+def shown(key: str) -> Iterator[None]:
+    """Say what is being computed, or why it cannot be, in place of what is drawn inside."""
+    try:
+        with st.spinner(messages()("evaluate.computing")):
+            yield
+    except NotYet as work:
+        _wait(work, key)
+    except VeriscopeError as error:
+        show_error(error, key=f"{_ERRORS}-{key}")
+
+
+def _wait(work: NotYet, key: str) -> None:
+    """Say that the rest is being computed, and draw the page again when it is."""
+
+    def body() -> None:
+        said = messages()("evaluate.computing.long")
+        show_html(notice(said, "computing", role="status"), key=f"computing-{key}")
+        if work.done():
+            st.rerun()
+
+    st.fragment(body, run_every=_LOOK)()

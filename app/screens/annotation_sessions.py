@@ -1,0 +1,145 @@
+"""The sessions of this browser, and the form that makes a new one."""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+
+import streamlit as st
+
+from app.engine import engine
+from app.parts import draw_unfolded, redraw_whole, remembered, section_title, show_html
+from app.screens.annotation_exchange import draw_import_session
+from app.screens.annotation_form import PAGE, draw_form, draw_making, is_making, make_beside
+from app.screens.annotation_place import open_session
+from app.screens.run_row import local_time
+from app.session import language, messages, owner
+from components.annotation import Agreed, empty_view, session_card
+from components.guidelines import starting_guidelines
+from components.messages import Catalogue
+from pipelines.annotation.sessions import Lead
+from pipelines.annotation.sources import Collected, data_steps, make_session, run_steps
+from pipelines.annotation.types import TASKS, SessionSpec, Task
+from pipelines.annotation.watching import agreement_now
+from pipelines.evaluation.datasets import open_data_set
+from pipelines.store.annotation_lists import SessionStanding
+from pipelines.store.annotations import StoredSession
+from pipelines.store.recordings import recordings
+
+_SHOWN = "annotate.shown_count"
+_PAGE = 20
+
+_CHEAP = 500
+"""Items and events up to which the list says how far people agree."""
+
+_EXAMPLE_TASKS: tuple[Task, ...] = ("sentence", "answer")
+_EXAMPLE_CONTROLS = 3
+
+
+def draw_sessions(t: Catalogue) -> None:
+    """The list, and the form below it."""
+    if is_making():
+        draw_making()
+        return
+    store = engine().service.store.annotations
+    known = store.list(owner())
+    if known:
+        section_title(t("annotate.list"))
+        _list(known, store.standings(owner()), t)
+    else:
+        show_html(empty_view(t), key="annotate-empty")
+        st.button(
+            t("annotate.example"),
+            key="annotate.example",
+            type="primary",
+            help=t("annotate.example.help"),
+            on_click=_make_example,
+        )
+    fold = st.expander(t("annotate.make"), key="annotate.new", on_change="rerun")
+    draw_unfolded(fold, partial(draw_form, t))
+    fold = st.expander(t("annotate.import.session"), key="annotate.import", on_change="rerun")
+    draw_unfolded(fold, partial(draw_import_session, t))
+
+
+def _list(known: list[StoredSession], standings: dict[str, SessionStanding], t: Catalogue) -> None:
+    limit = st.session_state.get(_SHOWN, _PAGE)
+    for stored in known[:limit]:
+        standing = standings.get(stored.id)
+        if standing is None:
+            # It was deleted meanwhile.
+            continue
+        with st.container(
+            border=True,
+            horizontal=True,
+            vertical_alignment="center",
+            key=f"card-session-{stored.id}",
+        ):
+            agreed = _agreed(standing)
+            st.html(session_card(stored, standing, agreed, local_time(stored), t))
+            st.button(
+                t("action.open"), key=f"open-{stored.id}", on_click=open_session, args=(stored.id,)
+            )
+    if len(known) > limit:
+        st.button(t("runs.more"), key="annotate.more", on_click=_show_more)
+
+
+def _agreed(standing: SessionStanding) -> Agreed | None:
+    """How far people agree on the first task, where that is quickly known."""
+    items = standing.items + standing.gold
+    if not standing.events or max(items, standing.events) > _CHEAP:
+        return None
+    task = next(task for task in TASKS if task in standing.tasks)
+    return _agreement(standing.id, task, standing.events, items)
+
+
+@lru_cache(maxsize=64)
+def _agreement(session: str, task: Task, events: int, items: int) -> Agreed:
+    """As long as there are so many `events` and `items`, it stays the same."""
+    del events, items
+    return Agreed(task, agreement_now(engine().service.store.annotations.whole(session), task))
+
+
+def _show_more() -> None:
+    st.session_state[_SHOWN] = st.session_state.get(_SHOWN, _PAGE) + _PAGE
+
+
+def _make_example() -> None:
+    with remembered(PAGE):
+        t = messages()
+        make_beside(
+            partial(
+                _example,
+                owner(),
+                t("annotate.example.name"),
+                starting_guidelines(_EXAMPLE_TASKS, language()),
+            )
+        )
+    redraw_whole()
+
+
+def _example(whose: str, name: str, guidelines: str) -> Lead:
+    """A session of the recorded sample runs; labelled statements are its control items."""
+    store = engine().service.store
+    found = Collected()
+    for step in run_steps(store, whose, [one.id for one in recordings()]):
+        found.add(step)
+    controls = Collected()
+    for step in data_steps(open_data_set("statements:en")):
+        controls.add(step)
+    kept = [(item, controls.known.get(item.key)) for item in controls.chosen(("answer",))][
+        :_EXAMPLE_CONTROLS
+    ]
+    for item, label in kept:
+        found.items[item.key] = item
+        if label is not None:
+            found.known[item.key] = label
+    spec = SessionSpec(tasks=_EXAMPLE_TASKS, gold_every=5)
+    return make_session(
+        store,
+        whose,
+        name,
+        spec,
+        found,
+        overlap=2,
+        guidelines=guidelines,
+        controls=_EXAMPLE_CONTROLS,
+    )

@@ -1,0 +1,345 @@
+"""A session as an annotator sees it: join, read the guidelines, label item by item."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+import streamlit as st
+
+from app.labelling import show_labelling
+from app.login import draw_join
+from app.parts import (
+    Action,
+    draw_error,
+    draw_unfolded,
+    guarded,
+    page_title,
+    remembered,
+    section_title,
+    show_error,
+    show_html,
+)
+from app.screens.annotation_requests import Standing, handle, refusal_words
+from app.session import messages
+from components.annotation_task import (
+    Overruled,
+    OwnLabel,
+    overruled_labels,
+    own_labels,
+    short_piece,
+)
+from components.elements import notice
+from components.labelling import Last, Progress, label_data
+from components.markup import tag
+from components.messages import Catalogue, duration, integer
+from pipelines.annotation.labels import GivenLabel
+from pipelines.annotation.sessions import Invitation, Task, Worker
+from pipelines.errors import VeriscopeError
+from pipelines.store.annotation_work import NothingToDo
+from pipelines.store.annotations import MAX_NAME
+
+_PAGE = "annotate"
+_JOINED = "_annotate.joined"
+_PROBLEM = "_annotate.join.problem"
+_SHOWN = 20
+_AGAIN = 15.0
+"""Seconds until it is looked again whether other people have left an item."""
+
+
+def draw_invitation(invitation: Invitation, t: Catalogue) -> None:
+    """The form to join with."""
+    page_title(invitation.name, t("annotate.join.note"))
+    draw_error(_PAGE)
+    if invitation.login:
+        draw_join(invitation, t, _joined)
+        return
+    with st.form("annotate-join", border=False):
+        st.text_input(
+            t("annotate.join.name"),
+            key="annotate.join.name",
+            help=t("annotate.join.help"),
+            max_chars=MAX_NAME,
+            autocomplete="name",
+        )
+        if problem := st.session_state.get(_PROBLEM):
+            show_html(notice(problem, "join-problem", role="alert"), key="join-problem")
+        st.form_submit_button(
+            t("annotate.join.go"), type="primary", on_click=_join, args=(invitation,)
+        )
+
+
+def _join(invitation: Invitation) -> None:
+    st.session_state.pop(_PROBLEM, None)
+    with remembered(_PAGE):
+        try:
+            _, token = invitation.join(str(st.session_state.get("annotate.join.name") or ""))
+        except VeriscopeError as error:
+            if error.retryable:
+                raise
+            st.session_state[_PROBLEM] = refusal_words(error, messages())
+            return
+        _joined(token)
+
+
+def _joined(token: str) -> None:
+    st.session_state[_JOINED] = token
+    # The address becomes the personal link, which is all that is needed to come back.
+    st.query_params["link"] = token
+
+
+def draw_worker(worker: Worker, t: Catalogue) -> None:
+    """The item to label, or what there is to see when none is left."""
+    standing = standing_of(worker)
+    with st.container(horizontal=True, vertical_alignment="bottom", key="annotate-head"):
+        page_title(worker.session_name, t("annotate.task.as", name=worker.name))
+        _own_link(t)
+    draw_error(_PAGE)
+    _new_link(t)
+    if worker.closed:
+        _closed(worker, t)
+        return
+    labels = worker.labels()
+    if _unread(worker, standing, labels):
+        _read_first(worker, standing, t, changed=bool(labels))
+        return
+    with guarded(t("annotate.title"), key="task"):
+        if standing.guidelines:
+            standing.guidelines = False
+            st.dialog(t("annotate.label.guidelines"), width="large")(_guidelines)(worker, t)
+        try:
+            _item(worker, standing, labels, t)
+        except VeriscopeError as error:
+            # It was closed, or deleted, a moment ago.
+            show_error(error, key="annotate-item-error")
+    _own(worker, labels, t)
+
+
+def standing_of(worker: Worker) -> Standing:
+    """What this browser tab remembers of somebody's work."""
+    key = f"_annotate.standing.{worker.session_id}.{worker.annotator}"
+    return st.session_state.setdefault(key, Standing())
+
+
+def _own_link(t: Catalogue) -> None:
+    """The personal link, out of the way once it was kept."""
+    if st.session_state.get(_JOINED) == _token():
+        return
+    with st.popover(t("annotate.task.link"), key="annotate.link"):
+        st.markdown(t("annotate.task.link.help"))
+        st.code(_address(), language=None, wrap_lines=True)
+
+
+def _new_link(t: Catalogue) -> None:
+    """The personal link of somebody who has just joined."""
+    if st.session_state.get(_JOINED) != _token():
+        return
+    with st.container(border=True, key="card-annotate-link"):
+        st.markdown(t("annotate.task.link.new"))
+        st.code(_address(), language=None, wrap_lines=True)
+        st.button(t("annotate.task.link.kept"), key="annotate.link.kept", on_click=_link_kept)
+
+
+def _token() -> str:
+    return st.query_params.get("link") or ""
+
+
+def _address() -> str:
+    return f"{st.context.url or ''}?link={_token()}"
+
+
+def _link_kept() -> None:
+    st.session_state.pop(_JOINED, None)
+
+
+def _unread(worker: Worker, standing: Standing, labels: list[GivenLabel]) -> bool:
+    """Whether there are guidelines that this person has not labelled with, nor read."""
+    if not worker.guidelines.strip():
+        return False
+    newest = worker.guidelines_version
+    # Who was given an item has read what there was then: nothing comes between them and a label
+    # that is on its way again after the server was started anew.
+    known = max((one.guidelines for one in labels), default=newest if worker.started else 0)
+    # Remembered, because a label may be taken back.
+    standing.read = max(standing.read, known)
+    return newest > standing.read
+
+
+def _read_first(worker: Worker, standing: Standing, t: Catalogue, *, changed: bool) -> None:
+    section_title(t("annotate.label.guidelines"))
+    if changed:
+        words = t("annotate.task.guidelines.changed")
+        show_html(notice(words, "guidelines-changed"), key="guidelines-changed")
+    _guidelines(worker, t)
+    word = "continue" if changed else "begin"
+    st.button(
+        t(f"annotate.task.{word}"),
+        type="primary",
+        key="annotate.begin",
+        on_click=_have_read,
+        args=(standing, worker.guidelines_version),
+    )
+
+
+def _have_read(standing: Standing, version: int) -> None:
+    standing.read = version
+
+
+def _guidelines(worker: Worker, t: Catalogue) -> None:
+    """The guidelines as Markdown; HTML in them is shown as it was written."""
+    text = worker.guidelines
+    with st.container(key="annotate-guidelines"):
+        st.markdown(text if text.strip() else t("annotate.task.guidelines.none"))
+
+
+def _item(worker: Worker, standing: Standing, labels: list[GivenLabel], t: Catalogue) -> None:
+    own = {one.item: one for one in labels}
+    looked = own.get(-1 if standing.looked is None else standing.looked)
+    newest = max(labels, key=lambda one: one.at, default=None)
+    found = worker.own(looked.item) if looked is not None else worker.next()
+    if isinstance(found, NothingToDo):
+        _nothing(worker, found, newest, t)
+        return
+    progress, spec = worker.progress(), worker.spec
+    total = progress.labelled + progress.skipped + progress.left
+    at = progress.labelled + progress.skipped + (looked is None)
+    undo = looked or newest
+    revealed = found.hidden is not None and looked is not None and bool(found.hidden.verdicts)
+    data = label_data(
+        found,
+        t,
+        scope=f"{worker.session_id[:16]}.{worker.annotator}",
+        progress=Progress(max(1, min(at, total)), max(1, total)),
+        label=None if looked is None else looked.label,
+        last=None if newest is None else _last(worker, newest),
+        lease=spec.lease,
+        offer=spec.offer_spans,
+        undo=None if undo is None else undo.item,
+        can_reveal=looked is not None and not revealed and worker.can_reveal(looked.item),
+        acknowledged=standing.acknowledged,
+        refused=standing.refused,
+        notice=standing.notice,
+    )
+    show_labelling(data, key="annotate-item", on_request=partial(_asked, worker))
+
+
+def _last(worker: Worker, newest: GivenLabel) -> Last:
+    task: Task = worker.own(newest.item)
+    return Last(
+        newest.item,
+        newest.label,
+        short_piece(task.body),
+        task.swapped,
+        worker.can_reveal(newest.item),
+    )
+
+
+def _asked(worker: Worker, request: dict[str, Any]) -> None:
+    """From the component's callback: carry out what it asks for."""
+    with remembered(_PAGE):
+        handle(worker, request, standing_of(worker), messages())
+
+
+def _do(worker: Worker, action: str, item: int) -> None:
+    """From a button of the page: as if the component had asked for it."""
+    _asked(worker, {"action": action, "item": item, "client": uuid4().hex})
+
+
+def _nothing(worker: Worker, found: NothingToDo, newest: GivenLabel | None, t: Catalogue) -> None:
+    _refused(worker)
+    section_title(t(f"annotate.task.{found.status}"))
+    progress = worker.progress()
+    wait = t("annotate.task.wait.note", count=found.others)
+    said = wait if found.status == "wait" else t("annotate.task.done.note")
+    so_far = t("annotate.task.so_far", count=integer(progress.labelled))
+    time = t("annotate.task.time", time=duration(progress.seconds, t))
+    words = tag("p.vs-answer", said), tag("p.vs-note", f"{so_far} · {time}")
+    show_html(
+        tag("div.vs-run.vs-stack", words, role="status", key="nothing"), key="annotate-nothing"
+    )
+    with st.container(horizontal=True, key="annotate-nothing-buttons"):
+        if found.status == "wait":
+            st.button(t("annotate.task.again"), key="annotate.again", type="primary")
+        if newest is not None:
+            st.button(
+                t("annotate.task.undo_last"),
+                key="annotate.undo",
+                on_click=_do,
+                args=(worker, "undo", newest.item),
+            )
+    if found.status == "wait":
+        st.fragment(partial(_look_again, worker), run_every=_AGAIN)()
+
+
+def _refused(worker: Worker) -> None:
+    """Where no item is shown, what became of the request before is told by the page."""
+    if words := standing_of(worker).notice:
+        show_html(notice(words, "refused", role="status"), key="annotate-refused")
+
+
+def _look_again(worker: Worker) -> None:
+    with guarded(messages()("annotate.title"), key="again"):
+        try:
+            left = not isinstance(worker.next(), NothingToDo)
+        except VeriscopeError:
+            # Drawn anew, the page says what happened.
+            left = True
+        if left:
+            st.rerun()
+
+
+def _own(worker: Worker, labels: list[GivenLabel], t: Catalogue) -> None:
+    if not labels:
+        return
+    fold = st.expander(
+        t("annotate.task.own", count=integer(len(labels))),
+        key="annotate.own",
+        on_change="rerun",
+    )
+    draw_unfolded(fold, partial(_own_rows, worker, labels, t))
+
+
+def _own_rows(worker: Worker, labels: list[GivenLabel], t: Catalogue) -> None:
+    newest = sorted(labels, key=lambda one: one.at, reverse=True)
+    limit = st.session_state.get("annotate.own.shown", _SHOWN)
+    rows = [_own_label(worker, one) for one in newest[:limit]]
+    show_html(own_labels(rows, t), key="own-labels", on_action=partial(_look, worker))
+    if len(newest) > limit:
+        st.button(t("runs.more"), key="annotate.own.more", on_click=_show_more)
+
+
+def _own_label(worker: Worker, one: GivenLabel) -> OwnLabel:
+    task = worker.own(one.item)
+    return OwnLabel(one.item, task.body, one.label, task.swapped)
+
+
+def _look(worker: Worker, action: Action) -> None:
+    value = action["value"] or ""
+    if value.isdecimal():
+        _do(worker, "look", int(value))
+
+
+def _show_more() -> None:
+    shown = st.session_state.get("annotate.own.shown", _SHOWN)
+    st.session_state["annotate.own.shown"] = shown + _SHOWN
+
+
+def _closed(worker: Worker, t: Catalogue) -> None:
+    """What is left to see once a session is closed."""
+    _refused(worker)
+    section_title(t("annotate.task.closed"))
+    labels = worker.labels()
+    st.markdown(t("annotate.task.closed.note", count=integer(len(labels))))
+    found = [
+        Overruled(
+            OwnLabel(item, (task := worker.own(item)).body, own, task.swapped), decision, note
+        )
+        for item, own, decision, note in worker.overruled()
+    ]
+    section_title(t("annotate.task.overruled"))
+    if not found:
+        st.markdown(t("annotate.task.overruled.none"))
+        return
+    st.caption(t("annotate.task.overruled.note", count=len(found), total=integer(len(labels))))
+    show_html(overruled_labels(found, t), key="overruled")

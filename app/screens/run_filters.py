@@ -1,0 +1,178 @@
+"""The controls that say which runs the Runs page lists. The address keeps what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from typing import get_args
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import streamlit as st
+
+from app.engine import engine
+from app.session import owner
+from components.messages import Catalogue, named
+from pipelines.run.events import Verdict
+from pipelines.store import RunFilter
+from pipelines.store.filters import MAX_SEARCH
+
+PAGE = "runs.page"
+"""The key of the page number, which every other choice sets back."""
+
+_TEXT = "runs.text"
+_STARRED = "runs.starred"
+_SINCE = "runs.since"
+_UNTIL = "runs.until"
+_LISTS = ("runs.methods", "runs.models", "runs.verdicts", "runs.tags")
+_FILTERS = (*_LISTS, _SINCE, _UNTIL, _STARRED)
+_UNFOLDED = "_runs.unfolded"
+_FOLLOWED = "_runs.followed"
+
+
+def draw_search(t: Catalogue) -> None:
+    """The field for words of the question, the name or the note."""
+    _follow_address()
+    st.text_input(
+        t("runs.search"),
+        type="search",
+        key=_TEXT,
+        placeholder=t("runs.search"),
+        label_visibility="collapsed",
+        max_chars=MAX_SEARCH,
+        live="300ms",
+        on_change=_first_page,
+        persist_state="session",
+    )
+
+
+def draw_filters(t: Catalogue) -> None:
+    """The other filters, folded away until one of them is wanted."""
+    if _UNFOLDED not in st.session_state:
+        # An address with a filter shows that filter.
+        st.session_state[_UNFOLDED] = any(name in st.query_params for name in _FILTERS)
+    known = engine().service.store.labels.known(owner())
+    with st.expander(t("runs.filters"), expanded=st.session_state[_UNFOLDED], key="runs-filters"):
+        with st.container(key="settings-run-filters"):
+            _choose(t, "methods", known.methods, lambda name: named("method", name, t))
+            _choose(t, "models", known.models, str)
+            verdicts = [one for one in get_args(Verdict) if one in known.verdicts]
+            _choose(t, "verdicts", verdicts, lambda name: t(f"verdict.{name}"))
+            _choose(t, "tags", known.tags, str)
+            for key, name in ((_SINCE, "since"), (_UNTIL, "until")):
+                st.date_input(
+                    t(f"runs.filter.{name}"),
+                    value=None,
+                    key=key,
+                    format="YYYY-MM-DD",
+                    on_change=_first_page,
+                    persist_state="session",
+                )
+            st.toggle(
+                t("runs.filter.starred"),
+                key=_STARRED,
+                on_change=_first_page,
+                persist_state="session",
+            )
+        st.caption(t("runs.filters.help"))
+
+
+def chosen_filter() -> RunFilter:
+    """What the controls say; they have to be drawn before."""
+    state = st.session_state
+    since, until = state.get(_SINCE), state.get(_UNTIL)
+    methods, models, verdicts, tags = (tuple(state.get(key) or ()) for key in _LISTS)
+    return RunFilter(
+        text=(state.get(_TEXT) or "").strip(),
+        methods=methods,
+        models=models,
+        verdicts=verdicts,
+        tags=tags,
+        starred=bool(state.get(_STARRED)),
+        since=_midnight(since) if since else None,
+        # The day itself counts.
+        until=_midnight(until + timedelta(days=1)) if until else None,
+    )
+
+
+def keep_address() -> None:
+    """Write what is listed into the address; what says nothing is left out.
+
+    It is not left to the widgets (`bind`): Streamlit then refuses to switch to another page.
+    """
+    state = st.session_state
+    said: dict[str, list[str]] = {key: list(state.get(key) or ()) for key in _LISTS}
+    said[_TEXT] = [state[_TEXT]] if state.get(_TEXT) else []
+    said[_STARRED] = ["1"] if state.get(_STARRED) else []
+    for key in (_SINCE, _UNTIL):
+        said[key] = [state[key].isoformat()] if state.get(key) else []
+    said[PAGE] = [str(state[PAGE])] if (state.get(PAGE) or 1) > 1 else []
+    for key, values in said.items():
+        if values and st.query_params.get_all(key) != values:
+            st.query_params[key] = values
+        elif not values and key in st.query_params:
+            del st.query_params[key]
+
+
+def _follow_address() -> None:
+    """What an address says that was opened; afterwards the controls decide."""
+    state, asked = st.session_state, st.query_params
+    if state.get(_FOLLOWED):
+        return
+    state[_FOLLOWED] = True
+    for key in _LISTS:
+        if values := asked.get_all(key):
+            known = get_args(Verdict) if key == "runs.verdicts" else values
+            state[key] = [one for one in values if one in known]
+    if _TEXT in asked:
+        state[_TEXT] = asked[_TEXT][:MAX_SEARCH]
+    if _STARRED in asked:
+        state[_STARRED] = asked[_STARRED] == "1"
+    for key in (_SINCE, _UNTIL):
+        with suppress(KeyError, ValueError):
+            state[key] = date.fromisoformat(asked[key])
+    with suppress(KeyError, ValueError):
+        state[PAGE] = max(1, int(asked[PAGE]))
+
+
+def clear_filters() -> None:
+    """From a callback: list every run again."""
+    st.session_state[_TEXT] = ""
+    st.session_state[_STARRED] = False
+    for key in _LISTS:
+        st.session_state[key] = []
+    for key in (_SINCE, _UNTIL):
+        st.session_state[key] = None
+    _first_page()
+
+
+def here() -> tzinfo:
+    """The visitor's own time zone."""
+    try:
+        return ZoneInfo(st.context.timezone or "UTC")
+    except (ZoneInfoNotFoundError, ValueError):
+        return UTC
+
+
+def _choose(t: Catalogue, name: str, options: Sequence[str], words: Callable[[str], str]) -> None:
+    key = f"runs.{name}"
+    # What was chosen stays a choice, although the last run that has it may have been deleted.
+    every = list(dict.fromkeys([*options, *(st.session_state.get(key) or ())]))
+    st.multiselect(
+        t(f"runs.filter.{name}"),
+        every,
+        key=key,
+        format_func=words,
+        placeholder=t("runs.filter.any"),
+        disabled=not every,
+        on_change=_first_page,
+        persist_state="session",
+    )
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time.min, here())
+
+
+def _first_page() -> None:
+    st.session_state[PAGE] = 1

@@ -1,0 +1,439 @@
+"""Labels against detectors and judges: rankings, fitted thresholds, corrected scores."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from components.annotation_results import confusion_table, detector_name, missing, scale
+from components.elements import Column, Row, fold, notice, table
+from components.evaluation_numbers import estimate_cell, estimate_text, number
+from components.evaluation_study import setting_title
+from components.markup import Child, Html, join, tag, visible
+from components.messages import Catalogue, integer, named, two_digits
+from pipelines.annotation.detectors import (
+    LEAST,
+    DetectorReport,
+    FitQuality,
+    FittedDetector,
+    LabelledScores,
+)
+from pipelines.annotation.judges import (
+    DetectorAgreement,
+    LabelledJudge,
+    LabelledRate,
+    SessionJudges,
+)
+from pipelines.annotation.located import LocatedSpans
+from pipelines.evaluation.statistics.agreement import Share
+from pipelines.evaluation.statistics.judges import JudgeAgreement
+from pipelines.evaluation.statistics.probabilities import ProbabilityErrors
+from pipelines.evaluation.statistics.resampling import Estimate
+
+_FITS = ("raw", "platt", "isotonic")
+
+
+def detectors_view(
+    scores: LabelledScores,
+    report: DetectorReport,
+    errors: Mapping[str, ProbabilityErrors],
+    unresolved: int,
+    t: Catalogue,
+) -> str:
+    """Every detector's rankings and errors as probabilities, with intervals."""
+    found = report.detection
+    columns = [
+        Column(t("annotate.results.detector")),
+        *(
+            Column(_head(name, arrow, t), "vs-num", t(f"annotate.results.{name}"))
+            for name, arrow in (
+                ("auroc", "↑"),
+                ("auc_pr", "↑"),
+                ("brier", "↓"),
+                ("ece", "↓"),
+            )
+        ),
+        Column(t("annotate.results.items"), "vs-num"),
+    ]
+    rows: list[Row] = []
+    for place, method in enumerate(found.detectors):
+        ranking, error = found.rankings[place], errors.get(method)
+        name = tag(
+            "span.vs-estimate-cell",
+            tag("span", detector_name(method, t)),
+            tag("span.vs-note", _scores_of(scores.names[place], t)),
+        )
+        cells: list[Child] = [
+            name,
+            estimate_cell(ranking["auroc"], t),
+            estimate_cell(ranking["auc_pr_nonfactual"], t),
+            missing(t) if error is None else estimate_cell(error.brier, t),
+            missing(t) if error is None else estimate_cell(error.calibration, t),
+            integer(ranking["auroc"].n),
+        ]
+        rows.append(Row(f"detector-{method}", cells))
+    rate = found.base_rate
+    said = t(
+        "annotate.results.detectors.help",
+        count=integer(found.n),
+        rate="–" if rate is None else number(rate, 2),
+    )
+    left = t("annotate.results.unresolved", count=unresolved)
+    body = table(
+        t("annotate.results.detectors"), columns, rows, row_names=True, css="vs-detector-table"
+    )
+    return tag(
+        "div.vs-run.vs-stack.vs-evaluation",
+        tag("p.vs-note", said),
+        notice(left, "unresolved") if unresolved else None,
+        tag(
+            "div.vs-evaluation-scroll",
+            body,
+            role="region",
+            aria_label=t("annotate.results.detectors"),
+            tabindex=0,
+        ),
+        tag("p.vs-note", t("annotate.results.detectors.columns")),
+        key="detectors",
+    )
+
+
+def verdicts_view(found: Sequence[DetectorAgreement], t: Catalogue) -> str:
+    """Each detector's verdicts against people's labels: kappa, accuracy, a matrix to unfold."""
+    if not found:
+        return tag("p.vs-run.vs-note", t("annotate.results.verdicts.none"), key="verdicts")
+    items = (
+        tag(
+            "li",
+            fold(
+                _kappa_summary(detector_name(one.method, t), one.agreement, t),
+                _confusion(one.agreement, t),
+                key=f"verdicts-{one.method}",
+            ),
+        )
+        for one in found
+    )
+    return tag(
+        "div.vs-run.vs-stack",
+        tag("p.vs-note", t("annotate.results.verdicts.help")),
+        tag("ul.vs-pairs", items),
+        key="verdicts",
+    )
+
+
+def located_view(found: Sequence[LocatedSpans], t: Catalogue) -> str:
+    """The pieces that each detector doubts against those that people marked."""
+    heads = ("located.characters", "located.precision", "located.recall")
+    columns = [
+        Column(t("annotate.results.detector")),
+        *(
+            Column(_head(name, "↑", t), "vs-num", t(f"annotate.results.{name}"))
+            for name in (*heads, "located.iou", "located.exact")
+        ),
+        Column(t("annotate.results.items"), "vs-num"),
+    ]
+    rows = (
+        Row(
+            f"located-{one.method}",
+            [
+                detector_name(one.method, t),
+                estimate_cell(one.f1["characters"], t),
+                estimate_cell(one.precision, t),
+                estimate_cell(one.recall, t),
+                estimate_cell(one.f1["iou"], t),
+                estimate_cell(one.f1["exact"], t),
+                integer(one.texts),
+            ],
+        )
+        for one in found
+    )
+    name = t("annotate.results.located")
+    body = table(name, columns, rows, row_names=True, css="vs-detector-table")
+    return tag(
+        "div.vs-run.vs-stack.vs-evaluation",
+        tag("p.vs-note", t("annotate.results.located.help")),
+        tag("div.vs-evaluation-scroll", body, role="region", aria_label=name, tabindex=0),
+        key="located",
+    )
+
+
+def fitted_view(
+    fitted: Sequence[FittedDetector],
+    mixed: Collection[str],
+    settings: Mapping[str, tuple[str, str]],
+    share: float,
+    t: Catalogue,
+) -> str:
+    """What was fitted on one part of the items, and how good it is on the rest.
+
+    `settings` are, by detector, the method and the setting of it that holds the threshold; doubts
+    of detectors in `mixed` come from several scores.
+    """
+    columns = [
+        Column(t("annotate.results.detector")),
+        Column(t("annotate.results.threshold"), "vs-num"),
+        Column(t("annotate.results.accuracy"), "vs-num"),
+        Column(t("annotate.results.found"), "vs-num"),
+        Column(t("annotate.results.spared"), "vs-num"),
+        Column(_head("brier", "↓", t), "vs-num", t("annotate.results.brier")),
+        Column(_head("ece", "↓", t), "vs-num", t("annotate.results.ece")),
+    ]
+    rows = [Row(f"fitted-{one.method}", _fitted(one, mixed, settings, t)) for one in fitted]
+    name = t("annotate.results.fitted")
+    body = table(name, columns, rows, row_names=True, css="vs-detector-table")
+    return tag(
+        "div.vs-run.vs-stack.vs-evaluation",
+        tag("div.vs-evaluation-scroll", body, role="region", aria_label=name, tabindex=0),
+        tag("p.vs-note", t("annotate.results.fitted.help", share=f"{100 * share:.0f}")),
+        key="fitted",
+    )
+
+
+def _fitted(
+    one: FittedDetector,
+    mixed: Collection[str],
+    settings: Mapping[str, tuple[str, str]],
+    t: Catalogue,
+) -> list[Child]:
+    sizes = t("annotate.results.sizes", trained=integer(one.trained), tested=integer(one.tested))
+    why = ""
+    if one.method in mixed:
+        why = t("annotate.results.fit.mixed", scores=_scores_of(one.score, t))
+    elif one.platt is None:
+        why = t("annotate.results.fit.few", least=LEAST)
+    elif one.threshold is None:
+        why = t("annotate.results.fit.no_cut")
+    name = tag(
+        "span.vs-estimate-cell",
+        tag("span", detector_name(one.method, t)),
+        tag("span.vs-note", sizes),
+        tag("span.vs-note", why) if why else None,
+    )
+    threshold: Child = missing(t)
+    if one.threshold is not None:
+        held = settings.get(one.method)
+        setting = setting_title(*held, t) if held else ""
+        threshold = tag(
+            "span.vs-estimate-cell",
+            tag("span.vs-strong", two_digits(one.threshold, 3)),
+            tag("span.vs-note", _scores_of(one.score, t)),
+            tag("span.vs-note", t("annotate.results.setting", name=setting)) if setting else None,
+        )
+    return [
+        name,
+        threshold,
+        *(_share(found, t) for found in (one.accuracy, one.found, one.spared)),
+        _qualities(one.quality, "brier", t),
+        _qualities(one.quality, "calibration_error", t),
+    ]
+
+
+def _share(found: Share | None, t: Catalogue) -> Child:
+    if found is None or found.value is None:
+        return missing(t)
+    estimate = Estimate(
+        value=found.value, low=found.low, high=found.high, n=found.n, groups=found.n
+    )
+    hits = t("annotate.results.hits", hits=integer(found.hits), n=integer(found.n))
+    return tag(
+        "span.vs-estimate-cell",
+        tag("span.vs-estimate", estimate_text(estimate, t)),
+        tag("span.vs-note", hits),
+    )
+
+
+def _qualities(quality: Mapping[str, FitQuality], what: str, t: Catalogue) -> Child:
+    """One error before and after each calibration, the smallest in bold."""
+    known = {name: float(getattr(quality[name], what)) for name in _FITS if name in quality}
+    if not known:
+        return missing(t)
+    best = min(known.values())
+    parts = (
+        tag(
+            "span.vs-fit",
+            tag("span.vs-note", t(f"annotate.results.fit.{name}")),
+            " ",
+            tag("span.vs-strong" if value == best else "span", number(value, 3)),
+        )
+        for name, value in known.items()
+    )
+    return tag("span.vs-estimate-cell", parts)
+
+
+def judges_view(found: SessionJudges, wanted: float, t: Catalogue) -> str:
+    """Every judge: what its score over the whole evaluation becomes by the labels."""
+    parts: list[Child] = [_judge(one, wanted, t) for one in found.judges]
+    parts += [
+        tag("p.vs-note", t("annotate.results.judge.unjudged", name=visible(name)))
+        for name in found.unjudged
+    ]
+    if found.missing:
+        gone = t("annotate.results.judge.missing", count=len(found.missing))
+        parts.append(notice(gone, "missing"))
+    return tag("div.vs-run.vs-stack", parts, key="judges")
+
+
+def _judge(found: LabelledJudge, wanted: float, t: Catalogue) -> Html:
+    weak = t("evaluate.judge.weak") if found.weak else ""
+    left = t("annotate.results.judge.unresolved", count=found.unresolved)
+    body: list[Child] = [
+        tag("h3.vs-step-title", t("annotate.results.judge.of", title=visible(found.title))),
+        tag("p.vs-note", t("annotate.results.judge.on", name=visible(found.name))),
+        notice(weak, "weak") if weak else None,
+        notice(left, "judge-unresolved") if found.unresolved else None,
+    ]
+    body += [_rate(one, wanted, t) for one in found.rates]
+    if found.rates:
+        body.append(tag("p.vs-note", t("annotate.results.judge.help")))
+    if found.agreement is None:
+        body.append(tag("p.vs-note", t("annotate.results.judge.no_agreement")))
+    else:
+        body.append(
+            fold(
+                _kappa_summary(t("annotate.results.judge.kappa"), found.agreement, t),
+                tag("p.vs-note", t("evaluate.judge.agreement.help")),
+                _confusion(found.agreement, t),
+                key=f"kappa-{found.judge[:12]}",
+            )
+        )
+    css = "article.vs-card.vs-padded.vs-step.vs-judge"
+    return tag(css, body, key=f"judge-{found.evaluation}-{found.judge[:12]}")
+
+
+def _rate(one: LabelledRate, wanted: float, t: Catalogue) -> Html:
+    """ "0.84, corrected 0.71 ± 0.03; 120 more labels for ± 0.02", and both on one scale."""
+    judge = number(one.judge, 2)
+    parts: list[Child] = [
+        tag("span", t("annotate.results.judge.says")),
+        " ",
+        tag("span.vs-num.vs-strong", judge),
+    ]
+    if one.corrected is not None and one.corrected.value is not None:
+        parts += [
+            " ",
+            tag("span", "→", aria_hidden=True),
+            " ",
+            tag("span", t("annotate.results.judge.corrected")),
+            " ",
+            tag("span.vs-num.vs-strong", _plus_minus(one.corrected, t)),
+        ]
+    return tag(
+        "div.vs-judge-rate",
+        tag("p.vs-judge-system", visible(one.system), dir="auto"),
+        tag("p.vs-judge-line", parts),
+        _both(one),
+        tag("p", labels_words(one, wanted, t)),
+        tag("p.vs-note", _basis(one, t)),
+        key=f"rate-{one.system}",
+    )
+
+
+def _plus_minus(found: Estimate, t: Catalogue) -> str:
+    """ "0.71 ± 0.03"; where 0 or 1 cuts the interval, the interval itself."""
+    if found.value is None or found.low is None or found.high is None:
+        return estimate_text(found, t)
+    below, above = found.value - found.low, found.high - found.value
+    if abs(below - above) > 0.005:
+        return estimate_text(found, t)
+    half = (found.high - found.low) / 2
+    decimals = 3 if half < 0.01 else 2
+    return t(
+        "annotate.results.plus_minus",
+        value=number(found.value, decimals),
+        half=number(half, decimals),
+    )
+
+
+def _both(one: LabelledRate) -> Html | None:
+    """The judge's score and the corrected one on a scale from 0 to 1."""
+    if one.corrected is None or one.corrected.value is None:
+        return None
+    ruler = scale(one.corrected)
+    at = f"left:{100 * one.judge:.2f}%"
+    mark = tag("span.vs-scale-judge", style=at)
+    return tag("span.vs-scale-pair", ruler, mark, aria_hidden=True)
+
+
+def labels_words(one: LabelledRate, wanted: float, t: Catalogue) -> str:
+    """How many more labels the wanted half-width takes, and what the judge saves."""
+    if one.corrected is None:
+        return t(f"annotate.results.judge.why.{one.why or 'few_labels'}")
+    need = one.needed(wanted)
+    half = f"{wanted:g}"
+    if need is None:
+        return ""
+    if need.more is None:
+        return t(
+            "annotate.results.judge.never",
+            half=half,
+            least=number(need.least, 3),
+            count=integer(one.answers),
+        )
+    if need.more == 0:
+        return t("annotate.results.judge.enough", half=half)
+    key = "annotate.results.judge.more"
+    said = t(key, count=need.more, half=half)
+    total = need.more + one.labels
+    if need.alone > total:
+        said += " " + t("annotate.results.judge.alone", count=need.alone - total)
+    return said
+
+
+def _basis(one: LabelledRate, t: Catalogue) -> str:
+    """What the numbers rest on."""
+    parts = [
+        t("annotate.results.judge.basis", count=integer(one.answers), labels=integer(one.labels))
+    ]
+    if one.people is not None:
+        people = estimate_text(one.people, t)
+        parts.append(t("annotate.results.judge.people", value=people))
+    if one.by:
+        parts.append(t(f"annotate.results.judge.by.{one.by}"))
+    if one.empty:
+        parts.append(t("annotate.results.judge.empty", count=one.empty))
+    if one.chosen:
+        parts.append(t("annotate.results.judge.chosen", count=one.chosen))
+    return " ".join(parts)
+
+
+def _kappa_summary(name: str, found: JudgeAgreement, t: Catalogue) -> Html:
+    words = t(
+        "annotate.results.kappa",
+        kappa=estimate_text(found.kappa, t),
+        accuracy=estimate_text(found.accuracy, t),
+    )
+    left = t("annotate.results.undecided", count=found.undecided) if found.undecided else ""
+    return tag(
+        "span.vs-pair",
+        tag("span.vs-strong", name),
+        tag("span.vs-num", words),
+        scale(found.kappa),
+        tag("span.vs-num.vs-note", " · ".join(filter(None, [_n(found, t), left]))),
+    )
+
+
+def _n(found: JudgeAgreement, t: Catalogue) -> str:
+    return t("evaluate.n", n=integer(found.accuracy.n))
+
+
+def _confusion(found: JudgeAgreement, t: Catalogue) -> Html:
+    names = [t(f"annotate.results.grade.{grade}") for grade in found.grades]
+    corner = t("annotate.results.people")
+    return confusion_table(t("annotate.results.matrix"), corner, names, found.confusion)
+
+
+def _head(name: str, arrow: str, t: Catalogue) -> Html:
+    better = "papers.better.higher" if arrow == "↑" else "papers.better.lower"
+    unit = tag(
+        "span.vs-paper-unit",
+        "0–1 ",
+        tag("span", arrow, aria_hidden=True),
+        tag("span.vs-sr", t(better)),
+    )
+    return join([t(f"annotate.results.{name}"), " ", unit])
+
+
+def _scores_of(names: str, t: Catalogue) -> str:
+    """The scores that a doubt comes from; that of the verdict where there is none."""
+    if not names:
+        return t("annotate.results.score.verdict")
+    return t("list.separator").join(named("score", one, t) for one in names.split(", "))

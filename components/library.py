@@ -1,0 +1,275 @@
+"""Collections of documents: what they hold, how far indexing is, a document cut into passages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from components.elements import Column, Row, button, notice, status_badge, table
+from components.markup import Child, Html, join, safe_url, tag, visible
+from components.messages import Catalogue, duration, integer, two_digits
+from pipelines.engine.indexing import IndexingProgress
+from pipelines.retrieval.base import PassageStore
+from pipelines.retrieval.preparing import Section
+from pipelines.store.collections import StoredCollection, StoredDocument
+from pipelines.types import Passage
+
+Passages = PassageStore | Sequence[Passage]
+"""The passages of a document by number, from 0."""
+
+UNITS = {"pdf": "page", "csv": "row", "jsonl": "row"}
+"""What the documents of a kind are numbered by; others are texts without such parts."""
+
+_SIZES = (("gb", 2**30), ("mb", 2**20), ("kb", 2**10))
+
+
+def collection_view(collection: StoredCollection, current: bool, t: Catalogue) -> str:
+    """A line of the list: the name, what is in it, and whether it can be searched as it is."""
+    return tag(
+        "div.workbench-run",
+        tag("p.workbench-run-question", tag("bdi", collection.name)),
+        tag("p.workbench-run-facts", collection_facts(collection, current, t)),
+    )
+
+
+def collection_facts(collection: StoredCollection, current: bool, t: Catalogue) -> str:
+    """What a collection holds, in one line."""
+    said = [
+        t("library.documents", count=collection.documents),
+        t("library.passages", count=integer(collection.passages)),
+        size_words(collection.size, t),
+        embedder_words(collection, t),
+    ]
+    if collection.refused:
+        said.append(t("library.refused", count=collection.refused))
+    if collection.documents and not current:
+        said.append(t("library.not_current"))
+    return " · ".join(said)
+
+
+def embedder_words(collection: StoredCollection, t: Catalogue) -> str:
+    """Whose vectors the collection is searched by."""
+    spec = collection.embedder
+    if spec.kind in ("default", "none", "words"):
+        return t(f"library.embedder.{spec.kind}.short")
+    return visible(spec.title)
+
+
+def size_words(size: int, t: Catalogue) -> str:
+    """A number of bytes: 12 KB, 3.4 MB."""
+    for unit, factor in _SIZES:
+        if size >= factor:
+            return t(f"library.size.{unit}", value=two_digits(size / factor))
+    return t("library.size.bytes", count=size)
+
+
+def indexing_view(
+    progress: IndexingProgress | None, collection: StoredCollection, current: bool, t: Catalogue
+) -> str:
+    """How far the indexing is, or how it stands when none goes on."""
+    going_on = progress is not None and progress.stage not in ("done", "stopped", "failed")
+    if progress is None or not going_on:
+        return _standing(progress, collection, current, t)
+    share = progress.done / progress.total if progress.total else 0.0
+    said = t(
+        f"library.stage.{progress.stage}",
+        done=integer(progress.done),
+        total=integer(progress.total),
+    )
+    seconds = progress.seconds_left
+    left = None if seconds is None else t("library.left", time=duration(seconds, t))
+    return tag(
+        "div.vs-run.vs-library-progress",
+        tag("progress", max=1, value=f"{share:.4f}", aria_label=t("library.indexing")),
+        tag("p.vs-note.vs-num", " · ".join(filter(None, (said, left)))),
+        tag("p.vs-note.vs-library-name", visible(progress.name) or "\u00a0"),
+        key="indexing",
+    )
+
+
+def _standing(
+    progress: IndexingProgress | None, collection: StoredCollection, current: bool, t: Catalogue
+) -> str:
+    if not collection.documents:
+        state = tag("p.vs-note", t("library.state.empty"))
+    elif current:
+        state = status_badge("done", t, t("library.state.current"))
+    elif progress is not None and progress.stage == "stopped":
+        state = status_badge("cancelled", t, t("library.state.stopped"))
+    elif progress is not None and progress.stage == "failed":
+        state = status_badge("failed", t, t("library.state.failed"))
+    else:
+        state = status_badge("waiting", t, t("library.state.not_current"))
+    return tag(
+        "div.vs-run.vs-library-progress",
+        state,
+        tag("p.vs-note.vs-num", collection_facts(collection, True, t)),
+        key="indexing",
+    )
+
+
+def documents_view(documents: Sequence[StoredDocument], t: Catalogue) -> str:
+    """The documents as a table, each with a button that opens it; why some are refused."""
+    if not documents:
+        return tag("p.vs-empty", t("library.empty"), key="documents")
+    columns = [
+        Column(t("library.column.document")),
+        Column(t("library.column.kind")),
+        Column(t("library.column.pages"), "vs-num"),
+        Column(t("library.column.passages"), "vs-num"),
+        Column(t("library.column.size"), "vs-num"),
+        Column(t("library.column.state")),
+        Column("", label=""),
+    ]
+    rows = (Row(f"document-{one.id}", _document_cells(one, t)) for one in documents)
+    whole = table(t("library.documents.caption"), columns, rows, css="vs-library-documents")
+    return tag("div.vs-run", whole, key="documents")
+
+
+def _document_cells(document: StoredDocument, t: Catalogue) -> list[Child]:
+    title = tag("bdi.vs-strong", document.title or document.name)
+    name = tag("span.vs-note", tag("bdi", document.name)) if document.title else None
+    ready = document.state == "ready"
+    return [
+        tag("span.vs-library-title", title, name),
+        t(f"library.kind.{document.kind}") if document.kind else "–",
+        integer(document.pages) if ready and document.kind in UNITS else "–",
+        integer(document.passages) if ready else "–",
+        size_words(document.size, t) if document.size else "–",
+        _state(document, t),
+        button(
+            t("action.open"),
+            "document",
+            document.id,
+            key=f"open-{document.id}",
+        ),
+    ]
+
+
+def _state(document: StoredDocument, t: Catalogue) -> Html:
+    """The state in words, with the reason of a refusal and remarks."""
+    if document.state == "refused":
+        words = status_badge("failed", t, t("library.document.refused"))
+    elif document.state == "ready":
+        words = status_badge("done", t, t("library.document.ready"))
+    else:
+        words = status_badge("waiting", t, t("library.document.waiting"))
+    return tag(
+        "span.vs-library-state", words, *(tag("span.vs-note", one) for one in _told(document, t))
+    )
+
+
+def _told(document: StoredDocument, t: Catalogue) -> Iterable[str]:
+    """What people should know of a document."""
+    facts = {name: visible(str(value)) for name, value in document.facts.items()}
+    if document.state == "refused":
+        yield t(f"library.refused.{document.reason}", **facts)
+    for remark in document.remarks:
+        if remark == "mislabelled":
+            facts |= {name: t(f"library.kind.{facts[name]}") for name in ("promised", "kind")}
+        yield t(f"library.remark.{remark}", **facts)
+
+
+def document_about(document: StoredDocument, t: Catalogue) -> str:
+    """The head of an opened document: title, name or address, what reading it gave."""
+    url = safe_url(document.url)
+    name = (
+        tag("a", document.url, href=url, rel="noopener noreferrer", target="_blank")
+        if url
+        else tag("bdi", document.name)
+    )
+    said: list[str] = []
+    unit = UNITS.get(document.kind)
+    if document.state == "ready":
+        said = [
+            t(f"library.kind.{document.kind}"),
+            *([t(f"library.count.{unit}", count=integer(document.pages))] if unit else []),
+            t("library.characters", count=integer(document.characters)),
+            t("library.passages", count=integer(document.passages)),
+        ]
+    return tag(
+        "div.vs-run.vs-library-about",
+        tag("h3.vs-card-title", tag("bdi", document.title or document.name)),
+        tag("p.vs-note", name),
+        tag("p.vs-note.vs-num", " · ".join(said)) if said else None,
+        *(notice(one, f"told-{at}") for at, one in enumerate(_told(document, t))),
+        key="document-about",
+    )
+
+
+def sections_view(
+    sections: Sequence[Section],
+    passages: Passages,
+    t: Catalogue,
+    *,
+    kind: str = "",
+    marked: int | None = None,
+) -> str:
+    """The text of some sections, its passages in alternating tints, each with its number.
+
+    What two passages share, the last sentence of the one before, has a dotted line below. `marked`
+    is the passage that a search found, which has a frame. Pages and rows are numbered by the `kind`
+    of the document.
+    """
+    unit = UNITS.get(kind)
+    rows = (
+        tag(
+            f"section.vs-library-section{'' if unit else '.vs-library-whole'}",
+            _label(section, unit, t),
+            tag("div.vs-library-text", _cut_text(section, passages, marked, t), dir="auto"),
+            key=f"section-{section.label}-{section.first}-{section.start}",
+        )
+        for section in sections
+    )
+    legend = tag(
+        "p.vs-note.vs-library-legend",
+        tag("span.vs-cut.vs-cut-0", t("library.legend.passage")),
+        tag("span.vs-cut.vs-cut-1", t("library.legend.next")),
+        tag("span.vs-cut.vs-cut-0.vs-cut-shared", t("library.legend.shared")),
+    )
+    return tag("div.vs-run.vs-library-document", legend, *rows, key="sections")
+
+
+def _label(section: Section, unit: str | None, t: Catalogue) -> Html | None:
+    if unit is None or not section.label:
+        return None
+    title = tag("bdi.vs-note", section.title) if unit == "row" else None
+    return tag(
+        "div.vs-library-label", tag("h4", t(f"library.at.{unit}", number=section.label)), title
+    )
+
+
+def _cut_text(section: Section, passages: Passages, marked: int | None, t: Catalogue) -> Html:
+    """The text in stretches: each belongs to one passage, to two that share it, or to none."""
+    length = len(section.text)
+    places: list[tuple[int, int, int]] = []
+    for number in range(section.first, section.last):
+        passage = passages[number]
+        start = max(0, passage.start - section.start)
+        end = min(length, passage.end - section.start)
+        if start < end:
+            places.append((start, end, number))
+    edges = sorted({0, length, *(at for start, end, _ in places for at in (start, end))})
+    parts: list[Child] = []
+    begun: set[int] = set()
+    for start, end in pairwise(edges):
+        inside = [number for low, high, number in places if low <= start and end <= high]
+        text = section.text[start:end]
+        if not inside:
+            parts.append(text)
+            continue
+        css = f"span.vs-cut.vs-cut-{inside[0] % 2}"
+        css += ".vs-cut-shared" if len(inside) > 1 else ""
+        css += ".vs-cut-marked" if marked in inside else ""
+        new = [number for number in inside if number not in begun]
+        begun.update(new)
+        numbers = (
+            tag(
+                "span.vs-cut-number",
+                integer(number + 1),
+                title=t("library.passage", number=number + 1),
+            )
+            for number in new
+        )
+        parts.append(tag(css, *numbers, text))
+    return join(parts)

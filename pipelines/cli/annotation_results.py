@@ -1,0 +1,417 @@
+"""What an annotation session has come to, on the command line: progress, agreement, detectors."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from pipelines.annotation.adjudication import Status, final_labels
+from pipelines.annotation.agreement import TaskAgreement, task_agreement
+from pipelines.annotation.detectors import (
+    FittedDetector,
+    detector_report,
+    fit_detectors,
+    labelled_scores,
+)
+from pipelines.annotation.labels import decisions, standing_labels
+from pipelines.annotation.profiles import Behind, fitted_profile, methods_behind, savable
+from pipelines.annotation.progress import PersonProgress, SessionProgress, session_progress
+from pipelines.annotation.sessions import Lead
+from pipelines.annotation.types import TASKS, ItemBody, Label, Task, verdict_of
+from pipelines.annotation.visitors import VisitorVerdict, decide_verdict, visitor_verdicts
+from pipelines.cli.evaluate import OWNER
+from pipelines.cli.numbers import whole
+from pipelines.engine.service import Service
+from pipelines.errors import InvalidInputError
+from pipelines.evaluation.results.export import estimate_words
+from pipelines.evaluation.results.remarks import FEW_MARK, FEW_NOTE
+from pipelines.evaluation.results.terminal import WIDTH, aligned_parts
+from pipelines.evaluation.statistics.agreement import WORDS, Coefficient, Share
+from pipelines.evaluation.statistics.detection import Detection, Ranking
+from pipelines.evaluation.statistics.resampling import Estimate, Sampling
+from pipelines.printable import printable, printable_json
+from pipelines.store.annotations import StoredSession, WholeSession
+from pipelines.store.profiles import Profile
+from pipelines.types import Frozen
+
+_RANKINGS: dict[Ranking, str] = {
+    "auroc": "AUROC",
+    "auc_pr_nonfactual": "AUC-PR, errors",
+    "auc_pr_factual": "AUC-PR, others",
+}
+_LEVEL = "Brackets are 95 % intervals."
+
+
+class SessionStatus(Frozen):
+    """What `status --json` prints."""
+
+    session: StoredSession
+    progress: SessionProgress
+    agreement: tuple[TaskAgreement, ...]
+
+
+class TaskResults(Frozen):
+    """What the labels of one task say of the detectors.
+
+    `status` counts the items by where their final label comes from; `why` says why there is no
+    `detection`.
+    """
+
+    task: Task
+    status: dict[Status, int]
+    detection: Detection | None = None
+    groups: int = 0
+    fitted: tuple[FittedDetector, ...] = ()
+    why: str = ""
+
+
+async def _status(service: Service, options: argparse.Namespace) -> int:
+    lead = await asyncio.to_thread(Lead, service.store, options.session, OWNER)
+    whole = await asyncio.to_thread(lead.whole)
+    progress = await asyncio.to_thread(session_progress, lead)
+    agreements = await asyncio.to_thread(_agreements, whole, options.seed)
+    if options.json:
+        told = SessionStatus(session=whole.session, progress=progress, agreement=tuple(agreements))
+        print(printable_json(told.model_dump_json()))
+    else:
+        print(printable(status_text(whole, progress, agreements)), end="")
+    return 0
+
+
+def _agreements(whole: WholeSession, seed: int) -> list[TaskAgreement]:
+    bodies = {one.number: ItemBody.model_validate(one.body) for one in whole.items}
+    labels = standing_labels(whole.events)
+    tasks = dict.fromkeys(bodies[one.item].task for one in labels)
+    sampling = Sampling(seed=seed)
+    return [task_agreement(task, labels, bodies, sampling) for task in TASKS if task in tasks]
+
+
+def status_text(
+    whole: WholeSession, progress: SessionProgress, agreements: Sequence[TaskAgreement]
+) -> str:
+    """Progress, people and agreement in lines."""
+    session = whole.session
+    state = "open" if session.closed is None else f"closed {session.closed:%Y-%m-%d %H:%M}"
+    gold = sum(one.gold is not None for one in whole.items)
+    controls = f" and {gold} control items" if gold else ""
+    lines = [
+        f"{session.name}: {state}, {progress.items} items{controls}, {session.overlap} people per"
+        f" item, guidelines version {session.guidelines}",
+        f"{progress.finished} of {progress.items} items have all their labels;"
+        f" {progress.missing} labels are missing.",
+    ]
+    lines += [
+        f"  {items} items need {missing} more"
+        for missing, items in progress.needs.items()
+        if missing
+    ]
+    if progress.stuck:
+        lines.append(
+            f"{progress.stuck} items cannot be finished by those who have joined: invite more"
+            " people, or lower the overlap."
+        )
+    if progress.gaps:
+        lines.append(f"{len(progress.gaps)} items show a gap in the guidelines.")
+    if progress.people:
+        lines += ["", "People", *(f"  {_person(one)}" for one in progress.people)]
+    if agreements:
+        lines += ["", f"Agreement (Krippendorff's alpha: 1 is perfect, 0 is chance). {_LEVEL}"]
+        lines += [f"  {_agreement(one)}" for one in agreements]
+    return "\n".join(lines) + "\n"
+
+
+def _person(one: PersonProgress) -> str:
+    said = [f"{one.name} ({one.kind}): {one.labelled} labelled, {one.skipped} skipped"]
+    if one.changed:
+        said.append(f"{one.changed} changed")
+    if one.median_seconds is not None:
+        said.append(f"{one.median_seconds:.1f} s for a label (median)")
+    if one.fast:
+        said.append(f"{one.fast} too fast")
+    if one.gold.n:
+        said.append(f"control items right {_share(one.gold)}")
+    if one.overruled.n:
+        said.append(f"decided otherwise {_share(one.overruled)}")
+    return ", ".join(said)
+
+
+def _agreement(one: TaskAgreement) -> str:
+    overall = one.overall
+    said = (
+        f"{one.task}: alpha {_coefficient(overall.alpha)}; {overall.shared} items with two labels"
+    )
+    if overall.raw is not None:
+        said += f", {overall.raw:.2f} of pairs are equal"
+    if one.spans is not None:
+        f1 = "".join(f", F1 {name} {value:.2f}" for name, value in one.spans.f1.items())
+        said += f"; characters: alpha {_coefficient(one.spans.characters)}{f1}"
+    return said
+
+
+def _coefficient(one: Coefficient) -> str:
+    if one.value is None:
+        return f"not defined. {WORDS[one.why]}".rstrip(". ")
+    if one.low is None or one.high is None:
+        return f"{one.value:.2f}"
+    return f"{one.value:.2f} [{one.low:.2f}, {one.high:.2f}]"
+
+
+def _share(one: Share) -> str:
+    told = f"{one.hits} of {one.n}"
+    if one.low is None or one.high is None:
+        return told
+    return f"{told} [{one.low:.2f}, {one.high:.2f}]"
+
+
+async def _results(service: Service, options: argparse.Namespace) -> int:
+    if options.save_profile and not options.fit:
+        raise InvalidInputError(
+            "--save-profile keeps what --fit has fitted.", remedy="Give --fit as well."
+        )
+    lead = await asyncio.to_thread(Lead, service.store, options.session, OWNER)
+    whole = await asyncio.to_thread(lead.whole)
+    behind = await asyncio.to_thread(methods_behind, service.store, whole)
+    found = await asyncio.to_thread(session_results, whole, options, behind)
+    profile = _profile(found, whole, options, behind) if options.save_profile else None
+    if options.format == "json":
+        for one in found:
+            print(printable_json(one.model_dump_json()))
+    else:
+        text = "\n".join(results_text(one, markdown=options.format == "markdown") for one in found)
+        print(printable(text), end="")
+    if profile is not None:
+        save = service.store.profiles.save
+        await asyncio.to_thread(save, OWNER, profile, replace=options.replace)
+        print(printable(f"Saved as the profile {profile.name!r}."), file=sys.stderr)
+    return 0
+
+
+def _profile(
+    found: Sequence[TaskResults],
+    whole: WholeSession,
+    options: argparse.Namespace,
+    behind: Mapping[str, Behind],
+) -> Profile:
+    """The fitted thresholds of the detectors that are asked for. Raises InvalidInputError."""
+    fitted = [one for one in found if one.fitted]
+    if len(fitted) > 1:
+        tasks = ", ".join(one.task for one in fitted)
+        raise InvalidInputError(
+            f"Thresholds were fitted for several tasks: {tasks}.", remedy="Choose one with --task."
+        )
+    detectors = [one for result in fitted for one in result.fitted]
+    names = [one.method for one in detectors]
+    if odd := sorted({*options.detectors} - {*names}):
+        raise InvalidInputError(
+            f"The session has no detector {odd[0]!r}.",
+            remedy=f"Choose from: {', '.join(names)}.",
+        )
+    chosen = [one for one in detectors if not options.detectors or one.method in options.detectors]
+    task = fitted[0].task if fitted else "answer"
+    return fitted_profile(options.save_profile, whole.session.name, task, chosen, behind)
+
+
+def session_results(
+    whole: WholeSession, options: argparse.Namespace, behind: Mapping[str, Behind]
+) -> list[TaskResults]:
+    """What the labels say of the detectors, by task. Raises InvalidInputError without labels."""
+    people = None
+    if options.annotator is not None:
+        names = {one.name: one.number for one in whole.annotators if one.kind != "lead"}
+        if options.annotator not in names:
+            raise InvalidInputError(
+                f"Nobody called {options.annotator!r} has labelled in the session.",
+                remedy=f"Choose from: {', '.join(names) or 'nobody yet'}.",
+            )
+        people = {names[options.annotator]}
+    labels = standing_labels(whole.events, "blind" if options.blind else "last", people)
+    decided = {} if people else decisions(whole.events)
+    found: list[TaskResults] = []
+    for task in TASKS:
+        items = [one for one in whole.items if one.task == task]
+        if not items or options.task not in (None, task) or task == "comparison":
+            continue
+        numbers = {one.number for one in items if one.gold is None}
+        final = final_labels(numbers, [one for one in labels if one.item in numbers], decided)
+        status: dict[Status, int] = dict(Counter(one.status for one in final.values()))
+        right = {number: one.label for number, one in final.items() if one.label is not None}
+        base = TaskResults(task=task, status=status)
+        found.append(_of_task(base, whole, right, options, behind))
+    if not found:
+        raise InvalidInputError(
+            "The session has no items of a task on which detectors can be compared.",
+            remedy="Choose another --task, or leave it out.",
+        )
+    return found
+
+
+def _of_task(
+    base: TaskResults,
+    whole: WholeSession,
+    right: dict[int, Label],
+    options: argparse.Namespace,
+    behind: Mapping[str, Behind],
+) -> TaskResults:
+    scores = labelled_scores(base.task, whole.items, right)
+    if not scores.methods:
+        return base.model_copy(update={"why": "No labelled item has a detector's score."})
+    report = detector_report(scores, Sampling(seed=options.seed))
+    fitted: list[FittedDetector] = []
+    if options.fit:
+        fitted = fit_detectors(scores, share_trained=options.train / 100, seed=options.seed)
+        # A system of an evaluation has a name of its own, but the settings of its method.
+        settings = {one.method: one.setting for one, _ in savable(fitted, behind)}
+        fitted = [
+            one.model_copy(update={"setting": settings.get(one.method, "")}) for one in fitted
+        ]
+    return base.model_copy(
+        update={
+            "detection": report.detection,
+            "groups": len({*scores.groups}),
+            "fitted": tuple(fitted),
+        }
+    )
+
+
+def results_text(found: TaskResults, *, markdown: bool = False) -> str:
+    """The detectors of one task, a line each."""
+    said = ", ".join(f"{number} {name}" for name, number in sorted(found.status.items()))
+    lines = [f"{found.task}: final labels of the items: {said}."]
+    detection = found.detection
+    if detection is None:
+        return f"{lines[0]}\n{found.why}\n"
+    rate = detection.base_rate
+    lines.append(
+        f"{detection.n} items in {found.groups} texts have a label and a score. {_LEVEL}"
+        + ("" if rate is None else f" AUC-PR of chance: {rate:.2f} errors, {1 - rate:.2f} others.")
+    )
+    rows = [
+        [name, str(ranked["auroc"].n if "auroc" in ranked else 0)]
+        + [_estimate(ranked.get(one)) for one in _RANKINGS]
+        for name, ranked in zip(detection.detectors, detection.rankings, strict=True)
+    ]
+    heads = ["detector", "n", *_RANKINGS.values()]
+    if markdown:
+        table = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
+        lines = ["\n".join(f"| {' | '.join(row)} |" for row in table), "", *lines[1:]]
+    else:
+        turned = [list(column) for column in zip(heads, *rows, strict=True)]
+        lines += aligned_parts(turned[0], turned[1:], WIDTH)
+    if any(FEW_MARK in cell for row in rows for cell in row):
+        lines.append(FEW_NOTE)
+    if found.fitted:
+        lines += ["", "Fitted on a part of the texts, reported on the others:"]
+        lines += [f"{'- ' if markdown else '  '}{_fit(one)}" for one in found.fitted]
+    return "\n".join(lines) + "\n"
+
+
+def _fit(one: FittedDetector) -> str:
+    if one.threshold is None or one.cut is None:
+        return f"{one.method}: {one.why}"
+    said = f"{one.method}: {one.score} {one.threshold:.4g}"
+    said += f" ({one.setting})" if one.setting else " (no setting of the method)"
+    said += f", fitted on {one.trained}, reported on {one.tested}"
+    for words, part in (
+        ("right", one.accuracy),
+        ("errors flagged", one.found),
+        ("others not flagged", one.spared),
+    ):
+        if part is not None:
+            said += f"; {words} {_share(part)}"
+    errors = [f"{name} {quality.brier:.3f}" for name, quality in one.quality.items()]
+    return said + (f"; Brier score {', '.join(errors)}" if errors else "")
+
+
+def _estimate(one: Estimate | None) -> str:
+    return "-" if one is None else estimate_words(one, 2, "-")
+
+
+async def _moderate(service: Service, options: argparse.Namespace) -> int:
+    lead = await asyncio.to_thread(Lead, service.store, options.session, OWNER)
+    verdicts = await asyncio.to_thread(visitor_verdicts, lead)
+    if options.action == "list":
+        for one in verdicts:
+            if options.all or one.state == "waiting":
+                print(printable(_verdict(one)))
+        return 0
+    numbers = options.verdict
+    if options.all:
+        if numbers:
+            raise InvalidInputError(
+                "--all takes every verdict that waits.", remedy="Leave the numbers out, or --all."
+            )
+        numbers = [one.number for one in verdicts if one.state == "waiting"]
+    elif not numbers:
+        raise InvalidInputError(
+            "It is not said which verdicts are meant.",
+            remedy="Give their numbers as `list` prints them, or --all.",
+        )
+    for number in numbers:
+        state = await asyncio.to_thread(
+            decide_verdict, lead, number, accept=options.action == "accept"
+        )
+        print(f"{number}  {state}")
+    return 0
+
+
+def _verdict(one: VisitorVerdict) -> str:
+    text = " ".join(one.body.text.split())
+    question = " ".join(one.body.question.split())
+    said = f"{one.number}  {one.at:%Y-%m-%d %H:%M}  {one.state:8}  {one.visitor}"
+    return f"{said}  {verdict_of(one.label)}: {question[:60]} -> {text[:100]}"
+
+
+def add_result_commands(parts: Any) -> None:
+    """`annotations status`, `results` and `moderate`."""
+    status = parts.add_parser("status", help="progress, people and agreement")
+    status.set_defaults(command=_status)
+    status.add_argument("session")
+    status.add_argument("--seed", type=whole, default=0, help="of the intervals")
+    status.add_argument("--json", action="store_true", help="print it as JSON")
+    results = parts.add_parser("results", help="the detectors against people's labels")
+    results.set_defaults(command=_results)
+    results.add_argument("session")
+    results.add_argument("--task", choices=TASKS, help="default: all there are")
+    results.add_argument(
+        "--annotator", metavar="NAME", help="one person's labels instead of the final ones"
+    )
+    results.add_argument(
+        "--blind", action="store_true", help="labels before models' verdicts were shown"
+    )
+    results.add_argument(
+        "--format",
+        choices=["text", "markdown", "json"],
+        default="text",
+        help="json: a line per task; default: %(default)s",
+    )
+    results.add_argument("--seed", type=whole, default=0, help="of the intervals and the split")
+    results.add_argument("--fit", action="store_true", help="fit thresholds and calibrations")
+    results.add_argument(
+        "--train",
+        type=partial(whole, least=1, most=99),
+        default=50,
+        metavar="PERCENT",
+        help="of the texts to fit on (%(default)s); the others report",
+    )
+    results.add_argument(
+        "--detectors", type=_names, default=(), metavar="A,B", help="whose thresholds are saved"
+    )
+    results.add_argument("--save-profile", metavar="NAME", help="keep the thresholds as a profile")
+    results.add_argument(
+        "--replace", action="store_true", help="in place of a profile of the same name"
+    )
+    moderated = parts.add_parser("moderate", help="verdicts of the public page's visitors")
+    moderated.set_defaults(command=_moderate)
+    moderated.add_argument("session")
+    moderated.add_argument("action", choices=["list", "accept", "reject"])
+    moderated.add_argument("verdict", nargs="*", type=whole, help="numbers from `list`")
+    moderated.add_argument("--all", action="store_true", help="all; with accept, reject: that wait")
+
+
+def _names(listed: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in listed.split(",") if name.strip())

@@ -1,0 +1,459 @@
+"""Annotation sessions on the command line: make, invite, export, import, close, delete.
+
+What a session has come to is in `pipelines.cli.annotation_results`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pipelines.annotation.exchange import export_session, import_session
+from pipelines.annotation.formats import (
+    export_csv,
+    export_label_studio,
+    export_precomputed_scores,
+    export_ragtruth,
+    read_csv,
+)
+from pipelines.annotation.items import drawn
+from pipelines.annotation.sessions import Lead, create_session
+from pipelines.annotation.sources import (
+    Collected,
+    Step,
+    answers_of_evaluation,
+    data_steps,
+    evaluation_steps,
+    make_session,
+    read_session_file,
+    run_steps,
+)
+from pipelines.annotation.types import TASKS, Label, SessionSpec, Task, parse_spec
+from pipelines.cli.annotation_results import add_result_commands
+from pipelines.cli.evaluate import OWNER, column_mapping
+from pipelines.cli.exports import read_export, write_export
+from pipelines.cli.numbers import amount, count, whole
+from pipelines.engine.service import Service
+from pipelines.errors import InvalidInputError
+from pipelines.evaluation.datasets.opening import open_data_set
+from pipelines.evaluation.plan import EvaluationSpec
+from pipelines.printable import printable, printable_json
+from pipelines.store import RunStore
+
+JOIN_DAYS = 30.0
+"""So long a link works that a command makes, unless it says otherwise."""
+
+_TOLD = 5
+"""Sources that could not be read, of which it is told why."""
+
+_FORMATS: dict[str, Callable[[Lead], str]] = {
+    "jsonl": lambda lead: "".join(export_session(lead)),
+    "csv": export_csv,
+    "label-studio": export_label_studio,
+    "ragtruth": lambda lead: "".join(export_ragtruth(lead)),
+}
+_OF_TASK = "inspect"
+"""The form that holds the labels of one task."""
+
+
+def link_path(token: str) -> str:
+    """Where the workbench shows what a link allows."""
+    return f"/annotate?link={token}"
+
+
+async def _list(service: Service, options: argparse.Namespace) -> int:
+    for one in await asyncio.to_thread(service.store.annotations.list, OWNER):
+        if options.json:
+            print(printable_json(one.model_dump_json()))
+        else:
+            state = "open" if one.closed is None else "closed"
+            size = f"{one.items} items, overlap {one.overlap}"
+            print(
+                printable(f"{one.id}  {one.created:%Y-%m-%d %H:%M}  {state:6}  {size}  {one.name}")
+            )
+    return 0
+
+
+async def _create(service: Service, options: argparse.Namespace) -> int:
+    lead = await asyncio.to_thread(_created, service.store, options)
+    print(lead.session_id)
+    if options.visitors:
+        _say(f"To use it, start the public page with VERISCOPE_VERDICTS={lead.session_id}")
+        return 0
+    token = await asyncio.to_thread(partial(lead.invite, "join", days=options.days))
+    print(link_path(token))
+    return 0
+
+
+def _created(store: RunStore, options: argparse.Namespace) -> Lead:
+    """Make the session that the options describe. Raises InvalidInputError saying what to do."""
+    guidelines = _text_of(options.guidelines) if options.guidelines else ""
+    if options.visitors:
+        spec = _spec(options, ("answer",), without_gold=True)
+        return create_session(store, OWNER, options.name, spec, [], guidelines=guidelines)
+    if options.gold is None and not options.without_gold:
+        raise InvalidInputError(
+            "The session has no control items, by which one sees who works with care.",
+            remedy="Give --gold N where the data has labels, or --without-gold if that is meant.",
+        )
+    found = _collected(store, options)
+    tasks: list[Task] = [*found.counts()]
+    if options.tasks:
+        tasks = [task for task in tasks if task in options.tasks]
+    if not tasks:
+        asked = ", ".join(options.tasks or TASKS)
+        raise InvalidInputError(
+            f"There is nothing to label in it (tasks: {asked}).",
+            remedy="Choose other tasks, or another source.",
+        )
+    if options.sample is not None and not options.evaluation:
+        chosen = drawn(found.chosen(tasks), options.sample, options.seed)
+        found.items = {item.key: item for item in chosen}
+        found.known = {key: one for key, one in found.known.items() if key in found.items}
+    controls = options.gold or 0
+    known = sum(key in found.items for key in found.controls(tasks))
+    if controls > known:
+        raise InvalidInputError(
+            f"{controls} control items are asked for; {known} items have a label that is known.",
+            remedy="Ask for fewer, or give --without-gold.",
+        )
+    lead = make_session(
+        store,
+        OWNER,
+        options.name,
+        _spec(options, tasks, without_gold=not controls),
+        found,
+        overlap=options.overlap,
+        guidelines=guidelines,
+        controls=controls,
+        seed=options.seed,
+        keep=options.keep_labels or "",
+    )
+    items = lead.session.items
+    _say(f"{items} items ({', '.join(tasks)}), {controls} of them control items.")
+    if options.keep_labels:
+        kept = {one.name for one in lead.annotators() if one.kind == "imported"}
+        said = f"Labels are kept as those of {', '.join(sorted(kept))}." if kept else "No labels."
+        _say(said)
+    return lead
+
+
+def _spec(
+    options: argparse.Namespace, tasks: Collection[Task], *, without_gold: bool
+) -> SessionSpec:
+    told = {
+        "tasks": tuple(tasks),
+        "show": options.show,
+        "offer_spans": options.offer_spans,
+        "names": options.names,
+        "gold_every": options.gold_every,
+        "most_annotators": options.most_annotators,
+        "without_gold": without_gold,
+        "login": options.login,
+        "visitors": options.visitors,
+    }
+    return parse_spec({name: value for name, value in told.items() if value is not None})
+
+
+def _collected(store: RunStore, options: argparse.Namespace) -> Collected:
+    """What the source offers; says what could not be read."""
+    if options.file:
+        return read_session_file(options.file.name, _text_of(options.file))
+    steps, total = _steps(store, options)
+    found = Collected()
+    for number, step in enumerate(steps, start=1):
+        found.add(step)
+        if total > 1 and sys.stderr.isatty():
+            print(f"\r{number} of {total} read   ", end="", file=sys.stderr)
+    if total > 1 and sys.stderr.isatty():
+        print(file=sys.stderr)
+    for problem in found.problems[:_TOLD]:
+        _say(f"Left out: {problem}")
+    if len(found.problems) > _TOLD:
+        _say(f"Left out: {len(found.problems) - _TOLD} more.")
+    if found.problems and not found.items:
+        raise found.problems[0]
+    return found
+
+
+def _steps(store: RunStore, options: argparse.Namespace) -> tuple[Iterator[Step], int]:
+    """The steps in which the source is read, and how many there are (1: not worth a word)."""
+    if options.run:
+        return run_steps(store, OWNER, options.run), len(options.run)
+    if options.evaluation:
+        spec = EvaluationSpec.model_validate(store.evaluations.get(options.evaluation, OWNER).spec)
+        names = [system.name for system in spec.systems]
+        if odd := sorted({*(options.systems or ())} - {*names}):
+            raise InvalidInputError(
+                f"The evaluation has no system {odd[0]!r}.",
+                remedy=f"Choose from: {', '.join(names)}.",
+            )
+        answers = answers_of_evaluation(store, OWNER, options.evaluation, options.systems or names)
+        total = min(len(answers.by_item), options.sample or len(answers.by_item))
+        steps = evaluation_steps(store, OWNER, answers, options.sample, options.seed)
+        return steps, total
+    data = open_data_set(
+        options.data_set,
+        kind=options.kind,
+        mapping=column_mapping(options.map),
+        part=options.part,
+        seed=options.seed,
+    )
+    return data_steps(data), 1
+
+
+async def _invite(service: Service, options: argparse.Namespace) -> int:
+    def invited() -> str:
+        lead = Lead(service.store, options.session, OWNER)
+        number = None
+        if options.annotator is not None:
+            people = {one.name: one.number for one in lead.annotators() if one.kind == "person"}
+            if options.annotator not in people:
+                raise InvalidInputError(
+                    f"Nobody of the name {options.annotator!r} has joined the session.",
+                    remedy=f"Choose from: {', '.join(people) or 'nobody yet'}.",
+                )
+            number = people[options.annotator]
+        role = "annotator" if number is not None else options.role
+        return lead.invite(role, annotator=number, days=options.days)
+
+    if options.annotator is not None and options.role:
+        raise InvalidInputError(
+            "A personal link has the role of its annotator.", remedy="Leave out --role."
+        )
+    options.role = options.role or "join"
+    print(link_path(await asyncio.to_thread(invited)))
+    return 0
+
+
+async def _links(service: Service, options: argparse.Namespace) -> int:
+    lead = await asyncio.to_thread(Lead, service.store, options.session, OWNER)
+    if options.revoke:
+        await asyncio.to_thread(lead.revoke, options.revoke)
+    names = {one.number: one.name for one in await asyncio.to_thread(lead.annotators)}
+    for link in await asyncio.to_thread(lead.links):
+        until = "for ever" if link.expires is None else f"until {link.expires:%Y-%m-%d %H:%M}"
+        state = until if link.revoked is None else f"withdrawn {link.revoked:%Y-%m-%d %H:%M}"
+        whose = "" if link.annotator is None else f"  {names.get(link.annotator, '')}"
+        print(printable(f"{link.id}  {link.role:9}  {state}{whose}"))
+    return 0
+
+
+async def _export(service: Service, options: argparse.Namespace) -> int:
+    lead = await asyncio.to_thread(Lead, service.store, options.session, OWNER)
+    text = await asyncio.to_thread(_exported, lead, options)
+    if options.format == "csv" and options.to is None:
+        sys.stdout.write(text)
+    else:
+        write_export(text, options.to)
+    return 0
+
+
+def _exported(lead: Lead, options: argparse.Namespace) -> str:
+    if options.format != _OF_TASK:
+        if options.task is not None:
+            raise InvalidInputError(
+                f"--task chooses what the format {_OF_TASK} holds.", remedy="Leave it out."
+            )
+        return _FORMATS[options.format](lead)
+    task, *others = lead.spec.tasks
+    if options.task is None and others:
+        raise InvalidInputError(
+            f"The session has several tasks: {', '.join((task, *others))}.",
+            remedy="Say with --task which one is to be exported.",
+        )
+    return "".join(export_precomputed_scores(lead, options.task or task))
+
+
+async def _import(service: Service, options: argparse.Namespace) -> int:
+    store, path = service.store, options.file
+    text = read_export(path, "annotations export")
+    if options.into is None:
+        if options.name is not None:
+            raise InvalidInputError(
+                "--as names the annotator of labels that go --into a session.",
+                remedy="Give --into SESSION, or leave --as out.",
+            )
+        lead = await asyncio.to_thread(import_session, store, OWNER, text.splitlines())
+        print(lead.session_id)
+        return 0
+    lead = await asyncio.to_thread(Lead, store, options.into, OWNER)
+    people = await asyncio.to_thread(_labels_in, path.name, text)
+    if options.name is not None:
+        if len(people) > 1:
+            raise InvalidInputError(
+                f"The file holds the labels of several people: {', '.join(sorted(people))}.",
+                remedy="Leave --as out: each is kept under their own name.",
+            )
+        people = dict(zip([options.name], people.values(), strict=True))
+    keys = {item.key for item in await asyncio.to_thread(lead.items)}
+    for name, labels in people.items():
+        new = await asyncio.to_thread(lead.import_labels, name, labels)
+        strange = sum(key not in keys for key, _ in labels)
+        left = f"; {strange} are of items that the session does not have" if strange else ""
+        print(printable(f"{name}: {len(labels)} labels, {new} of them new{left}"))
+    return 0
+
+
+def _labels_in(name: str, text: str) -> dict[str, list[tuple[str, Label]]]:
+    """Everybody's labels in a file, by the items' keys. Raises InvalidInputError."""
+    if name.lower().endswith(".csv"):
+        found = read_csv(text)
+    else:
+        found = {
+            person: [*labels] for person, labels in read_session_file(name, text).people.items()
+        }
+    if not found:
+        raise InvalidInputError(
+            f"There are no labels in {name}.", remedy="Give a file in which people have labelled."
+        )
+    return found
+
+
+async def _close(service: Service, options: argparse.Namespace) -> int:
+    lead = await asyncio.to_thread(Lead, service.store, options.session, OWNER)
+    await asyncio.to_thread(partial(lead.close, closed=not options.reopen))
+    return 0
+
+
+async def _delete(service: Service, options: argparse.Namespace) -> int:
+    await asyncio.to_thread(service.store.annotations.delete, options.session, OWNER)
+    return 0
+
+
+def add_annotation_commands(commands: Any) -> None:
+    """`annotations`."""
+    group = commands.add_parser("annotations", help="people label runs, texts and answers")
+    parts = group.add_subparsers(required=True)
+    listed = parts.add_parser("list", help="all sessions, newest first")
+    listed.set_defaults(command=_list)
+    listed.add_argument("--json", action="store_true", help="print a JSON line per session")
+    _add_create(parts)
+    invited = parts.add_parser("invite", help="make a link to a session; it is told this once")
+    invited.set_defaults(command=_invite)
+    invited.add_argument("--role", choices=["join", "lead"], help="default: join")
+    invited.add_argument("--annotator", metavar="NAME", help="a personal link for who has joined")
+    _add_days(invited)
+    links = parts.add_parser("links", help="the links to a session, without their secrets")
+    links.set_defaults(command=_links)
+    links.add_argument("--revoke", metavar="LINK", help="withdraw one for good")
+    exported = parts.add_parser("export", help="a session with everything in it, or its labels")
+    exported.set_defaults(command=_export)
+    formats = [*_FORMATS, _OF_TASK]
+    exported.add_argument("--format", choices=formats, default="jsonl", help="default: %(default)s")
+    exported.add_argument("--task", choices=TASKS, help=f"whose labels the format {_OF_TASK} holds")
+    exported.add_argument("--to", type=Path, metavar="FILE", help="default: standard output")
+    closed = parts.add_parser("close", help="take no more labels")
+    closed.set_defaults(command=_close)
+    closed.add_argument("--reopen", action="store_true", help="take labels again")
+    deleted = parts.add_parser("delete", help="delete a session with everything in it")
+    deleted.set_defaults(command=_delete)
+    for command in (invited, links, exported, closed, deleted):
+        command.add_argument("session")
+    imported = parts.add_parser("import", help="a session that was exported, or labels into one")
+    imported.set_defaults(command=_import)
+    imported.add_argument("file", type=Path)
+    imported.add_argument(
+        "--into",
+        metavar="SESSION",
+        help="store the labels of the file (JSONL, CSV or Label Studio's JSON) in a session",
+    )
+    imported.add_argument("--as", dest="name", metavar="NAME", help="... as those of one person")
+    add_result_commands(parts)
+
+
+def _add_create(parts: Any) -> None:
+    parser = parts.add_parser("create", help="make a session, and a link to join it")
+    parser.set_defaults(command=_create)
+    parser.add_argument("name", help="what the session is called")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--run", action="append", metavar="ID", help="a run; repeat for several")
+    source.add_argument(
+        "--evaluation", metavar="ID", help="its answers, or the texts that it had checked"
+    )
+    source.add_argument(
+        "--data", dest="data_set", metavar="FILE", help="labelled texts; as in `evaluate`"
+    )
+    source.add_argument(
+        "--file", type=Path, help="items of an exported session, or of Label Studio (.json)"
+    )
+    source.add_argument(
+        "--visitors",
+        action="store_true",
+        help="none: visitors of the public page leave verdicts on shared runs",
+    )
+    parser.add_argument("--systems", type=_names, metavar="A,B", help="those of the evaluation")
+    parser.add_argument("--kind", help="what the file is, where that is not recognised")
+    parser.add_argument(
+        "--map", action="append", default=[], metavar="PART=COLUMN", help="as in `evaluate`"
+    )
+    parser.add_argument("--part", choices=["all", "even", "odd"], default="all")
+    parser.add_argument(
+        "--tasks", type=_tasks, metavar="A,B", help=f"of {', '.join(TASKS)}; default: all there are"
+    )
+    parser.add_argument(
+        "--sample",
+        type=count,
+        metavar="N",
+        help="draw N at random: items of the evaluation's data set, else items to label",
+    )
+    parser.add_argument("--seed", type=whole, default=0, help="of the draws")
+    parser.add_argument(
+        "--overlap", type=count, default=2, metavar="N", help="people per item (%(default)s)"
+    )
+    parser.add_argument("--guidelines", type=Path, metavar="FILE", help="Markdown")
+    controls = parser.add_mutually_exclusive_group()
+    controls.add_argument(
+        "--gold", type=count, metavar="N", help="control items, drawn from those with a label"
+    )
+    controls.add_argument("--without-gold", action="store_true", help="no control items")
+    parser.add_argument("--gold-every", type=count, metavar="N", help="one of N is one (10)")
+    parser.add_argument(
+        "--keep-labels", metavar="NAME", help="keep the data's own labels as those of NAME"
+    )
+    parser.add_argument(
+        "--show", choices=["never", "after", "before"], help="when models' verdicts are shown"
+    )
+    parser.add_argument("--offer-spans", action="store_true", help="offer detectors' spans")
+    parser.add_argument("--names", type=_names, metavar="A,B", help="who may join; default: all")
+    parser.add_argument("--most-annotators", type=count, metavar="N", help="default: 100")
+    parser.add_argument("--login", action="store_true", help="who joins has to be logged in")
+    _add_days(parser)
+
+
+def _add_days(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--days", type=amount, default=JOIN_DAYS, help="so long the link works (%(default)g)"
+    )
+
+
+def _names(listed: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in listed.split(",") if name.strip())
+
+
+def _tasks(listed: str) -> tuple[str, ...]:
+    names = _names(listed)
+    if odd := [name for name in names if name not in TASKS]:
+        raise argparse.ArgumentTypeError(f"{odd[0]!r} is none of {', '.join(TASKS)}")
+    return names
+
+
+def _text_of(path: Path) -> str:
+    """The text of a file. Raises InvalidInputError if it cannot be read."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInputError(
+            f"{path} cannot be read ({type(error).__name__}).",
+            remedy="Give the path of a text file.",
+        ) from None
+    return text
+
+
+def _say(text: str) -> None:
+    print(printable(text), file=sys.stderr)

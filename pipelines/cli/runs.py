@@ -1,0 +1,265 @@
+"""`runs`: recorded runs found, named, compared, exported, reported and deleted."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time, timedelta
+from importlib import import_module
+from pathlib import Path
+from typing import Any, get_args
+
+from pipelines.cli.changes import describe_changes
+from pipelines.cli.exports import read_bytes, write_archive, write_export
+from pipelines.cli.terminal import describe
+from pipelines.engine.service import Service
+from pipelines.errors import InvalidInputError, failure
+from pipelines.printable import printable, printable_json
+from pipelines.run.changes import changes, in_order
+from pipelines.run.events import Verdict
+from pipelines.run.trace import Trace
+from pipelines.run.view import fold
+from pipelines.store import RunFilter, RunSummary
+from pipelines.store.archive import export_archive, import_archive, is_archive
+
+OWNER = "command-line"
+"""Who asks and keeps what is done on the command line."""
+
+# The report is drawn by what is above the engine. It is named here, and loaded only when a report
+# is wanted: the engine works without it.
+_REPORTS = ("components.report", "components.messages")
+
+
+async def list_runs(service: Service, options: argparse.Namespace) -> int:
+    """Print the runs that are meant, newest first."""
+    where = chosen_filter(options)
+    found = await asyncio.to_thread(
+        service.store.list, OWNER, options.limit, where=where, offset=options.offset
+    )
+    for run in found:
+        print(printable_json(run.model_dump_json()) if options.json else printable(line_of(run)))
+    return 0
+
+
+def line_of(run: RunSummary) -> str:
+    """A run in a line of text."""
+    status = "interrupted" if run.reason == "interrupted" else run.status
+    star = "* " if run.starred else ""
+    tags = f"  [{', '.join(run.tags)}]" if run.tags else ""
+    when = f"{run.created:%Y-%m-%d %H:%M}"
+    title = " ".join(run.title.split())
+    return f"{run.id}  {when}  {status:11}  {','.join(run.methods):16}  {star}{title}{tags}"
+
+
+async def show_run(service: Service, options: argparse.Namespace) -> int:
+    """Print one run in words."""
+    trace = await service.load(options.run, owner=OWNER)
+    print(describe(fold(trace.events), colour=sys.stdout.isatty()))
+    return 0
+
+
+async def export_run(service: Service, options: argparse.Namespace) -> int:
+    """A run as JSON lines, or several as a zip file."""
+    runs = [options.run] if isinstance(options.run, str) else list(dict.fromkeys(options.run))
+    if len(runs) == 1:
+        text = await asyncio.to_thread(lambda: "".join(service.store.export(runs[0], OWNER)))
+        write_export(text, options.to)
+        return 0
+    if options.to is None:
+        raise InvalidInputError(
+            "Several runs are exported as one zip file.", remedy="Give --to FILE.zip."
+        )
+    data = await asyncio.to_thread(export_archive, service.store, runs, OWNER)
+    write_archive(data, options.to)
+    return 0
+
+
+async def import_runs(service: Service, options: argparse.Namespace) -> int:
+    """Store an exported run, or every run of a zip file; prints their ids."""
+    data = read_bytes(options.file, "export")
+    if not is_archive(data):
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise InvalidInputError(
+                f"{options.file} cannot be read (UnicodeDecodeError).",
+                remedy="Give the path of a file made by `export`.",
+            ) from None
+        print(await asyncio.to_thread(service.store.import_run, text, OWNER))
+        return 0
+    brought = await asyncio.to_thread(import_archive, service.store, data, OWNER)
+    for run in brought.runs:
+        print(run)
+    for name, error in brought.refused:
+        print(printable(f"{name}: {error}"), file=sys.stderr)
+    return 2 if brought.refused else 0
+
+
+async def delete_runs(service: Service, options: argparse.Namespace) -> int:
+    """Delete runs; of several only after asking."""
+    runs = [options.run] if isinstance(options.run, str) else list(dict.fromkeys(options.run))
+    if len(runs) > 1 and not options.yes:
+        _ask_first(len(runs))
+    missing = set(runs) - set(await asyncio.to_thread(service.store.owned, runs, OWNER))
+    if missing:
+        # None is deleted where one of them was mistyped.
+        raise failure("storage.no_run")
+    await service.delete_many(runs, owner=OWNER)
+    return 0
+
+
+def _ask_first(count: int) -> None:
+    if not sys.stdin.isatty():
+        raise InvalidInputError(
+            f"{count} runs would be deleted without asking.", remedy="Give --yes to delete them."
+        )
+    print(f"Delete these {count} runs permanently? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise InvalidInputError("Nothing was deleted.", remedy="Answer y to delete the runs.")
+
+
+async def _rename(service: Service, options: argparse.Namespace) -> int:
+    await asyncio.to_thread(service.store.labels.rename, options.run, OWNER, options.name)
+    return 0
+
+
+async def _note(service: Service, options: argparse.Namespace) -> int:
+    await asyncio.to_thread(service.store.labels.note, options.run, OWNER, options.text)
+    return 0
+
+
+async def _star(service: Service, options: argparse.Namespace) -> int:
+    for run in options.run:
+        await asyncio.to_thread(service.store.labels.star, run, OWNER, not options.remove)
+    return 0
+
+
+async def _tag(service: Service, options: argparse.Namespace) -> int:
+    if not (options.add or options.remove):
+        raise InvalidInputError("There is no tag.", remedy="Give --add TAG or --remove TAG.")
+
+    def tag() -> None:
+        service.store.labels.tag(options.run, OWNER, add=options.add, remove=options.remove)
+
+    await asyncio.to_thread(tag)
+    return 0
+
+
+async def _diff(service: Service, options: argparse.Namespace) -> int:
+    traces = [await service.load(run, owner=OWNER) for run in (options.run, options.other)]
+    before, after = in_order(*(fold(trace.events) for trace in traces))
+    print(describe_changes(before, after, changes(before, after)))
+    return 0
+
+
+async def _report(service: Service, options: argparse.Namespace) -> int:
+    trace = await service.load(options.run, owner=OWNER)
+    text = await asyncio.to_thread(_drawn, trace, options.language)
+    write_export(text, options.output, json=False)
+    return 0
+
+
+def _drawn(trace: Trace, language: str) -> str:
+    report, messages = map(import_module, _REPORTS)
+    draw: Callable[..., str] = report.report_html
+    return draw(fold(trace.events), messages.Catalogue(language))
+
+
+def chosen_filter(options: argparse.Namespace) -> RunFilter:
+    """Which runs the options mean."""
+    return RunFilter(
+        text=options.text,
+        methods=tuple(options.method),
+        models=tuple(options.model),
+        verdicts=tuple(options.verdict),
+        tags=tuple(options.tag),
+        starred=options.starred,
+        since=options.since,
+        until=options.until,
+    )
+
+
+def add_filter_options(parser: argparse.ArgumentParser) -> None:
+    """The options that say which runs are meant; something of each that is given must be true."""
+    parser.add_argument("--limit", type=int, default=20, help="at most so many (20)")
+    parser.add_argument("--offset", type=int, default=0, help="without the first so many")
+    parser.add_argument("--text", default="", help="words in question, name or note")
+    several: dict[str, Any] = {"action": "append", "default": []}
+    parser.add_argument("--method", metavar="NAME", help="repeat it for either", **several)
+    parser.add_argument("--model", metavar="NAME", help="name or id of a model", **several)
+    parser.add_argument(
+        "--verdict", choices=get_args(Verdict), help="on the answer, by --method", **several
+    )
+    parser.add_argument("--tag", metavar="TAG", help="repeat it for either", **several)
+    parser.add_argument("--starred", action="store_true", help="only those with a star")
+    parser.add_argument(
+        "--since", type=_moment, metavar="DATE", help="from this day or moment on: 2026-11-01"
+    )
+    parser.add_argument("--until", type=_end, metavar="DATE", help="up to this day, with it")
+
+
+def _moment(text: str) -> datetime:
+    """A date or a moment in ISO 8601, in this machine's time zone where it names none."""
+    try:
+        found = datetime.fromisoformat(text)
+        return (found if found.tzinfo else found.astimezone()).astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        message = f"{text!r} is no date: write it as 2026-11-01 or 2026-11-01T09:30"
+        raise argparse.ArgumentTypeError(message) from None
+
+
+def _end(text: str) -> datetime:
+    """As `_moment`; of a date alone the end of the day."""
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        return _moment(text)
+    if day == date.max:
+        return _moment(text)
+    midnight = datetime.combine(day + timedelta(days=1), time.min)
+    return midnight.astimezone(UTC)
+
+
+def add_run_commands(commands: Any) -> None:
+    """`runs`."""
+    group = commands.add_parser("runs", help="recorded runs: find, name, compare, report")
+    parts = group.add_subparsers(required=True)
+
+    def add(name: str, command: Any, text: str, runs: str = "") -> argparse.ArgumentParser:
+        """A command; `runs` is "one" or "several" runs that it is for."""
+        added = parts.add_parser(name, help=text)
+        added.set_defaults(command=command)
+        if runs:
+            added.add_argument("run", metavar="RUN", nargs="+" if runs == "several" else None)
+        return added
+
+    listing = add("list", list_runs, "runs, newest first")
+    listing.add_argument("--json", action="store_true", help="print a JSON line per run")
+    add_filter_options(listing)
+    add("show", show_run, "one run", "one")
+    exported = add("export", export_run, "a run as JSON lines, several as a zip file", "several")
+    exported.add_argument("--to", type=Path, metavar="FILE", help="default: standard output")
+    add("import", import_runs, "store exported runs").add_argument("file", type=Path)
+    deleted = add("delete", delete_runs, "delete runs; several after asking", "several")
+    deleted.add_argument("--yes", action="store_true", help="do not ask")
+    add("rename", _rename, "give a run a name; an empty one takes it away", "one").add_argument(
+        "name"
+    )
+    add("note", _note, "keep a note on a run, in place of the one before", "one").add_argument(
+        "text"
+    )
+    star = add("star", _star, "give runs a star", "several")
+    star.add_argument("--remove", action="store_true", help="take it away")
+    tag = add("tag", _tag, "give runs tags, or take them away", "several")
+    for name in ("add", "remove"):
+        tag.add_argument(f"--{name}", action="append", default=[], metavar="TAG")
+    add("diff", _diff, "what changed from one run to another", "one").add_argument(
+        "other", metavar="OTHER"
+    )
+    report = add("report", _report, "a run as one HTML file that opens offline", "one")
+    report.add_argument(
+        "--output", "--to", type=Path, metavar="FILE", help="default: standard output"
+    )
+    report.add_argument("--language", choices=["en", "zh"], default="en", help="of its words")

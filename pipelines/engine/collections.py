@@ -1,0 +1,431 @@
+"""People's own collections: their files, their indexing, and searches of them.
+
+What is listed is in the database, see `pipelines.store.collections`; of each collection the data
+folder holds, under `collections/<id>/`:
+
+    documents/<id>/original    the file as it was added
+    documents/<id>/...         what was read of it, see `pipelines.retrieval.preparing`
+    documents/<id>/vectors-*   its vectors, by embedder
+    index/                     the index of all, see `pipelines.retrieval.library`
+
+Processes that share a database share the documents only where they share that folder too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from pipelines.engine.indexing import (
+    Indexing,
+    IndexingProgress,
+    IndexingTask,
+    document_folder,
+    is_waiting,
+    original_of,
+)
+from pipelines.errors import VeriscopeError, failure
+from pipelines.files import write_bytes
+from pipelines.retrieval.base import RetrievalMode, Retriever
+from pipelines.retrieval.embedders import Embedders, EmbedderSpec
+from pipelines.retrieval.library import LibraryIndex, build_name, current_index, withdraw
+from pipelines.retrieval.preparing import PreparedDocument
+from pipelines.retrieval.reading.parsed import MAX_FILE
+from pipelines.retrieval.retriever import LibraryRetriever
+from pipelines.retrieval.web.pages import read_addresses
+from pipelines.retrieval.worker import SECONDS
+from pipelines.run.spec import EvidenceSpec
+from pipelines.store.collections import (
+    CollectionStore,
+    NewDocument,
+    StoredCollection,
+    new_document_id,
+)
+from pipelines.types import Language, Passage
+
+_SOON = 10.0
+"""Seconds that an indexing is waited for to end what it is at."""
+
+_RESERVE = 2**29
+"""Bytes that documents leave free on the disk: the database needs room too."""
+
+_DELETING = "deleting"
+"""A file in the folder of a collection that is being deleted."""
+
+MODES: tuple[RetrievalMode, ...] = ("bm25", "dense", "hybrid")
+
+
+class Added(NamedTuple):
+    """A file that was stored; `id` None where the collection holds the same file already."""
+
+    name: str
+    id: str | None
+
+
+class Found(NamedTuple):
+    """What a search found, or why it could not search."""
+
+    passages: list[Passage]
+    error: VeriscopeError | None = None
+
+
+class Collections:
+    """The collections of every owner. Every method blocks, and may be called in any thread.
+
+    `folder` is where their files are. With `public_only`, pages are fetched from the public
+    internet alone. A file may be read for `seconds`.
+    """
+
+    def __init__(
+        self,
+        store: CollectionStore,
+        folder: Path,
+        embedders: Embedders,
+        *,
+        public_only: bool = False,
+        seconds: float = SECONDS,
+    ) -> None:
+        self.store = store
+        self.embedders = embedders
+        self._folder = folder
+        self._public_only = public_only
+        self._seconds = seconds
+        self._open: dict[str, tuple[str | None, LibraryIndex | None]] = {}
+        self._jobs: dict[str, Indexing] = {}
+        self._lock = threading.Lock()
+
+    # Collections
+
+    def create(self, owner: str, name: str, embedder: EmbedderSpec | None = None) -> str:
+        """A new, empty collection; its id."""
+        embedder = embedder or EmbedderSpec()
+        self.embedders.check(embedder)
+        return self.store.create(owner, name, embedder)
+
+    def change(
+        self,
+        owner: str,
+        collection: str,
+        *,
+        name: str | None = None,
+        embedder: EmbedderSpec | None = None,
+    ) -> None:
+        """Rename it, or change its embedder: then it has to be indexed again, and until that is
+        done it is searched by words."""
+        if embedder is not None:
+            self.embedders.check(embedder)
+        if embedder is not None and embedder != self.store.get(owner, collection).embedder:
+            self.stop(owner, collection)
+        self.store.change(owner, collection, name=name, embedder=embedder)
+
+    def delete(self, owner: str, collection: str) -> None:
+        """Delete a collection with everything in it."""
+        self.stop(owner, collection)
+        place = self._place(collection)
+        mark = place / _DELETING
+        with suppress(OSError):
+            # If this process is killed now, the next one ends what was begun.
+            mark.touch()
+        try:
+            self.store.delete(owner, collection)
+        except VeriscopeError:
+            mark.unlink(missing_ok=True)
+            raise
+        self._open.pop(collection, None)
+        shutil.rmtree(place, ignore_errors=True)
+
+    # Documents
+
+    def add(self, owner: str, collection: str, name: str, data: bytes) -> Added:
+        """Store a file; when this returns it is on the disk, and listed.
+
+        A document of the same name is replaced, one with the same content is left as it is. Raises
+        InvalidInputError for one that is too large.
+        """
+        name = document_name(name)
+        if len(data) > MAX_FILE:
+            raise failure("library.file_too_large", file=name, most=MAX_FILE // 2**20)
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if shutil.disk_usage(self._folder).free < _RESERVE + len(data):
+            raise failure("library.not_kept", file=name, reason="the disk is nearly full")
+        digest = sha256(data).hexdigest()
+        known = {one.name: one for one in self.store.documents(owner, collection)}
+        former = known.get(name)
+        if former is not None and former.digest == digest and former.state != "refused":
+            return Added(name, None)
+        document = new_document_id()
+        folder = document_folder(self._place(collection), document)
+        try:
+            folder.mkdir(mode=0o700, parents=True)
+            write_bytes(original_of(self._place(collection), document), data)
+            new = NewDocument(id=document, name=name, digest=digest, size=len(data))
+            replaced = self.store.add(owner, collection, [new])
+        except OSError as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            reason = error.strerror or type(error).__name__
+            raise failure("library.not_kept", file=name, reason=reason) from error
+        except VeriscopeError:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        self._forget(collection, replaced)
+        return Added(name, document)
+
+    def add_addresses(self, owner: str, collection: str, text: str) -> list[Added]:
+        """List pages to be fetched when the collection is indexed: one address a line.
+
+        Those that are listed and were not refused are left as they are.
+        """
+        known = {one.name: one.state for one in self.store.documents(owner, collection)}
+        added: list[Added] = []
+        new: list[NewDocument] = []
+        for url in read_addresses(text):
+            if known.get(url, "refused") != "refused":
+                added.append(Added(url, None))
+                continue
+            document = new_document_id()
+            digest = sha256(url.encode()).hexdigest()
+            new.append(
+                NewDocument(id=document, name=url, digest=digest, size=0, state="address", url=url)
+            )
+            added.append(Added(url, document))
+        self._forget(collection, self.store.add(owner, collection, new))
+        return added
+
+    def remove(self, owner: str, collection: str, document: str) -> None:
+        """Delete a document. From now on no search finds it: the index is made anew first."""
+        self.store.remove(owner, collection, document)
+        self._forget(collection, [document])
+
+    def document(self, owner: str, collection: str, document: str) -> PreparedDocument:
+        """What was read of a document. Raises NotFoundError where it is not there, or damaged."""
+        self.store.document(owner, collection, document)
+        try:
+            return PreparedDocument(document_folder(self._place(collection), document))
+        except (OSError, ValueError):
+            raise failure("library.no_document") from None
+
+    # Indexing
+
+    def index(self, owner: str, collection: str, key: str | None = None) -> Indexing:
+        """Begin to index, or go on with it; the one that goes on already where there is one.
+
+        `key` is for the embedding service.
+        """
+        stored = self.store.get(owner, collection)
+        with self._lock:
+            job = self._jobs.get(collection)
+            if job is not None and job.going_on:
+                return job
+            task = IndexingTask(
+                owner=owner,
+                collection=collection,
+                name=stored.name,
+                folder=self._place(collection),
+                embedder=self.embedders.get(stored.embedder, key),
+                identity=self.embedders.identity(stored.embedder),
+                public_only=self._public_only,
+                seconds=self._seconds,
+            )
+            job = self._jobs[collection] = Indexing(task, self.store)
+            job.start()
+        return job
+
+    def stop(self, owner: str, collection: str) -> None:
+        """End the indexing, if this process does any, and wait until it has ended.
+
+        Not for long: a model that is being downloaded, or a service that is slow, cannot be told.
+        """
+        self.store.get(owner, collection)
+        job = self._jobs.get(collection)
+        if job is not None:
+            job.stop()
+            job.wait(_SOON)
+
+    def progress(self, owner: str, collection: str) -> IndexingProgress | None:
+        """How far this process's indexing is, or how its last one ended; None for none."""
+        self.store.get(owner, collection)
+        job = self._jobs.get(collection)
+        return None if job is None else job.progress
+
+    def is_current(self, owner: str, collection: str) -> bool:
+        """Whether the index holds what the collection does, by its embedder."""
+        stored = self.store.get(owner, collection)
+        documents = self.store.documents(owner, collection)
+        if any(map(is_waiting, documents)):
+            return False
+        ready = [one.id for one in documents if one.state == "ready"]
+        index = self._index(collection)
+        if index is None:
+            return not ready
+        held = [entry.id for entry in index.manifest.documents]
+        identity = self.embedders.identity(stored.embedder)
+        return held == ready and index.manifest.embedder == identity
+
+    def build(self, collection: str) -> str | None:
+        """Tells the index in use from others; None where there is none."""
+        return build_name(self._place(collection) / "index")
+
+    # Searching
+
+    def searchable(self, owner: str) -> list[StoredCollection]:
+        """The collections that have an index."""
+        return [one for one in self.store.of(owner) if build_name(self._place(one.id) / "index")]
+
+    def evidence(self, owner: str, collection: str, mode: RetrievalMode) -> EvidenceSpec:
+        """The collection as it is now, as the evidence of a run."""
+        stored = self.store.get(owner, collection)
+        return EvidenceSpec(
+            library=stored.name,
+            mode=mode,
+            collection=collection,
+            edition=self._edition(stored),
+        )
+
+    def pinned(self, evidence: EvidenceSpec, owner: str) -> EvidenceSpec:
+        """The evidence with what a run records of it.
+
+        Raises NotFoundError for a collection that is not this owner's, and InvalidInputError for
+        one that is not indexed, or not what it was when the evidence was chosen.
+        """
+        if evidence.collection is None:
+            return evidence
+        edition = self._edition(self.store.get(owner, evidence.collection))
+        if evidence.edition and evidence.edition != edition:
+            raise failure("library.changed", name=evidence.library)
+        return evidence.model_copy(update={"edition": edition})
+
+    def retriever(self, evidence: EvidenceSpec, owner: str, key: str | None = None) -> Retriever:
+        """What searches a collection, which is looked for when it is first searched."""
+        return _CollectionRetriever(self, evidence, owner, key)
+
+    def open(
+        self, owner: str, collection: str, mode: RetrievalMode, key: str | None = None
+    ) -> LibraryRetriever:
+        """A search of the index there is. Raises NotFoundError, and InvalidInputError for none."""
+        stored = self.store.get(owner, collection)
+        index = self._index(collection)
+        if index is None:
+            raise failure("library.not_indexed", name=stored.name)
+        embedder = self.embedders.get(stored.embedder, key)
+        if index.manifest.embedder != self.embedders.identity(stored.embedder):
+            # Vectors of the embedder before, until the collection is indexed again.
+            index, embedder = replace(index, dense=None), None
+        return LibraryRetriever(replace(index, embedder=embedder), mode)
+
+    async def search(
+        self, owner: str, collection: str, query: str, k: int, key: str | None = None
+    ) -> dict[RetrievalMode, Found]:
+        """The first `k` passages by words, by meaning and by both, each by itself."""
+        found: dict[RetrievalMode, Found] = {}
+        for mode in MODES:
+            try:
+                retriever = await asyncio.to_thread(self.open, owner, collection, mode, key)
+                found[mode] = Found(await retriever.search(query, k))
+            except VeriscopeError as error:
+                found[mode] = Found([], error)
+        return found
+
+    def reads(self, evidence: EvidenceSpec, owner: str, language: Language) -> bool:
+        """Whether passages in `language` have vectors in the collection of `evidence`."""
+        if evidence.collection is None:
+            return False
+        try:
+            retriever = self.open(owner, evidence.collection, "dense")
+        except VeriscopeError:
+            return False
+        return language in retriever.languages
+
+    def close(self) -> None:
+        """Stop every indexing; each can be continued."""
+        jobs = list(self._jobs.values())
+        for job in jobs:
+            job.stop()
+        for job in jobs:
+            job.wait(_SOON)
+
+    def sweep(self) -> None:
+        """Delete what is left of collections whose deletion was begun and not ended.
+
+        Others stay, listed here or not: the folder may belong to several databases.
+        """
+        begun = [mark.parent for mark in self._folder.glob(f"*/{_DELETING}")]
+        if not begun:
+            return
+        listed = self.store.all_ids()
+        for place in begun:
+            if place.name not in listed:
+                shutil.rmtree(place, ignore_errors=True)
+
+    def _place(self, collection: str) -> Path:
+        return self._folder / collection
+
+    def _index(self, collection: str) -> LibraryIndex | None:
+        target = self._place(collection) / "index"
+        build = build_name(target)
+        known = self._open.get(collection)
+        if known is None or known[0] != build or build is None:
+            known = self._open[collection] = build, current_index(target)
+        return known[1]
+
+    def _edition(self, stored: StoredCollection) -> str:
+        index = self._index(stored.id)
+        if index is None:
+            raise failure("library.not_indexed", name=stored.name)
+        parts = [index.manifest.rules, index.manifest.embedder or ""]
+        parts += [f"{entry.id} {entry.digest}" for entry in index.manifest.documents]
+        return sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+    def _forget(self, collection: str, documents: Sequence[str]) -> None:
+        """Documents were deleted: no search finds them any more, and their files go."""
+        if not documents:
+            return
+        index = self._index(collection)
+        if index and any(entry.id in documents for entry in index.manifest.documents):
+            withdraw(self._place(collection) / "index")
+        for document in documents:
+            folder = document_folder(self._place(collection), document)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+class _CollectionRetriever(Retriever):
+    """Opened by the first search: a method that does not search never waits."""
+
+    def __init__(
+        self, collections: Collections, evidence: EvidenceSpec, owner: str, key: str | None
+    ) -> None:
+        self.name = evidence.library
+        self._collections = collections
+        self._evidence = evidence
+        self._owner = owner
+        self._key = key
+        self._opened: LibraryRetriever | None = None
+
+    async def search(self, query: str, k: int) -> list[Passage]:
+        if self._opened is None:
+            evidence = self._evidence
+            assert evidence.collection is not None
+            self._opened = await asyncio.to_thread(
+                self._collections.open,
+                self._owner,
+                evidence.collection,
+                evidence.mode,
+                self._key,
+            )
+            self.name = self._opened.name
+        return await self._opened.search(query, k)
+
+
+def document_name(name: str) -> str:
+    """The name of a document: of a path its parts, without those that lead elsewhere."""
+    parts = PurePosixPath(name.replace("\\", "/")).parts
+    kept = [part for part in parts if part not in ("/", "..", ".")]
+    joined = "/".join(kept) or "file"
+    clean = "".join(one if one.isprintable() else "\ufffd" for one in joined)
+    return clean[-300:]

@@ -1,0 +1,446 @@
+"""Indexing of a collection, on a thread: fetch, read, embed, put together.
+
+Every step is kept as soon as it is done: a page that was fetched, a document that was read, every
+batch of vectors. So what is stopped, or killed, goes on where it ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+from secrets import token_hex
+from typing import Literal
+
+import numpy as np
+from filelock import FileLock, Timeout
+
+from pipelines.errors import ErrorInfo, NotFoundError, VeriscopeError, failure
+from pipelines.files import write_bytes
+from pipelines.retrieval.assembling import Assembly, Source, readable_rows
+from pipelines.retrieval.base import Embedder
+from pipelines.retrieval.embedders import vectors_name
+from pipelines.retrieval.library import current_index, withdraw
+from pipelines.retrieval.passages import indexed_text
+from pipelines.retrieval.preparing import PREPARED_BY, Prepared, PreparedDocument
+from pipelines.retrieval.reading.parsed import RefusedError
+from pipelines.retrieval.web.pages import fetch
+from pipelines.retrieval.worker import SECONDS, StoppedError, Worker, WorkerFailedError
+from pipelines.store.collections import (
+    CollectionStore,
+    DocumentFacts,
+    DocumentState,
+    StoredDocument,
+)
+
+MAX_PASSAGES = 250_000
+"""Passages of a collection."""
+
+Stage = Literal["waiting", "fetch", "read", "embed", "index", "done", "stopped", "failed"]
+
+_BATCH = 64
+_PARTIAL = ".partial"
+_OLD = 3600.0
+"""Seconds after which a file that is not listed never will be."""
+
+_log = logging.getLogger(__name__)
+
+# Reading and embedding keep all cores busy: one collection after the other.
+_turn = threading.Semaphore(1)
+
+
+@dataclass(frozen=True)
+class IndexingProgress:
+    """How far it is: `done` of `total` documents while they are read, else passages.
+
+    `name` is the document at hand; `since` when the stage began and `first` what was done then, for
+    an estimate of the time that is left; `error` why it failed.
+    """
+
+    stage: Stage = "waiting"
+    done: int = 0
+    total: int = 0
+    name: str = ""
+    since: float = field(default_factory=time.monotonic)
+    first: int = 0
+    error: ErrorInfo | None = None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """At the speed so far; None while too little is known."""
+        passed, done = time.monotonic() - self.since, self.done - self.first
+        if passed < 2.0 or done <= 0 or self.total <= self.done:
+            return None
+        return passed / done * (self.total - self.done)
+
+
+@dataclass(frozen=True)
+class IndexingTask:
+    """What is indexed: a collection of `owner` in `folder`, by an embedder of that `identity`."""
+
+    owner: str
+    collection: str
+    name: str
+    folder: Path
+    embedder: Embedder | None
+    identity: str | None
+    public_only: bool
+    seconds: float = SECONDS
+
+
+def document_folder(folder: Path, document: str) -> Path:
+    """Where the files of a document are."""
+    return folder / "documents" / document
+
+
+def original_of(folder: Path, document: str) -> Path:
+    """The file as it was added."""
+    return document_folder(folder, document) / "original"
+
+
+class Indexing:
+    """One indexing. `progress` may be read in any thread."""
+
+    def __init__(self, task: IndexingTask, store: CollectionStore) -> None:
+        self.progress = IndexingProgress()
+        self._task = task
+        self._store = store
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(
+            target=self._run, name=f"veriscope-index-{task.collection[:8]}", daemon=True
+        )
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    @property
+    def going_on(self) -> bool:
+        """Whether it still works, or has not begun."""
+        return self.progress.stage not in ("done", "stopped", "failed")
+
+    def stop(self) -> None:
+        """Ask it to end soon; what is done is kept."""
+        self._stopping.set()
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Until it has ended."""
+        self._thread.join(seconds)
+
+    def _run(self) -> None:
+        try:
+            while not _turn.acquire(timeout=0.2):
+                self._go_on()
+            try:
+                with self._lock():
+                    self._index()
+            finally:
+                _turn.release()
+            self._tell("done")
+        except StoppedError:
+            self._tell("stopped")
+        except VeriscopeError as error:
+            self.progress = replace(self.progress, stage="failed", error=error.info())
+        except Exception as error:
+            _log.exception("A collection could not be indexed")
+            said = str(error) if isinstance(error, WorkerFailedError) else type(error).__name__
+            info = failure("library.failed", said=said).info()
+            self.progress = replace(self.progress, stage="failed", error=info)
+
+    def _lock(self) -> FileLock:
+        self._task.folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self._task.folder / "indexing.lock", timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise failure("library.indexing", name=self._task.name) from None
+        return lock
+
+    def _index(self) -> None:
+        """Until nothing is left to do: documents may be added and deleted meanwhile."""
+        while True:
+            self._go_on()
+            self._prepare_all()
+            ready = [one for one in self._documents() if one.state == "ready"]
+            try:
+                if self._build(ready):
+                    return
+            except (OSError, ValueError, WorkerFailedError):
+                # The files of a document that was deleted meanwhile are gone.
+                if not self._some_gone(ready):
+                    raise
+
+    def _build(self, ready: Sequence[StoredDocument]) -> bool:
+        """Bring vectors and index up to date; whether nothing else is left to do."""
+        total = sum(one.passages for one in ready)
+        if total > MAX_PASSAGES:
+            count, most = f"{total:,}", f"{MAX_PASSAGES:,}"
+            raise failure("library.too_many_passages", count=count, most=most)
+        sources = self._embed_all(ready)
+        if not self._is_current(sources):
+            self._assemble(sources, total)
+        if self._some_gone(ready):
+            withdraw(self._task.folder / "index")
+            return False
+        if any(map(is_waiting, self._documents())):
+            return False
+        self._tidy(ready)
+        return True
+
+    def _some_gone(self, documents: Sequence[StoredDocument]) -> bool:
+        there = {one.id for one in self._documents()}
+        return any(one.id not in there for one in documents)
+
+    # What there is to read
+
+    def _prepare_all(self) -> None:
+        waiting = [one for one in self._documents() if is_waiting(one)]
+        if not waiting:
+            return
+        worker = Worker(self._stopping.is_set)
+        try:
+            for number, document in enumerate(waiting):
+                self._go_on()
+                stage = "fetch" if document.state == "address" else "read"
+                self._tell(stage, number, len(waiting), document.name)
+                try:
+                    self._prepare(document, worker)
+                except NotFoundError:
+                    # It was deleted meanwhile.
+                    continue
+        finally:
+            worker.close()
+
+    def _prepare(self, document: StoredDocument, worker: Worker) -> None:
+        folder, path = self._places(document)
+        try:
+            if document.state == "address":
+                document = self._fetch(document, path)
+            if not path.is_file():
+                raise RefusedError("lost")
+            found = self._read(document, folder, path, worker)
+        except RefusedError as error:
+            # An address is tried again when the page is added again.
+            self._keep(
+                document,
+                "refused",
+                DocumentFacts(reason=error.reason, facts=error.facts, url=document.url),
+            )
+            return
+        for former in folder.glob("vectors-*"):
+            former.unlink()
+        facts = DocumentFacts(
+            **found.model_dump(exclude={"passages"}), url=document.url, rules=PREPARED_BY
+        )
+        self._keep(document, "ready", facts, passages=found.passages)
+
+    def _read(self, document: StoredDocument, folder: Path, path: Path, worker: Worker) -> Prepared:
+        """What is in a document's file, written beside what is there and then put in its place.
+
+        The process that read for a process that was killed may still be writing.
+        """
+        for former in folder.glob(f"*{_PARTIAL}"):
+            shutil.rmtree(former, ignore_errors=True)
+        partial = folder / f"{token_hex(8)}{_PARTIAL}"
+        try:
+            found = worker.prepare(
+                path, document.name, partial, document.id, document.url, self._task.seconds
+            )
+            for one in partial.iterdir():
+                one.replace(folder / one.name)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+        return found
+
+    def _fetch(self, document: StoredDocument, path: Path) -> StoredDocument:
+        page = asyncio.run(fetch(document.url or "", public_only=self._task.public_only))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_bytes(path, page.data)
+        digest, size = sha256(page.data).hexdigest(), len(page.data)
+        facts = DocumentFacts(url=page.url)
+        self._keep(document, "stored", facts, digest=digest, size=size)
+        return document.model_copy(update={"digest": digest, "size": size, "url": page.url})
+
+    def _keep(
+        self,
+        document: StoredDocument,
+        state: DocumentState,
+        facts: DocumentFacts,
+        *,
+        passages: int = 0,
+        digest: str | None = None,
+        size: int | None = None,
+    ) -> None:
+        task = self._task
+        self._store.update(
+            task.owner,
+            task.collection,
+            document.id,
+            state,
+            facts,
+            passages=passages,
+            digest=digest,
+            size=size,
+        )
+
+    # Vectors
+
+    def _embed_all(self, documents: Sequence[StoredDocument]) -> list[Source]:
+        """The documents as sources of an index, after those without vectors have got them."""
+        embedder, identity = self._task.embedder, self._task.identity
+        if embedder is None or identity is None:
+            return [self._source(one) for one in documents]
+        total = sum(one.passages for one in documents)
+        done = 0
+        known = [self._kept_vectors(one, vectors_name(identity)) for one in documents]
+        kept = sum(vectors.count for vectors in known)
+        self._tell("embed", kept, total)
+        sources: list[Source] = []
+        for document, vectors in zip(documents, known, strict=True):
+            vectors = self._embed(document, vectors, embedder, done, total)
+            done += document.passages
+            sources.append(self._source(document, vectors))
+        return sources
+
+    def _embed(
+        self,
+        document: StoredDocument,
+        vectors: _Vectors,
+        embedder: Embedder,
+        before: int,
+        total: int,
+    ) -> _Vectors:
+        """Every vector that is missing, each batch added to the file as it comes."""
+        folder, _ = self._places(document)
+        prepared = PreparedDocument(folder)
+        rows = readable_rows(prepared, sorted(embedder.languages))
+        for start in range(vectors.count, len(rows), _BATCH):
+            self._go_on()
+            self._advance(before + start, total, document.name)
+            texts = [indexed_text(prepared.passages[at]) for at in rows[start : start + _BATCH]]
+            found = np.ascontiguousarray(embedder.embed(texts), dtype="<f4")
+            if vectors.path is None:
+                name = f"vectors-{vectors.name}-{found.shape[1]}.f32"
+                vectors = replace(vectors, path=folder / name, dimension=found.shape[1])
+            if found.shape[1] != vectors.dimension:
+                raise failure("embedding.invalid", host=embedder.name, said="other vectors")
+            assert vectors.path is not None
+            with vectors.path.open("ab") as file:
+                file.write(found.tobytes())
+            vectors = replace(vectors, count=vectors.count + len(found))
+        self._advance(before + document.passages, total, document.name)
+        return vectors
+
+    def _kept_vectors(self, document: StoredDocument, name: str) -> _Vectors:
+        """What is there of an earlier time; half a vector at its end is cut off."""
+        folder, _ = self._places(document)
+        for path in folder.glob(f"vectors-{name}-*.f32"):
+            dimension = int(path.stem.rpartition("-")[2])
+            count, rest = divmod(path.stat().st_size, 4 * dimension)
+            if rest or count > document.passages:
+                count = min(count, document.passages)
+                with path.open("r+b") as file:
+                    file.truncate(count * 4 * dimension)
+            return _Vectors(name, path, dimension, count)
+        return _Vectors(name)
+
+    def _source(self, document: StoredDocument, vectors: _Vectors | None = None) -> Source:
+        folder, _ = self._places(document)
+        has = vectors is not None and vectors.count > 0
+        return Source(
+            id=document.id,
+            digest=f"{document.digest} {document.rules}",
+            folder=folder,
+            vectors=vectors.path if vectors and has else None,
+            dimension=vectors.dimension if vectors and has else 0,
+        )
+
+    # The index
+
+    def _assemble(self, sources: Sequence[Source], total: int) -> None:
+        target = self._task.folder / "index"
+        if not sources:
+            withdraw(target)
+            return
+        embedder = self._task.embedder
+        self._tell("index", 0, total)
+        worker = Worker(self._stopping.is_set)
+        assembly = Assembly(
+            target=target.resolve(),
+            sources=tuple(sources),
+            embedder=self._task.identity,
+            readable=tuple(sorted(embedder.languages)) if embedder else (),
+        )
+        try:
+            worker.assemble(assembly, lambda done, whole: self._advance(done, whole, ""))
+        finally:
+            worker.close()
+
+    def _is_current(self, sources: Sequence[Source]) -> bool:
+        index = current_index(self._task.folder / "index")
+        if index is None:
+            return not sources
+        return index.manifest.embedder == self._task.identity and [
+            (entry.id, entry.digest) for entry in index.manifest.documents
+        ] == [(source.id, source.digest) for source in sources]
+
+    def _tidy(self, documents: Sequence[StoredDocument]) -> None:
+        """Remove vectors of other embedders, and files that a killed process had not listed yet."""
+        listed = {one.id for one in self._documents()}
+        for folder in (self._task.folder / "documents").glob("*"):
+            # One that is being added is listed within moments.
+            with suppress(OSError):
+                if folder.name not in listed and time.time() - folder.stat().st_mtime > _OLD:
+                    shutil.rmtree(folder, ignore_errors=True)
+        identity = self._task.identity
+        ours = f"vectors-{vectors_name(identity)}-" if identity else "vectors-none"
+        for document in documents:
+            folder, _ = self._places(document)
+            for path in folder.glob("vectors-*"):
+                if not path.name.startswith(ours):
+                    path.unlink(missing_ok=True)
+
+    def _documents(self) -> list[StoredDocument]:
+        return self._store.documents(self._task.owner, self._task.collection)
+
+    def _places(self, document: StoredDocument) -> tuple[Path, Path]:
+        folder = self._task.folder.resolve()
+        return document_folder(folder, document.id), original_of(folder, document.id)
+
+    def _go_on(self) -> None:
+        if self._stopping.is_set():
+            raise StoppedError
+
+    def _tell(self, stage: Stage, done: int = 0, total: int = 0, name: str = "") -> None:
+        former = self.progress
+        if former.stage == stage:
+            self.progress = replace(former, done=done, total=total, name=name)
+        else:
+            self.progress = IndexingProgress(stage, done, total, name, first=done)
+
+    def _advance(self, done: int, total: int, name: str) -> None:
+        self.progress = replace(self.progress, done=done, total=total, name=name)
+
+
+@dataclass(frozen=True)
+class _Vectors:
+    """The file of a document's vectors, None before the first; `count` are there."""
+
+    name: str
+    path: Path | None = None
+    dimension: int = 0
+    count: int = 0
+
+
+def is_waiting(document: StoredDocument) -> bool:
+    """Whether a document has to be read, for the first time or by newer rules."""
+    if document.state == "ready":
+        return document.rules != PREPARED_BY
+    return document.state in ("address", "stored")

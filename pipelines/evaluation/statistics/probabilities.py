@@ -1,0 +1,78 @@
+"""How far predictions are probabilities, with intervals over groups of items."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pipelines.evaluation.statistics.estimates import mean_estimates
+from pipelines.evaluation.statistics.resampling import (
+    Estimate,
+    Floats,
+    Sampling,
+    draw_sums,
+    group_numbers,
+    group_sums,
+    interval,
+)
+from pipelines.types import Frozen
+
+BINS = 10
+"""Bins of equal width in [0, 1] of the calibration error, as for `reliability`."""
+
+
+class ProbabilityErrors(Frozen):
+    """Errors of predictions in [0, 1], each in [0, 1] with 0 the best.
+
+    `brier` is the mean squared distance of prediction and event (Brier 1950); `calibration` the
+    expected calibration error (Naeini and others 2015). The latter is too large in small samples,
+    and in draws of them more so: its interval is not around the truth, but shows how far the value
+    would vary.
+    """
+
+    brier: Estimate
+    calibration: Estimate
+
+
+def probability_errors(
+    predictions: Floats, events: Floats, groups: Sequence[str], sampling: Sampling
+) -> ProbabilityErrors | None:
+    """Both errors of `predictions` [items] of `events` (0 or 1) [items], NaN where one is missing.
+
+    None where nothing is predicted, or where a prediction lies outside of [0, 1].
+    """
+    known = np.isfinite(predictions) & np.isfinite(events)
+    predicted, happened = predictions[known], events[known]
+    if not predicted.size or predicted.min() < 0 or predicted.max() > 1:
+        return None
+    kept = [group for group, there in zip(groups, known, strict=True) if there]
+    (brier,) = mean_estimates(((predicted - happened) ** 2)[None], kept, sampling)
+    return ProbabilityErrors(
+        brier=brier, calibration=_calibration(predicted, happened, kept, sampling)
+    )
+
+
+def _calibration(
+    predicted: Floats, happened: Floats, groups: Sequence[str], sampling: Sampling
+) -> Estimate:
+    numbers = group_numbers(groups)
+    count = int(numbers.max(initial=-1)) + 1
+    edges = np.linspace(0, 1, BINS + 1)
+    # As `reliability_bins`: a bin holds its upper edge.
+    places = np.searchsorted(edges[1:-1], predicted, side="left")
+    columns = np.zeros((BINS + 1, len(predicted)))
+    columns[places, np.arange(len(predicted))] = predicted - happened
+    columns[BINS] = 1
+    sums = group_sums(columns, numbers, count)
+
+    def error(of: Floats) -> Floats:
+        return np.abs(of[:, :BINS]).sum(axis=1) / of[:, BINS]
+
+    base = Estimate(value=float(error(sums.sum(axis=0)[None])[0]), n=len(predicted), groups=count)
+    if count < 2:
+        return base.model_copy(update={"reason": "too_few_groups"})
+    low, high, method = interval(
+        base.value or 0.0, error(draw_sums(sums, sampling)), None, sampling.level
+    )
+    return base.model_copy(update={"low": low, "high": high, "method": method})

@@ -1,0 +1,57 @@
+"""Reads a file of any kind, whatever its name promises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+
+from pipelines.retrieval.reading.parsed import MAX_FILE, Kind, Reading, RefusedError
+from pipelines.retrieval.reading.sniffing import kind_of, promised
+
+
+def read_file(path: Path, name: str) -> Reading:
+    """What the file at `path`, which people call `name`, holds.
+
+    Raises RefusedError, which says why it cannot be used. MemoryError and RecursionError are left
+    to who calls this: only a process of its own can deal with them.
+    """
+    if path.stat().st_size > MAX_FILE:
+        raise RefusedError("too_large", most=MAX_FILE // 2**20)
+    kind = kind_of(path, name)
+    title = PurePosixPath(name.replace("\\", "/")).stem or name
+    try:
+        reading = _reader(kind)(path, title)
+    except (RefusedError, MemoryError, RecursionError):
+        raise
+    except Exception as error:
+        # Damaged files make libraries raise whatever there is.
+        raise RefusedError("broken", said=type(error).__name__) from error
+    promise = promised(name)
+    if promise is not None and promise != kind:
+        facts = {**reading.facts, "promised": promise, "kind": kind}
+        reading = reading._replace(remarks=(*reading.remarks, "mislabelled"), facts=facts)
+    return reading
+
+
+def _reader(kind: Kind) -> Callable[[Path, str], Reading]:
+    """What reads a kind; imported here, because each library takes a while."""
+    if kind == "pdf":
+        from pipelines.retrieval.reading.pdf import read_pdf
+
+        return read_pdf
+    if kind == "docx":
+        from pipelines.retrieval.reading.word import read_docx
+
+        return read_docx
+    if kind == "html":
+        from pipelines.retrieval.reading.web_page import read_html
+
+        return read_html
+    from pipelines.retrieval.reading import plain, rows
+
+    return {
+        "markdown": plain.read_markdown,
+        "text": plain.read_text,
+        "csv": rows.read_csv,
+        "jsonl": rows.read_jsonl,
+    }[kind]

@@ -1,0 +1,142 @@
+"""Text of PDF files, page by page (pypdf)."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from pypdf import PdfReader
+from pypdf.errors import DependencyError, FileNotDecryptedError
+
+from pipelines.retrieval.reading.parsed import MAX_PAGES, MAX_TEXT, Part, Reading, RefusedError
+from pipelines.text.languages import HAN
+
+# What it finds to mend in a file is nothing to tell.
+logging.getLogger("pypdf").setLevel(logging.CRITICAL)
+
+_BETWEEN = "\n\n"
+_HYPHEN = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\n(?=[a-zà-ÿ])")
+_ENDED = re.compile(r"[.!?:;。！？：；…\"”’)\]）】」』]\s*$")
+_EAST = re.compile(rf"[{HAN}\u3000-\u303f\uff00-\uffef]")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def read_pdf(path: Path, title: str) -> Reading:
+    """A PDF file; pages without text are passed over, and a remark says so.
+
+    Raises RefusedError for one that needs a password, one whose pages hold only images, and one
+    with too many pages. Other errors mean that it is damaged.
+    """
+    reader = PdfReader(path)
+    if reader.is_encrypted and not reader.decrypt(""):
+        raise RefusedError("encrypted")
+    try:
+        count = len(reader.pages)
+    except (FileNotDecryptedError, DependencyError):
+        raise RefusedError("encrypted") from None
+    if count == 0:
+        raise RefusedError("empty")
+    if count > MAX_PAGES:
+        raise RefusedError("too_many_pages", pages=count, most=MAX_PAGES)
+    pages, unreadable = _pages(reader, count)
+    if not any(pages):
+        if unreadable == count:
+            raise RefusedError("broken")
+        raise RefusedError("scanned" if _has_images(reader) else "no_text", pages=count)
+    text, breaks = _joined(pages)
+    own = _own_title(reader) or title
+    remarks, facts = _remarks(pages)
+    return Reading("pdf", own, iter([Part(own, text, breaks=breaks)]), remarks, facts)
+
+
+def _pages(reader: PdfReader, count: int) -> tuple[list[str], int]:
+    """The text of every page, and how many could not be read."""
+    pages: list[str] = []
+    unreadable = size = 0
+    for number in range(count):
+        try:
+            text = flowing(reader.pages[number].extract_text() or "")
+        except (MemoryError, RecursionError):
+            raise
+        except Exception:
+            # A library for damaged files too has no list of what they make it raise.
+            text = ""
+            unreadable += 1
+        size += len(text)
+        if size > MAX_TEXT:
+            raise RefusedError("too_long", most=f"{MAX_TEXT:,}")
+        pages.append(text)
+    return pages, unreadable
+
+
+def _joined(pages: list[str]) -> tuple[str, tuple[int, ...]]:
+    breaks: list[int] = []
+    at = 0
+    for page in pages:
+        breaks.append(at)
+        at += len(page) + len(_BETWEEN)
+    return _BETWEEN.join(pages), tuple(breaks)
+
+
+def _remarks(pages: list[str]) -> tuple[tuple[str, ...], dict[str, str | int]]:
+    silent = sum(not page for page in pages)
+    return (("silent_pages",), {"silent": silent, "pages": len(pages)}) if silent else ((), {})
+
+
+def flowing(text: str) -> str:
+    """The text of a page as it would be written without pages: lines of a sentence are joined.
+
+    A line that ends a sentence, and one much shorter than the others, such as a heading, end a
+    paragraph. Words divided at the end of a line are put together.
+    """
+    text = _SURROGATES.sub("\ufffd", text).replace("\x00", "")
+    text = _HYPHEN.sub("", text.replace("\r", "\n"))
+    lines = [" ".join(line.split()) for line in text.split("\n")]
+    longest = sorted(map(len, filter(None, lines)))
+    usual = longest[len(longest) * 3 // 4] if longest else 0
+    return "\n".join(_paragraphs(lines, usual))
+
+
+def _paragraphs(lines: list[str], usual: int) -> Iterator[str]:
+    paragraph = ""
+    for line in lines:
+        if not line:
+            if paragraph:
+                yield paragraph
+            paragraph = ""
+            continue
+        if paragraph:
+            close = _EAST.match(paragraph[-1]) and _EAST.match(line[0])
+            paragraph += line if close else f" {line}"
+        else:
+            paragraph = line
+        if _ENDED.search(line) or len(line) < usual * 0.6:
+            yield paragraph
+            paragraph = ""
+    if paragraph:
+        yield paragraph
+
+
+def _own_title(reader: PdfReader) -> str:
+    """The title in its properties, unless it is what a program put there for a file name."""
+    try:
+        found = " ".join(str((reader.metadata or {}).get("/Title") or "").split())
+    except Exception:
+        return ""
+    found = _SURROGATES.sub("\ufffd", found)
+    useless = re.match(r"(?i)(microsoft word - |untitled)|.*\.(docx?|pdf|tex|dvi|indd)$", found)
+    return "" if useless or len(found) < 3 else found[:300]
+
+
+def _has_images(reader: PdfReader) -> bool:
+    """Whether the first pages hold images: then they are probably photographs of pages."""
+    for page in reader.pages[:3]:
+        try:
+            objects = page["/Resources"]["/XObject"]  # type: ignore[index]
+            if any(one.get_object().get("/Subtype") == "/Image" for one in objects.values()):
+                return True
+        except Exception:
+            continue
+    return False

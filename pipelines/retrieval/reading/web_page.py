@@ -1,0 +1,61 @@
+"""Text of web pages (trafilatura): the article without menus, notices and scripts."""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+
+from pipelines.retrieval.reading.parsed import Part, Reading, RefusedError
+from pipelines.retrieval.reading.plain import decoded
+
+_CHARSET = re.compile(rb"<meta[^>]+charset=[\"'\s]*([\w-]+)", re.I)
+_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.I | re.S)
+_LITTLE = 200
+"""Characters of an article below which the whole text of the page is taken if it is longer."""
+
+
+def read_html(path: Path, title: str) -> Reading:
+    """A web page. Raises RefusedError for one without text, such as one that a script fills."""
+    import trafilatura
+
+    logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
+    data = path.read_bytes()
+    page = _decoded(data)
+    found = trafilatura.bare_extraction(
+        page, include_comments=False, include_tables=True, with_metadata=True
+    )
+    text = (getattr(found, "text", None) or "").strip()
+    if len(text) < _LITTLE:
+        # Without an article, such as a list or a form: everything that is to be read.
+        whole = (trafilatura.html2txt(page) or "").strip()
+        text = whole if len(whole) > len(text) else text
+    if not text:
+        raise RefusedError("no_text", pages=1)
+    own = _best_title(getattr(found, "title", None) or "", _title(page))
+    url = getattr(found, "url", None)
+    return Reading("html", own or title, iter([Part(own or title, text, url=url)]))
+
+
+def _best_title(guessed: str, named: str) -> str:
+    """The guess where the page's own title holds it, as "Guess - Name of the site" does."""
+    guessed, named = " ".join(guessed.split()), " ".join(named.split())
+    return (guessed if guessed and guessed in named else named or guessed)[:300]
+
+
+def _decoded(data: bytes) -> str:
+    """By the encoding that the page names, else as any text."""
+    named = _CHARSET.search(data[:4096])
+    if named:
+        try:
+            return data.decode(named.group(1).decode("ascii"))
+        except (LookupError, UnicodeError):
+            pass
+    return decoded(data)[0]
+
+
+def _title(page: str) -> str:
+    from html import unescape
+
+    found = _TITLE.search(page)
+    return unescape(re.sub(r"<[^>]+>", "", found.group(1))) if found else ""

@@ -1,0 +1,357 @@
+"""Collections and the list of their documents, each collection its owner's alone.
+
+Lists are in the database, because they are changed by several processes and must survive any of
+them; what they list is in files of the data folder, because an index is read memory-mapped from
+there and originals of many megabytes would make every copy of the database as large. A file is
+written whole before its row is, and removed after its row is: what was acknowledged is there, and
+what a killed process left without a row is nobody's and is swept away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from secrets import token_hex
+from typing import Any, Literal
+
+from pydantic import Field
+from sqlalchemy import case, func, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from pipelines.errors import failure
+from pipelines.retrieval.embedders import EmbedderSpec
+from pipelines.store.collection_tables import CollectionDocumentRow, CollectionRow
+from pipelines.store.database import Database
+from pipelines.store.tables import looks_like_key, to_json
+from pipelines.types import Frozen, Language
+
+MAX_NAME = 80
+"""Characters of a collection's name."""
+
+MAX_COLLECTIONS = 50
+"""Collections of one owner."""
+
+MAX_DOCUMENTS = 2_000
+"""Documents of a collection."""
+
+MAX_BYTES = 2**30
+"""Bytes of all files of a collection."""
+
+DocumentState = Literal["address", "stored", "ready", "refused"]
+"""Of a page: not fetched yet. Stored: not read yet. Ready: cut into passages. Refused: see
+`reason`."""
+
+
+class StoredCollection(Frozen):
+    """A collection and what its documents come to. `created` is in UTC, `size` in bytes."""
+
+    id: str
+    name: str
+    created: datetime
+    embedder: EmbedderSpec
+    documents: int = 0
+    waiting: int = 0
+    refused: int = 0
+    passages: int = 0
+    size: int = 0
+
+
+class DocumentFacts(Frozen):
+    """What reading a document said of it.
+
+    `reason` is why it was refused, with its `facts`; `remarks` are what to know of it though it
+    was read. `pages` counts its sections. `rules` are those by which it was prepared.
+    """
+
+    kind: str = ""
+    title: str = ""
+    language: Language = "en"
+    pages: int = 0
+    characters: int = 0
+    reason: str = ""
+    remarks: tuple[str, ...] = ()
+    facts: dict[str, str | int] = Field(default_factory=dict)
+    url: str | None = None
+    rules: str = ""
+
+
+class StoredDocument(DocumentFacts):
+    """A document of a collection. `size` is that of its file in bytes, `added` is in UTC."""
+
+    id: str
+    number: int
+    name: str
+    digest: str
+    size: int
+    added: datetime
+    state: DocumentState
+    passages: int
+
+
+class NewDocument(Frozen):
+    """A document to be added, whose file is in its place already."""
+
+    id: str
+    name: str
+    digest: str
+    size: int
+    state: DocumentState = "stored"
+    url: str | None = None
+
+
+class CollectionStore:
+    """The collections of every owner, in the database of a RunStore. Every method blocks.
+
+    For anyone but its owner a collection does not exist (NotFoundError).
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(self, owner: str, name: str, embedder: EmbedderSpec) -> str:
+        """A new collection without documents; its id. Raises InvalidInputError for its name."""
+        name = checked_name(name)
+        _refuse_key(embedder)
+        collection = token_hex(16)
+        row = CollectionRow(
+            id=collection,
+            owner=owner,
+            name=name,
+            created=datetime.now(UTC),
+            embedder=to_json(embedder),
+        )
+        with self._database.write() as session:
+            query = select(func.count()).where(CollectionRow.owner == owner)
+            if (session.scalar(query) or 0) >= MAX_COLLECTIONS:
+                raise failure("library.too_many_collections", most=MAX_COLLECTIONS)
+            _refuse_taken(session, owner, name)
+            session.add(row)
+            _flush(session, name)
+        return collection
+
+    def of(self, owner: str) -> list[StoredCollection]:
+        """Those of `owner`, by name."""
+        return self._list(CollectionRow.owner == owner)
+
+    def get(self, owner: str, collection: str) -> StoredCollection:
+        """One collection. Raises NotFoundError."""
+        found = self._list(CollectionRow.owner == owner, CollectionRow.id == collection)
+        if not found:
+            raise failure("library.no_collection")
+        return found[0]
+
+    def named(self, owner: str, name: str) -> StoredCollection | None:
+        """The collection of that name, None where there is none."""
+        found = self._list(CollectionRow.owner == owner, CollectionRow.name == name)
+        return found[0] if found else None
+
+    def change(
+        self,
+        owner: str,
+        collection: str,
+        *,
+        name: str | None = None,
+        embedder: EmbedderSpec | None = None,
+    ) -> None:
+        """Rename a collection, or give it another embedder."""
+        if embedder is not None:
+            _refuse_key(embedder)
+        with self._database.write() as session:
+            row = _owned(session, owner, collection)
+            if name is not None and (name := checked_name(name)) != row.name:
+                _refuse_taken(session, owner, name)
+                row.name = name
+            if embedder is not None:
+                row.embedder = to_json(embedder)
+            _flush(session, row.name)
+
+    def delete(self, owner: str, collection: str) -> None:
+        """Delete a collection and the list of its documents. Raises NotFoundError."""
+        with self._database.write() as session:
+            session.delete(_owned(session, owner, collection))
+
+    def add(self, owner: str, collection: str, documents: Iterable[NewDocument]) -> list[str]:
+        """List documents as stored, in one transaction; ids of those that they take the place of.
+
+        A document takes the place of one with the same name. Raises InvalidInputError where a
+        collection would become too large.
+        """
+        row = CollectionDocumentRow
+        replaced: list[str] = []
+        with self._database.write() as session:
+            _owned(session, owner, collection)
+            for document in documents:
+                former = select(row).where(row.collection == collection, row.name == document.name)
+                for one in session.scalars(former):
+                    replaced.append(one.id)
+                    session.delete(one)
+                session.flush()
+                query = select(
+                    func.count(), func.coalesce(func.sum(row.size), 0), func.max(row.number)
+                ).where(row.collection == collection)
+                count, size, last = session.execute(query).one()
+                if count >= MAX_DOCUMENTS:
+                    raise failure("library.too_many_documents", most=f"{MAX_DOCUMENTS:,}")
+                if size + document.size > MAX_BYTES:
+                    raise failure("library.too_much", most=f"{MAX_BYTES // 2**20:,}")
+                session.add(
+                    row(
+                        id=document.id,
+                        collection=collection,
+                        number=0 if last is None else last + 1,
+                        name=document.name,
+                        digest=document.digest,
+                        size=document.size,
+                        added=datetime.now(UTC),
+                        state=document.state,
+                        passages=0,
+                        body=to_json(DocumentFacts(url=document.url)),
+                    )
+                )
+                session.flush()
+        return replaced
+
+    def documents(self, owner: str, collection: str) -> list[StoredDocument]:
+        """The documents of a collection in the order in which they were added."""
+        row = CollectionDocumentRow
+        query = select(row).where(row.collection == collection).order_by(row.number)
+        with self._database.read() as session:
+            _owned(session, owner, collection)
+            return [_document(one) for one in session.scalars(query)]
+
+    def document(self, owner: str, collection: str, document: str) -> StoredDocument:
+        """One document. Raises NotFoundError."""
+        with self._database.read() as session:
+            _owned(session, owner, collection)
+            return _document(_listed(session, collection, document))
+
+    def update(
+        self,
+        owner: str,
+        collection: str,
+        document: str,
+        state: DocumentState,
+        facts: DocumentFacts,
+        *,
+        passages: int = 0,
+        digest: str | None = None,
+        size: int | None = None,
+    ) -> None:
+        """Keep what reading a document said of it. Raises NotFoundError where it was deleted."""
+        with self._database.write() as session:
+            _owned(session, owner, collection)
+            row = _listed(session, collection, document)
+            row.state, row.passages = state, passages
+            row.body = to_json(facts)
+            row.digest = row.digest if digest is None else digest
+            row.size = row.size if size is None else size
+
+    def remove(self, owner: str, collection: str, document: str) -> None:
+        """Delete a document from the list. Raises NotFoundError."""
+        with self._database.write() as session:
+            _owned(session, owner, collection)
+            session.delete(_listed(session, collection, document))
+
+    def all_ids(self) -> set[str]:
+        """The ids of every owner's collections."""
+        with self._database.read() as session:
+            return set(session.scalars(select(CollectionRow.id)))
+
+    def _list(self, *which: Any) -> list[StoredCollection]:
+        row, of = CollectionRow, CollectionDocumentRow
+
+        def counted(*states: DocumentState) -> Any:
+            return func.coalesce(func.sum(case((of.state.in_(states), 1), else_=0)), 0)
+
+        query = (
+            select(
+                row,
+                func.count(of.id),
+                counted("address", "stored"),
+                counted("refused"),
+                func.coalesce(func.sum(of.passages), 0),
+                func.coalesce(func.sum(of.size), 0),
+            )
+            .outerjoin(of, of.collection == row.id)
+            .where(*which)
+            .group_by(row.id)
+            .order_by(row.name)
+        )
+        with self._database.read() as session:
+            return [
+                StoredCollection(
+                    id=found.id,
+                    name=found.name,
+                    created=found.created,
+                    embedder=EmbedderSpec.model_validate(found.embedder),
+                    documents=documents,
+                    waiting=waiting,
+                    refused=refused,
+                    passages=int(passages),
+                    size=int(size),
+                )
+                for found, documents, waiting, refused, passages, size in session.execute(query)
+            ]
+
+
+def new_document_id() -> str:
+    """An id that no document has: 128 random bits."""
+    return token_hex(16)
+
+
+def checked_name(name: str) -> str:
+    """The name of a collection without space around it. Raises InvalidInputError."""
+    name = " ".join(name.split())
+    if not name or len(name) > MAX_NAME or not name.isprintable():
+        raise failure("library.no_name", most=MAX_NAME)
+    return name
+
+
+def _refuse_key(embedder: EmbedderSpec) -> None:
+    if looks_like_key(f"{embedder.model} {embedder.base_url or ''}"):
+        raise failure("storage.key_found", what="contains what looks like a key")
+
+
+def _refuse_taken(session: Session, owner: str, name: str) -> None:
+    row = CollectionRow
+    if session.scalar(select(row.id).where(row.owner == owner, row.name == name)) is not None:
+        raise failure("library.name_taken", name=name)
+
+
+def _flush(session: Session, name: str) -> None:
+    try:
+        session.flush()
+    except IntegrityError:
+        # Another process took the name at the same moment.
+        raise failure("library.name_taken", name=name) from None
+
+
+def _owned(session: Session, owner: str, collection: str) -> CollectionRow:
+    row = session.get(CollectionRow, collection)
+    if row is None or row.owner != owner:
+        raise failure("library.no_collection")
+    return row
+
+
+def _listed(session: Session, collection: str, document: str) -> CollectionDocumentRow:
+    row = session.get(CollectionDocumentRow, document)
+    if row is None or row.collection != collection:
+        raise failure("library.no_document")
+    return row
+
+
+def _document(row: CollectionDocumentRow) -> StoredDocument:
+    return StoredDocument.model_validate(
+        {
+            "id": row.id,
+            "number": row.number,
+            "name": row.name,
+            "digest": row.digest,
+            "size": row.size,
+            "added": row.added,
+            "state": row.state,
+            "passages": row.passages,
+            **row.body,
+        }
+    )

@@ -1,0 +1,103 @@
+"""Which runs are meant: by words, methods, models, verdicts, tags, stars and dates."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+from sqlalchemy import ColumnElement, or_, select
+
+from pipelines.errors import failure
+from pipelines.run.events import Verdict
+from pipelines.run.spec import RunSpec
+from pipelines.store.tables import RunFacetRow, RunLabelRow, RunRow
+from pipelines.types import Frozen
+
+MAX_SEARCH = 1_000
+"""Characters of a text to search for."""
+
+MAX_FACET = 200
+"""Characters of a value by which runs are found; of a longer one only the beginning counts."""
+
+Facet = Literal["method", "model", "model_id", "verdict", "finding", "tag"]
+"""What a run is found by. "model" is the name that people see, "model_id" the provider's;
+"verdict" is one on an answer, "finding" a method and its verdict, as in `drad:doubtful`."""
+
+Values = Annotated[tuple[str, ...], Field(max_length=100)]
+
+
+class RunFilter(Frozen):
+    """What a run must have: something of every field that says anything.
+
+    Of several methods, models, verdicts or tags, one is enough. `text` is searched for in
+    question, name and note (Latin letters in either case). With methods and verdicts, one of these
+    methods must have given one of these verdicts on an answer. `since` is the first moment that
+    counts, `until` the first that does not; both are times with a zone.
+    """
+
+    text: str = ""
+    methods: Values = ()
+    models: Values = ()
+    verdicts: tuple[Verdict, ...] = ()
+    tags: Values = ()
+    starred: bool = False
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Whether every run is meant."""
+        return self == RunFilter()
+
+
+def conditions(owner: str, where: RunFilter) -> list[ColumnElement[bool]]:
+    """`where` in SQL, for a query of RunRow that is joined with RunLabelRow, if there is one.
+
+    Raises InvalidInputError if the text to search for is too long.
+    """
+    found: list[ColumnElement[bool]] = [RunRow.owner == owner]
+    if where.text:
+        if len(where.text) > MAX_SEARCH:
+            raise failure("storage.long_search", most=MAX_SEARCH)
+        columns: list[Any] = [RunRow.question, RunLabelRow.name, RunLabelRow.note]
+        found.append(or_(*(one.icontains(where.text, autoescape=True) for one in columns)))
+    if where.methods:
+        found.append(_has(("method",), where.methods))
+    if where.models:
+        found.append(_has(("model", "model_id"), where.models))
+    if where.verdicts and where.methods:
+        pairs = [f"{name}:{verdict}" for name in where.methods for verdict in where.verdicts]
+        found.append(_has(("finding",), pairs))
+    elif where.verdicts:
+        found.append(_has(("verdict",), where.verdicts))
+    if where.tags:
+        found.append(_has(("tag",), where.tags))
+    if where.starred:
+        found.append(RunLabelRow.starred.is_(True))
+    if where.since is not None:
+        found.append(RunRow.created >= where.since)
+    if where.until is not None:
+        found.append(RunRow.created < where.until)
+    return found
+
+
+def asked(spec: RunSpec) -> set[tuple[Facet, str]]:
+    """What a run is found by from its beginning."""
+    found: set[tuple[Facet, str]] = {("method", method.name) for method in spec.methods}
+    for model in spec.models.values():
+        found |= {("model", model.name), ("model_id", model.model)}
+    return {(kind, value[:MAX_FACET]) for kind, value in found if value}
+
+
+def _has(kinds: tuple[Facet, ...], values: Any) -> ColumnElement[bool]:
+    """That a run has one of these values."""
+    return (
+        select(1)
+        .where(
+            RunFacetRow.run_id == RunRow.id,
+            RunFacetRow.kind.in_(kinds),
+            RunFacetRow.value.in_([value[:MAX_FACET] for value in values]),
+        )
+        .exists()
+    )

@@ -1,0 +1,156 @@
+"""The lead's side of the Annotate page in a browser: a session from the samples to its export."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from components.messages import LANGUAGES, Catalogue
+from pipelines.annotation.sessions import Invitation, Task, Worker, enter
+from pipelines.store import RunStore
+from pipelines.types import Language
+from tests.app.conftest import Visit
+from tests.app.serving import Workbench, expect_to_fit_everywhere, wait_until_drawn
+from tests.app.test_browser_evaluate import press
+
+VERDICTS = {"sentence": "minor", "answer": "partly", "concept": "true", "comparison": "same"}
+
+
+@pytest.fixture
+def beside(workbench: Workbench) -> Iterator[RunStore]:
+    """The database of the workbench, for people who label beside the browser."""
+    store = RunStore(f"sqlite:///{workbench.data / 'veriscope.db'}")
+    yield store
+    store.close()
+
+
+def labelled(worker: Worker, most: int = 1000, **verdicts: str) -> int:
+    """Label at most so many items; how many there were."""
+    count = 0
+    while count < most and isinstance(found := worker.next(), Task):
+        task = found.body.task
+        value: dict[str, Any] = {"task": task}
+        if task != "span":
+            value["verdict"] = verdicts.get(task, VERDICTS[task])
+        worker.label(found.item, value, client=f"{worker.annotator}-{found.item}", seconds=6)
+        count += 1
+    return count
+
+
+def unfold(page: Page, key: str) -> None:
+    """Unfold a part of the page."""
+    wait_until_drawn(page)
+    fold = page.locator(f"[class*='st-key-{key}'] details").first
+    if fold.get_attribute("open") is None:
+        fold.locator("summary").click()
+    wait_until_drawn(page)
+
+
+def choose_radio(page: Page, name: str) -> None:
+    wait_until_drawn(page)
+    page.get_by_role("radio", name=name, exact=True).click()
+    wait_until_drawn(page)
+
+
+def tick(page: Page, key: str) -> None:
+    wait_until_drawn(page)
+    page.locator(f"[class*='st-key-{key}'] label").first.click()
+    wait_until_drawn(page)
+
+
+def link_of(page: Page) -> str:
+    """The address of the link that was just made."""
+    return page.locator(".st-key-card-made-link code").inner_text().strip()
+
+
+def join(store: RunStore, address: str, name: str) -> Worker:
+    invitation = enter(store, address.partition("link=")[2], "127.0.0.1")
+    assert isinstance(invitation, Invitation)
+    return invitation.join(name)[0]
+
+
+@pytest.mark.verify
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_session_of_the_sample_runs_is_made_shared_and_watched(
+    visit: Visit, beside: RunStore, tmp_path: Path, language: Language
+) -> None:
+    t = Catalogue(language)
+    page = visit().open("/annotate")
+    if language == "zh":
+        wait_until_drawn(page)
+        page.get_by_text("中文").first.click()
+    expect(page.get_by_role("heading", level=1, name=t("annotate.title"))).to_be_visible()
+    expect(page.get_by_text(t("annotate.empty"))).to_be_visible()
+    expect_to_fit_everywhere(page)
+
+    # Made of the recorded samples: a new browser has no run of its own.
+    unfold(page, "annotate-new")
+    choose_radio(page, t("annotate.source.runs"))
+    tick(page, "annotate-make-all")
+    tick(page, "annotate-make-without_gold")
+    field = page.get_by_role("textbox", name=t("annotate.make.name"))
+    field.fill("Samples")
+    field.press("Enter")
+    expect_to_fit_everywhere(page)
+    press(page, t("annotate.make.go"))
+    page.wait_for_url(re.compile(r"[?&]session="))
+    expect(page.get_by_role("heading", level=1, name="Samples")).to_be_visible()
+    expect(page.get_by_text(t("annotate.people.none"))).to_be_visible()
+    expect_to_fit_everywhere(page)
+
+    # The link that is shown once is whole, and lets people in.
+    press(page, t("annotate.link.make"))
+    expect(page.locator(".st-key-card-made-link code")).to_contain_text("/annotate?link=")
+    address = link_of(page)
+    assert address.startswith(page.url.partition("?")[0])
+    press(page, t("annotate.link.hide"))
+    expect(page.locator(".st-key-card-made-link")).to_have_count(0)
+
+    # What people do is seen without a touch, and nothing moves while it is.
+    expect(page.locator(".vs-session-lead")).to_contain_text("0 %")
+    ann = join(beside, address, "Ann")
+    first = ann.next()
+    assert isinstance(first, Task)
+    ann.skip(first.item, "Broken <b>item</b>.", client="skip")
+    whole = labelled(ann)
+    expect(page.locator(".vs-session-notes").first).to_contain_text("Broken <b>item</b>.")
+    expect(page.locator("[data-key='person-0']")).to_contain_text("Ann")
+    page.evaluate("document.querySelector('[data-testid=\"stMain\"]').scrollTop = 200")
+    before = page.locator("#session-labels").bounding_box()
+    bob = join(beside, address, "Bob")
+    labelled(bob, 4, sentence="major")
+    expect(page.locator("[data-key='person-1']")).to_contain_text("Bob")
+    after = page.locator("#session-labels").bounding_box()
+    assert before is not None
+    assert after is not None
+    assert after["y"] == pytest.approx(before["y"], abs=1)
+    assert whole > 10
+    expect_to_fit_everywhere(page)
+
+    # An export, and the run behind an item.
+    choose_radio(page, t("annotate.part.settings"))
+    expect_to_fit_everywhere(page)
+    with page.expect_download() as download:
+        page.get_by_role("button", name=t("annotate.export.jsonl")).click()
+    saved = tmp_path / "session.jsonl"
+    download.value.save_as(saved)
+    assert '"format": "veriscope-annotation"' in saved.read_text(encoding="utf-8")
+    choose_radio(page, t("annotate.part.progress"))
+    page.get_by_role("button", name=t("annotate.open_run")).first.click()
+    expect(page.get_by_role("heading", level=1, name=t("ask.title"))).to_be_visible()
+
+
+@pytest.mark.verify
+def test_an_example_is_one_press_away(visit: Visit) -> None:
+    t = Catalogue("en")
+    page = visit().open("/annotate")
+    press(page, t("annotate.example"))
+    page.wait_for_url(re.compile(r"[?&]session="))
+    expect(page.get_by_role("heading", level=1, name=t("annotate.example.name"))).to_be_visible()
+    press(page, t("annotate.all"))
+    expect(page.locator(".workbench-run-question")).to_have_text(t("annotate.example.name"))

@@ -1,0 +1,338 @@
+"""What is shown of annotation sessions: cards, headings, links, progress, people, notes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from components.annotation import (
+    Agreed,
+    about_view,
+    alpha_cell,
+    collecting_view,
+    empty_view,
+    label_text,
+    link_line,
+    percent,
+    problems_view,
+    session_card,
+    share_text,
+    size_view,
+    state_of,
+)
+from components.annotation_progress import MOST_NOTES, progress_view
+from components.guidelines import starting_guidelines
+from components.messages import LANGUAGES, Catalogue
+from pipelines.annotation.agreement import AgreementRound
+from pipelines.annotation.progress import PersonProgress, SessionProgress
+from pipelines.annotation.types import TASKS, SessionSpec, label_adapter
+from pipelines.annotation.watching import ItemBrief, Note, SessionWatch, TaskWatch
+from pipelines.evaluation.statistics.agreement import Coefficient, share
+from pipelines.store.annotation_links import Link
+from pipelines.store.annotation_lists import SessionStanding, TaskStanding
+from pipelines.store.annotations import StoredSession
+from pipelines.types import Language
+from tests.components.html_tree import read
+
+NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)
+HOSTILE = "<img src=x onerror=alert(1)>"
+EN = Catalogue("en")
+
+
+def standing(**more: object) -> SessionStanding:
+    told: dict[str, object] = {
+        "id": "s",
+        "events": 3,
+        "overlap": 2,
+        "guidelines": 1,
+        "closed": None,
+        "spec": {},
+        "people": 2,
+        "tasks": {"sentence": TaskStanding(items=10, gold=2, given=5, finished=1)},
+    }
+    return SessionStanding.model_validate({**told, **more})
+
+
+def stored(name: str = "Clinton") -> StoredSession:
+    return StoredSession(
+        id="s",
+        owner="me",
+        name=name,
+        created=NOW,
+        closed=None,
+        seed="0",
+        overlap=2,
+        guidelines=1,
+        spec={},
+        items=12,
+    )
+
+
+def link(**more: object) -> Link:
+    told: dict[str, object] = {
+        "id": "a",
+        "session": "s",
+        "role": "join",
+        "annotator": None,
+        "created": NOW,
+        "expires": None,
+        "revoked": None,
+    }
+    return Link.model_validate({**told, **more})
+
+
+def person(**more: object) -> PersonProgress:
+    told: dict[str, object] = {
+        "number": 0,
+        "name": "Ann",
+        "kind": "person",
+        "labelled": 12,
+        "skipped": 1,
+        "changed": 3,
+        "fast": 2,
+        "seconds": 240.0,
+        "median_seconds": 18.0,
+        "gold": share(5, 6),
+        "overruled": share(0, 0),
+    }
+    return PersonProgress.model_validate({**told, **more})
+
+
+def task(**more: object) -> TaskWatch:
+    told: dict[str, object] = {
+        "task": "sentence",
+        "items": 10,
+        "finished": 4,
+        "given": 13,
+        "wanted": 20,
+        "gold": 2,
+        "now": Coefficient(value=0.62, low=0.4, high=0.8, n=5),
+        "half": 0.2,
+        "half_then": 0.141,
+    }
+    return TaskWatch.model_validate({**told, **more})
+
+
+def watch(*notes: Note, people: tuple[PersonProgress, ...] = (), **more: object) -> SessionWatch:
+    progress = SessionProgress(
+        items=10, finished=4, missing=7, needs={0: 4, 1: 5, 2: 1}, people=people
+    )
+    return SessionWatch(progress=progress, overlap=2, tasks=(task(**more),), notes=notes)
+
+
+def told(found: SessionWatch, language: Language = "en", **more: bool) -> str:
+    return read(progress_view(found, SessionSpec(), Catalogue(language), **more)).text()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_card_says_what_a_session_is_and_how_far(language: Language):
+    agreed = Agreed("sentence", Coefficient(value=0.71, n=5))
+    text = read(session_card(stored(), standing(), agreed, "today", Catalogue(language))).text()
+    assert "Clinton" in text
+    # 5 of 10 items times 2 people.
+    assert "25 %" in text
+    assert "0.71" in text
+    assert "today" in text
+
+
+def test_a_card_without_agreement_leaves_it_out():
+    agreed = Agreed("sentence", Coefficient(value=None, why="no_items"))
+    for one in (agreed, None):
+        assert "alpha" not in session_card(stored(), standing(), one, "today", EN)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, "Under way"),
+        ({"people": 0}, "Nobody has joined"),
+        ({"closed": NOW}, "Closed"),
+        ({"overlap": 1, "tasks": {"span": TaskStanding(items=3, given=3)}}, "All labels are there"),
+        ({"tasks": {}}, "Under way"),
+    ],
+)
+def test_the_state_of_a_session_is_in_words(more: dict[str, object], said: str):
+    assert said in read(session_card(stored(), standing(**more), None, "", EN)).text()
+
+
+def test_the_heading_says_the_rules():
+    text = read(about_view(standing(), SessionSpec(show="never"), EN)).text()
+    assert "Sentences (10)" in text
+    assert "2 people for each item" in text
+    assert "2 control items" in text
+    assert "detectors never shown" in text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (0.001, "<1"), (0.25, "25"), (0.999, "99"), (1.0, "100")],
+)
+def test_a_percentage_is_never_rounded_to_all_or_nothing(value: float, text: str):
+    assert percent(value) == text
+
+
+def test_a_link_is_valid_until_it_expires_or_is_withdrawn():
+    assert state_of(link(), NOW) == "valid"
+    assert state_of(link(expires=NOW), NOW) == "expired"
+    assert state_of(link(expires=NOW + timedelta(days=1)), NOW) == "valid"
+    assert state_of(link(expires=NOW, revoked=NOW), NOW) == "withdrawn"
+
+
+def test_a_link_in_the_list_says_whose_it_is_and_when_it_ends():
+    text = read(link_line(link(role="annotator"), "valid", "Ann", "Monday", "Friday", EN)).text()
+    assert "Personal link: Ann" in text
+    assert "expires Friday" in text
+    assert "does not expire" in link_line(link(), "valid", "", "Monday", "", EN)
+    assert "expire" not in link_line(link(), "withdrawn", "", "Monday", "", EN)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (0.9, "0.90 ≥ 0.80: reliable"),
+        (0.7, "0.70 < 0.80: enough for tentative conclusions"),
+        (0.41, "0.41 < 0.67: too low to rely on"),
+        (-0.2, "-0.20 < 0.67: too low to rely on"),
+    ],
+)
+def test_alpha_stands_beside_its_threshold(value: float, said: str):
+    assert said in read(alpha_cell(Coefficient(value=value, n=7), EN)).text()
+
+
+@pytest.mark.parametrize("why", ["no_items", "one_person", "all_equal", "few_resamples", ""])
+def test_a_missing_alpha_says_why(why: str):
+    found = Coefficient.model_validate({"value": None, "why": why})
+    assert len(read(alpha_cell(found, EN)).text()) > 5
+
+
+def test_a_share_has_its_interval_and_its_number():
+    # Wilson: 5 of 6.
+    assert share_text(share(5, 6), EN) == "0.83 [0.44, 0.97] of 6"
+    assert share_text(share(0, 0), EN) == "–"
+
+
+def test_labels_are_told_in_words():
+    text = "Ada was born in Delft."
+    for value, said in (
+        ({"task": "answer", "verdict": "partly"}, "Partly correct"),
+        ({"task": "span", "spans": []}, "No hallucination"),
+        ({"task": "span", "spans": [{"start": 16, "end": 21}]}, "“Delft”"),
+    ):
+        assert label_text(label_adapter.validate_python(value), text, EN) == said
+
+
+def test_the_size_of_a_session_is_told_before_it_is_made():
+    text = read(size_view({"sentence": 12, "answer": 3}, ["sentence", "answer"], 2, EN)).text()
+    assert "15 items × 2 people = 30 labels" in text
+    assert "accurate, minor error, or major error" in text
+    assert "✓Sentences12 items" in text
+    # What is not chosen is there to be chosen.
+    text = read(size_view({"sentence": 12, "answer": 3}, [], 2, EN)).text()
+    assert "–Answers3 items" in text
+    assert "labels" not in text
+
+
+def test_sources_that_gave_nothing_are_listed_to_a_limit():
+    assert problems_view([], EN) == ""
+    html = problems_view([HOSTILE, *"abcdef"], EN)
+    assert "7 sources gave no items" in html
+    assert "and 2 more" in html
+    assert "<img" not in html
+
+
+def test_reading_tells_how_far_it_is():
+    assert "Reading 3 of 1,000" in collecting_view(3, 1000, EN)
+    assert 'value="0.0030"' in collecting_view(3, 1000, EN)
+    assert "<progress max" in collecting_view(0, 0, EN)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_an_empty_page_says_what_it_is_for(language: Language):
+    assert len(read(empty_view(Catalogue(language))).all("li")) == 5
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_guidelines_to_begin_with_have_a_part_for_each_task(language: Language):
+    whole = starting_guidelines(TASKS, language)
+    assert whole.count("\n## ") == len(TASKS)
+    assert whole.startswith("# ")
+    one = starting_guidelines(("span",), language)
+    assert one.count("\n## ") == 1
+    assert len(one) < len(whole)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_progress_says_what_is_done_and_what_is_missing(language: Language):
+    text = told(watch(), language)
+    assert "65 %" in text
+    assert "0.62 [0.40, 0.80]" in text
+
+
+def test_progress_in_numbers():
+    text = told(watch())
+    assert "13 of 20 labels (65 %)" in text
+    assert "4 have all their labels" in text
+    assert "5 need 1 more label" in text
+    assert "1 need 2 more labels" in text
+    assert "0.62 < 0.67: too low to rely on" in text
+    assert "7 more labels: from ±0.20 to about ±0.14" in text
+    assert "Nobody has joined yet." in text
+
+
+def test_people_who_are_missing_are_asked_for():
+    text = told(watch().model_copy(update={"lacking": 1}))
+    assert "Each item needs 2 people, and 1 more has to join." in text
+    assert "has to join" not in told(watch())
+    assert "need 2 more labelsAgreement" in told(watch())
+
+
+def test_agreement_is_followed_over_the_labels():
+    first, second = (
+        AgreementRound(
+            labels=count,
+            so_far=Coefficient(value=value, n=5),
+            recent=Coefficient(value=None, why="no_items"),
+        )
+        for count, value in ((10, 0.5), (20, 0.75))
+    )
+    assert "20 labels0.75–" in told(watch(rounds=(first, second)))
+    # One round alone says nothing about a course.
+    assert "after more and more" not in told(watch(rounds=(first,)))
+
+
+def test_people_have_their_pace_their_accuracy_and_their_marks():
+    imported = person(number=1, name=HOSTILE, kind="imported", seconds=0, median_seconds=None)
+    html = progress_view(watch(people=(person(), imported)), SessionSpec(), EN)
+    text = read(html).text()
+    # 12 labels in 240 seconds.
+    assert "180" in text
+    assert "4 min 0 s" in text
+    assert "0.83 [0.44, 0.97] of 6" in text
+    assert "Faster than 1.5 s" in text
+    assert "imported" in text
+    assert "<img" not in html
+
+
+def test_notes_open_runs_only_for_their_owner():
+    item = ItemBrief(number=3, task="sentence", text=HOSTILE, run="r1")
+    notes = [
+        Note(kind="stuck", item=item),
+        Note(kind="gap", item=item, text="Dates?"),
+        Note(kind="skip", item=item, who=HOSTILE, text=HOSTILE),
+        Note(kind="comment", item=item, who="Ann", text="Odd."),
+    ]
+    html = progress_view(watch(*notes), SessionSpec(), EN, opens_runs=True)
+    assert html.count('data-action="open_run"') == 4
+    assert "Item 4, Sentences" in html
+    assert "1 gap in the guidelines" in html
+    assert "<img" not in html
+    assert "data-action" not in progress_view(watch(*notes), SessionSpec(), EN)
+
+
+def test_notes_are_not_endless():
+    item = ItemBrief(number=0, task="span", text="Ada.")
+    notes = [Note(kind="comment", item=item, who="Ann", text="Hm.")] * (MOST_NOTES + 3)
+    html = progress_view(watch(*notes), SessionSpec(), EN)
+    assert html.count("Hm.") == MOST_NOTES
+    assert "and 3 more" in html

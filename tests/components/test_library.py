@@ -1,0 +1,227 @@
+"""Views of collections: what they hold, documents cut into passages, searches side by side."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Any, get_args
+
+import pytest
+
+from components.library import (
+    collection_view,
+    document_about,
+    documents_view,
+    indexing_view,
+    sections_view,
+    size_words,
+)
+from components.library_search import letter, search_view
+from components.messages import LANGUAGES, Catalogue
+from pipelines.engine.collections import Found
+from pipelines.engine.indexing import IndexingProgress
+from pipelines.errors import failure
+from pipelines.retrieval.embedders import EmbedderKind, EmbedderSpec
+from pipelines.retrieval.preparing import Section
+from pipelines.retrieval.reading.parsed import Kind, Reason
+from pipelines.retrieval.reading.sniffing import ENDINGS
+from pipelines.store.collections import StoredCollection, StoredDocument
+from pipelines.types import Passage
+from tests.components.html_tree import read
+
+NOW = datetime(2026, 11, 25, tzinfo=UTC)
+HOSTILE = "<script>alert(1)</script>\u202e"
+
+
+def collection(**fields: Any) -> StoredCollection:
+    known = {"id": "c", "name": "Sea", "created": NOW, "embedder": EmbedderSpec()}
+    return StoredCollection(**{**known, **fields})
+
+
+def document(**fields: Any) -> StoredDocument:
+    known = {
+        "id": "d",
+        "number": 0,
+        "name": "whales.pdf",
+        "digest": "x",
+        "size": 1536,
+        "added": NOW,
+        "state": "ready",
+        "passages": 3,
+        "kind": "pdf",
+        "title": "Whales",
+        "pages": 2,
+        "characters": 900,
+    }
+    return StoredDocument(**{**known, **fields})
+
+
+def passage(id: str, text: str = "Whales swim.", start: int = 0, **fields: Any) -> Passage:
+    return Passage(
+        id=id, title="Whales", text=text, source="w.pdf, p. 1", start=start,
+        end=start + len(text), **fields,
+    )  # fmt: skip
+
+
+@pytest.fixture(params=LANGUAGES)
+def t(request: pytest.FixtureRequest) -> Catalogue:
+    return Catalogue(request.param, strict=True)
+
+
+EN = Catalogue("en", strict=True)
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [(0, "0 bytes"), (1, "1 byte"), (1536, "1.5 KB"), (52_428_800, "50 MB"), (2**30, "1.0 GB")],
+)
+def test_sizes(size: int, words: str):
+    assert size_words(size, EN) == words
+
+
+def test_a_collection_in_a_line(t: Catalogue):
+    html = collection_view(
+        collection(name=HOSTILE, documents=2, passages=1234, refused=1), False, t
+    )
+    assert "<script>" not in html
+    for words in (t("library.documents", count=2), "1,234", t("library.not_current")):
+        assert words in html
+    assert t("library.not_current") not in collection_view(collection(documents=1), True, t)
+
+
+@pytest.mark.parametrize("kind", get_args(EmbedderKind))
+def test_every_embedder_has_its_words(t: Catalogue, kind: EmbedderKind):
+    html = collection_view(collection(embedder=EmbedderSpec(kind=kind, model="m")), True, t)
+    assert "library." not in html
+
+
+def test_every_stage_and_state_has_its_words(t: Catalogue):
+    stages = ("waiting", "fetch", "read", "embed", "index", "done", "stopped", "failed")
+    for stage in stages:
+        progress = IndexingProgress(stage, 1, 4, HOSTILE)  # type: ignore[arg-type]
+        for documents, current in ((0, True), (3, True), (3, False)):
+            html = indexing_view(progress, collection(documents=documents), current, t)
+            assert "library." not in html
+            assert "<script>" not in html
+    running = indexing_view(IndexingProgress("embed", 1, 4), collection(documents=1), False, t)
+    assert 'value="0.2500"' in running
+    # As high as it will be once a document is at hand.
+    assert "\u00a0" in running
+
+
+def test_the_time_that_is_left_is_told_once_it_is_known():
+    began = time.monotonic() - 10
+    progress = IndexingProgress("embed", 30, 70, since=began, first=10)
+    # Twenty in ten seconds, forty are left.
+    assert progress.seconds_left == pytest.approx(20, rel=0.01)
+    assert "about 20 s left" in indexing_view(progress, collection(documents=1), False, EN)
+    assert IndexingProgress("embed", 10, 70, since=began, first=10).seconds_left is None
+
+
+@pytest.mark.parametrize("reason", get_args(Reason))
+def test_every_refusal_has_its_words(t: Catalogue, reason: Reason):
+    facts = dict.fromkeys(("kind", "line", "said", "most", "pages", "seconds"), HOSTILE)
+    refused = document(state="refused", kind="", title="", reason=reason, facts=facts)
+    for html in (documents_view([refused], t), document_about(refused, t)):
+        assert "<script>" not in html
+        assert t("library.document.refused") in html or "vs-notice" in html
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_every_kind_and_remark_has_its_words(t: Catalogue, kind: Kind):
+    assert kind in ENDINGS.values()
+    facts = {"promised": "pdf", "kind": kind, "encoding": "gb18030", "silent": 1, "pages": 9}
+    known = document(kind=kind, remarks=("mislabelled", "encoding", "silent_pages"), facts=facts)
+    for html in (documents_view([known], t), document_about(known, t)):
+        assert html.count(t(f"library.kind.{kind}")) >= 2
+        assert "gb18030" in html
+
+
+def test_documents_open_and_addresses_are_links():
+    html = documents_view([document(name=HOSTILE, title="")], EN)
+    assert "<script>" not in html
+    assert 'data-action="document"' in html
+    assert 'data-value="d"' in html
+    about = document_about(document(url="https://e.org/w", name="https://e.org/w"), EN)
+    assert 'href="https://e.org/w"' in about
+    assert "href" not in document_about(document(url="javascript:alert(1)"), EN)
+    assert EN("library.empty") in documents_view([], EN)
+
+
+def test_passages_alternate_and_what_they_share_is_seen():
+    text = "One two. Three four. Five six."
+    passages = [passage("d#0", text[:20]), passage("d#1", text[9:], 9)]
+    section = Section(label="7", title="Whales", text=text, start=0, first=0, last=2)
+    html = sections_view([section], passages, EN, kind="pdf", marked=1)
+    # The first three are the legend.
+    cuts = [(one.attributes["class"], one.text()) for one in read(html).all(".vs-cut")][3:]
+    assert cuts == [
+        ("vs-cut vs-cut-0", "1One two. "),
+        ("vs-cut vs-cut-0 vs-cut-shared vs-cut-marked", "2Three four."),
+        ("vs-cut vs-cut-1 vs-cut-marked", " Five six."),
+    ]
+    assert "Page 7" in html
+
+
+def test_a_passage_that_began_on_the_page_before():
+    section = Section(label="2", title="", text="swim. Cats.", start=100, first=4, last=5)
+    passages = [passage("x")] * 4 + [passage("d#4", "Whales swim.", 93)]
+    html = sections_view([section], passages, EN, kind="pdf")
+    assert ">swim.</span> Cats." in html.replace(
+        '<span class="vs-cut-number" title="Passage 5">5</span>', ""
+    )
+
+
+def test_texts_without_pages_have_no_numbers():
+    section = Section(label="", title="W", text="Whales swim.", start=0, first=0, last=1)
+    html = sections_view([section], [passage("d#0")], EN, kind="text")
+    assert "vs-library-label" not in html
+
+
+def test_letters():
+    assert [letter(at) for at in (0, 25, 26, 51, 52)] == ["A", "Z", "AA", "AZ", "BA"]
+
+
+def found() -> dict[str, Found]:
+    a = passage("d#0", "Whales swim in the sea.", score=2.5, rank=1)
+    b = passage("d#1", f"Fish {HOSTILE}", score=0.5, rank=2)
+    return {
+        "bm25": Found([a, b]),
+        "dense": Found([b.model_copy(update={"rank": 1, "score": 0.71})]),
+        "hybrid": Found([b.model_copy(update={"rank": 1, "score": 1 / 61 + 1 / 62}), a]),
+    }
+
+
+def test_the_same_passage_is_linked_across_columns():
+    html = search_view("where whales swim", found(), EN)  # type: ignore[arg-type]
+    assert "<script>" not in html
+    for place in ("hit-bm25-A", "hit-bm25-B", "hit-dense-B", "hit-hybrid-A", "hit-hybrid-B"):
+        assert f'id="{place}"' in html
+    assert "hit-dense-A" not in html
+    assert html.count('data-goto="hit-dense-B"') == 2
+    assert (
+        '<mark class="vs-library-word">Whales</mark> <mark class="vs-library-word">swim</mark>'
+        in html
+    )
+    assert "1 of 2 passages was found both" in html
+    for number in ("2.50", "0.710", "0.0325"):
+        assert number in html
+    assert 'data-value="d#1"' in html
+
+
+def test_what_could_not_be_searched_says_why(t: Catalogue):
+    error = failure("search.other_language", "MiniLM", name="MiniLM", language="zh")
+    results = {"bm25": Found([]), "dense": Found([], error), "hybrid": Found([])}
+    html = search_view("竹林", results, t)  # type: ignore[arg-type]
+    assert t("library.search.unreadable") in html
+    assert t("library.search.none.bm25") in html
+    assert t("library.search.none") in html
+
+
+def test_a_long_passage_is_shown_from_where_it_matters():
+    text = "Nothing here is of interest. " * 40 + "Whales swim. " + "And so on it goes. " * 40
+    hit = passage("d#0", text, score=1.0, rank=1)
+    results = {"bm25": Found([hit]), "dense": Found([]), "hybrid": Found([])}
+    html = search_view("whales", results, EN)  # type: ignore[arg-type]
+    assert '<mark class="vs-library-word">Whales</mark>' in html
+    assert html.count("Nothing here") < 8

@@ -1,0 +1,129 @@
+"""Collections at the command line: made, searched, used by a question, deleted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipelines.cli import main as cli
+from pipelines.engine.libraries import Libraries
+from tests.pipelines.cli.cli_script import write_script
+from tests.pipelines.retrieval.reading.made import encrypted_pdf, pdf
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command on a folder of its own, without an embedder."""
+    made = Libraries.__init__
+    monkeypatch.setattr(
+        Libraries,
+        "__init__",
+        lambda self, indexes: made(self, indexes, find_embedder=lambda: None),
+    )
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        status = cli.main(["--data", str(tmp_path / "data"), *arguments])
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def papers(tmp_path: Path) -> Path:
+    folder = tmp_path / "papers"
+    (folder / "sub" / ".hidden").mkdir(parents=True)
+    (folder / "whales.pdf").write_bytes(pdf(["Whales swim in the sea."]))
+    (folder / "sub" / "cats.txt").write_text("Cats sleep most of the day.", encoding="utf-8")
+    (folder / "sub" / ".hidden" / "no.txt").write_text("Hidden.", encoding="utf-8")
+    (folder / "program.py").write_text("print()", encoding="utf-8")
+    return folder
+
+
+def test_a_folder_is_added_searched_and_deleted(run: Run, papers: Path):
+    status, out, err = run("library", "add", "Sea", str(papers))
+    assert (status, out) == (0, "2 documents, 2 passages, 0 refused\n")
+    assert "2 files added, 0 were there already." in err
+    _, out, err = run("library", "add", "Sea", str(papers))
+    assert "0 files added, 2 were there already." in err
+    _, out, _ = run("library", "list", "--json")
+    listed = json.loads(out)
+    assert (listed["name"], listed["documents"], listed["passages"]) == ("Sea", 2, 2)
+    _, out, _ = run("library", "list")
+    assert out == "Sea  2 documents, 2 passages, embedder default\n"
+    _, out, _ = run("library", "show", "Sea")
+    assert out.splitlines() == [
+        "sub/cats.txt  text 1 pages 1 passages",
+        "whales.pdf  pdf 1 pages 1 passages",
+    ]
+    status, out, _ = run("library", "search", "Sea", "where whales swim", "--mode", "bm25")
+    assert status == 0
+    assert out.splitlines()[0] == "bm25:"
+    assert "whales.pdf, p. 1" in out.splitlines()[1]
+    status, out, _ = run("library", "search", "Sea", "whales", "--json", "-k", "1")
+    found = [json.loads(line) for line in out.splitlines()]
+    assert [one["title"] for one in found] == ["whales", "whales"]
+    _, out, _ = run("library", "search", "Sea", "whales")
+    assert "dense:\n  " in out
+    assert run("library", "rename", "Sea", "Animals")[0] == 0
+    assert run("library", "delete", "Animals", "whales.pdf")[0] == 0
+    assert run("library", "search", "Animals", "whales", "--mode", "bm25")[1] == "bm25:\n"
+    assert run("library", "delete", "Animals")[0] == 0
+    assert run("library", "list")[1] == ""
+
+
+def test_a_refused_file_is_named_and_the_others_are_there(run: Run, papers: Path):
+    (papers / "locked.pdf").write_bytes(encrypted_pdf("secret"))
+    status, out, _ = run("library", "add", "Sea", str(papers))
+    assert status == 3
+    assert out.splitlines() == [
+        "locked.pdf: It needs a password. Save a copy without a password, and add that.",
+        "2 documents, 2 passages, 1 refused",
+    ]
+    assert "locked.pdf  refused: It needs a password." in run("library", "show", "Sea")[1]
+
+
+def test_mistakes_say_what_to_do(run: Run, tmp_path: Path):
+    (tmp_path / "empty").mkdir()
+    for arguments, words in (
+        (("add", "Sea"), "There is nothing to add."),
+        (("add", "Sea", str(tmp_path / "nothing")), "no file or folder"),
+        (("add", "Sea", str(tmp_path / "empty")), "no file of a kind"),
+        (("add", "Sea", "--urls", str(tmp_path / "none")), "cannot be read"),
+        (("add", "Sea", str(tmp_path), "--embedder-url", "http://x/v1"), "needs the name"),
+        (("show", "Lost"), "There is no such collection."),
+        (("search", "Lost", "whales"), "There is no such collection."),
+        (("delete", "Lost"), "There is no such collection."),
+    ):
+        status, out, err = run("library", *arguments)
+        assert status in (1, 2), arguments
+        assert words in err
+        assert out == ""
+
+
+def test_a_question_is_answered_from_a_collection_or_a_folder(
+    run: Run, papers: Path, tmp_path: Path
+):
+    scripted = ["--profile", "scripted", "--model", str(write_script(tmp_path / "script.json"))]
+    run("library", "add", "Sea", str(papers))
+    ask = ["ask", "Where do whales swim?", "--method", "rag", *scripted, "--json"]
+    for library in ("Sea", str(papers)):
+        _, out, _ = run(*ask, "--library", library, "--evidence", "bm25")
+        events = [json.loads(line) for line in out.splitlines()]
+        evidence = events[0]["spec"]["evidence"]
+        assert evidence["collection"]
+        assert len(evidence["edition"]) == 16
+        retrieved = next(one for one in events if one["kind"] == "retrieved")
+        assert retrieved["passages"][0]["source"] == "whales.pdf, p. 1"
+    # A folder is taken as it is now.
+    (papers / "whales.pdf").unlink()
+    _, out, _ = run(*ask, "--library", str(papers), "--evidence", "bm25")
+    retrieved = next(one for one in map(json.loads, out.splitlines()) if one["kind"] == "retrieved")
+    assert [one["source"] for one in retrieved["passages"]] != ["whales.pdf, p. 1"]
+    status, _, err = run(*ask, "--library", "Lost")
+    assert (status, "There is no library 'Lost'" in err) == (1, True)

@@ -1,0 +1,72 @@
+"""A hundred thousand passages: indexed in memory that has a bound, and found."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+from contextlib import closing
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from pipelines.engine.collections import Collections
+from pipelines.retrieval.embedders import Embedders
+from pipelines.store import RunStore
+from tests.pipelines.retrieval.examples import WordEmbedder
+
+ME = "a" * 48
+FILES, ROWS, WORDS = 4, 25_000, 80
+MEGABYTES = 1500
+"""Memory of the process that reads and indexes. Half of it holds what BM25 counts."""
+
+GROWTH = 400
+"""What the application's own process may take more, which only makes the vectors."""
+
+
+class Forgetful(WordEmbedder):
+    """Keeps no text."""
+
+    def embed(self, texts):  # type: ignore[no-untyped-def]
+        self.embedded = []
+        return super().embed(texts)
+
+
+def megabytes(who: int) -> float:
+    return resource.getrusage(who).ru_maxrss / 1024
+
+
+def rows(number: int) -> bytes:
+    random = Random(number)
+    words = [f"word{at}" for at in range(20_000)]
+    lines = (
+        json.dumps({"title": f"T{number}x{row}", "text": " ".join(random.choices(words, k=WORDS))})
+        for row in range(ROWS)
+    )
+    return "\n".join(lines).encode()
+
+
+@pytest.mark.verify
+@pytest.mark.alone
+def test_a_hundred_thousand_passages(tmp_path: Path):
+    with closing(RunStore(f"sqlite:///{tmp_path}/veriscope.db")) as store:
+        embedder = Forgetful()
+        collections = Collections(
+            store.collections, tmp_path / "files", Embedders(lambda: embedder), seconds=600
+        )
+        mine = collections.create(ME, "Many")
+        for number in range(FILES):
+            collections.add(ME, mine, f"{number}.jsonl", rows(number))
+        before = megabytes(resource.RUSAGE_SELF)
+        job = collections.index(ME, mine)
+        job.wait()
+        assert job.progress.stage == "done", job.progress
+        assert store.collections.get(ME, mine).passages == FILES * ROWS
+        grown = megabytes(resource.RUSAGE_SELF) - before
+        worker = megabytes(resource.RUSAGE_CHILDREN)
+        print(f"{FILES * ROWS:,} passages: worker {worker:.0f} MB, this process +{grown:.0f} MB")
+        assert worker < MEGABYTES
+        assert grown < GROWTH
+        found = asyncio.run(collections.search(ME, mine, "T2x777", 3))
+        assert found["bm25"].passages[0].title == "T2x777"

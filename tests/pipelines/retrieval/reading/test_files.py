@@ -1,0 +1,295 @@
+"""Every kind of file is read, or refused with its reason."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from pipelines.errors import failure_words
+from pipelines.retrieval.reading import parsed
+from pipelines.retrieval.reading.files import read_file
+from pipelines.retrieval.reading.parsed import Part, Reading, RefusedError
+from tests.pipelines.retrieval.reading.made import (
+    PAGE,
+    archive,
+    encrypted_pdf,
+    pdf,
+    replaced,
+    word,
+)
+
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600)
+BOMB = b"<?xml version='1.0'?><!DOCTYPE a [<!ENTITY x 'ha'>]><w:document/>"
+
+
+def read(tmp_path: Path, name: str, data: bytes) -> tuple[Reading, list[Part]]:
+    path = tmp_path / "original"
+    path.write_bytes(data)
+    reading = read_file(path, name)
+    return reading, list(reading.parts)
+
+
+def refusal(tmp_path: Path, name: str, data: bytes) -> RefusedError:
+    with pytest.raises(RefusedError) as refused:
+        read(tmp_path, name, data)
+    # Its words know what to say with its facts.
+    for words in ("message", "remedy"):
+        failure_words()["reading"][refused.value.reason][words].format_map(refused.value.facts)
+    return refused.value
+
+
+def test_a_pdf_file_page_by_page(tmp_path: Path):
+    pages = ["Cats sleep most of the day.", "", "Whales live in the sea (mostly)."]
+    reading, (part,) = read(tmp_path, "animals.pdf", pdf(pages, title="On animals"))
+    assert (reading.kind, reading.title) == ("pdf", "On animals")
+    assert part.breaks == (0, 29, 31)
+    assert part.text[31:] == "Whales live in the sea (mostly)."
+    assert (reading.remarks, dict(reading.facts)) == (("silent_pages",), {"silent": 1, "pages": 3})
+
+
+def test_lines_of_a_pdf_page_flow(tmp_path: Path):
+    lines = (
+        "The tide is the rise of the sea that the",
+        "moon causes. It turns twice a day in most pla-",
+        "ces.",
+    )
+    _, (part,) = read(tmp_path, "tide.pdf", pdf(["\n".join(lines)]))
+    assert part.text == (
+        "The tide is the rise of the sea that the moon causes. It turns twice a day in most places."
+    )
+
+
+def test_a_pdf_file_that_only_forbids_changes_is_read(tmp_path: Path):
+    _, (part,) = read(tmp_path, "open.pdf", encrypted_pdf(""))
+    assert part.text == "A secret of the archive is kept here."
+
+
+def test_five_hundred_pages(tmp_path: Path):
+    pages = [f"This is page {number} of a long report." for number in range(1, 501)]
+    reading, (part,) = read(tmp_path, "long.pdf", pdf(pages))
+    assert len(part.breaks) == 500
+    assert part.text[part.breaks[499] :] == "This is page 500 of a long report."
+    assert reading.remarks == ()
+
+
+def test_a_docx_file_with_a_table(tmp_path: Path):
+    data = word(
+        "Pandas eat bamboo.", "大熊猫吃竹子。", table=[["Place", "Height"], ["Fundy", "16"]]
+    )
+    reading, (part,) = read(tmp_path, "panda.docx", data)
+    assert (reading.kind, reading.title) == ("docx", "panda")
+    assert part.text.split("\n") == [
+        "Pandas eat bamboo.",
+        "大熊猫吃竹子。",
+        "Place | Height",
+        "Fundy | 16",
+    ]
+    assert read(tmp_path, "x.docx", word("Text.", title="Bears"))[0].title == "Bears"
+
+
+def test_what_word_files_hide_and_what_they_only_seem_to_hold(tmp_path: Path):
+    box = "<w:txbxContent><w:p><w:r><w:t>In a box.</w:t></w:r></w:p></w:txbxContent>"
+    body = f"""
+        <w:sdt><w:sdtContent><w:p><w:r><w:t>In a control.</w:t></w:r></w:p></w:sdtContent></w:sdt>
+        <w:p><w:ins><w:r><w:t>Inserted.</w:t></w:r></w:ins><w:r><w:tab/><w:t>Kept.</w:t></w:r>
+        <w:del><w:r><w:delText>Deleted.</w:delText></w:r></w:del></w:p>
+        <w:p><w:r><w:t>Beside.</w:t></w:r><mc:AlternateContent>
+        <mc:Choice Requires="wps"><w:drawing>{box}</w:drawing></mc:Choice>
+        <mc:Fallback><w:pict>{box}</w:pict></mc:Fallback></mc:AlternateContent></w:p>
+        <w:tbl><w:tr><w:tc><w:p><w:r><w:t>Outer</w:t></w:r></w:p>
+        <w:tbl><w:tr><w:tc><w:p><w:r><w:t>Inner</w:t></w:r></w:p></w:tc></w:tr></w:tbl></w:tc>
+        <w:tc><w:p><w:r><w:t>Last</w:t></w:r></w:p></w:tc></w:tr></w:tbl>"""
+    spaces = (
+        "xmlns:w='http://schemas.openxmlformats.org/wordprocessingml/2006/main' "
+        "xmlns:mc='http://schemas.openxmlformats.org/markup-compatibility/2006'"
+    )
+    xml = f"<w:document {spaces}><w:body>{body}</w:body></w:document>"
+    data = replaced(word("x"), "word/document.xml", xml.encode())
+    _, (part,) = read(tmp_path, "a.docx", data)
+    assert part.text.split("\n") == [
+        "In a control.",
+        "Inserted.\tKept.",
+        "Beside.",
+        "In a box.",
+        "Outer Inner | Last",
+    ]
+
+
+def test_a_web_page_without_its_menus(tmp_path: Path):
+    reading, (part,) = read(tmp_path, "tides.html", PAGE.encode())
+    assert (reading.kind, reading.title) == ("html", "Tides")
+    assert "Bay of Fundy" in part.text
+    assert "16" in part.text
+    for absent in ("Shop", "never shown", "cookies"):
+        assert absent not in part.text
+
+
+def test_a_chinese_web_page_in_its_own_encoding(tmp_path: Path):
+    text = "大熊猫是中国特有的动物，主要生活在四川的竹林里，以竹子为食。" * 5
+    page = (
+        f"<html><head><meta charset='gb2312'><title>熊猫</title></head><body><p>{text}</p></body>"
+    )
+    reading, (part,) = read(tmp_path, "panda.htm", page.encode("gb2312"))
+    assert reading.title == "熊猫"
+    assert "四川的竹林" in part.text
+
+
+def test_markdown_with_front_matter_and_without(tmp_path: Path):
+    reading, (part,) = read(tmp_path, "a.md", b"---\ntitle: Tides\n---\nThe **moon** pulls.")
+    assert (reading.title, part.text) == ("Tides", "The moon pulls.")
+    reading, (part,) = read(tmp_path, "notes/b.md", b"# The *Moon*\n\nIt pulls.")
+    assert (reading.title, part.text) == ("The Moon", "The Moon\n\nIt pulls.")
+    assert read(tmp_path, "notes/plain.md", b"No heading.")[0].title == "plain"
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "gb18030", "big5", "cp1252", "utf-16-le"]
+)
+def test_text_in_usual_encodings(tmp_path: Path, encoding: str):
+    if encoding in ("cp1252", "utf-16-le"):
+        text = "Le café coûte trois euros à la gare. Les élèves y vont après l'école.\n" * 20
+    else:
+        text = "大熊貓生活在四川的竹林裡，主要吃竹子，一天要吃很多。\r\n它們不冬眠。\n" * 20
+    reading, (part,) = read(tmp_path, "text.txt", text.encode(encoding))
+    assert part.text == text.replace("\r\n", "\n").strip()
+    guessed = encoding not in ("utf-8", "utf-8-sig", "utf-16")
+    assert reading.remarks == (("encoding",) if guessed else ())
+
+
+def test_a_table_with_texts(tmp_path: Path):
+    data = "Title,Text,URL\nCats,They sleep.,https://cats.example\n,No title.,\nEmpty,,\n"
+    reading, parts = read(tmp_path, "animals.csv", data.encode())
+    assert reading.kind == "csv"
+    assert [(one.title, one.text, one.label, one.url) for one in parts] == [
+        ("Cats", "They sleep.", "1", "https://cats.example"),
+        ("animals", "No title.", "2", None),
+    ]
+
+
+def test_a_table_without_a_column_of_texts(tmp_path: Path):
+    data = "名称;高度;国家\n珠穆朗玛峰;8849;中国\n"
+    _, (part,) = read(tmp_path, "mountains.csv", data.encode())
+    assert (part.title, part.text) == ("珠穆朗玛峰", "高度: 8849\n国家: 中国")
+
+
+def test_lines_of_json_and_an_array(tmp_path: Path):
+    lines = '{"title": "A", "content": "One."}\n\n{"content": "Two.", "more": {"x": 1}}\n'
+    reading, parts = read(tmp_path, "a.jsonl", lines.encode())
+    assert reading.kind == "jsonl"
+    assert [(one.title, one.text) for one in parts] == [("A", "One."), ("a", "Two.")]
+    _, parts = read(tmp_path, "b.json", b'[\n{"x": "One", "y": [1, 2]}\n]')
+    assert [one.text for one in parts] == ["x: One\ny: [1, 2]"]
+    _, parts = read(tmp_path, "c.json", b'{\n  "text": "Over several lines."\n}')
+    assert [one.text for one in parts] == ["Over several lines."]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "kind", "promised"),
+    [
+        ("report.docx", pdf(["Really a PDF."]), "pdf", "docx"),
+        ("paper.pdf", word("Really a DOCX."), "docx", "pdf"),
+        ("paper.pdf", b"<!doctype html><html><body><p>Please log in.</p></body>", "html", "pdf"),
+        ("notes.docx", b"Only text.", "text", "docx"),
+        ("notes.txt", b'{"text": "One."}\n{"text": "Two."}', "jsonl", "text"),
+    ],
+)
+def test_what_a_file_is_counts_not_what_it_is_called(
+    tmp_path: Path, name: str, data: bytes, kind: str, promised: str
+):
+    reading, parts = read(tmp_path, name, data)
+    assert (reading.kind, reading.remarks) == (kind, ("mislabelled",))
+    assert dict(reading.facts) == {"promised": promised, "kind": kind}
+    assert parts[0].text
+
+
+def test_an_unknown_ending_promises_nothing(tmp_path: Path):
+    reading, _ = read(tmp_path, "https://example.org/article", PAGE.encode())
+    assert (reading.kind, reading.remarks) == ("html", ())
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reason", "facts"),
+    [
+        ("nothing.txt", b"", "empty", {}),
+        ("blank.txt", b" \r\n\t", "empty", {}),
+        ("scan.pdf", pdf(["", ""], image=True), "scanned", {"pages": 2}),
+        ("blank.pdf", pdf([""]), "no_text", {"pages": 1}),
+        ("locked.pdf", encrypted_pdf("secret"), "encrypted", {}),
+        ("cut.pdf", pdf(["Whole."])[:60], "broken", None),
+        ("torn.pdf", b"%PDF-1.7\n" + bytes(range(256)) * 8, "broken", None),
+        ("old.doc", OLE, "other_kind", {"kind": "DOC"}),
+        ("locked.docx", OLE + "EncryptedPackage".encode("utf-16-le"), "encrypted", {}),
+        ("sheet.xlsx", archive(xl__workbook_xml=b"<x/>"), "other_kind", {"kind": "XLSX"}),
+        ("pack.docx", archive(readme_txt=b"hello"), "other_kind", {"kind": "ZIP"}),
+        ("open.odt", archive(content_xml=b"<x/>"), "other_kind", {"kind": "OpenDocument"}),
+        ("cut.docx", word("Whole.")[:400], "broken", {}),
+        ("torn.docx", archive(word__document_xml=b"<w:doc"), "broken", None),
+        ("blank.docx", word(""), "no_text", {"pages": 1}),
+        ("bomb.docx", replaced(word("x"), "word/document.xml", BOMB), "entities", {}),
+        ("photo.txt", b"\x89PNG\r\n\x1a\n" + bytes(50), "other_kind", {"kind": "PNG"}),
+        ("letter.rtf", b"{\\rtf1 Dear}", "other_kind", {"kind": "RTF"}),
+        ("bytes.txt", bytes(range(1, 32)) * 40, "binary", {}),
+        ("zeros.bin", b"a\x00b\x01\x00\x00c" * 100, "binary", {}),
+        ("empty.html", b"<html><body><script>go()</script></body></html>", "no_text", None),
+        ("head.csv", b"title,text\n", "no_rows", {}),
+        ("wide.csv", b"title,text\na,b,c\n", "bad_line", {"line": 2, "said": "3 > 2"}),
+        ("open.csv", b'title,text\na,"b\n', "bad_line", None),
+        ("bad.jsonl", b'{"text": "One."}\n{"text": \n', "bad_line", None),
+        ("list.jsonl", b"[1]\n", "bad_line", {"line": 1, "said": "not an object"}),
+        ("deep.json", b"[" * 100_000, "bad_line", {"line": 1, "said": "too deep"}),
+    ],
+)
+def test_what_cannot_be_used_says_why(
+    tmp_path: Path, name: str, data: bytes, reason: str, facts: dict[str, object] | None
+):
+    refused = refusal(tmp_path, name, data)
+    assert refused.reason == reason
+    if facts is not None:
+        assert refused.facts == facts
+
+
+def test_a_bad_line_is_named(tmp_path: Path):
+    refused = refusal(tmp_path, "a.jsonl", b'{"text": "One."}\n\n{"text": "Two."\n')
+    assert refused.facts["line"] == 3
+
+
+def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("pipelines.retrieval.reading.files.MAX_FILE", 3 * 2**20)
+    assert refusal(tmp_path, "a.txt", b"a" * (3 * 2**20 + 1)).facts == {"most": 3}
+    monkeypatch.setattr("pipelines.retrieval.reading.pdf.MAX_PAGES", 2)
+    pages = refusal(tmp_path, "a.pdf", pdf(["One.", "Two.", "Three."]))
+    assert (pages.reason, pages.facts) == ("too_many_pages", {"pages": 3, "most": 2})
+    monkeypatch.setattr("pipelines.retrieval.reading.plain.MAX_TEXT", 10)
+    assert refusal(tmp_path, "a.txt", b"Twelve chars").reason == "too_long"
+    monkeypatch.setattr("pipelines.retrieval.reading.pdf.MAX_TEXT", 5)
+    assert refusal(tmp_path, "a.pdf", pdf(["Longer."])).reason == "too_long"
+    monkeypatch.setattr("pipelines.retrieval.reading.word.MAX_TEXT", 5)
+    assert refusal(tmp_path, "a.docx", word("Longer.")).reason == "too_long"
+
+
+def test_rows_have_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("pipelines.retrieval.reading.rows.MAX_ROWS", 2)
+    assert refusal(tmp_path, "a.csv", b"text\na\nb\nc\n").reason == "too_long"
+
+
+def test_an_archive_that_unpacks_to_too_much(tmp_path: Path):
+    data = word("Small.")
+    path = tmp_path / "bomb.docx"
+    path.write_bytes(data)
+    with (
+        zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as packed,
+        packed.open("word/media/zeros.bin", "w") as file,
+    ):
+        for _ in range(parsed.MAX_UNPACKED // 2**22 + 1):
+            file.write(bytes(2**22))
+    assert path.stat().st_size < 2**21
+    with pytest.raises(RefusedError) as refused:
+        read_file(path, "bomb.docx")
+    assert (refused.value.reason, refused.value.facts) == ("unpacks", {"most": 300})
+
+
+def test_every_reason_has_its_words():
+    assert set(failure_words()["reading"]) == set(get_args(parsed.Reason))
