@@ -60,8 +60,8 @@ _turn = threading.Semaphore(1)
 class IndexingProgress:
     """How far it is: `done` of `total` documents while they are read, else passages.
 
-    `name` is the document at hand; `since` when the stage began and `first` what was done then, for
-    an estimate of the time that is left; `error` why it failed.
+    `name` is the document that is being read; `since` when the stage began and `first` what was
+    done then, for an estimate of the time that is left; `error` why it failed.
     """
 
     stage: Stage = "waiting"

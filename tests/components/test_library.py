@@ -105,7 +105,7 @@ def test_every_stage_and_state_has_its_words(t: Catalogue):
             assert "<script>" not in html
     running = indexing_view(IndexingProgress("embed", 1, 4), collection(documents=1), False, t)
     assert 'value="0.2500"' in running
-    # As high as it will be once a document is at hand.
+    # As high as it will be once a document is being read.
     assert "\u00a0" in running
 
 
