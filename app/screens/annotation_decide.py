@@ -14,6 +14,7 @@ import streamlit as st
 
 from app import live
 from app.annotated import Disputed, Disputes, disputes_of, now
+from app.computing import shown
 from app.evaluated import computed
 from app.labelling import show_labelling
 from app.parts import (
@@ -27,7 +28,6 @@ from app.parts import (
     show_html,
 )
 from app.screens.annotation_decisions import Deciding, handle_decision
-from app.screens.annotation_results import shown
 from app.session import messages, owner
 from components.annotation_results import decide_bar, silent_comments
 from components.elements import notice

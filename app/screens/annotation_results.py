@@ -6,8 +6,7 @@ is computed once it is unfolded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -28,8 +27,9 @@ from app.annotated import (
     people_of,
     whole_of,
 )
+from app.computing import shown
 from app.engine import engine
-from app.evaluated import NotYet, computed
+from app.evaluated import computed
 from app.parts import (
     choose_one,
     draw_error,
@@ -37,11 +37,10 @@ from app.parts import (
     guarded,
     remembered,
     section_title,
-    show_error,
     show_figure,
     show_html,
 )
-from app.session import messages, owner, theme
+from app.session import owner, theme
 from components.annotation_detectors import (
     detectors_view,
     fitted_view,
@@ -73,13 +72,10 @@ from pipelines.annotation.labels import Which
 from pipelines.annotation.profiles import fitted_profile, savable
 from pipelines.annotation.sessions import Lead
 from pipelines.annotation.types import Task
-from pipelines.errors import VeriscopeError
 
 _ERRORS = "annotate-results"
 _KEPT: Any = {"persist_state": "session"}
 _WHICH: tuple[Which, ...] = get_args(Which)
-_LOOK = 1.0
-"""Seconds between two looks at what is being computed."""
 
 _Kind = Literal["roc", "precision_recall", "reliability", "spread"]
 _SAVED = "_annotate.results.saved"
@@ -381,27 +377,3 @@ def _fold(name: str, t: Catalogue, draw: Callable[[Catalogue], None]) -> None:
 
 def _html(html: str, key: str) -> None:
     show_html(html, key=f"annotate-{key}")
-
-
-@contextmanager
-def shown(key: str) -> Iterator[None]:
-    """Say what is being computed, or why it cannot be, in place of what is drawn inside."""
-    try:
-        with st.spinner(messages()("evaluate.computing")):
-            yield
-    except NotYet as work:
-        _wait(work, key)
-    except VeriscopeError as error:
-        show_error(error, key=f"{_ERRORS}-{key}")
-
-
-def _wait(work: NotYet, key: str) -> None:
-    """Say that the rest is being computed, and draw the page again when it is."""
-
-    def body() -> None:
-        said = messages()("evaluate.computing.long")
-        show_html(notice(said, "computing", role="status"), key=f"computing-{key}")
-        if work.done():
-            st.rerun()
-
-    st.fragment(body, run_every=_LOOK)()

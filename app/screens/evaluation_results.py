@@ -11,26 +11,24 @@ from typing import cast, get_args
 
 import streamlit as st
 
+from app.computing import shown
 from app.engine import engine
-from app.evaluated import Filter, NotYet, Of, computed, scores_of, table_of
+from app.evaluated import Filter, Of, computed, scores_of, table_of
 from app.parts import (
     draw_unfolded,
     section_title,
-    show_error,
     show_html,
 )
 from app.screens.evaluation_compare import draw_items
 from app.screens.evaluation_figures import draw_figures
 from app.screens.evaluation_judge import draw_judge
 from app.screens.evaluation_study import draw_study
-from app.session import messages, owner
-from components.elements import notice
+from app.session import owner
 from components.evaluation_numbers import metric_title
 from components.evaluation_state import Standing
 from components.evaluation_table import results_view
 from components.markup import tag
 from components.messages import Catalogue, integer
-from pipelines.errors import VeriscopeError
 from pipelines.evaluation.plan import EvaluationSpec
 from pipelines.evaluation.results.export import (
     evalstats_csv,
@@ -47,9 +45,6 @@ from pipelines.store.evaluations import StoredEvaluation
 from pipelines.types import Language
 
 _FEWEST = 2
-_LOOK = 1.0
-"""Seconds between two looks at what is being computed."""
-
 _TAGS = 200
 """A longer list of tags helps nobody."""
 
@@ -70,15 +65,10 @@ def draw_results(stored: StoredEvaluation, standing: Standing, t: Catalogue) -> 
             st.button(t("evaluate.results.update"), key="evaluate.update")
     if not stored.done:
         return
-    try:
+    with shown("results"):
         judged = engine().service.store.judgements.stamp(stored.id, owner())
         of = Of(stored.id, owner(), stored.done, judged)
-        with st.spinner(t("evaluate.computing")):
-            _draw(of, EvaluationSpec.model_validate(stored.spec), t)
-    except NotYet as work:
-        _wait(work)
-    except VeriscopeError as error:
-        show_error(error, key="results-error")
+        _draw(of, EvaluationSpec.model_validate(stored.spec), t)
 
 
 def _draw(of: Of, spec: EvaluationSpec, t: Catalogue) -> None:
@@ -94,18 +84,6 @@ def _draw(of: Of, spec: EvaluationSpec, t: Catalogue) -> None:
         draw_judge(of.evaluation, spec, of.answered, t)
     draw_items(of, spec, part, t)
     draw_study(of, t)
-
-
-def _wait(work: NotYet) -> None:
-    """Say that the rest is being computed, and draw the page again when it is."""
-
-    def body() -> None:
-        t = messages()
-        show_html(notice(t("evaluate.computing.long"), "computing", role="status"), key="computing")
-        if work.done():
-            st.rerun()
-
-    st.fragment(body, run_every=_LOOK)()
 
 
 def _filter(

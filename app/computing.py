@@ -1,0 +1,44 @@
+"""What a page shows in place of a result that is still being computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import streamlit as st
+
+from app.evaluated import NotYet
+from app.parts import show_error, show_html
+from app.session import messages
+from components.elements import notice
+from pipelines.errors import VeriscopeError
+
+_LOOK = 1.0
+"""Seconds between two looks at a result that is being computed."""
+
+
+@contextmanager
+def shown(key: str) -> Iterator[None]:
+    """Say what is being computed, or why it cannot be, in place of what is drawn inside.
+
+    `key` tells the parts of one page apart.
+    """
+    try:
+        with st.spinner(messages()("evaluate.computing")):
+            yield
+    except NotYet as work:
+        _wait(work, key)
+    except VeriscopeError as error:
+        show_error(error, key=f"computing-error-{key}")
+
+
+def _wait(work: NotYet, key: str) -> None:
+    """Say that the rest is being computed, and draw the page again when it is."""
+
+    def body() -> None:
+        said = messages()("evaluate.computing.long")
+        show_html(notice(said, "computing", role="status"), key=f"computing-{key}")
+        if work.done():
+            st.rerun()
+
+    st.fragment(body, run_every=_LOOK)()
