@@ -197,6 +197,8 @@ def serve() -> None:
             return
         except RecursionError:
             say(refused="broken", facts={})
+        except ImportError as error:
+            say(failed=f"a library is missing: {error}")
         except OSError as error:
             say(failed=error.strerror or type(error).__name__)
         except Exception as error:

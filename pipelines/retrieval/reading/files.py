@@ -13,7 +13,8 @@ def read_file(path: Path, name: str) -> Reading:
     """What the file at `path`, which people call `name`, holds.
 
     Raises RefusedError, which says why it cannot be used. MemoryError and RecursionError are left
-    to who calls this: only a process of its own can deal with them.
+    to who calls this: only a process of its own can deal with them. ImportError says that a library
+    is missing, which is no fault of the file.
     """
     if path.stat().st_size > MAX_FILE:
         raise RefusedError("too_large", most=MAX_FILE // 2**20)
@@ -21,7 +22,7 @@ def read_file(path: Path, name: str) -> Reading:
     title = PurePosixPath(name.replace("\\", "/")).stem or name
     try:
         reading = _reader(kind)(path, title)
-    except (RefusedError, MemoryError, RecursionError):
+    except (RefusedError, MemoryError, RecursionError, ImportError):
         raise
     except Exception as error:
         # Damaged files make libraries raise whatever there is.

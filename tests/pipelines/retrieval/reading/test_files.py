@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import zipfile
 from pathlib import Path
 from typing import get_args
@@ -293,3 +294,9 @@ def test_an_archive_that_unpacks_to_too_much(tmp_path: Path):
 
 def test_every_reason_has_its_words():
     assert set(failure_words()["reading"]) == set(get_args(parsed.Reason))
+
+
+def test_a_missing_library_is_no_fault_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "trafilatura", None)
+    with pytest.raises(ImportError):
+        read(tmp_path, "tides.html", PAGE.encode())
