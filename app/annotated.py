@@ -43,10 +43,10 @@ from pipelines.annotation.labels import (
     skips,
     standing_labels,
 )
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.located import LocatedSpans, located_spans
 from pipelines.annotation.people import PersonAgreement, people_agreement
 from pipelines.annotation.profiles import Behind, methods_behind
-from pipelines.annotation.sessions import Lead
 from pipelines.annotation.types import TASKS, ItemBody, Label, Task
 from pipelines.errors import NotFoundError
 from pipelines.evaluation.statistics.probabilities import ProbabilityErrors, probability_errors

@@ -20,7 +20,7 @@ from app.parts import remembered, show_html
 from app.session import language, owner
 from components.elements import notice
 from components.messages import Catalogue
-from pipelines.annotation.sessions import Invitation
+from pipelines.annotation.joining import Invitation
 from pipelines.annotation.types import Login
 from pipelines.types import Language
 

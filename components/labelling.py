@@ -14,7 +14,6 @@ from components.elements import VERDICT_SIGNS, verdict_class
 from components.markup import safe_url, visible
 from components.messages import Catalogue, lang, named, two_digits
 from pipelines.annotation.labels import Decision
-from pipelines.annotation.sessions import Task as Given
 from pipelines.annotation.types import (
     VERDICTS,
     ErrorKind,
@@ -26,6 +25,7 @@ from pipelines.annotation.types import (
     SpanLabel,
     Task,
 )
+from pipelines.annotation.working import Task as Given
 from pipelines.run.events import Verdict
 
 KINDS: tuple[ErrorKind, ...] = get_args(ErrorKind)

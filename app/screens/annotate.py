@@ -22,7 +22,9 @@ from app.screens.annotation_sessions import draw_sessions
 from app.screens.annotation_task import draw_invitation, draw_worker
 from app.session import messages, owner
 from components.messages import Catalogue
-from pipelines.annotation.sessions import Invitation, Lead, Worker, enter
+from pipelines.annotation.joining import Invitation, enter
+from pipelines.annotation.leading import Lead
+from pipelines.annotation.working import Worker
 from pipelines.errors import NotFoundError, VeriscopeError
 
 _WRONG = "_annotate.wrong"

@@ -35,7 +35,7 @@ from components.evaluation_numbers import number
 from components.labelling import Opinion, decision_data
 from components.markup import tag, visible
 from components.messages import Catalogue
-from pipelines.annotation.sessions import Lead
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import TASKS, Task
 from pipelines.store.annotations import MAX_NAME
 

@@ -14,7 +14,7 @@ from components.labelling import CONFIDENCE, stored_value
 from components.messages import Catalogue
 from pipelines.annotation.adjudication import adjudicate, merged_spans
 from pipelines.annotation.labels import Decision
-from pipelines.annotation.sessions import Lead
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import Label, SpanLabel, parse_label
 from pipelines.errors import VeriscopeError, failure
 from pipelines.store.annotations import MAX_NAME

@@ -22,7 +22,7 @@ from pipelines.annotation.formats import (
     export_precomputed_scores,
     export_ragtruth,
 )
-from pipelines.annotation.sessions import Lead
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.sources import read_session_file
 from pipelines.annotation.types import TASKS, Task
 from pipelines.store.annotations import MAX_NAME

@@ -26,9 +26,9 @@ from components.annotation import size_view
 from components.elements import notice
 from components.guidelines import starting_guidelines
 from components.messages import LANGUAGES, Catalogue, integer
-from pipelines.annotation.sessions import MAX_GUIDELINES, Lead
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.sources import FIRST_CONTROLS, make_session
-from pipelines.annotation.types import MOST_OVERLAP, SessionSpec, Task, parse_spec
+from pipelines.annotation.types import MAX_GUIDELINES, MOST_OVERLAP, SessionSpec, Task, parse_spec
 from pipelines.store.annotations import MAX_NAME
 
 PLACE = "annotate.make"

@@ -12,7 +12,7 @@ from app.screens.annotation_links import asking_button
 from components.annotation import label_text
 from components.markup import shown, tag
 from components.messages import Catalogue, integer
-from pipelines.annotation.sessions import Lead
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import VERDICTS, ItemBody, label_adapter
 from pipelines.annotation.watching import ItemBrief, brief_of
 from pipelines.errors import InvalidInputError

@@ -13,7 +13,7 @@ from app.screens.annotation_results import draw_results
 from app.screens.annotation_settings import draw_settings, forget_said
 from components.annotation import about_view, closed_notice
 from components.messages import Catalogue
-from pipelines.annotation.sessions import Lead
+from pipelines.annotation.leading import Lead
 from pipelines.errors import VeriscopeError
 
 PARTS = ("progress", "decide", "results", "settings")

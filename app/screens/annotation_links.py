@@ -14,7 +14,7 @@ from app.screens.run_row import local_moment
 from components.annotation import LinkState, link_line, state_of
 from components.elements import notice
 from components.messages import Catalogue
-from pipelines.annotation.sessions import Lead
+from pipelines.annotation.leading import Lead
 from pipelines.store.annotation_links import Link, Role
 from pipelines.store.annotations import utc_now
 

@@ -21,7 +21,7 @@ from app.parts import (
 from app.session import messages, owner
 from components.annotation_progress import progress_view
 from components.messages import Catalogue
-from pipelines.annotation.sessions import Lead
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import SessionSpec
 from pipelines.annotation.watching import SessionWatch, watch_of
 from pipelines.errors import VeriscopeError

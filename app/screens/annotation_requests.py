@@ -11,7 +11,7 @@ from typing import Any
 
 from components.labelling import stored_value
 from components.messages import Catalogue
-from pipelines.annotation.sessions import Worker
+from pipelines.annotation.working import Worker
 from pipelines.errors import VeriscopeError, failure, failure_words
 
 _KEPT = 50

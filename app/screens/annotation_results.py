@@ -69,8 +69,8 @@ from components.messages import Catalogue
 from pipelines.annotation.detectors import DetectorReport
 from pipelines.annotation.judges import evaluations_of
 from pipelines.annotation.labels import Which
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.profiles import fitted_profile, savable
-from pipelines.annotation.sessions import Lead
 from pipelines.annotation.types import Task
 
 _ERRORS = "annotate-results"

@@ -16,7 +16,7 @@ from app.session import language, messages, owner
 from components.annotation import Agreed, empty_view, session_card
 from components.guidelines import starting_guidelines
 from components.messages import Catalogue
-from pipelines.annotation.sessions import Lead
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.sources import Collected, data_steps, make_session, run_steps
 from pipelines.annotation.types import TASKS, SessionSpec, Task
 from pipelines.annotation.watching import agreement_now

@@ -28,7 +28,7 @@ from app.session import owner
 from components.annotation import size_view
 from components.elements import notice
 from components.messages import Catalogue, integer
-from pipelines.annotation.sessions import Lead
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import MOST_OVERLAP, TASKS, Task
 
 _ERRORS = "annotate-settings"

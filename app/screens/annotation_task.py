@@ -34,8 +34,9 @@ from components.elements import notice
 from components.labelling import Last, Progress, label_data
 from components.markup import tag
 from components.messages import Catalogue, duration, integer
+from pipelines.annotation.joining import Invitation
 from pipelines.annotation.labels import GivenLabel
-from pipelines.annotation.sessions import Invitation, Task, Worker
+from pipelines.annotation.working import Task, Worker
 from pipelines.errors import VeriscopeError
 from pipelines.store.annotation_work import NothingToDo
 from pipelines.store.annotations import MAX_NAME

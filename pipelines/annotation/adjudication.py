@@ -11,8 +11,9 @@ from itertools import combinations
 from typing import Literal, NamedTuple
 
 from pipelines.annotation.labels import Decision, GivenLabel
-from pipelines.annotation.sessions import MAX_CLIENT, Lead
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import (
+    MAX_CLIENT,
     MOST_SPANS,
     ItemBody,
     Label,

@@ -15,8 +15,9 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from pipelines.annotation.labels import GIVING, Decision
-from pipelines.annotation.sessions import MAX_CLIENT, Lead
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import (
+    MAX_CLIENT,
     MOST_OVERLAP,
     Hidden,
     ItemBody,

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pipelines.annotation.adjudication import by_item, final_labels
 from pipelines.annotation.labels import GivenLabel, decisions, standing_labels
-from pipelines.annotation.sessions import Lead
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import (
     ItemBody,
     Label,

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from pipelines.annotation.adjudication import overruled
 from pipelines.annotation.labels import GivenLabel, decisions, skips, standing_labels
-from pipelines.annotation.sessions import Lead
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import label_adapter
 from pipelines.evaluation.statistics.agreement import Share, share
 from pipelines.store.annotations import Annotator, AnnotatorKind, StoredItem, WholeSession

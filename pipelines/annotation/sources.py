@@ -23,7 +23,7 @@ from pipelines.annotation.items import (
     items_of_run,
 )
 from pipelines.annotation.labels import standing_labels
-from pipelines.annotation.sessions import Lead, create_session
+from pipelines.annotation.leading import Lead, create_session
 from pipelines.annotation.types import (
     TASKS,
     Hidden,

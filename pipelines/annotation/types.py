@@ -28,6 +28,15 @@ MOST_SPANS = 200
 MAX_TEXT = 20_000
 """Characters of the text of an item."""
 
+MAX_COMMENT = 5_000
+"""Characters of a comment, a reason or a note."""
+
+MAX_GUIDELINES = 100_000
+"""Characters of a session's guidelines."""
+
+MAX_CLIENT = 64
+"""Characters of the name of a page's request."""
+
 
 class ConceptLabel(Frozen):
     """Whether the concept is true, by the evidence."""
@@ -309,3 +318,9 @@ def is_wrong(label: Label) -> bool | None:
             return None if label.verdict == "abstained" else label.verdict != "correct"
         case ComparisonLabel():
             return None
+
+
+def require_text(text: str, most: int) -> None:
+    """Raise InvalidInputError for a text of more than `most` characters."""
+    if len(text) > most:
+        raise failure("annotation.too_long", count=len(text), most=most)

@@ -11,8 +11,9 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import NamedTuple
 
-from pipelines.annotation.sessions import MAX_CLIENT, Lead
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import (
+    MAX_CLIENT,
     ItemBody,
     Label,
     SessionItem,

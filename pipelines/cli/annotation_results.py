@@ -19,9 +19,9 @@ from pipelines.annotation.detectors import (
     labelled_scores,
 )
 from pipelines.annotation.labels import decisions, standing_labels
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.profiles import Behind, fitted_profile, methods_behind, savable
 from pipelines.annotation.progress import PersonProgress, SessionProgress, session_progress
-from pipelines.annotation.sessions import Lead
 from pipelines.annotation.types import TASKS, ItemBody, Label, Task, verdict_of
 from pipelines.annotation.visitors import VisitorVerdict, decide_verdict, visitor_verdicts
 from pipelines.cli.evaluate import OWNER

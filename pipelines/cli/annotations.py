@@ -22,7 +22,7 @@ from pipelines.annotation.formats import (
     read_csv,
 )
 from pipelines.annotation.items import drawn
-from pipelines.annotation.sessions import Lead, create_session
+from pipelines.annotation.leading import Lead, create_session
 from pipelines.annotation.sources import (
     Collected,
     Step,

@@ -13,7 +13,7 @@ from app.screens import annotation_decisions
 from app.screens.annotation_decisions import Deciding, handle_decision
 from components.messages import Catalogue
 from pipelines.annotation.labels import Decision, decisions
-from pipelines.annotation.sessions import Lead
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import ItemBody, ItemPlace
 from pipelines.engine.thread import Engine
 from pipelines.errors import StorageBusyError

@@ -10,8 +10,10 @@ from streamlit.testing.v1 import AppTest
 from app.screens.annotation_links import address_of
 from pipelines.annotation.exchange import export_session, import_session
 from pipelines.annotation.formats import export_label_studio
+from pipelines.annotation.joining import Invitation, enter
 from pipelines.annotation.labels import standing_labels
-from pipelines.annotation.sessions import Invitation, Lead, Worker, enter
+from pipelines.annotation.leading import Lead
+from pipelines.annotation.working import Worker
 from pipelines.engine.thread import Engine
 from pipelines.evaluation.beginning import create_evaluation
 from pipelines.evaluation.items import Item

@@ -12,7 +12,7 @@ from app import annotated
 from app.evaluated import NotYet
 from pipelines.annotation.adjudication import adjudicate
 from pipelines.annotation.labels import Decision
-from pipelines.annotation.sessions import Lead
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import Hidden, Label, ModelVerdict, SessionItem, label_adapter
 from pipelines.engine.thread import Engine
 from pipelines.evaluation.judging.spec import Grade

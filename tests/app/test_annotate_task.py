@@ -11,9 +11,11 @@ from streamlit.testing.v1 import AppTest
 from app.screens.annotation_requests import Standing, handle
 from components.messages import Catalogue
 from pipelines.annotation.adjudication import adjudicate
+from pipelines.annotation.joining import enter
 from pipelines.annotation.labels import Decision
-from pipelines.annotation.sessions import Lead, Worker, enter
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import AnswerLabel
+from pipelines.annotation.working import Worker
 from pipelines.engine.thread import Engine
 from pipelines.errors import StorageBusyError
 from tests.app.playing import seen

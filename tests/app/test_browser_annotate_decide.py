@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from components.messages import LANGUAGES, Catalogue
 from pipelines.annotation.labels import decisions
-from pipelines.annotation.sessions import Lead
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import Hidden, Label, ModelVerdict, SessionItem
 from pipelines.store import RunStore, new_owner
 from pipelines.types import Language

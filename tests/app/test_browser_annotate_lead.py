@@ -11,7 +11,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from components.messages import LANGUAGES, Catalogue
-from pipelines.annotation.sessions import Invitation, Task, Worker, enter
+from pipelines.annotation.joining import Invitation, enter
+from pipelines.annotation.working import Task, Worker
 from pipelines.store import RunStore
 from pipelines.types import Language
 from tests.app.conftest import Visit

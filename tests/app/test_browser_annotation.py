@@ -17,9 +17,11 @@ from playwright.sync_api import Browser, Page, expect
 
 from components.messages import Catalogue
 from pipelines.annotation.exchange import export_session
+from pipelines.annotation.joining import Invitation, enter
 from pipelines.annotation.labels import decisions, standing_labels
-from pipelines.annotation.sessions import Invitation, Lead, Task, enter
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import TASKS
+from pipelines.annotation.working import Task
 from pipelines.store import RunStore
 from tests.app.conftest import Visit
 from tests.app.serving import (

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from components.messages import LANGUAGES, Catalogue
 from pipelines.annotation.labels import comments, skips
-from pipelines.annotation.sessions import Lead, Worker
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import (
     Hidden,
     ItemBody,
@@ -23,6 +23,7 @@ from pipelines.annotation.types import (
     SpanLabel,
     verdict_of,
 )
+from pipelines.annotation.working import Worker
 from pipelines.store import RunStore
 from pipelines.types import Language
 from tests.app.conftest import Visit

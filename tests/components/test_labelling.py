@@ -25,7 +25,6 @@ from components.labelling import (
 from components.messages import LANGUAGES, Catalogue
 from components.theme import labelling_code
 from pipelines.annotation.labels import Decision
-from pipelines.annotation.sessions import Task
 from pipelines.annotation.types import (
     VERDICTS,
     AnswerLabel,
@@ -40,6 +39,7 @@ from pipelines.annotation.types import (
     SpanLabel,
     label_adapter,
 )
+from pipelines.annotation.working import Task
 from pipelines.types import Language
 from tests.pipelines.annotation.bench import TEXT, VALUES, item
 

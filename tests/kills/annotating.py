@@ -17,9 +17,11 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
+from pipelines.annotation.joining import Invitation, enter
 from pipelines.annotation.labels import standing_labels
-from pipelines.annotation.sessions import Invitation, Lead, Task, Worker, create_session, enter
+from pipelines.annotation.leading import Lead, create_session
 from pipelines.annotation.types import ItemBody, SessionItem, SessionSpec
+from pipelines.annotation.working import Task, Worker
 from pipelines.store import RunStore
 from tests.kills.killing import Killer, lines
 from tests.kills.work import _print_to

@@ -6,7 +6,7 @@ import gzip
 from contextlib import closing
 from pathlib import Path
 
-from pipelines.annotation.sessions import create_session
+from pipelines.annotation.leading import create_session
 from pipelines.annotation.types import SessionSpec
 from pipelines.store import RunStore, file_url
 from tests.app.serving import RECORDED

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from pipelines.annotation.sessions import Lead
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.visitors import decide_verdict, visitor_verdicts
 from pipelines.store import new_owner
 from tests.app.public.conftest import Served, serving

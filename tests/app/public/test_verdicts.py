@@ -14,7 +14,7 @@ from app.public.session import VisitorLimits, VisitorSession
 from app.public.verdicts import VerdictEvents, Verdicts
 from app.public.visitors import Caller
 from pipelines.annotation.labels import standing_labels
-from pipelines.annotation.sessions import create_session
+from pipelines.annotation.leading import create_session
 from pipelines.annotation.types import SessionSpec
 from pipelines.annotation.visitors import decide_verdict, visitor_verdicts
 from pipelines.engine.libraries import Libraries

@@ -8,8 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pipelines.annotation.sessions import Invitation, Lead, Task, Worker, create_session, enter
+from pipelines.annotation.joining import Invitation, enter
+from pipelines.annotation.leading import Lead, create_session
 from pipelines.annotation.types import Hidden, ItemBody, ModelVerdict, SessionItem, SessionSpec
+from pipelines.annotation.working import Task, Worker
 from pipelines.run.trace import Trace
 from pipelines.store import RunStore
 from pipelines.store.exchange import parse_lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipelines.annotation.sessions import Lead, create_session
+from pipelines.annotation.leading import Lead, create_session
 from pipelines.annotation.types import (
     AnswerLabel,
     ItemBody,

@@ -16,8 +16,8 @@ from pipelines.annotation.adjudication import (
 )
 from pipelines.annotation.agreement import agreement_rounds, task_agreement
 from pipelines.annotation.labels import Decision, comments, decisions, standing_labels
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.progress import session_progress
-from pipelines.annotation.sessions import Lead
 from pipelines.annotation.types import ItemBody, SpanLabel, label_adapter, parse_label
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.statistics.resampling import Sampling

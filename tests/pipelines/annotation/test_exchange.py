@@ -22,7 +22,7 @@ from pipelines.annotation.formats import (
     utf16_offset,
 )
 from pipelines.annotation.labels import Decision, standing_labels
-from pipelines.annotation.sessions import Lead
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import ItemPlace, SessionItem, SpanLabel, label_adapter
 from pipelines.errors import InvalidInputError
 from pipelines.store import RunStore

@@ -15,7 +15,7 @@ from pipelines.annotation.judges import (
     session_judges,
 )
 from pipelines.annotation.labels import Decision
-from pipelines.annotation.sessions import Lead
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import AnswerLabel, Hidden, ModelVerdict, label_adapter
 from pipelines.evaluation.judging.spec import Grade
 from pipelines.evaluation.statistics.judges import corrected_rate

@@ -7,8 +7,10 @@ from threading import Barrier, Thread
 import pytest
 
 from pipelines.annotation.exchange import export_session
-from pipelines.annotation.sessions import Invitation, Lead, Worker, enter
+from pipelines.annotation.joining import Invitation, enter
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import Login
+from pipelines.annotation.working import Worker
 from pipelines.errors import InvalidInputError, NotFoundError
 from pipelines.store import RunStore
 from tests.pipelines.annotation.bench import VALUES, lead_session, take

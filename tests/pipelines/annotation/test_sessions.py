@@ -8,8 +8,9 @@ from secrets import token_hex
 import pytest
 
 from pipelines.annotation.exchange import export_session
+from pipelines.annotation.joining import Invitation, enter
 from pipelines.annotation.labels import standing_labels
-from pipelines.annotation.sessions import Invitation, Lead, Task, Worker, create_session, enter
+from pipelines.annotation.leading import Lead, create_session
 from pipelines.annotation.types import (
     Hidden,
     ItemPlace,
@@ -18,6 +19,7 @@ from pipelines.annotation.types import (
     SpanLabel,
     parse_label,
 )
+from pipelines.annotation.working import Task, Worker
 from pipelines.errors import InvalidInputError, NotFoundError
 from pipelines.store import RunStore
 from pipelines.store.annotation_work import NothingToDo

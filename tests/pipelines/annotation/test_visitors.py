@@ -6,7 +6,7 @@ import pytest
 
 from pipelines.annotation.exchange import export_session, import_session
 from pipelines.annotation.labels import standing_labels
-from pipelines.annotation.sessions import Lead, create_session
+from pipelines.annotation.leading import Lead, create_session
 from pipelines.annotation.types import SessionSpec
 from pipelines.annotation.visitors import VisitorsBook, decide_verdict, visitor_verdicts
 from pipelines.errors import InvalidInputError, NotFoundError, TooOftenError

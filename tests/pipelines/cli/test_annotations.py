@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.annotation.sessions import Invitation, Lead, Task, Worker, enter
+from pipelines.annotation.joining import Invitation, enter
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import Hidden
 from pipelines.annotation.visitors import VisitorsBook
+from pipelines.annotation.working import Task, Worker
 from pipelines.cli import main as cli
 from pipelines.cli.evaluate import OWNER
 from pipelines.store import RunStore, file_url

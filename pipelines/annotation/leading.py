@@ -1,0 +1,205 @@
+"""Leading an annotation session: making it, changing it, inviting people, seeing everything."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Any
+
+from pipelines.annotation.types import (
+    MAX_GUIDELINES,
+    MOST_OVERLAP,
+    ItemBody,
+    Label,
+    SessionItem,
+    SessionSpec,
+    parse_label,
+    parse_spec,
+    require_text,
+)
+from pipelines.errors import failure
+from pipelines.store import RunStore
+from pipelines.store.annotation_events import Action
+from pipelines.store.annotation_links import Link, Role
+from pipelines.store.annotations import (
+    Annotator,
+    EventKind,
+    NewItem,
+    StoredEvent,
+    StoredItem,
+    StoredSession,
+    WholeSession,
+)
+from pipelines.store.tables import to_json
+
+
+def create_session(
+    store: RunStore,
+    owner: str,
+    name: str,
+    spec: SessionSpec,
+    items: Iterable[SessionItem],
+    *,
+    overlap: int = 2,
+    guidelines: str = "",
+) -> Lead:
+    """Make a session of `items`. Raises InvalidInputError saying what to do.
+
+    A session without a control item has to say that it is meant so (`spec.without_gold`). One for
+    visitors begins without items.
+    """
+    items = list(items)
+    _require_overlap(overlap)
+    require_text(guidelines, MAX_GUIDELINES)
+    if not items and not spec.visitors:
+        raise failure("annotation.bad_session", problem="it has no items")
+    meant = spec.without_gold or spec.visitors
+    if not meant and not any(item.gold is not None for item in items):
+        problem = "it has no control items, which has to be confirmed (without_gold)"
+        raise failure("annotation.bad_session", problem=problem)
+    strange = sorted({item.body.task for item in items} - set(spec.tasks))
+    if strange:
+        raise failure("annotation.bad_session", problem=f"its tasks lack {', '.join(strange)}")
+    made = store.annotations.create(owner, name, to_json(spec), overlap, guidelines)
+    lead = Lead(store, made, owner)
+    lead.add_items(items)
+    return lead
+
+
+class Lead:
+    """Leads a session: changes it, invites people, sees everything. Methods block."""
+
+    def __init__(self, store: RunStore, session_id: str, owner: str | None = None) -> None:
+        """Raises NotFoundError where there is no such session of `owner` (None: of anybody)."""
+        self.store = store
+        self.session_id = session_id
+        store.annotations.get(session_id, owner)
+
+    @property
+    def session(self) -> StoredSession:
+        """The session as it is now."""
+        return self.store.annotations.get(self.session_id)
+
+    @property
+    def spec(self) -> SessionSpec:
+        """How the session works."""
+        return SessionSpec.model_validate(self.session.spec)
+
+    def add_items(self, items: Iterable[SessionItem]) -> int:
+        """Add items that the session does not hold yet; how many were new."""
+        rows = [
+            NewItem(
+                key=item.key,
+                task=item.body.task,
+                body=to_json(item.body),
+                hidden=to_json(item.hidden),
+                gold=None if item.gold is None else to_json(item.gold),
+                probability=item.probability,
+            )
+            for item in items
+        ]
+        return self.store.annotations.add_items(self.session_id, rows)
+
+    def set_gold(self, item: int, label: dict[str, Any] | None) -> None:
+        """Make an item a control item with this label, or an ordinary one again."""
+        stored = self.store.annotations.item(self.session_id, item)
+        if label is not None:
+            label = to_json(parse_label(label, ItemBody.model_validate(stored.body)))
+        self.store.annotations.set_gold(self.session_id, item, label)
+
+    def set_overlap(self, overlap: int) -> None:
+        """Change how many people label an item from now on."""
+        _require_overlap(overlap)
+        self.store.annotations.set_overlap(self.session_id, overlap)
+
+    def change(self, **changes: Any) -> None:
+        """Change some of the settings. Raises InvalidInputError that names what is wrong."""
+        checked = to_json(parse_spec({**self.session.spec, **changes}))
+        told = {name: checked[name] for name in changes}
+        self.store.annotations.set_spec(self.session_id, told)
+
+    def set_guidelines(self, text: str) -> int:
+        """Store a new version of the guidelines (Markdown); its number."""
+        require_text(text, MAX_GUIDELINES)
+        return self.store.annotations.set_guidelines(self.session_id, text)
+
+    def close(self, *, closed: bool = True) -> None:
+        """Close the session, or open it again."""
+        self.store.annotations.close(self.session_id, closed=closed)
+
+    def invite(self, role: Role, *, annotator: int | None = None, days: float | None = None) -> str:
+        """Make a link, which is told this once; it expires after `days`, or never."""
+        if (role == "annotator") != (annotator is not None):
+            raise failure("annotation.no_annotator")
+        if annotator is not None and annotator not in {one.number for one in self.annotators()}:
+            raise failure("annotation.no_annotator")
+        seconds = None if days is None else days * 86_400
+        return self.store.annotation_links.create(
+            self.session_id, role, annotator=annotator, seconds=seconds
+        )
+
+    def links(self) -> list[Link]:
+        """Every link that was made, without its secret."""
+        return self.store.annotation_links.list(self.session_id)
+
+    def revoke(self, link: str) -> None:
+        """Withdraw a link for good."""
+        self.store.annotation_links.revoke(self.session_id, link)
+
+    def annotators(self) -> list[Annotator]:
+        """Everybody who takes part."""
+        return self.store.annotations.annotators(self.session_id)
+
+    def whole(self) -> WholeSession:
+        """Everything in the session at one moment, while others go on working in it."""
+        return self.store.annotations.whole(self.session_id)
+
+    def items(self) -> list[StoredItem]:
+        """Every item, with its control label and what models said."""
+        return self.store.annotations.items(self.session_id)
+
+    def events(self) -> list[StoredEvent]:
+        """Everything that was done."""
+        return self.store.annotations.events(self.session_id)
+
+    def import_labels(self, name: str, labels: Iterable[tuple[str, Label]]) -> int:
+        """Store labels from elsewhere, by the items' keys, as those of one "imported" person.
+
+        They do not count towards the overlap. Items that the session does not hold are left out.
+        A label that differs from the one imported before changes it. How many are new.
+        """
+        known = {one.name: one.number for one in self.annotators() if one.kind == "imported"}
+        number = known.get(name)
+        if number is None:
+            add = self.store.annotations.add_annotator
+            number = add(self.session_id, name, "imported").number
+        whole = self.whole()
+        items = {item.key: item for item in whole.items}
+        own = [event for event in whole.events if event.annotator == number]
+        standing = {event.item: event.value for event in own}
+        earlier = Counter(event.item for event in own)
+        actions: list[tuple[int, Action]] = []
+        for key, label in labels:
+            if key not in items:
+                continue
+            item, body = items[key].number, ItemBody.model_validate(items[key].body)
+            value = to_json(parse_label(label, body))
+            if standing.get(item) == value:
+                continue
+            # The same import at the same time makes the same name, which is stored once.
+            said = json.dumps([key, earlier[item], value], sort_keys=True)
+            client = f"import:{blake2b(said.encode(), digest_size=16).hexdigest()}"
+            kind: EventKind = "changed" if item in standing else "given"
+            actions.append(
+                (item, Action(client=client, kind=kind, value=value, run=body.place.run))
+            )
+            standing[item] = value
+            earlier[item] += 1
+        return self.store.annotation_work.import_labels(self.session_id, number, actions)
+
+
+def _require_overlap(overlap: int) -> None:
+    if not 1 <= overlap <= MOST_OVERLAP:
+        raise failure("annotation.bad_session", problem=f"its overlap is not 1 to {MOST_OVERLAP}")

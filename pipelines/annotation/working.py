@@ -1,0 +1,318 @@
+"""Labelling in an annotation session as one person.
+
+A worker sees the session, its guidelines and their own labels: no other person's, and nothing that
+models said before their own label is stored.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any
+
+from pipelines.annotation.labels import GivenLabel, decisions, last_undone, standing_labels
+from pipelines.annotation.types import (
+    MAX_CLIENT,
+    MAX_COMMENT,
+    Hidden,
+    ItemBody,
+    Label,
+    SessionSpec,
+    label_adapter,
+    parse_label,
+    require_text,
+)
+from pipelines.errors import failure
+from pipelines.store import RunStore
+from pipelines.store.annotation_events import Action
+from pipelines.store.annotation_work import Given, NothingToDo
+from pipelines.store.annotations import (
+    EventKind,
+    StoredEvent,
+    StoredSession,
+)
+from pipelines.store.tables import portable, to_json
+from pipelines.types import Frozen
+
+
+class Task(Frozen):
+    """An item as an annotator gets it.
+
+    The place in `body` does not name the method and the step that judged it. `swapped`: the
+    corrected text of a comparison is shown first, at random for each person.
+    `hidden` is what models said, None where it is not shown. `redo` is the label that they took
+    back, which can be restored.
+    """
+
+    item: int
+    body: ItemBody
+    expires: datetime
+    swapped: bool = False
+    hidden: Hidden | None = None
+    redo: Label | None = None
+
+
+class OwnProgress(Frozen):
+    """How far one person has come. `left` counts the items that there are for this person, the
+    open one and control items among them; others may label some of them first."""
+
+    labelled: int
+    skipped: int
+    left: int
+    seconds: float
+
+
+class Worker:
+    """Labels items as one person. Methods block.
+
+    `client` names a request of the page: the same one, sent again because a connection was lost,
+    is stored once and acknowledged again.
+    """
+
+    def __init__(self, store: RunStore, session_id: str, annotator: int) -> None:
+        self._store = store
+        self._session_id = session_id
+        self.annotator = annotator
+
+    @property
+    def session_name(self) -> str:
+        """What the session is called."""
+        return self._session.name
+
+    @property
+    def name(self) -> str:
+        """What this person is called."""
+        people = self._store.annotations.annotators(self._session_id)
+        return next(one.name for one in people if one.number == self.annotator)
+
+    @property
+    def session_id(self) -> str:
+        """The session's own id, which is no secret link."""
+        return self._session_id
+
+    @property
+    def started(self) -> bool:
+        """Whether this person was given an item."""
+        return bool(self._store.annotations.claims(self._session_id, self.annotator))
+
+    @property
+    def closed(self) -> bool:
+        """Whether the session takes no labels any more."""
+        return self._session.closed is not None
+
+    @property
+    def spec(self) -> SessionSpec:
+        """How the session works."""
+        return SessionSpec.model_validate(self._session.spec)
+
+    @property
+    def guidelines(self) -> str:
+        """The guidelines as they are now, in Markdown."""
+        return self._store.annotations.guidelines(self._session_id)[-1].text
+
+    @property
+    def guidelines_version(self) -> int:
+        """Which version these guidelines are, from 1."""
+        return self._session.guidelines
+
+    def own(self, item: int) -> Task:
+        """An item that was given to this person before, labelled or not; no lease is taken.
+
+        Raises InvalidInputError for any other item.
+        """
+        claims = self._store.annotations.claims(self._session_id, self.annotator)
+        claim = next((one for one in claims if one.item == item), None)
+        if claim is None:
+            raise failure("annotation.not_given")
+        stored = self._store.annotations.item(self._session_id, item)
+        given = Given(
+            item=item,
+            task=stored.task,
+            body=stored.body,
+            expires=claim.expires,
+            revealed=claim.revealed,
+        )
+        return self._task(given, self.spec)
+
+    def next(self) -> Task | NothingToDo:
+        """The item to label: the one that was left, else a new one. Renews the lease."""
+        spec = self.spec
+        found = self._store.annotation_work.claim(
+            self._session_id,
+            self.annotator,
+            lease=spec.lease,
+            gold_every=_gold_every(spec),
+            shown=spec.show == "before",
+        )
+        return self._task(found, spec) if isinstance(found, Given) else found
+
+    def renew(self, item: int) -> datetime:
+        """Keep an open item while somebody is at it; when the lease ends now."""
+        work = self._store.annotation_work
+        return work.renew(self._session_id, self.annotator, item, lease=self.spec.lease)
+
+    def label(
+        self, item: int, value: object, *, client: str, seconds: float | None = None
+    ) -> StoredEvent:
+        """Store a label; once this returns, it is saved. `seconds` is the active time."""
+        return self._give("given", item, value, client, seconds)
+
+    def change(
+        self, item: int, value: object, *, client: str, seconds: float | None = None
+    ) -> StoredEvent:
+        """Store another label in place of the one given before, which is kept as well."""
+        return self._give("changed", item, value, client, seconds)
+
+    def undo(self, item: int, *, client: str) -> StoredEvent:
+        """Take a label back; the item is open again."""
+        return self._act("undone", item, {}, client)
+
+    def redo(self, item: int, *, client: str) -> StoredEvent:
+        """Restore the label that was taken back last."""
+        events = self._store.annotations.events(
+            self._session_id, annotator=self.annotator, item=item
+        )
+        if known := next((one for one in events if one.client == client), None):
+            return self._act("redone", item, known.value, client)
+        taken = last_undone(events, item, self.annotator)
+        if taken is None:
+            raise failure("annotation.wrong_state", state="not taken back")
+        return self._act("redone", item, taken.value, client, run=taken.run, fast=taken.fast)
+
+    def skip(self, item: int, reason: str, *, client: str) -> StoredEvent:
+        """Leave an item to others, for a reason."""
+        require_text(reason, MAX_COMMENT)
+        return self._act("skipped", item, {"reason": reason}, client)
+
+    def comment(self, item: int, text: str, *, client: str) -> StoredEvent:
+        """Write about an item; it is no label."""
+        require_text(text, MAX_COMMENT)
+        return self._act("comment", item, {"text": text}, client)
+
+    def reveal(self, item: int, *, client: str) -> Hidden:
+        """What models said of an item that this person has labelled; that it was shown is kept.
+
+        Raises InvalidInputError before the label is stored, or where the session never shows it.
+        """
+        if self.spec.show == "never":
+            raise failure("annotation.forbidden")
+        self._act("revealed", item, {}, client)
+        stored = self._store.annotations.item(self._session_id, item)
+        return Hidden.model_validate(stored.hidden)
+
+    def can_reveal(self, item: int) -> bool:
+        """Whether `reveal` has something to show of an item that this person has labelled."""
+        if self.spec.show != "after":
+            return False
+        hidden = Hidden.model_validate(self._store.annotations.item(self._session_id, item).hidden)
+        return bool(hidden.verdicts) or hidden.judge is not None
+
+    def labels(self) -> list[GivenLabel]:
+        """This person's own labels, by item."""
+        events = self._store.annotations.events(self._session_id, annotator=self.annotator)
+        return standing_labels(events)
+
+    def progress(self) -> OwnProgress:
+        """How far this person has come."""
+        claims = self._store.annotations.claims(self._session_id, self.annotator)
+        labels, controls = self.labels(), _gold_every(self.spec)
+        left = self._store.annotation_work.left
+        return OwnProgress(
+            labelled=len(labels),
+            skipped=sum(claim.state == "skipped" for claim in claims),
+            left=left(self._session_id, self.annotator, gold_every=controls),
+            seconds=sum(one.seconds or 0.0 for one in labels),
+        )
+
+    def overruled(self) -> list[tuple[int, Label, Label, str]]:
+        """Items that an adjudicator decided otherwise: item, own label, decision, note.
+
+        Only in a session that is closed: before, it would tell what others said.
+        """
+        if self._session.closed is None:
+            raise failure("annotation.forbidden")
+        found = decisions(self._store.annotations.events(self._session_id))
+        return [
+            (own.item, own.label, found[own.item].label, found[own.item].note)
+            for own in self.labels()
+            if own.item in found and found[own.item].label != own.label
+        ]
+
+    @property
+    def _session(self) -> StoredSession:
+        return self._store.annotations.get(self._session_id)
+
+    def _task(self, given: Given, spec: SessionSpec) -> Task:
+        hidden = None
+        if spec.show == "before" or given.revealed or spec.offer_spans:
+            stored = self._store.annotations.item(self._session_id, given.item)
+            hidden = Hidden.model_validate(stored.hidden)
+            if spec.show != "before" and not given.revealed:
+                hidden = Hidden(spans=hidden.spans)
+        events = self._store.annotations.events(
+            self._session_id, annotator=self.annotator, item=given.item
+        )
+        taken = last_undone(events, given.item, self.annotator)
+        body = ItemBody.model_validate(given.body)
+        # Which method judged it tells what is in question.
+        place = body.place.model_copy(update={"method": "", "span": ""})
+        body = body.model_copy(update={"place": place})
+        return Task(
+            item=given.item,
+            body=body,
+            expires=given.expires,
+            swapped=body.task == "comparison" and self._swapped(given.item),
+            hidden=hidden,
+            redo=None if taken is None else label_adapter.validate_python(taken.value),
+        )
+
+    def _swapped(self, item: int) -> bool:
+        said = f"{self._session.seed}:{self.annotator}:{item}:order".encode()
+        return bool(blake2b(said, digest_size=1).digest()[0] & 1)
+
+    def _give(
+        self, kind: EventKind, item: int, value: object, client: str, seconds: float | None
+    ) -> StoredEvent:
+        stored = self._store.annotations.item(self._session_id, item)
+        body = ItemBody.model_validate(stored.body)
+        label = parse_label(value, body)
+        return self._act(kind, item, to_json(label), client, seconds, body.place.run)
+
+    def _act(
+        self,
+        kind: EventKind,
+        item: int,
+        value: dict[str, Any],
+        client: str,
+        seconds: float | None = None,
+        run: str = "",
+        *,
+        fast: bool = False,
+    ) -> StoredEvent:
+        if not client or len(client) > MAX_CLIENT:
+            raise failure("annotation.bad_value", problem="the request has no usable name")
+        spec = self.spec
+        # A page may tell anything; a negative time, or one that is no number, is none.
+        seconds = seconds if seconds is not None and 0 <= seconds < 86_400 else None
+        action = Action(
+            client=client,
+            kind=kind,
+            value=portable(value),
+            seconds=seconds,
+            fast=fast or (seconds is not None and seconds < spec.too_fast),
+            run=run,
+        )
+        work = self._store.annotation_work
+        return work.act(
+            self._session_id,
+            self.annotator,
+            item,
+            action,
+            lease=spec.lease,
+            offered=spec.offer_spans,
+        )
+
+
+def _gold_every(spec: SessionSpec) -> int:
+    """One of how many items is a control item; 0: none."""
+    return 0 if spec.without_gold else spec.gold_every
