@@ -613,6 +613,10 @@ class Labelling {
   decide() {
     const { data } = this;
     if (this.busy) return;
+    // What was asked for is not on the screen yet: nobody decides by what they cannot see.
+    if (this.outbox.waiting.some(({ action }) => action === "merge")) {
+      return this.say(data.words.merging);
+    }
     if (!this.editor && !this.choice) return this.say(data.words.decision);
     const label = this.editor ? { spans: this.editor.value() } : { verdict: this.choice };
     this.send("decide", {

@@ -101,8 +101,16 @@ def test_verdicts_and_spans_are_decided_and_a_threshold_is_saved(
     expect(lab).to_contain_text(t("annotate.ask.span"))
     expect(bar).to_contain_text(t("annotate.decide.saved", number=1))
     expect_to_fit_everywhere(page)
-    button(page, t("annotate.label.merge_union"))
+    # Both pressed at once: nothing is decided before the merged spans are on the screen.
+    lab.evaluate(
+        """(lab, names) => names.forEach((name) =>
+            [...lab.querySelectorAll("button")]
+                .find((one) => one.textContent.includes(name)).click()
+        )""",
+        [t("annotate.label.merge_union"), t("annotate.label.decide")],
+    )
     expect(lab.locator(".vs-lab-spans li:not(.vs-lab-none)")).to_have_count(1)
+    assert [*decisions(lead.events())] == [0]
     button(page, t("annotate.label.decide"))
     expect(page.get_by_text(t("annotate.decide.done"))).to_be_visible()
     found = decisions(lead.events())
