@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.app.conftest import Visit
@@ -24,6 +25,7 @@ from tests.app.serving import (
 )
 
 
+@pytest.mark.verify
 def test_what_stands_behind_a_run_can_be_looked_at(visit: Visit, finished: Finished) -> None:
     page = visit(known=finished.browser).open(f"/?run={finished.run}")
     page.locator("#original .vs-entity.vs-verdict-doubtful [data-i]").first.hover()
@@ -69,6 +71,7 @@ def test_a_reload_shows_the_same_run(
     assert events_stored(workbench.data) == before
 
 
+@pytest.mark.verify
 def test_another_browser_cannot_open_it(visit: Visit, finished: Finished) -> None:
     page = visit().open(f"/?run={finished.run}")
     expect(page.get_by_role("alert")).to_contain_text("Not found")
@@ -77,6 +80,7 @@ def test_another_browser_cannot_open_it(visit: Visit, finished: Finished) -> Non
     expect(page.get_by_text("No runs yet")).to_be_visible()
 
 
+@pytest.mark.verify
 def test_an_address_that_names_no_run_says_so(visit: Visit) -> None:
     page = visit().open("/?run=0123456789abcdef0123456789abcdef")
     expect(page.get_by_role("alert")).to_contain_text("Not found")
@@ -85,6 +89,7 @@ def test_an_address_that_names_no_run_says_so(visit: Visit) -> None:
     wait_for_end(page)
 
 
+@pytest.mark.verify
 def test_a_question_that_cannot_be_asked_is_kept(visit: Visit) -> None:
     page = visit().open()
     long = "why not " * 2500

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from pipelines.run.trace import Trace
@@ -34,6 +35,7 @@ def bring_in(page: Page, run: Path, question: str) -> None:
     expect(page.get_by_role("heading", level=2, name=question)).to_be_visible()
 
 
+@pytest.mark.verify
 def test_two_runs_are_picked_and_laid_side_by_side(visit: Visit, tmp_path: Path) -> None:
     visitor = visit()
     page = visitor.open("/runs")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.app.conftest import Visit
@@ -62,6 +63,7 @@ def test_the_page_shows_the_detector_and_the_corrections(visit: Visit, finished:
     expect_to_fit_everywhere(page)
 
 
+@pytest.mark.verify
 def test_a_threshold_decides_again_without_a_call_and_leads_to_another_run(
     visit: Visit, finished: Finished, workbench: Workbench
 ) -> None:
@@ -87,6 +89,7 @@ def test_a_threshold_decides_again_without_a_call_and_leads_to_another_run(
     expect(page.get_by_role("slider", name="θ₁, minimum P(E)")).to_have_value("1")
 
 
+@pytest.mark.verify
 def test_entropy_decides_too(visit: Visit, finished: Finished) -> None:
     page = visit(known=finished.browser).open(f"/drad?run={finished.run}")
     expect(page.get_by_text("was calibrated on answers of SmolLM2")).to_be_visible()
@@ -111,6 +114,7 @@ def test_entropy_decides_too(visit: Visit, finished: Finished) -> None:
     expect(page.locator("#drad-entities-0 .vs-row-confident").first).to_be_visible()
 
 
+@pytest.mark.verify
 def test_without_a_run_one_can_be_picked(visit: Visit, finished: Finished) -> None:
     page = visit(known=finished.browser).open("/drad")
     choose(page, "Choose a run", QUESTION)
@@ -125,6 +129,7 @@ def test_a_browser_without_runs_is_sent_to_the_ask_page(visit: Visit) -> None:
     expect(page.get_by_role("heading", level=1, name="Ask")).to_be_visible()
 
 
+@pytest.mark.verify
 def test_the_ask_page_leads_there(visit: Visit, finished: Finished) -> None:
     page = visit(known=finished.browser).open(f"/?run={finished.run}")
     page.get_by_role("button", name="DRAD step by step").click()

@@ -65,6 +65,7 @@ def test_a_question_is_answered_checked_and_corrected(visit: Visit) -> None:
     assert fits(page)
 
 
+@pytest.mark.verify
 def test_the_embedded_model_is_checked(visit: Visit) -> None:
     page = visit().open("/models")
     page.get_by_role("button", name="Check what it can do").first.click()

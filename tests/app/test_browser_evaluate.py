@@ -90,6 +90,7 @@ def press(page: Page, name: str) -> None:
     page.get_by_role("button", name=name, exact=True).click()
 
 
+@pytest.mark.verify
 def test_a_file_is_evaluated_stopped_continued_read_and_deleted(
     visit: Visit, held: Wire, gate: threading.Event, tmp_path: Path
 ) -> None:

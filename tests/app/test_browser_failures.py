@@ -92,6 +92,7 @@ def test_a_reload_goes_on_watching_and_stop_keeps_what_was_written(
     expect(page.locator(".vs-counters")).to_contain_text("Stopped")
 
 
+@pytest.mark.verify
 def test_an_unreachable_server_is_named_with_a_remedy_and_shown_to_its_browser_alone(
     visit: Visit, workbench: Workbench, closed_port: int
 ) -> None:
@@ -118,6 +119,7 @@ def test_an_unreachable_server_is_named_with_a_remedy_and_shown_to_its_browser_a
     assert "out of reach" not in theirs.content()
 
 
+@pytest.mark.verify
 def test_chinese_is_not_scored_on_a_model_that_speaks_none(visit: Visit) -> None:
     page = visit().open("/?lang=zh")
     expect(page.get_by_role("heading", level=1, name="提问")).to_be_visible()

@@ -162,6 +162,7 @@ def test_a_pasted_key_and_one_typed_after_it_are_used_and_nothing_else_learns_of
     assert KEY.encode() not in stored
 
 
+@pytest.mark.verify
 def test_the_key_of_a_search_is_kept_when_its_field_is_left_with_tab(visit: Visit) -> None:
     page = visit().open()
     open_setup(page)

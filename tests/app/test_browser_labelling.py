@@ -349,6 +349,7 @@ def expect_marked(lead: Lead, worker: Worker) -> None:
     assert found == {name: [(*one.span, "entity")] for name, one in SCRIPTS.items()}
 
 
+@pytest.mark.verify
 def test_pieces_are_marked_exactly_in_every_script(visit: Visit, store: RunStore):
     lead, ann = scripts_session(store)
     page = visit(touch=True).open(link(lead, ann))
@@ -383,6 +384,7 @@ def test_words_are_found_by_keyboard_in_chinese_too(visit: Visit, store: RunStor
     expect_marked(lead, ann)
 
 
+@pytest.mark.verify
 def test_spans_overlap_are_edited_and_survive_a_reload(visit: Visit, store: RunStore):
     text = "Ada was born in Delft in 1904."
     offered = (

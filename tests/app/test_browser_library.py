@@ -48,6 +48,7 @@ def state(page: Page, words: str) -> None:
     expect(page.locator(".vs-library-progress")).to_contain_text(words)
 
 
+@pytest.mark.verify
 def test_documents_are_added_looked_at_searched_asked_and_deleted(visit: Visit) -> None:
     visitor = visit()
     page = visitor.open("/library")

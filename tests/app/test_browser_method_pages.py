@@ -115,8 +115,16 @@ def places_while_it_goes_on(page: Page, *keys: str) -> dict[str, set[int]]:
     ("name", "keys"),
     [
         ("ask", ("counters", "illustration")),
-        ("rowen", ("section-decision", "scores", "section-pairs", "pairs")),
-        ("ever", ("section-original", "section-sentences", "sentence-0")),
+        pytest.param(
+            "rowen",
+            ("section-decision", "scores", "section-pairs", "pairs"),
+            marks=pytest.mark.verify,
+        ),
+        pytest.param(
+            "ever",
+            ("section-original", "section-sentences", "sentence-0"),
+            marks=pytest.mark.verify,
+        ),
     ],
 )
 def test_what_is_read_first_stays_where_it_is_while_the_run_fills_in(
@@ -134,7 +142,9 @@ def test_what_is_read_first_stays_where_it_is_while_the_run_fills_in(
     assert all(max(tops) - min(tops) <= TOLERANCE for tops in places.values()), places
 
 
-@pytest.mark.parametrize(("scheme", "language"), [("light", "zh"), ("dark", "en")])
+@pytest.mark.parametrize(
+    ("scheme", "language"), [pytest.param("light", "zh", marks=pytest.mark.verify), ("dark", "en")]
+)
 def test_every_page_can_be_read_everywhere(
     watch: Visit, played: Finished, scheme: str, language: Language
 ) -> None:
@@ -153,6 +163,7 @@ def test_every_page_can_be_read_everywhere(
         expect_to_fit_everywhere(page)
 
 
+@pytest.mark.verify
 def test_what_is_behind_a_number_and_another_weight_with_the_keyboard(
     watch: Visit, played: Finished, workbench: Workbench
 ) -> None:

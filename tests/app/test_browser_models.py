@@ -70,6 +70,7 @@ def press(page: Page, name: str) -> None:
     card(page).get_by_role("button", name=name).click()
 
 
+@pytest.mark.verify
 def test_a_model_is_downloaded_and_answers(visit: Visit, hub: Hub) -> None:
     visitor = visit()
     page = visitor.open("/models")
@@ -109,6 +110,7 @@ def test_a_model_is_downloaded_and_answers(visit: Visit, hub: Hub) -> None:
     expect(page.locator("#original")).to_contain_text(SAID)
 
 
+@pytest.mark.verify
 def test_a_refusal_is_told_in_the_language_of_the_visitor(visit: Visit, hub: Hub) -> None:
     hub.refusal = (403, "GatedRepo")
     page = visit().open("/models?lang=zh")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.app.conftest import Visit
@@ -41,6 +42,7 @@ def test_the_language_can_be_switched_and_stays(visit: Visit) -> None:
     expect(page.get_by_role("heading", level=1, name="模型")).to_be_visible()
 
 
+@pytest.mark.verify
 def test_a_model_without_a_name_is_refused_and_a_saved_one_can_be_deleted(visit: Visit) -> None:
     page = visit().open("/models")
     page.get_by_role("button", name="Save").click()
@@ -59,6 +61,7 @@ def test_a_model_without_a_name_is_refused_and_a_saved_one_can_be_deleted(visit:
     expect(names).to_have_count(0)
 
 
+@pytest.mark.verify
 def test_a_run_is_found_and_carried_to_another_browser_which_takes_nothing_else(
     visit: Visit, finished: Finished, tmp_path: Path
 ) -> None:

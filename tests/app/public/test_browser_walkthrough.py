@@ -33,6 +33,7 @@ def page(browser: Browser, served: Served, monkeypatch: pytest.MonkeyPatch) -> I
     context.close()
 
 
+@pytest.mark.verify
 def test_the_note_goes_when_there_is_no_file_and_the_next_cue_is_followed(
     page: Page, served: Served
 ):
@@ -54,6 +55,7 @@ def test_the_note_goes_when_there_is_no_file_and_the_next_cue_is_followed(
     expect(bar).not_to_contain_text("Wait.")
 
 
+@pytest.mark.verify
 def test_the_note_goes_when_the_server_shows_another_view(page: Page, served: Served):
     page.route("**/walkthrough/en", lambda _: None)
     page.goto(served.url)

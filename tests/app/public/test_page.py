@@ -77,6 +77,7 @@ def test_who_comes_sees_who_answers_examples_and_a_walkthrough_on_every_page(
         expect(page.get_by_role("tabpanel").locator(".vs-question").first).to_be_visible()
 
 
+@pytest.mark.verify
 def test_the_walkthrough_moves_until_it_is_stopped_and_is_shared_as_the_run_that_it_is(
     answering: Served, open_page: Open
 ):
@@ -127,6 +128,7 @@ def test_a_question_replaces_the_walkthrough_and_its_run_is_seen_by_others_when_
     seen(nobody, "Not found")
 
 
+@pytest.mark.verify
 def test_an_example_is_shown_as_it_was_recorded_and_its_buttons_open_its_pages(
     answering: Served, open_page: Open
 ):
@@ -151,6 +153,7 @@ def test_stop_ends_the_calls(held: Served, open_page: Open):
     seen(page, "The run was stopped")
 
 
+@pytest.mark.verify
 def test_closing_the_tab_ends_the_calls(held: Served, open_page: Open):
     page = open_page()
     ask(page, another())
@@ -160,6 +163,7 @@ def test_closing_the_tab_ends_the_calls(held: Served, open_page: Open):
     assert held.model.cancelled > 0
 
 
+@pytest.mark.verify
 def test_who_waits_is_told_and_may_leave(held: Served, open_page: Open):
     first, second = open_page(), open_page()
     ask(first, another())
@@ -178,6 +182,7 @@ def test_chinese_visitors_read_chinese(answering: Served, open_page: Open):
     seen(page, "See how a language model's hallucinations")
 
 
+@pytest.mark.verify
 def test_a_model_of_ones_own_wants_a_key_and_no_server_is_asked_for(
     answering: Served, open_page: Open
 ):
