@@ -118,8 +118,8 @@ def _model(spec: ModelSpec, check: Check | None, t: Catalogue) -> None:
                 st.button(
                     t("models.probe"),
                     key=f"probe-{slug}",
-                    on_click=_begin_check,
-                    args=(spec, key_for(spec)),
+                    on_click=_check_saved,
+                    args=(spec,),
                 )
             if spec.name not in _BUILT_IN:
                 sure = t("models.delete.sure", name=spec.name)
@@ -349,6 +349,13 @@ def _begin_check(spec: ModelSpec, key: str | None, *, is_new: bool = False) -> N
 
     _forget_check()
     st.session_state[_CHECK] = Check(plain, is_new, engine().submit(check()))
+
+
+def _check_saved(spec: ModelSpec) -> None:
+    # A key may arrive together with the click, after the page was drawn.
+    if st.session_state.get(f"key-{_slug(spec)}"):
+        _keep_key(spec)
+    _begin_check(spec, key_for(spec))
 
 
 def _check_new() -> None:
