@@ -14,7 +14,7 @@ KILLED_IN = (4, 10, 16)
 """The questions in which the process is killed."""
 
 ALONE = KILLED_IN
-"""The questions that are answered once more, undisturbed, which takes a minute each."""
+"""The questions that are answered once more, undisturbed, which takes time."""
 
 
 @pytest.mark.verify
