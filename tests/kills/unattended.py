@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from io import StringIO
+from math import isclose
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -183,6 +184,35 @@ def _lasting(outcome: dict[str, Any]) -> dict[str, Any]:
     Parts that are judged at the same time are recorded as they are ready.
     """
     cost = {name: value for name, value in outcome["cost"].items() if name != "seconds"}
-    pieces = sorted(outcome["pieces"], key=lambda piece: json.dumps(piece, sort_keys=True))
+    pieces = sorted(outcome["pieces"], key=_place)
     own = {"cost": cost, "pieces": pieces}
     return {name: value for name, value in outcome.items() if name != "paid"} | own
+
+
+def _place(piece: dict[str, Any]) -> str:
+    return json.dumps({key: piece[key] for key in sorted(piece) if key not in ("scores", "doubt")})
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two outcomes are equal, numbers but for rounding.
+
+    An embedding differs in its seventh digit with the texts that it was computed beside.
+    """
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return isclose(one, other, rel_tol=1e-5, abs_tol=1e-5)
+    return one == other
+
+
+def as_numbers(scores: Iterable[str]) -> list[float | str]:
+    """Values of a table, those that are numbers as numbers."""
+    found: list[float | str] = []
+    for text in scores:
+        try:
+            found.append(float(text))
+        except ValueError:
+            found.append(text)
+    return found
