@@ -26,7 +26,7 @@ EXPOSE 7860
 VOLUME /data
 
 HEALTHCHECK --interval=30s --timeout=10s --start-period=180s --retries=3 \
-    CMD ["python", "-c", "import os, urllib.request as u; u.urlopen(f'http://127.0.0.1:{os.environ[\"PORT\"]}/', timeout=8)"]
+    CMD ["python", "-c", "import os, urllib.request as u; u.urlopen(f'http://127.0.0.1:{os.environ[\"PORT\"]}/health', timeout=8)"]
 
 ENTRYPOINT ["sh", "scripts/serve.sh"]
 CMD ["workbench"]

@@ -13,7 +13,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 export PYTHON LOCKED
 
 .DEFAULT_GOAL := help
-.PHONY: help run space index install test pytest lint format verify bench samples lock audit install-dev install-research browser postgresql clean
+.PHONY: help run space index install test pytest lint format verify bench samples screenshots lock audit install-dev install-research browser postgresql clean
 
 help: ## Print this list
 	@echo "Targets:"
@@ -63,6 +63,9 @@ bench: install-dev ## Measure the engine against its longest chain of calls; pri
 
 samples: install ## Record sample questions anew with the embedded model, and choose what is shipped
 	$(VENV_PYTHON) -m pipelines.samples.record
+
+screenshots: install-dev browser ## Picture every page of both front ends into screenshots/; ARGS="--readme"
+	$(VENV_PYTHON) -m scripts.screenshots $(ARGS)
 
 lock: install-dev ## Choose the newest versions; writes requirements.lock and docs/licences.md
 	$(VENV_PYTHON) -m scripts.dependencies lock

@@ -6,6 +6,7 @@ from pathlib import Path
 from threading import Lock
 
 from app.exposure import workbench_exposure
+from pipelines.engine.budget import Account
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.thread import Engine
@@ -53,10 +54,16 @@ def close_engines() -> None:
 
 
 class Watched:
-    """A run, its view as of the last `pull`, and the reader of its new events."""
+    """A run, its view as of the last `pull`, and the reader of its new events.
 
-    def __init__(self, run_id: str, subscription: Subscription) -> None:
+    `account` says what it may take and has taken; None for a run that was over at the beginning.
+    """
+
+    def __init__(
+        self, run_id: str, subscription: Subscription, account: Account | None = None
+    ) -> None:
         self.run_id = run_id
+        self.account = account
         self.view = RunView()
         self._subscription = subscription
         self._events: list[Event] = []

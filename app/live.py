@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import streamlit as st
 
+from app.budget import budget_of
 from app.engine import Watched, engine
 from app.session import keys_for, owner
+from pipelines.engine.budget import refuse_excess
 from pipelines.errors import VeriscopeError
+from pipelines.run.events import ModelCalled
 from pipelines.run.spec import RunSpec
 
 _WATCHED = "_watched"
 
 
-def start(spec: RunSpec) -> None:
-    """Start a run and look at it; raises what starting it raises."""
-    service = engine().service
-    open_run(engine().call(service.start(spec, owner=owner(), keys=keys_for(spec))))
+def start(spec: RunSpec, *, anyway: bool = False, known: Iterable[ModelCalled] = ()) -> None:
+    """Start a run and look at it; raises what starting it raises.
+
+    Raises VeriscopeError where it is expected to pass a limit of the session, unless `anyway`: then
+    it ends there. What `known` calls were answered is not asked again.
+    """
+    service, budget = engine().service, budget_of(spec)
+    if not anyway:
+        refuse_excess(budget)
+    keys = keys_for(spec)
+    start = service.start(spec, owner=owner(), keys=keys, budget=budget, known=tuple(known))
+    open_run(engine().call(start))
+
+
+def start_again(watched: Watched) -> None:
+    """Run what was run once more. What a run that ended at a limit was answered is known."""
+    events = watched.trace.events if watched.view.limit else ()
+    start(watched.spec, known=[one for one in events if isinstance(one, ModelCalled)])
 
 
 def open_run(run_id: str) -> None:
@@ -28,7 +47,9 @@ def open_run(run_id: str) -> None:
 
 def watch(run_id: str) -> Watched:
     """A run, live or recorded, beside the one that is looked at. Raises NotFoundError."""
-    return Watched(run_id, engine().call(engine().service.watch(run_id, owner=owner())))
+    service = engine().service
+    account = service.account(run_id, owner=owner())
+    return Watched(run_id, engine().call(service.watch(run_id, owner=owner())), account)
 
 
 def current() -> Watched | None:

@@ -10,15 +10,30 @@ import streamlit as st
 from app.login import take_return
 from app.method_page import show_page
 from app.parts import guarded, load_code, take_wanted_page
-from app.screens import annotate, ask, compare, evaluate, library, models, runs
+from app.screens import (
+    annotate,
+    ask,
+    check,
+    compare,
+    evaluate,
+    glossary,
+    library,
+    models,
+    profiles,
+    prompts,
+    runs,
+)
 from app.session import default_language, language, messages
+from app.touring import draw_tour
+from app.wording import word_framework
 from components.theme import ASSETS
 from pipelines.methods.registry import method_pages
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_SHEETS = ("tokens", "base", "recorded", "workbench", "runs")
+_SHEETS = ("tokens", "base", "recorded", "workbench", "runs", "understand", "prompts")
 _PAGES = {
     "ask": ask.show,
+    "check": check.show,
     **{page: partial(show_page, page) for page in method_pages()},
     "compare": compare.show,
     "evaluate": evaluate.show,
@@ -26,7 +41,13 @@ _PAGES = {
     "library": library.show,
     "runs": runs.show,
     "models": models.show,
+    "profiles": profiles.show,
+    "prompts": prompts.show,
+    "glossary": glossary.show,
 }
+# Pages with a menu of their own, as the methods have one.
+_OF_MODELS = ("models", "profiles", "prompts")
+
 _LANGUAGES = {"en": "EN", "zh": "中文"}
 _CHOSEN = "_lang"
 
@@ -45,6 +66,7 @@ def main() -> None:
     if returned is not None:
         st.session_state.setdefault("lang", returned.language)
     _language_switch()
+    word_framework(language())
     t = messages()
     st.logo(str(ASSETS / "logo" / "wordmark.svg"), size="large")
     pages = {
@@ -53,15 +75,19 @@ def main() -> None:
     }
     of_methods = method_pages()
     menu = {
-        "": [page for name, page in pages.items() if name not in of_methods],
+        "": [page for name, page in pages.items() if name not in (*of_methods, *_OF_MODELS)],
         t("nav.methods"): [pages[name] for name in of_methods],
+        t("nav.models"): [pages[name] for name in _OF_MODELS],
     }
     page = st.navigation(menu, position="hidden" if annotate.guest() else "top")
     if returned is not None and returned.link:
         st.switch_page(pages["annotate"], query_params={"link": returned.link})
     wanted = take_wanted_page()
     if wanted is not None:
-        st.switch_page(pages[wanted])
+        name, query = wanted
+        st.switch_page(pages[name], query_params=query)
+    if not annotate.guest():
+        draw_tour(page.url_path or "ask")
     with guarded(page.title):
         page.run()
 

@@ -29,6 +29,7 @@ from app.parts import (
 from app.session import messages, owner, theme
 from app.settings_form import draw_settings, read_settings
 from components.elements import notice
+from components.flow import flow_diagram
 from components.messages import Catalogue, named
 from components.papers import paper_section
 from components.run_pages import FIGURES, PAGES, panel_of
@@ -54,6 +55,7 @@ def show_page(page: str) -> None:
     used = [name for name in methods if name in watched.methods] if watched else []
     if watched is None:
         _pick(page, methods, t)
+        _explain(methods, t)
     else:
         heading(watched, t)
         try:
@@ -77,7 +79,7 @@ def _draw_panels(page: str, names: Sequence[str], watched: live.Watched, t: Cata
     for name in names:
         title = named("method", name, t)
         if len(PAGES[page]) > 1:
-            section_title(title)
+            section_title(title, method=True)
         with guarded(title):
             _draw_panel(page, name, watched, t)
 
@@ -96,10 +98,11 @@ def _draw_panel(page: str, name: str, watched: live.Watched, t: Catalogue) -> No
             draw_settings(method, t, scope=scope, start=start, only=only, disabled=not view.over)
     changed = read_settings(method, scope=scope, start=start)
     settings = method.settings(changed)
-    if view.over and settings != recorded:
+    reevaluated = view.over and settings != recorded
+    if reevaluated:
         again = reevaluate(watched.trace, method, settings)
         view, diverges_at = again.view, again.diverges_at
-    html = panel_of(name)(view, t, diverges_at=diverges_at)
+    html = panel_of(name)(view, t, diverges_at=diverges_at, reevaluated=reevaluated)
     show_html(html, key=f"{name}-view", on_action=partial(act, page))
     if diverges_at is not None:
         st.button(
@@ -164,6 +167,14 @@ def _offer(page: str, name: str, watched: live.Watched, t: Catalogue) -> None:
         on_click=begin_run,
         args=(page, _with_method(watched.spec, MethodSpec(name=name))),
     )
+
+
+def _explain(methods: Sequence[str], t: Catalogue) -> None:
+    """What the methods do, step by step, while no run shows it."""
+    for name in methods:
+        if (steps := flow_diagram(name, None, t)) is not None:
+            section_title(t("flow.title", method=named("method", name, t)))
+            show_html(steps, key=f"flow-{name}")
 
 
 def _pick(page: str, methods: Sequence[str], t: Catalogue) -> None:

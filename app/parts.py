@@ -38,6 +38,7 @@ Action = dict[str, str | None]
 _log = logging.getLogger(__name__)
 
 _PAGE = "_wanted_page"
+_QUERY = "_wanted_query"
 _WHOLE = "_whole_page"
 
 # Streamlit sends a component's script and style again with everything it shows. A run is shown
@@ -66,7 +67,10 @@ def show_html(html: str, *, key: str, on_action: Callable[[Action], None] | None
     def asked() -> None:
         state: Any = st.session_state.get(key)
         action = state.get("action") if state else None
-        if action and on_action is not None:
+        if action and action["action"] == "glossary":
+            # Every score of every page leads there.
+            go_to("glossary", term=action["value"] or "")
+        elif action and on_action is not None:
             on_action(action)
 
     _view(
@@ -81,9 +85,9 @@ def page_title(text: str, note: str) -> None:
     st.html(tag("header", tag("h1", text), tag("p", note), class_="workbench-title"))
 
 
-def section_title(text: str) -> None:
-    """The heading of a part of the page."""
-    st.html(tag("h2", text, class_="workbench-section"))
+def section_title(text: str, *, method: bool = False) -> None:
+    """The heading of a part of the page; of a whole `method`, whose parts have headings too."""
+    st.html(tag("h2", text, class_="workbench-method" if method else "workbench-section"))
 
 
 def draw_unfolded(fold: ExpanderContainer | PopoverContainer, draw: Callable[[], None]) -> None:
@@ -127,7 +131,8 @@ def draw_run(
         view = watched.pull()
         with st.container(key="run-bar", horizontal=True, vertical_alignment="center"):
             with guarded(title or t("nav.ask"), key="bar"):
-                show_html(run_bar(view, t, now=time.time()), key="bar")
+                bar = run_bar(view, t, now=time.time(), account=watched.account)
+                show_html(bar, key="bar")
             if not view.over:
                 st.button(t("action.stop"), key="stop", on_click=live.stop)
         with guarded(title or t("nav.ask"), key="run"):
@@ -195,7 +200,9 @@ def act(page: str, action: Action) -> None:
     if action["action"] == "open":
         go_to(action["value"] or "ask")
     elif action["action"] == "retry" and watched is not None:
-        begin_run(page, watched.spec)
+        with remembered(page):
+            live.start_again(watched)
+        redraw_whole()
 
 
 def in_rows(items: Sequence[T], width: int) -> Iterator[tuple[DeltaGenerator, T]]:
@@ -253,16 +260,17 @@ def disambiguate(words: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def go_to(page: str) -> None:
-    """From a callback: open another page as soon as the script runs."""
-    st.session_state[_PAGE] = page
+def go_to(page: str, **query: str) -> None:
+    """From a callback: open another page as soon as the script runs; `query` is in its address."""
+    st.session_state[_PAGE], st.session_state[_QUERY] = page, query
     # In a fragment's callback too: what it changed concerns the whole page.
     redraw_whole()
 
 
-def take_wanted_page() -> str | None:
-    """The page that a callback asked for, once."""
-    return st.session_state.pop(_PAGE, None)
+def take_wanted_page() -> tuple[str, dict[str, str]] | None:
+    """The page that a callback asked for with what its address holds, once."""
+    page, query = st.session_state.pop(_PAGE, None), st.session_state.pop(_QUERY, {})
+    return None if page is None else (page, query)
 
 
 def redraw_whole() -> None:

@@ -14,6 +14,8 @@ globalThis.veriscope.promise.then(({ mount, patch, sheet }) => {
   const draw = (html, lang) => {
     root.lang = lang;
     patch(root, html);
+    // A message has the place of what is shown otherwise, and needs more room.
+    host.toggleAttribute("data-told", Boolean(root.querySelector(":scope > .vs-notice, :scope > .vs-error")));
   };
   const restore = () => draw(props.value ?? "", props.lang);
   mount(root);

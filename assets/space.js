@@ -1,10 +1,14 @@
 // What the buttons of the Space's page do in the browser.
+const SCROLLING = 300;
+
 globalThis.veriscopeSpace = {
   clicks: 0,
+  scrolled: -Infinity,
   last: "",
   typed: "",
   /** The inputs of a click with its number, by which the server knows the order of the clicks. */
   numbered(kind, [visit, , ...others]) {
+    if (kind === "ask" || kind === "again") this.toAnswer();
     // Run pressed twice has one number, so that it asks once.
     if (kind !== this.last || kind === "example") this.clicks += 1;
     this.last = kind;
@@ -17,11 +21,31 @@ globalThis.veriscopeSpace = {
     return example;
   },
   link(id) {
+    this.column?.toggleAttribute("data-linked", Boolean(id));
     return id ? `${location.origin}${location.pathname}?run=${id}` : "";
   },
   copy(link) {
     if (link) navigator.clipboard?.writeText(link).catch(() => {});
     return link;
+  },
+  /** Go to the answer, and have it be read from there; not while the visitor scrolls. */
+  toAnswer() {
+    this.column?.removeAttribute("data-linked");
+    const result = document.querySelector("#result");
+    if (!result) return;
+    result.tabIndex = -1;
+    result.role = "region";
+    result.ariaLabel = document.querySelector("#skip a")?.dataset.result ?? "";
+    result.focus({ preventScroll: true });
+    if (performance.now() - this.scrolled > SCROLLING) this.scrollTo(result);
+  },
+  toQuestion() {
+    this.scrollTo(document.querySelector("#composer"));
+    document.querySelector("#asking textarea")?.focus({ preventScroll: true });
+  },
+  scrollTo(place) {
+    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    place.scrollIntoView({ behavior: calm ? "instant" : "smooth", block: "start" });
   },
   open(html) {
     if (!html) return "";
@@ -31,11 +55,40 @@ globalThis.veriscopeSpace = {
     return "";
   },
 };
+/** The column of the page: what it is marked with is seen by the style sheet. */
+Object.defineProperty(veriscopeSpace, "column", {
+  get: () => document.querySelector(".gradio-container"),
+});
+
+// A visitor who scrolls is not taken elsewhere.
+for (const moved of ["wheel", "touchmove"]) {
+  const note = () => (veriscopeSpace.scrolled = performance.now());
+  addEventListener(moved, note, { capture: true, passive: true });
+}
+
+// Far from the question, Stop and the way back to it stay in reach.
+veriscopeSpace.watch = new IntersectionObserver(([seen]) => {
+  veriscopeSpace.column?.toggleAttribute("data-away", !seen.isIntersecting);
+});
+new MutationObserver((_, observer) => {
+  const composer = document.querySelector("#asking");
+  if (!composer || !document.querySelector("#result")) return;
+  observer.disconnect();
+  veriscopeSpace.watch.observe(composer);
+}).observe(document, { childList: true, subtree: true });
+
 // Noted at once: what Gradio itself says of a click comes a moment later.
 document.addEventListener(
   "click",
   (event) => {
-    if (!event.target.closest?.("#examples .gallery-item")) return;
+    if (event.target.closest?.("#skip a")) {
+      event.preventDefault();
+      veriscopeSpace.toAnswer();
+    }
+    const example = event.target.closest?.("#examples .gallery-item");
+    if (!example) return;
+    // One that was recorded is shown at once; another question is only put into the field.
+    if (example.querySelector(".recorded")) veriscopeSpace.toAnswer();
     veriscopeSpace.typed = document.querySelector("#asking textarea")?.value ?? "";
   },
   true,

@@ -2,6 +2,7 @@
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".vs-root");
   root.lang = data.lang;
+  root.dataset.glossary = "";
   root.vsData = data.html;
   if (!root.vsAsk) root.addEventListener("vs-action", (event) => root.vsAsk(event.detail));
   root.vsAsk = (detail) => setTriggerValue("action", detail);

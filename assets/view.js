@@ -44,6 +44,7 @@ class View {
     });
     on(window, "scroll", () => this.tip.place(), { capture: true, passive: true });
     on(window, "resize", () => this.tip.place());
+    on(window, "hashchange", () => this.arrive());
     this.stop = () => {
       abort.abort();
       clearInterval(this.timer);
@@ -63,9 +64,21 @@ class View {
     if (!this.timer && this.root.querySelector("[data-clock]")) {
       this.timer = setInterval(() => this.tick(), 100);
     }
+    this.arrive();
     const target = this.tip.target;
     if (target?.isConnected) this.tip.show(target, describe(target), this.tip.pinned);
     else if (target) this.tip.hide();
+  }
+
+  /** Bring into view, once, what the address or the content asks for; a shadow root has no #. */
+  arrive() {
+    const asked = location.hash.slice(1);
+    const named = asked && this.root.querySelector(`#${CSS.escape(decoded(asked))}`);
+    const goal = named || this.root.querySelector("[data-arrive]");
+    const wanted = named ? asked : goal && `arrive ${goal.id}`;
+    if (!goal || wanted === this.arrived) return;
+    this.arrived = wanted;
+    show(goal);
   }
 
   tick() {
@@ -115,9 +128,7 @@ class View {
     const link = event.target.closest?.("[data-goto]");
     if (link) {
       // An address with # would look in the document, not in the view.
-      const goal = this.root.querySelector(`#${CSS.escape(link.dataset.goto)}`);
-      goal?.scrollIntoView({ block: "center" });
-      goal?.focus({ preventScroll: true });
+      show(this.root.querySelector(`#${CSS.escape(link.dataset.goto)}`));
       return;
     }
     const item = itemOf(event);
@@ -159,6 +170,24 @@ class View {
 }
 
 const itemOf = (event) => event.target.closest?.("[data-roving] [data-i]") ?? null;
+
+/** Bring `goal` into view, with what it is folded in opened, and give it the focus. */
+function show(goal) {
+  for (let node = goal; node; node = node.parentElement?.closest("details")) {
+    if (node.localName === "details") node.open = true;
+  }
+  goal?.scrollIntoView({ block: "center" });
+  goal?.focus({ preventScroll: true });
+}
+
+/** The name in an address; one that is not written properly is taken as it stands. */
+function decoded(name) {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}
 
 /** Open the details a bar of the timeline stands for, and those around them. */
 function openDetails(item) {

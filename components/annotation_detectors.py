@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from components.annotation_results import confusion_table, detector_name, missing, scale
 from components.elements import Column, Row, fold, notice, table
 from components.evaluation_numbers import estimate_cell, estimate_text, number
 from components.evaluation_study import setting_title
+from components.glossary import means_list
 from components.markup import Child, Html, join, tag, visible
 from components.messages import Catalogue, integer, named, two_digits
 from pipelines.annotation.detectors import (
@@ -93,6 +94,9 @@ def detectors_view(
             tabindex=0,
         ),
         tag("p.vs-note", t("annotate.results.detectors.columns")),
+        means_list(
+            ["auroc", "auc_pr_nonfactual", "brier", "ece", "base_rate", *_each(scores.names)], t
+        ),
         key="detectors",
     )
 
@@ -116,6 +120,7 @@ def verdicts_view(found: Sequence[DetectorAgreement], t: Catalogue) -> str:
         "div.vs-run.vs-stack",
         tag("p.vs-note", t("annotate.results.verdicts.help")),
         tag("ul.vs-pairs", items),
+        means_list(["kappa"], t),
         key="verdicts",
     )
 
@@ -152,6 +157,7 @@ def located_view(found: Sequence[LocatedSpans], t: Catalogue) -> str:
         "div.vs-run.vs-stack.vs-evaluation",
         tag("p.vs-note", t("annotate.results.located.help")),
         tag("div.vs-evaluation-scroll", body, role="region", aria_label=name, tabindex=0),
+        means_list(["located.characters"], t),
         key="located",
     )
 
@@ -184,6 +190,7 @@ def fitted_view(
         "div.vs-run.vs-stack.vs-evaluation",
         tag("div.vs-evaluation-scroll", body, role="region", aria_label=name, tabindex=0),
         tag("p.vs-note", t("annotate.results.fitted.help", share=f"{100 * share:.0f}")),
+        means_list(["threshold", "brier", "ece"], t),
         key="fitted",
     )
 
@@ -284,13 +291,13 @@ def _judge(found: LabelledJudge, wanted: float, t: Catalogue) -> Html:
     body += [_rate(one, wanted, t) for one in found.rates]
     if found.rates:
         body.append(tag("p.vs-note", t("annotate.results.judge.help")))
+        body.append(means_list(["corrected_rate", "kappa"], t))
     if found.agreement is None:
         body.append(tag("p.vs-note", t("annotate.results.judge.no_agreement")))
     else:
         body.append(
             fold(
                 _kappa_summary(t("annotate.results.judge.kappa"), found.agreement, t),
-                tag("p.vs-note", t("evaluate.judge.agreement.help")),
                 _confusion(found.agreement, t),
                 key=f"kappa-{found.judge[:12]}",
             )
@@ -430,6 +437,11 @@ def _head(name: str, arrow: str, t: Catalogue) -> Html:
         tag("span.vs-sr", t(better)),
     )
     return join([t(f"annotate.results.{name}"), " ", unit])
+
+
+def _each(names: Iterable[str]) -> Iterable[str]:
+    """The single scores of several detectors."""
+    return (one for several in names for one in several.split(", "))
 
 
 def _scores_of(names: str, t: Catalogue) -> str:

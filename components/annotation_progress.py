@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from components.annotation import alpha_cell, coefficient_text, percent, share_text
 from components.elements import Column, Row, button, fold, notice, sign, table
+from components.glossary import means_list
 from components.markup import Child, Html, shown, tag
 from components.messages import Catalogue, duration, integer, two_digits
 from pipelines.annotation.progress import PersonProgress
@@ -116,6 +117,7 @@ def _tasks(watch: SessionWatch, t: Catalogue) -> Html:
         t("annotate.agreement.title"),
         body,
         tag("p.vs-note", t("annotate.agreement.help")),
+        means_list(["alpha"], t),
         *folded,
     )
 
@@ -245,7 +247,7 @@ def _note(one: Note, t: Catalogue, *, opens_runs: bool) -> Html:
     head = t("annotate.item", number=item.number + 1, task=t(f"annotate.task.{item.task}"))
     said: Child = None
     if one.text:
-        who = tag("span.vs-strong", shown(one.who), ": ") if one.who else None
+        who = tag("span.vs-strong", shown(one.who), t("label.separator")) if one.who else None
         said = tag("p", who, tag("span", shown(one.text), dir="auto"))
     elif one.who:
         said = tag("p", tag("span.vs-strong", shown(one.who)))
@@ -254,7 +256,7 @@ def _note(one: Note, t: Catalogue, *, opens_runs: bool) -> Html:
     )
     return tag(
         "li",
-        tag("p.vs-note", head, ": ", tag("span", shown(item.text), dir="auto")),
+        tag("p.vs-note", head, t("label.separator"), tag("span", shown(item.text), dir="auto")),
         said,
         opens,
     )

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from components.elements import Column, Row, fold, notice, sign, table
 from components.evaluation_numbers import estimate_text, number
+from components.glossary import meaning, means_list, what_it_means
 from components.markup import Child, Html, shown, tag, visible
 from components.messages import Catalogue, comparison, integer, named
 from pipelines.annotation.agreement import SpanAgreement, TaskAgreement
@@ -36,7 +37,10 @@ _STEPS = 6
 
 
 class Line(NamedTuple):
-    """A line of a table of coefficients; `levels` draws the thresholds of alpha behind it."""
+    """A line of a table of coefficients; `levels` draws the thresholds of alpha behind it.
+
+    `means` is what the glossary explains it as; `help` replaces the sentence that stands there.
+    """
 
     key: str
     name: str
@@ -44,6 +48,7 @@ class Line(NamedTuple):
     value: Coefficient
     levels: bool = False
     undefined: str = ""
+    means: str = ""
 
 
 def reliability_level(alpha: float) -> Reliability:
@@ -122,7 +127,8 @@ def coefficient_table(caption: str, lines: Iterable[Line], t: Catalogue, *, head
                 tag(
                     "span.vs-estimate-cell",
                     tag("span", line.name),
-                    tag("span.vs-note", line.help) if line.help else None,
+                    tag("span.vs-note", line.help or meaning(line.means, t)),
+                    what_it_means(line.means, t, brief=True),
                 ),
                 coefficient_cell(line.value, t, line.undefined),
                 scale(line.value, levels=line.levels),
@@ -186,6 +192,7 @@ def labels_view(found: TaskAgreement, t: Catalogue) -> str:
         coefficient_table(
             t("annotate.results.labels"), lines, t, head=t("annotate.results.which.one")
         ),
+        means_list(["alpha"], t),
         key="labels",
     )
 
@@ -196,17 +203,19 @@ def spans_view(found: SpanAgreement, t: Catalogue) -> str:
         Line(
             "characters-alpha",
             t("annotate.results.spans.alpha"),
-            t("annotate.results.spans.alpha.help"),
+            "",
             found.characters,
             levels=True,
+            means="spans.alpha",
         )
     ]
     lines += [
         Line(
             f"f1-{match}",
             t(f"annotate.results.spans.{match}"),
-            t(f"annotate.results.spans.{match}.help"),
+            "",
             Coefficient(value=found.f1.get(match), n=found.items, why=_f1_why(found)),
+            means=f"spans.{match}",
         )
         for match in ("exact", "iou", "characters")
     ]
@@ -238,6 +247,7 @@ def reveal_view(blind: TaskAgreement, last: TaskAgreement, changed: int, t: Cata
         "div.vs-run.vs-stack",
         tag("p.vs-note", t("annotate.results.reveal.changed", count=changed)),
         coefficient_table(t("annotate.results.reveal"), lines, t, head=t("annotate.results.which")),
+        means_list(["alpha"], t),
         key="reveal",
     )
 
@@ -269,6 +279,7 @@ def people_view(found: Sequence[PersonAgreement], names: Mapping[int, str], t: C
         "div.vs-run.vs-stack",
         tag("p.vs-note", t("annotate.results.people.help")),
         table(name, columns, rows, row_names=True, css="vs-coefficient-table"),
+        means_list(["kappa", "alpha"], t),
         key="people",
     )
 
@@ -287,6 +298,7 @@ def pairs_view(found: TaskAgreement, names: Mapping[int, str], t: Catalogue) -> 
         tag("p.vs-note", t("annotate.results.pairs.help")),
         tag("ul.vs-pairs", listed),
         tag("p.vs-note", t("annotate.results.pairs.more", count=more)) if more > 0 else None,
+        means_list(["kappa"], t),
         key="pairs",
     )
 
@@ -349,7 +361,7 @@ def detector_name(name: str, t: Catalogue) -> str:
 
 def _line(name: str, value: Coefficient, t: Catalogue, *, levels: bool = False) -> Line:
     key = f"annotate.results.{name}"
-    return Line(name, t(key), t(f"{key}.help"), value, levels)
+    return Line(name, t(key), "", value, levels, means=name)
 
 
 def _estimate(found: Coefficient) -> Estimate:
@@ -386,7 +398,12 @@ def decide_bar(left: int, decided: int, saved: int | None, t: Catalogue) -> str:
 def silent_comments(said: Iterable[tuple[str, str]], t: Catalogue) -> str:
     """What people wrote about an item that they gave no label of."""
     lines = (
-        tag("li", tag("span.vs-strong", shown(name)), ": ", tag("span", shown(text), dir="auto"))
+        tag(
+            "li",
+            tag("span.vs-strong", shown(name)),
+            t("label.separator"),
+            tag("span", shown(text), dir="auto"),
+        )
         for name, text in said
     )
     return tag(

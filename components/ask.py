@@ -25,7 +25,9 @@ from components.run_view import (
     supporting,
     totals,
 )
+from components.spending import spending
 from components.timeline import call_bars, timeline
+from pipelines.engine.budget import Account
 from pipelines.engine.completing import left_out
 from pipelines.engine.pool import Loading
 from pipelines.methods.registry import METHODS
@@ -34,9 +36,14 @@ from pipelines.run.view import MethodView, RunView
 from pipelines.types import Language
 
 
-def run_bar(view: RunView, t: Catalogue, *, now: float | None = None) -> str:
-    """The line that ticks while the run goes on."""
-    return counters(t, status=run_status(view), seconds=clock(view, now), **totals(view)._asdict())
+def run_bar(
+    view: RunView, t: Catalogue, *, now: float | None = None, account: Account | None = None
+) -> str:
+    """The line that ticks while the run goes on; with `account`, under it what the run took
+    against what it was expected to take and may take."""
+    line = counters(t, status=run_status(view), seconds=clock(view, now), **totals(view)._asdict())
+    spent = None if account is None else spending(account, t)
+    return line if spent is None else tag("div.vs-run-bar", Html(line), spent, key="run-bar")
 
 
 def ask_view(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Literal, NamedTuple
 
 from components.diff import diff_html
@@ -25,9 +26,11 @@ from components.markup import Child, Content, Html, tag
 from components.messages import Catalogue, named, setting_key
 from components.method_cards import MethodRow, costs, judgement
 from components.page import illustration_note, section
+from components.prompts import own_prompts_words
 from components.run_view import language_unsupported, method_row, passages_of
 from pipelines.errors import VeriscopeError
 from pipelines.methods.registry import METHODS, get_method
+from pipelines.prompts import Wording, own_prompts
 from pipelines.run.changes import model_words
 from pipelines.run.events import Judged, Verdict
 from pipelines.run.spec import EvidenceSpec, RunSpec
@@ -129,6 +132,7 @@ def differences(columns: Sequence[CompareColumn], t: Catalogue) -> list[Differen
         t("evidence.title"): [source_words(spec.evidence, t) for spec in specs],
         t("setting.run.seed"): [str(spec.seed) for spec in specs],
         t("setting.run.reproducible"): [yes_or_no(spec.reproducible, t) for spec in specs],
+        t("nav.prompts"): [wording_words(spec.prompts, t) for spec in specs],
     }
     found = [
         Difference(name, tuple(_NONE if value is None else value for value in values))
@@ -166,6 +170,16 @@ def source_words(spec: EvidenceSpec, t: Catalogue) -> str:
     if spec.source != "library":
         return named("evidence.web", spec.source, t)
     return f"{named('library', spec.library, t)} · {t(f'evidence.mode.{spec.mode}')}"
+
+
+def wording_words(wording: Wording, t: Catalogue) -> str | None:
+    """The prompts that are not the default's, by name; None where all are."""
+    own = own_prompts(wording)
+    if not own:
+        return None
+    # The same prompt may have been worded in two other ways.
+    texts = "\n".join(wording[file][language][key] for file, language, key in own)
+    return f"{own_prompts_words(own, t)} · {sha256(texts.encode()).hexdigest()[:6]}"
 
 
 def yes_or_no(value: bool, t: Catalogue) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from components.glossary import what_it_means
 from components.markup import Child, Content, Html, tag
 from components.messages import Catalogue, comparison, duration, integer, named, two_digits
 from pipelines.errors import ErrorInfo
@@ -290,10 +291,10 @@ def gauge(score: Score, t: Catalogue) -> Html:
         return f"{100 * min(1.0, max(0.0, (value - low) / (high - low or 1.0))):.2f}%"
 
     marks: list[Html] = []
-    spoken: dict[str, str] = {}
+    spoken: dict[str, str] = {"data_score": score.name}
     if score.value is not None:
         marks.append(tag("span.vs-gauge-value", style=f"width:{share(score.value)}"))
-        spoken = {
+        spoken |= {
             "role": "meter",
             "aria_label": score_title(score, t),
             "aria_valuemin": f"{low:g}",
@@ -318,7 +319,7 @@ def measured(score: Score, t: Catalogue, css: str = "vs-measured", **attributes:
 def score_line(
     score: Score, t: Catalogue, follows: str | None = None, behind: Html | None = None
 ) -> str:
-    """Name, gauge, "0.42 < 0.60", the consequence, and the formula behind a disclosure.
+    """Name, gauge, "0.42 < 0.60", the consequence, and disclosed what it means and its formula.
 
     `follows` replaces the sentence on what follows from the number; `behind` shows the calls that
     the number rests on (see `components.calls.call_list`) and is disclosed with the formula.
@@ -334,7 +335,7 @@ def score_line(
         "div.vs-score" + (".vs-score-flagged" if score.flagged else ""),
         line,
         tag("p.vs-score-follows", follows or consequence(score, t)),
-        _formula(score, t, behind),
+        tag("div.vs-score-more", what_it_means(score.name, t), _formula(score, t, behind)),
     )
 
 

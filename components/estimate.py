@@ -6,8 +6,9 @@ from math import floor, log10
 
 from components.markup import tag
 from components.messages import Catalogue, duration, integer, named, two_digits
-from pipelines.engine.estimate import CHARACTERS_PER_TOKEN, Estimate, Money
+from pipelines.engine.estimate import Estimate, Money
 from pipelines.models.providers import Price
+from pipelines.run.ledger import CHARACTERS_PER_TOKEN
 
 
 def about(value: float) -> int:
@@ -53,6 +54,11 @@ def estimate_help(estimate: Estimate, t: Catalogue) -> str:
         "characters": CHARACTERS_PER_TOKEN,
     }
     parts.append(t(f"estimate.basis.{basis.source}", **measured))
+    fewer = {name: basis.measured.fewer[name] for name in estimate.few}
+    if fewer:
+        names = [named("method", name, t) for name in fewer]
+        few = min(fewer.values())
+        parts.append(t("estimate.basis.fewer", count=few, methods=t("list.separator").join(names)))
     if estimate.unmeasured:
         names = [named("method", name, t) for name in estimate.unmeasured]
         parts.append(t("estimate.basis.unmeasured", methods=t("list.separator").join(names)))

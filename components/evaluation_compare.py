@@ -19,6 +19,7 @@ from components.evaluation_numbers import (
     right_badge,
     sampling_text,
 )
+from components.glossary import means_list
 from components.markup import Child, Html, tag
 from components.messages import Catalogue, integer, named
 from components.page import section
@@ -92,6 +93,7 @@ def _summary(found: Comparison, t: Catalogue) -> list[Child]:
         tag("p.vs-note", counted),
         *(tag("p.vs-note", _lacks(one.system, one, t)) for one in found.lacking),
         tag("p.vs-note", sampling_text(found.sampling, t)),
+        means_list((found.metric.name, "confidence_interval", "p_value"), t, anchors=True),
     ]
 
 

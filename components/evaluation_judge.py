@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from components.elements import Column, Row, notice, table
 from components.evaluation_numbers import estimate_text
 from components.evaluation_state import spent_words
+from components.glossary import means_list
 from components.markup import Child, Html, join, tag, visible
 from components.messages import Catalogue, integer, two_digits
 from pipelines.evaluation.judging.calibration import Calibration
@@ -64,10 +65,10 @@ def calibration_view(title: str, found: Calibration, t: Catalogue) -> str:
     return tag(
         "div.vs-run.vs-stack",
         tag("p", agrees),
-        tag("p.vs-note", t("evaluate.judge.agreement.help")),
         _confusion(seen.grades, seen.confusion, t),
         _rates(found.rates, t),
         _transferred(found, t),
+        means_list(("kappa", "corrected_rate", "confidence_interval"), t),
         key=f"calibration-{title}",
     )
 

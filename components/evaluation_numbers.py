@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from components.elements import sign
+from components.glossary import means_link
 from components.markup import Child, Html, join, tag
 from components.messages import Catalogue, integer, named, two_digits
 from pipelines.evaluation.results.remarks import has_few_groups
@@ -138,14 +139,17 @@ def range_text(info: MetricInfo) -> str:
 
 
 def metric_head(info: MetricInfo, t: Catalogue) -> tuple[Html, str]:
-    """The head of a metric's column, and what a narrow screen calls it: name, range, direction."""
+    """The head of a metric's column, and what a narrow screen calls it: name, range, direction.
+
+    The head leads to what the metric means: the view needs a `means_list` with anchors for it.
+    """
     title, span = metric_title(info.name, t), range_text(info)
     arrow = _ARROWS.get(info.better or "", "")
     unit: list[Child] = [span]
     if info.better is not None:
         better = tag("span.vs-sr", t(f"papers.better.{info.better}"))
         unit += [" ", tag("span", arrow, aria_hidden=True), better]
-    head = join([title, " ", tag("span.vs-paper-unit", unit)])
+    head = join([title, " ", tag("span.vs-paper-unit", unit), means_link(info.name, t)])
     return head, " ".join(filter(None, [title, span, arrow]))
 
 

@@ -18,8 +18,10 @@ from components.elements import (
     table,
 )
 from components.evaluation_numbers import metric_title, money_text, right_badge
+from components.glossary import meaning, means_list
 from components.markup import Child, Html, shown, tag
 from components.messages import Catalogue, duration, integer, named
+from components.prompts import own_prompts_words
 from pipelines.engine.executor import used_models
 from pipelines.errors import ErrorInfo
 from pipelines.evaluation.forecast import Forecast, Range
@@ -29,6 +31,7 @@ from pipelines.evaluation.limits import LIMITS, Limit, currencies_of
 from pipelines.evaluation.outcomes import Cost
 from pipelines.evaluation.plan import EvaluationSpec
 from pipelines.evaluation.runner import Progress
+from pipelines.prompts import own_prompts
 from pipelines.store.evaluations import StoredEvaluation
 
 _CELL = 160
@@ -139,6 +142,10 @@ def about_view(stored: StoredEvaluation, t: Catalogue) -> str:
     lines = [" · ".join(facts), t("list.separator").join(models)]
     if source:
         lines.append(t("evaluate.source", name=source))
+    for system in spec.systems:
+        if own := own_prompts(system.prompts):
+            words = own_prompts_words(own, t)
+            lines.append(t("prompts.of_system", system=system.name, words=words))
     return tag(
         "div.vs-run.vs-evaluation-about",
         tag("h2.vs-question", shown(stored.name), dir="auto"),
@@ -259,8 +266,8 @@ def metrics_view(reasons: Mapping[str, str | None], t: Catalogue) -> str:
         if reason is not None:
             said = tag("span", t(reason))
             return tag("li.vs-evaluation-lacks", tag("span.vs-strong", title), " – ", said)
-        key = f"metric.{name}.help"
-        help_text = [": ", t(key)] if t.has(key) else None
+        said = meaning(name, t)
+        help_text = [t("label.separator"), said] if said else None
         return tag("li", tag("span.vs-strong", title), help_text)
 
     ordered = sorted(reasons.items(), key=lambda entry: entry[1] is not None)
@@ -268,6 +275,7 @@ def metrics_view(reasons: Mapping[str, str | None], t: Catalogue) -> str:
         "div.vs-run.vs-evaluation-metrics",
         tag("p.vs-note", t("evaluate.metrics.note")),
         tag("ul.vs-source-notes", (line(name, reason) for name, reason in ordered)),
+        means_list((name for name, reason in ordered if reason is None), t),
         key="metrics",
     )
 

@@ -15,6 +15,7 @@ from components.evaluation_numbers import (
     number,
     p_text,
 )
+from components.glossary import means_list
 from components.markup import Child, Html, tag
 from components.messages import Catalogue, integer, setting_key
 from components.theme import Theme, plotly_template, tokens
@@ -101,6 +102,7 @@ def study_view(study: Study, metrics: Sequence[str], t: Catalogue) -> Html:
         tag("div.vs-stack", [tag("p", words) for words in choice_words(study, t)]),
         _table(study, metrics, t),
         tag("div.vs-stack", [tag("p.vs-note", words) for words in notes(study, t)]),
+        means_list([*metrics, "confidence_interval"], t, anchors=True),
         key="study",
     )
 

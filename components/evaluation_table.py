@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from components.evaluation_numbers import (
     number,
     sampling_text,
 )
+from components.glossary import means_link, means_list
 from components.markup import Child, Content, Html, tag, visible
 from components.messages import Catalogue, duration, integer, named, two_digits
 from components.page import section
@@ -126,7 +127,9 @@ def _table(results: ResultsTable, t: Catalogue) -> Html:
 def _system(row: ResultsRow, t: Catalogue) -> list[Child]:
     title = named("method", row.description.method, t)
     models = t("list.separator").join(dict.fromkeys(row.description.models.values()))
-    about = " · ".join(filter(None, [title if title != row.system else "", models]))
+    own = row.description.prompts
+    worded = t("prompts.own", count=len(own), list=t("list.separator").join(own)) if own else ""
+    about = " · ".join(filter(None, [title if title != row.system else "", models, worded]))
     note = tag("span.vs-note", about) if about else None
     return [tag("span.vs-estimate-cell", tag("bdi.vs-strong", row.system), note)]
 
@@ -209,7 +212,7 @@ def _corrections(results: ResultsTable, t: Catalogue) -> list[_Part]:
                 found = row.corrections.get(metric)
                 return "–" if found is None else estimate_cell(getattr(found, kind), t)
 
-            head = tag("span", title, " ", unit, spoken)
+            head = tag("span", title, " ", unit, spoken, means_link(kind, t))
             parts.append(_Part(Column(head, "vs-num", f"{title} 0–1 {arrow}"), cell))
     return parts
 
@@ -248,7 +251,8 @@ def _cost(cost: Cost, results: ResultsTable, t: Catalogue) -> list[_Part]:
             )
         ]
 
-    return [_Part(Column(title, "vs-num"), cell)]
+    head = tag("span", title, means_link(cost, t))
+    return [_Part(Column(head, "vs-num", title), cell)]
 
 
 def _partly(found: CostSummary, row: ResultsRow, t: Catalogue) -> Html | None:
@@ -332,20 +336,16 @@ def _papers(results: ResultsTable, t: Catalogue) -> Html | None:
     return fold(title, note, table(title, columns, rows), key="papers")
 
 
-def _meaning(results: ResultsTable, t: Catalogue) -> Html:
+def _meaning(results: ResultsTable, t: Catalogue) -> Html | None:
     """What each metric is, and how intervals and tests were computed."""
-    known = [info.name for info in results.metrics if t.has(f"metric.{info.name}.help")]
-    metrics: Iterable[Html] = (
-        tag("li", tag("span.vs-strong", metric_title(name, t)), ": ", t(f"metric.{name}.help"))
-        for name in known
-    )
+    names = [info.name for info in results.metrics]
+    names += RANKINGS if results.detection is not None else ()
     versions = t("list.separator").join(f"{name} {one}" for name, one in results.versions.items())
-    return fold(
-        t("evaluate.meaning"),
-        tag("ul.vs-source-notes", metrics) if known else None,
-        tag("p.vs-note", t("evaluate.correction.help")),
-        tag("p.vs-note", t("evaluate.band.help")),
-        tag("p.vs-note", sampling_text(results.sampling, t)),
-        tag("p.vs-note", visible(versions)) if versions else None,
+    return means_list(
+        [*names, "corrected", "spoiled", *COSTS, "confidence_interval", "base_rate"],
+        t,
+        title=t("evaluate.meaning"),
+        anchors=True,
+        notes=(t("evaluate.band.help"), sampling_text(results.sampling, t), visible(versions)),
         key="meaning",
     )

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from components.elements import answer_text, marked_text
-from components.markup import Child, Html, safe_url, tag
+from components.glossary import meaning, means_list
+from components.markup import Child, Html, join, safe_url, tag
 from components.messages import Catalogue, named, two_digits
 from pipelines.types import Passage
 
@@ -33,7 +34,9 @@ def evidence(items: Sequence[EvidenceItem], t: Catalogue, *, id: str = "evidence
         tag("li", passage_card(item, t), key=f"{id}-{number}-{item.passage.id}")
         for number, item in enumerate(items)
     )
-    return tag("ol.vs-evidence", cards, id=id, key=id)
+    scores = dict.fromkeys(name for item in items for name in item.passage.scores or ())
+    listed = tag("ol.vs-evidence", cards, id=id, key=id)
+    return join([listed, means_list(scores, t, key=f"{id}-means")])
 
 
 def passage_card(item: EvidenceItem, t: Catalogue) -> str:
@@ -65,11 +68,10 @@ def _facts(item: EvidenceItem, t: Catalogue) -> Iterable[Html]:
     passage = item.passage
     scores = passage.scores or {"retriever": passage.score}
     for name, value in scores.items():
-        meaning = f"evidence.score.{name}.meaning"
         yield fact(
             named("evidence.score", name, t),
             tag("span.vs-num", two_digits(value)),
-            t(meaning) if t.has(meaning) else t("evidence.score.retriever.meaning"),
+            meaning(name, t) or t("evidence.score.retriever.meaning"),
         )
     yield fact(t("evidence.source"), tag("bdi", passage.source))
     if item.query:

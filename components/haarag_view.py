@@ -23,6 +23,7 @@ from components.elements import (
     verdict_badge,
 )
 from components.evidence import EvidenceItem, evidence, fact
+from components.glossary import means_list, what_it_means
 from components.markup import Child, Html, tag, visible
 from components.messages import Catalogue, named, two_digits
 from components.method_panel import MethodPanel
@@ -180,8 +181,9 @@ class _Page(MethodPanel):
 
         facts: list[Html] = []
         for score in others:
-            value = tag("span.vs-num", score_value(score))
+            value = tag("span.vs-num", score_value(score), data_score=score.name)
             facts.append(fact(named("score", score.name, t), value, t(f"formula.{score.formula}")))
+        explained = ("chunk_similarity", *(score.name for score in others))
         kept = [at for at, chunk in enumerate(rated.chunks) if chunk.outcome == "kept"]
         first = max(kept, default=0) + 1 + _DROPPED
         caption = t("haarag.chunks", kept=len(kept), count=len(rated.chunks))
@@ -194,7 +196,7 @@ class _Page(MethodPanel):
             more = t("haarag.chunks.more", count=len(rest))
             chunks = listed(rest, more, f"more-{number}")
             parts.append(fold(more, chunks, key=f"more-chunks-{number}"))
-        return parts
+        return [*parts, means_list(explained, t, key=f"chunks-means-{number}")]
 
     def _chunk(self, chunk: ChunkRated, query: str, tau_r: float | None) -> list[Child]:
         passage = self.passages.get(chunk.id)
@@ -247,7 +249,9 @@ class _Page(MethodPanel):
             )
             for event in self.judged("alignment")
         )
-        return tag("ol.vs-course", rows, aria_label=self.t("haarag.course"), key="course")
+        course = tag("ol.vs-course", rows, aria_label=self.t("haarag.course"))
+        explained = what_it_means("evidence_alignment", self.t)
+        return tag("div.vs-stack", course, explained, key="course")
 
     def _draft(self, number: int) -> Html:
         draft = self.method.drafts[number]
@@ -290,6 +294,9 @@ class _Page(MethodPanel):
             table(title, names, rows, css="vs-aligned", key=f"sentences-{number}"),
             tag("p.vs-note", t("haarag.sentences.note")),
         ]
+        explained = ["sentence_alignment", "sentence_evidence"]
+        explained += ["entailment"] if entailed else []
+        parts.append(means_list(explained, t, key=f"sentences-means-{number}"))
         if entailed:
             asking = {step.span for step in self.method.steps if step.name == "entail"}
             calls = self.method.calls
@@ -316,7 +323,8 @@ class _Page(MethodPanel):
         evidence = [
             where and tag("bdi.vs-chip", self._title(where)),
             found and found.evidence and tag(marked, found.evidence, dir="auto"),
-            nearest and tag("span.vs-note.vs-num", score_value(nearest)),
+            nearest
+            and tag("span.vs-note.vs-num", score_value(nearest), data_score="sentence_evidence"),
         ]
         return [
             tag("span.vs-answer", event.text, dir="auto"),

@@ -25,7 +25,8 @@ from components.elements import (
     verdict_badge,
     verdict_class,
 )
-from components.markup import Child, Html, Json, tag, visible
+from components.glossary import means_list, what_it_means
+from components.markup import Child, Html, Json, join, tag, visible
 from components.messages import Catalogue, comparison, named, nats, probability
 from pipelines.run.events import Verdict
 from pipelines.types import Token
@@ -308,6 +309,7 @@ class _Heat:
         return tag(
             "figcaption.vs-legend",
             tag("span.vs-legend-name", self.t(f"heatmap.legend.{measure}")),
+            what_it_means(f"token_{measure}", self.t, brief=True),
             tag("ol.vs-legend-scale", steps),
             tag("ul.vs-legend-kinds", kinds) if kinds else None,
         )
@@ -453,7 +455,9 @@ def entity_table(
         Row(f"{id}-{number}", cells(mark), f"vs-row-{mark.verdict.replace('_', '-')}")
         for number, mark in enumerate(entities)
     )
-    return table(t("entity.caption", count=len(entities)), columns, rows, id=id, key=id)
+    caption = t("entity.caption", count=len(entities))
+    listed = means_list(("entity_probability", "entity_entropy"), t, key=f"{id}-means")
+    return join([table(caption, columns, rows, id=id, key=id), listed])
 
 
 def _against(value: float | None, threshold: float | None) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from components.elements import error_title, fold, marked_text
+from components.glossary import what_it_means
 from components.markup import Child, Html, tag
 from components.messages import Catalogue, integer, two_digits
 from pipelines.engine.collections import MODES, Found
@@ -95,6 +96,7 @@ def _column(
     return tag(
         "section.vs-library-column",
         tag("h3.vs-card-title", t(f"evidence.mode.{mode}")),
+        what_it_means(mode, t),
         tag("p.vs-note.vs-library-meaning", t(f"library.search.{mode}")),
         body,
         key=f"column-{mode}",

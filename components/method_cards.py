@@ -21,6 +21,7 @@ from components.elements import (
     verdict_badge,
     verdict_class,
 )
+from components.glossary import what_it_means
 from components.markup import Child, Html, tag
 from components.messages import Catalogue, duration, integer, named
 from pipelines.errors import ErrorInfo
@@ -87,8 +88,9 @@ def judgement(row: MethodRow, t: Catalogue) -> list[Child]:
     if row.verdict is not None:
         parts.append(verdict_badge(row.verdict, t))
     if row.score is not None:
-        name = score_title(row.score, t)
-        parts.append(measured(row.score, t, "vs-method-score", title=name))
+        number = measured(row.score, t, "vs-method-score", title=score_title(row.score, t))
+        means = what_it_means(row.score.name, t, brief=True)
+        parts.append(tag("div.vs-method-number", number, means))
     if not parts and row.status == "done":
         parts.append(tag("span.vs-note", t("verdict.none")))
     return parts

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from components.elements import error_note, notice, sign
 from components.markup import Child, Html, tag, visible
 from components.messages import Catalogue, lang
+from components.prompts import own_prompts_note
 from components.report_markup import Styles
 from components.run_view import language_unsupported
 from components.theme import Theme, report_script, report_sheet, script, stylesheet
 from pipelines.engine.pool import Loading
-from pipelines.errors import ErrorInfo
+from pipelines.errors import ErrorInfo, limit_in
 from pipelines.run.view import RunView
 from pipelines.types import Language
 
@@ -62,12 +63,17 @@ def run_notices(view: RunView, error: ErrorInfo | None, t: Catalogue) -> Html | 
     notes: list[Child] = []
     if language_unsupported(view):
         notes.append(notice(t("flag.language_unsupported"), "language"))
+    notes.append(own_prompts_note(view, t))
     if view.status == "cancelled":
         reason = view.reason or "stopped"
         notes.append(notice(t(f"run.cancelled.{reason}"), "cancelled", t("action.retry")))
+    if view.over and view.limit is not None:
+        notes.append(notice(t(f"run.limit.{view.limit}"), "limit", t("action.retry")))
+        # The same in other words.
+        error = None if error is not None and limit_in(error.code) else error
     if error is not None:
         notes.append(error_note(error, t, retry="run"))
-    return tag("div.vs-notices", notes, key="notices") if notes else None
+    return tag("div.vs-notices", notes, key="notices") if any(notes) else None
 
 
 def standalone(

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from components.ask import found_evidence, results
 from components.calls import call_title
 from components.calls_once import CallsOnce, writing_once
+from components.check_view import check_view
 from components.compare import CompareColumn, compare_view
 from components.markup import Html, join, tag
 from components.messages import Catalogue, integer, named
@@ -23,6 +24,7 @@ from components.report_markup import below, with_prefix, without_buttons
 from components.run_pages import panel_of, safely, view_failed
 from components.theme import Theme
 from components.timeline import CallBar, call_bars, timeline
+from pipelines.engine.checking import is_check
 from pipelines.run.spec import MethodSpec
 from pipelines.run.view import RunView, StepView
 
@@ -74,7 +76,7 @@ def report_html(
     anchors = {_number(bar): f"timeline-call-{place}" for place, bar in enumerate(bars)}
     with writing_once(CallsOnce(anchors)):
         parts = list(_parts(view, t))
-    head = safely(t("report.kind"), t, partial(report_head, view, t, made))
+    head, headless = _head(view, t, made)
     title = t("report.calls", count=len(bars))
 
     def document(calls: str, cut: str) -> str:
@@ -82,7 +84,7 @@ def report_html(
         body = tag(
             "div.vs-run.vs-report",
             head,
-            remarks([part.title for part in every if part.failed(t)], cut, t),
+            remarks([*headless, *(part.title for part in every if part.failed(t))], cut, t),
             contents([(part.anchor, part.title) for part in every], t),
             map(_section, every),
             tag("footer.vs-note", t("report.end", product=product())),
@@ -103,11 +105,24 @@ def report_html(
     return document(safely(title, t, partial(_lines, bars, t)), cut)
 
 
+def _head(view: RunView, t: Catalogue, made: datetime) -> tuple[str, list[str]]:
+    """The head, and its name where it cannot be drawn: then the question is the heading still."""
+    assert view.header is not None
+    name = t("report.kind")
+    drawn = safely(name, t, partial(report_head, view, t, made))
+    if drawn != view_failed(name, t):
+        return drawn, []
+    heading = tag("h1", view.header.spec.question, dir="auto")
+    return join([heading, Html(drawn)]), [name]
+
+
 def _parts(view: RunView, t: Catalogue) -> Iterator[Part]:
     """Everything but the calls: the overview, each method, the comparison, the evidence."""
     assert view.header is not None
     methods = view.header.spec.methods
     yield _part("overview", t("report.overview"), partial(results, view, t), t)
+    if is_check(view.header.spec):
+        yield _part("check", t("check.title"), partial(check_view, view, t), t)
     for method in methods:
         title = named("method", method.name, t)
         yield _part(f"method-{method.name}", title, partial(_method, view, method, t), t)

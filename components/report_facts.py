@@ -12,6 +12,7 @@ from components.evidence import fact
 from components.markup import Child, Html, join, tag
 from components.messages import Catalogue, duration, integer, named, setting_key
 from components.page import illustration_note, run_notices
+from components.prompts import wording_diffs
 from components.run_view import clock, run_status, totals
 from pipelines.errors import VeriscopeError
 from pipelines.methods.registry import METHODS, get_method
@@ -35,6 +36,7 @@ def report_head(view: RunView, t: Catalogue, made: datetime) -> Html:
         tag("dl.vs-facts.vs-report-facts", _facts(view, t, made)),
         _models(view, t),
         _versions(view, t),
+        _wording(view, t),
         key="head",
     )
 
@@ -117,6 +119,11 @@ def _versions(view: RunView, t: Catalogue) -> Html | None:
     if not any(lists.values()):
         return None
     return fold(t("report.made_of"), join(parts), key="versions")
+
+
+def _wording(view: RunView, t: Catalogue) -> Html | None:
+    wording = wording_diffs(view, t)
+    return None if wording is None else fold(t("prompts.report"), wording, key="wording")
 
 
 def method_head(view: RunView, method: MethodSpec, t: Catalogue) -> Html:

@@ -22,10 +22,13 @@ from components.elements import (
     table,
     verdict_badge,
 )
+from components.glossary import means_list
 from components.markup import Child, Html, tag
 from components.messages import Catalogue, integer, named, setting_key, two_digits
 from components.page import illustration_note, section
+from components.prompts import place_words
 from components.run_view import method_row
+from pipelines.prompts import load_prompts, prompt_files
 from pipelines.run.changes import MethodChanges, Pair, RunChanges, changes, in_order, model_words
 from pipelines.run.view import RunView
 from pipelines.types import Language, Passage
@@ -95,11 +98,26 @@ class _Changes:
     def conditions(self) -> Html:
         """Everything that was not the same before the runs began, as a table."""
         t, rows = self.t, list(self._conditions())
-        if not rows:
+        if not (rows or self.found.wording):
             return tag("p.vs-note", t("changes.no_conditions"), key="same")
         head = [Column(t("compare.what"), label=""), t("changes.first"), t("changes.second")]
         name, css = t("changes.conditions"), "vs-compare-table"
-        return table(name, head, rows, css=css, key="conditions")
+        shown = table(name, head, rows, css=css, key="conditions") if rows else None
+        return tag("div.vs-stack", shown, *self._wording(), key="conditions")
+
+    def _wording(self) -> Iterable[Html]:
+        """The prompts that were worded otherwise, each as a difference; the default is one too."""
+        for place, old, new in self.found.wording:
+            file, language, key = place
+            known = file in prompt_files() and key in load_prompts(file).keys(language)
+            usual = load_prompts(file).default(language, key) if known else ""
+            code: Language = "zh" if language == "zh" else "en"
+            before, after = (usual if text is None else text for text in (old, new))
+            yield part(
+                place_words(place, self.t),
+                diff_html(before, after, code, self.t),
+                key="-".join(place),
+            )
 
     def _conditions(self) -> Iterable[Row]:
         t, found = self.t, self.found
@@ -111,7 +129,7 @@ class _Changes:
             title = named("method", method.name, t)
             for pair in method.settings:
                 key = setting_key(method.name, pair.name, t)
-                name = f"{title}: {named(key.rpartition('.')[0], pair.name, t)}"
+                name = f"{title}{t('label.separator')}{named(key.rpartition('.')[0], pair.name, t)}"
                 words = partial(setting_words, method.name, pair.name, t=t)
                 yield self._row(f"{method.name}-{pair.name}", name, pair, words)
         for kind, pairs in (("versions", found.versions), ("prompts", found.prompts)):
@@ -201,7 +219,12 @@ class _Changes:
             t("changes.second"),
             t("changes.difference"),
         ]
-        return part(t("changes.scores"), table(t("changes.scores"), head, rows))
+        named_scores = [pair.name for pair in one.scores]
+        return part(
+            t("changes.scores"),
+            table(t("changes.scores"), head, rows),
+            means_list(named_scores, t),
+        )
 
     def _answer(self, one: MethodChanges) -> Html:
         t, (before, after) = self.t, one.answers

@@ -10,11 +10,13 @@ from typing import Protocol
 import plotly.graph_objects as go
 
 from components.ask import ask_view
+from components.check_view import check_view
 from components.compare import CompareColumn, compare_view
 from components.detector_view import detector_view
 from components.drad_view import drad_figures, drad_view
 from components.elements import notice
 from components.ever_view import ever_view
+from components.flow import flow_diagram
 from components.haarag_view import haarag_view
 from components.markup import Child, tag
 from components.messages import Catalogue, named
@@ -39,6 +41,19 @@ class Panel(Protocol):
     def __call__(self, view: RunView, t: Catalogue, *, diverges_at: int | None = None) -> str: ...
 
 
+class WholePanel(Protocol):
+    """A panel below the steps of its method; these have no times where the run was re-evaluated."""
+
+    def __call__(
+        self,
+        view: RunView,
+        t: Catalogue,
+        *,
+        diverges_at: int | None = None,
+        reevaluated: bool = False,
+    ) -> str: ...
+
+
 PANELS: dict[str, Panel] = {
     "rowen": rowen_view,
     "drad": drad_view,
@@ -53,8 +68,8 @@ FIGURES: dict[str, Callable[[RunView, Catalogue, Theme], list[tuple[str, go.Figu
 }
 """Figures with their titles, which the workbench draws below a method's panel."""
 
-PAGES: dict[str, tuple[str, ...]] = {"ask": (), **method_pages(), "compare": ()}
-"""The pages of a run, each with the methods it shows in detail; the first and the last show all."""
+PAGES: dict[str, tuple[str, ...]] = {"ask": (), **method_pages(), "compare": (), "check": ()}
+"""The pages of a run, each with the methods it shows in detail; those of all methods have none."""
 
 
 def page_html(
@@ -71,6 +86,8 @@ def page_html(
     """
     if page == "ask":
         return safely(t("nav.ask"), t, partial(ask_view, view, t, now=now, loading=loading))
+    if page == "check":
+        return safely(t("check.title"), t, partial(check_view, view, t))
     spec = view.header.spec if view.header else None
     asked = [method.name for method in spec.methods] if spec else []
     if page == "compare":
@@ -109,6 +126,14 @@ def view_failed(name: str, t: Catalogue) -> str:
     return notice(t("page.view_failed", view=name), f"failed-{name}", role="alert")
 
 
-def panel_of(method: str) -> Panel:
-    """What takes `method` apart: a view of its own, or the one that serves any detector."""
-    return PANELS.get(method) or partial(detector_view, method=method)
+def panel_of(method: str) -> WholePanel:
+    """What takes `method` apart: its steps, then a view of its own or the one for any detector."""
+    draw = PANELS.get(method) or partial(detector_view, method=method)
+
+    def panel(
+        view: RunView, t: Catalogue, *, diverges_at: int | None = None, reevaluated: bool = False
+    ) -> str:
+        steps = flow_diagram(method, view, t, timed=not reevaluated)
+        return tag("div.vs-panel", steps, draw(view, t, diverges_at=diverges_at))
+
+    return panel

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from components.elements import Status
 from components.heatmap import EntityMark
 from components.method_cards import MethodRow
+from pipelines.engine.checking import BY_JUDGES, is_check
 from pipelines.methods.registry import METHODS
 from pipelines.retrieval.passages import best_sentence
 from pipelines.run.events import Judged, Score, Verdict
@@ -38,7 +39,9 @@ class Totals(NamedTuple):
 
 
 def run_status(view: RunView) -> Status:
-    """How far the run is, in the words of the badges."""
+    """How far the run is, in the words of the badges; one that ended at a limit was stopped."""
+    if view.over and view.limit is not None:
+        return "cancelled"
     return "done" if view.status == "finished" else view.status
 
 
@@ -62,6 +65,10 @@ def totals(view: RunView) -> Totals:
 def language_unsupported(view: RunView) -> bool:
     """Whether the main model does not speak the question's language."""
     if view.header is None:
+        return False
+    spec = view.header.spec
+    if is_check(spec) and all(method.name in BY_JUDGES for method in spec.methods):
+        # Nothing is written: judges have their own languages.
         return False
     answered = any(
         method.answer is not None and "language_unsupported" in method.answer.flags

@@ -23,6 +23,7 @@ from components.elements import (
     verdict_badge,
 )
 from components.evidence import EvidenceItem, evidence
+from components.glossary import means_list
 from components.heatmap import heat_class
 from components.markup import Child, Html, tag, visible
 from components.messages import Catalogue, integer, named, probability, two_digits
@@ -129,16 +130,21 @@ class _Check(MethodPanel):
         """The matrix, the means, the judges and what they read."""
         t, some = self.t, self.panel.sentences and self.panel.judges
         matrix = self._matrix() if some else tag("p.vs-empty", t("slm.nothing"), key="nothing")
-        scores = enumerate(self.verdict.scores if self.verdict else ())
-        drawn = [self._mean(score, number == 0) for number, score in scores]
-        means = tag("ol.vs-slm-means", drawn, key="slm-means") if drawn else _undecided(self)
+        behind = means_list(("slm_p_yes", "slm_sentence"), t, key="matrix-means") if some else None
+        numbered = enumerate(self.verdict.scores if self.verdict else ())
+        drawn = [self._mean(score, number == 0) for number, score in numbered]
+        means: list[Child] = [_undecided(self)]
+        if drawn:
+            scores = [score.name for score in self.verdict.scores] if self.verdict else []
+            listed = means_list(scores, t, key="means-means")
+            means = [tag("ol.vs-slm-means", drawn, key="slm-means"), listed]
         judges = (tag("p.vs-note", t("slm.judges.note")), self._judges())
         more = (
-            section("means", t("slm.means"), means),
+            section("means", t("slm.means"), *means),
             section("judges", t("slm.judges"), *judges),
         )
         return [
-            section("matrix", t("slm.matrix"), tag("p.vs-note", t("slm.note")), matrix),
+            section("matrix", t("slm.matrix"), tag("p.vs-note", t("slm.note")), matrix, behind),
             tag("div.vs-slm-main", more, key="more"),
             section("context", t("slm.context"), self._context()),
         ]
@@ -231,7 +237,7 @@ class _Check(MethodPanel):
         cells = [
             tag("span.vs-slm-sentence", self.t("slm.whole")),
             *self._cells(None, "slm-whole"),
-            tag("span.vs-num", score_value(baseline)) if baseline else None,
+            tag("span.vs-num", score_value(baseline), data_score="slm_whole") if baseline else None,
             tag("span.vs-note", self.t("slm.baseline")),
         ]
         return Row("slm-whole", cells, "vs-slm-whole")
@@ -269,7 +275,9 @@ class _Check(MethodPanel):
             "details.vs-details.vs-slm-cell",
             tag(
                 "summary",
-                tag(f"span.vs-slm-p.vs-num.{heat}", value, aria_hidden=True),
+                tag(
+                    f"span.vs-slm-p.vs-num.{heat}", value, aria_hidden=True, data_score="slm_p_yes"
+                ),
                 tag("span.vs-sr", words),
                 tag("span.vs-chip", t("slm.text")) if said.source == "text" else None,
                 title=words,
@@ -286,7 +294,7 @@ class _Check(MethodPanel):
         listed = t("list.separator").join(map(signed, known))
         return tag(
             "details.vs-details.vs-slm-cell",
-            tag("summary.vs-num", score_value(score), title=follows),
+            tag("summary.vs-num", score_value(score), title=follows, data_score=score.name),
             tag("p.vs-note", follows),
             tag("p.vs-formula", t(f"formula.{score.formula}")),
             tag("p.vs-note.vs-num", "z: ", listed) if known else None,

@@ -29,6 +29,12 @@ _SHEETS = (
     "session",
     "agreement",
     "library",
+    "glossary",
+    "flow",
+    "prompts",
+    "check",
+    "spending",
+    "phone",
 )
 _SERIES = ("generate", "retrieve", "score", "choose")
 """The tokens that colour the series of a chart."""
@@ -77,6 +83,12 @@ def labelling_code() -> str:
     parts = (_IMPORT.sub("", _EXPORT.sub("", _read(f"labelling/{name}.js"))) for name in names)
     style = f"const LABELLING_STYLE = {json.dumps(_read('theme/labelling.css'))};"
     return "\n".join([style, *parts, _read("labelling/provide.js")])
+
+
+@cache
+def tour_style() -> str:
+    """The looks of the guided tour, which is drawn in a shadow of its own."""
+    return "\n".join(_read(f"theme/{name}.css") for name in ("tokens", "tour"))
 
 
 @cache

@@ -86,14 +86,45 @@ class VeriscopeError(_ExplainedError):
     code = "unexpected"
 
 
-class MissingReply(_ExplainedError):  # noqa: N818 - not an error of a method, which must not handle it
-    """A replayed or scripted run asked for a call that was never recorded.
+class MethodEnded(_ExplainedError):  # noqa: N818 - not an error of a method, which must not handle it
+    """What ends a method whatever failed calls it copes with; recorded like any other error.
 
-    It is no VeriscopeError, so that no method that copes with a failed call takes a gap in the
-    recording for one. The engine records it like any other error.
+    It is no VeriscopeError, so that no method takes it for a call that failed.
     """
 
+
+class MissingReply(MethodEnded):
+    """A replayed or scripted run asked for a call that was never recorded."""
+
     code = "missing_reply"
+
+
+class LimitReached(MethodEnded):
+    """A call was not made, or was ended, because it could pass a limit that the run was given.
+
+    `code` is one of `LIMIT_CODES`.
+    """
+
+    @classmethod
+    def of(cls, name: str, **facts: object) -> LimitReached:
+        """The error for the limit `name`, with `facts` put into its words."""
+        said = failure_words()["limit"][name]
+        message, remedy = (said[part].format_map(facts) for part in ("message", "remedy"))
+        return cls(message, remedy=remedy, code=said["code"])
+
+
+LIMIT_CODES = {
+    "limit_calls": "calls",
+    "limit_tokens": "tokens",
+    "limit_seconds": "seconds",
+    "limit_money": "money",
+}
+"""The codes of `LimitReached`, each with the name of the limit."""
+
+
+def limit_in(code: str) -> str | None:
+    """The name of the limit that an error of this code is about; None for every other error."""
+    return LIMIT_CODES.get(code)
 
 
 def revived(info: ErrorInfo) -> VeriscopeError:
@@ -147,6 +178,12 @@ class InvalidInputError(VeriscopeError):
     """The question, a setting or a file cannot be used as given."""
 
     code = "invalid_input"
+
+
+class OverLimitError(InvalidInputError):
+    """A run was not started, because it is expected to pass a limit."""
+
+    code = "over_limit"
 
 
 class UnknownModelError(VeriscopeError):

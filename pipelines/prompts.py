@@ -4,38 +4,97 @@ Placeholders are written `$question`, a dollar sign `$$`. A language may have de
 tables `shots`: each holds the name of its set (`of`), a value for every placeholder of the prompt
 that it demonstrates, and the `reply` that a model should write. The hash of the whole file goes
 into every trace, so that a recorded run says which wording produced it.
+
+A run may bring a wording of its own: texts that stand in place of shipped prompts, for that run
+alone. `worded` puts them in force for what runs inside it, and for the tasks that begin inside it;
+what runs beside it keeps its own. So no method has to hand the wording on, and none can forget to.
 """
 
 from __future__ import annotations
 
+import json
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from hashlib import sha256
 from string import Template
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
+from pipelines.errors import VeriscopeError, failure
 from pipelines.paths import ASSETS
 from pipelines.types import Language, Message, Passage
 
+Wording = Mapping[str, Mapping[str, Mapping[str, str]]]
+"""Prompt file to language to prompt to the text that stands in place of the shipped one."""
+
+MAX_PROMPT = 8_000
+"""Characters of a prompt of one's own."""
+
 _FOLDER = ASSETS / "prompts"
+_NOT_OF_RUNS = ("answer_judge",)
+"""Files that no method of a run uses: a judge of an evaluation brings a whole file."""
+
+# Each task of asyncio has its own value, which the tasks that it begins inherit.
+_in_force: ContextVar[Wording] = ContextVar("wording_in_force")
+
+
+@contextmanager
+def worded(wording: Wording) -> Iterator[None]:
+    """Prompts that are filled inside have the texts of `wording`, which was checked, else their
+    own. A function that others call while they go on (a watcher of a text) is not inside."""
+    before = _in_force.set(wording)
+    try:
+        yield
+    finally:
+        _in_force.reset(before)
 
 
 class Prompts:
     """The prompts of one file, in every language that it holds.
 
-    `hash` is the first 16 hexadecimal digits of the SHA-256 of `source`, the text of the file.
+    `source` is the text of the file.
     """
 
     def __init__(self, name: str, source: str) -> None:
         self.name = name
-        self.hash = sha256(source.encode()).hexdigest()[:16]
+        self._shipped = _digits(source)
         self._texts: dict[str, dict[str, Any]] = tomllib.loads(source)
+
+    @property
+    def hash(self) -> str:
+        """`hash_with` of the wording that is in force."""
+        return self.hash_with(_in_force.get({}))
+
+    def hash_with(self, wording: Wording) -> str:
+        """16 hexadecimal digits of the SHA-256 of the file, with what `wording` has for it."""
+        own = wording.get(self.name)
+        if not own:
+            return self._shipped
+        return _digits(f"{self._shipped}\n{json.dumps(own, sort_keys=True, ensure_ascii=False)}")
 
     @property
     def languages(self) -> frozenset[str]:
         """The languages that the file holds."""
         return frozenset(self._texts)
+
+    def keys(self, language: str) -> list[str]:
+        """The prompts of `language`, in the order of the file; without demonstrations."""
+        return [key for key, text in self._texts.get(language, {}).items() if isinstance(text, str)]
+
+    def default(self, language: str, key: str) -> str:
+        """The shipped text of a prompt, without white space around it. Raises KeyError."""
+        return str(self._texts[language][key]).strip()
+
+    def text(self, language: str, key: str) -> str:
+        """The text of a prompt that is in force, with its placeholders. Raises KeyError."""
+        own = _in_force.get({}).get(self.name, {}).get(language, {}).get(key)
+        return self._texts[language][key] if own is None else own
+
+    def placeholders(self, language: str, key: str) -> list[str]:
+        """What the shipped prompt has placeholders for, in their order. Raises KeyError."""
+        return Template(self._texts[language][key]).get_identifiers()
 
     def fill(self, language: Language, key: str, **values: str) -> str:
         """The prompt `key` with its placeholders filled, without white space around it.
@@ -43,7 +102,7 @@ class Prompts:
         Values that it has no placeholder for are ignored. Raises KeyError for a language or a
         prompt that the file does not hold, and for a missing value.
         """
-        return Template(self._texts[language][key]).substitute(values).strip()
+        return Template(self.text(language, key)).substitute(values).strip()
 
     def turns(
         self, language: Language, *keys: str, shots: str = "", **values: str
@@ -66,7 +125,11 @@ class Prompts:
 
         Each holds `of`, the values of a prompt's placeholders, and `reply`.
         """
-        return [shot for shot in self._texts[language].get("shots", ()) if shot["of"] == name]
+        return [shot for shot in self.every_shot(language) if shot["of"] == name]
+
+    def every_shot(self, language: str) -> list[dict[str, str]]:
+        """The demonstrations of every set, in the order of the file."""
+        return list(self._texts.get(language, {}).get("shots", ()))
 
     def _demonstrations(self, language: Language, shots: str, key: str) -> Iterator[Message]:
         for shot in self.shots(language, shots):
@@ -95,3 +158,140 @@ class Prompts:
 def load_prompts(name: str) -> Prompts:
     """The prompts in `assets/prompts/<name>.toml`, read once."""
     return Prompts(name, (_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def prompt_files() -> list[str]:
+    """The prompt files that methods use, by name."""
+    names = (path.stem for path in _FOLDER.glob("*.toml"))
+    return sorted(name for name in names if name not in _NOT_OF_RUNS)
+
+
+class PromptProblem(NamedTuple):
+    """What is wrong with the text of a prompt, and where: line and column count from 1.
+
+    "missing": the placeholder `name` of the shipped prompt is not there; "unknown": there is no
+    value for the placeholder `name`; "dollar": a dollar sign that begins no placeholder. Without a
+    place, `line` is 0.
+    """
+
+    kind: Literal["empty", "long", "missing", "unknown", "dollar"]
+    name: str = ""
+    line: int = 0
+    column: int = 0
+
+
+def prompt_problems(text: str, placeholders: Sequence[str]) -> list[PromptProblem]:
+    """Everything that is wrong with `text` as a prompt with these placeholders, in its order."""
+    if not text.strip():
+        return [PromptProblem("empty")]
+    if len(text) > MAX_PROMPT:
+        return [PromptProblem("long")]
+    found: list[PromptProblem] = []
+    present: set[str] = set()
+    for match in Template.pattern.finditer(text):
+        name = match["named"] or match["braced"]
+        if match["invalid"] is not None:
+            found.append(PromptProblem("dollar", "", *_place(text, match.start())))
+        elif name is not None and name in placeholders:
+            present.add(name)
+        elif name is not None:
+            found.append(PromptProblem("unknown", name, *_place(text, match.start())))
+    missing = [name for name in placeholders if name not in present]
+    return [*found, *(PromptProblem("missing", name) for name in missing)]
+
+
+def checked_text(file: str, language: str, key: str, text: str) -> str:
+    """`text` as it is kept for this prompt: without white space around it, lines ended by LF.
+
+    Raises InvalidInputError for a file, a language or a prompt that there is not, and for the first
+    thing that is wrong with the text, with its place.
+    """
+    place = _known(file, language, key)
+    prompts = load_prompts(file)
+    kept = "\n".join(text.split("\r\n")).strip()
+    allowed = prompts.placeholders(language, key)
+    problems = prompt_problems(kept, allowed)
+    if problems:
+        raise _refusal(problems[0], place, allowed)
+    return kept
+
+
+def checked_wording(wording: Wording) -> dict[str, dict[str, dict[str, str]]]:
+    """`wording` with what differs from the shipped prompts, each text as `checked_text` keeps it.
+
+    Raises InvalidInputError as `checked_text` does.
+    """
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    for file, languages in sorted(wording.items()):
+        for language, texts in sorted(languages.items()):
+            for key, text in texts.items():
+                kept = checked_text(file, language, key, text)
+                if kept != load_prompts(file).default(language, key):
+                    found.setdefault(file, {}).setdefault(language, {})[key] = kept
+    return found
+
+
+def own_prompts(wording: Wording) -> list[tuple[str, str, str]]:
+    """File, language and name of every prompt that `wording` has a text for."""
+    return [
+        (file, language, key)
+        for file, languages in wording.items()
+        for language, texts in languages.items()
+        for key in texts
+    ]
+
+
+def with_text(
+    wording: Wording, file: str, language: str, key: str, text: str | None
+) -> dict[str, dict[str, dict[str, str]]]:
+    """`wording` with this text for one prompt, or with None without one for it."""
+    texts = {place: wording[place[0]][place[1]][place[2]] for place in own_prompts(wording)}
+    texts.pop((file, language, key), None)
+    if text is not None:
+        texts[file, language, key] = text
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    for (name, code, prompt), kept in texts.items():
+        found.setdefault(name, {}).setdefault(code, {})[prompt] = kept
+    return found
+
+
+def used_wording(wording: Wording, prompts: Iterable[Prompts]) -> dict[str, Any]:
+    """The part of `wording` that is of these prompt files."""
+    names = {one.name for one in prompts}
+    return {file: languages for file, languages in wording.items() if file in names}
+
+
+def _known(file: str, language: str, key: str) -> str:
+    """The prompt as messages name it; raises InvalidInputError where there is none."""
+    files = prompt_files()
+    if file not in files:
+        raise failure("prompts.no_file", file=repr(file), known=", ".join(files))
+    prompts = load_prompts(file)
+    if language not in prompts.languages:
+        known = ", ".join(sorted(prompts.languages))
+        raise failure("prompts.no_language", file=file, language=repr(language), known=known)
+    if key not in prompts.keys(language):
+        known = ", ".join(prompts.keys(language))
+        raise failure("prompts.no_prompt", file=file, key=repr(key), known=known)
+    return f"{file}/{key} ({language})"
+
+
+def _refusal(problem: PromptProblem, prompt: str, allowed: Sequence[str]) -> VeriscopeError:
+    facts = {
+        "prompt": prompt,
+        "name": f"${problem.name}",
+        "line": problem.line,
+        "column": problem.column,
+        "known": ", ".join(f"${name}" for name in allowed) or "–",
+        "most": f"{MAX_PROMPT:,}",
+    }
+    return failure(f"prompts.{problem.kind}", **facts)
+
+
+def _place(text: str, at: int) -> tuple[int, int]:
+    """Line and column of the character `at`, counted from 1."""
+    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+
+
+def _digits(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -38,6 +38,9 @@ This project is under Apache-2.0. Here is what is installed beside it, as the pa
 Made by `make lock`, like the versions in `requirements.lock`. None is under the GPL or the AGPL.
 """
 
+_TITLE = re.compile(r"(?:the )?[\w .,-]{2,60}\blicen[cs]e\b[\w .,-]{0,30}", re.IGNORECASE)
+_COPYLEFT = re.compile(r"\bA?GPL|Affero|\bGNU General Public", re.IGNORECASE)
+
 
 def canonical(name: str) -> str:
     """The normalised name of a package."""
@@ -45,7 +48,10 @@ def canonical(name: str) -> str:
 
 
 def licence_of(package: Distribution) -> str:
-    """What a package declares: an SPDX expression, else its classifiers, else its own words."""
+    """What a package declares: an SPDX expression, else its classifiers, else its own words.
+
+    Where it declares nothing, it is the title of the licence that it brings.
+    """
     declared = package.metadata
     if "License-Expression" in declared:
         return declared["License-Expression"]
@@ -57,14 +63,22 @@ def licence_of(package: Distribution) -> str:
     if classified:
         return ", ".join(classified)
     words = declared["License"].strip().splitlines() if "License" in declared else []
-    return words[0] if words else "not declared"
+    return words[0] if words else _title_of_licence(package) or "not declared"
+
+
+def _title_of_licence(package: Distribution) -> str:
+    """The first line of the file that holds a package's licence, where that is its title."""
+    for name in package.metadata.get_all("License-File") or ():
+        text = package.read_text(f"licenses/{name}") or package.read_text(name) or ""
+        title = next((line.strip() for line in text.splitlines() if line.strip()), "")
+        if _TITLE.fullmatch(title):
+            return title
+    return ""
 
 
 def is_copyleft(licence: str) -> bool:
     """Whether `licence` leaves no choice but the GPL or the AGPL; the LGPL is neither."""
-    return (
-        bool(re.search(r"\bA?GPL|Affero|\bGNU General Public", licence)) and " OR " not in licence
-    )
+    return bool(_COPYLEFT.search(licence)) and " OR " not in licence
 
 
 def read_lock(text: str) -> dict[str, dict[str, str]]:

@@ -254,12 +254,12 @@ async def test_the_space_offers_it_and_answers_programs_with_it(tmp_path: Path):
             for component in described["components"]
             if component["type"] == "checkboxgroup"
         ]
-        assert [(TITLE, NAME) in map(tuple, choices) for choices in listed] == [True]
+        assert [(TITLE, NAME) in map(tuple, choices) for choices in listed] == [True, False]
         tabs = [c["props"].get("label") for c in described["components"] if c["type"] == "tabitem"]
         assert TEXTS["nav.baselines"] in tabs
         calls: dict[Any, Any] = {one.api_name: one.fn for one in space.page.fns.values()}
         assert NAME in [one["name"] for one in await asyncio.to_thread(calls["list_methods"])]
-        asked = calls["ask"](QUESTION, NAME, {"limit": 8}, [], False, None)
+        asked = calls["ask"](QUESTION, NAME, {"limit": 8}, [], False, {}, False, None)
         found = [stage async for stage in asked][-1]
         assert found["status"] == "finished"
         verdicts = [(one["what"], one["verdict"]) for one in found["methods"][NAME]["judged"]]

@@ -26,6 +26,7 @@ from app.public.contract import (
     AskRequest,
     CheckRequest,
     GetRunRequest,
+    LimitsAsked,
     MethodInfo,
     Refused,
     RunResult,
@@ -34,16 +35,21 @@ from app.public.contract import (
     told,
 )
 from app.public.models import ModelCatalog
-from app.public.results import methods_for, result_of
+from app.public.results import expected_in, lacking, methods_for, result_of
 from app.public.session import Runs, checked_run
 from app.public.visitors import Caller, caller_of
 from pipelines.engine.admission import Turn
+from pipelines.engine.budget import RunBudget, excess_error
+from pipelines.engine.checking import FEWER, TextToCheck, check_run, detectors
+from pipelines.engine.estimate import basis_for, estimate
 from pipelines.errors import VeriscopeError, failure
 from pipelines.methods.registry import METHODS
 from pipelines.run.events import CancelReason
-from pipelines.run.spec import EvidenceSpec, MethodSpec, RunSpec
+from pipelines.run.ledger import RunLimits
+from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.run.view import fold
 from pipelines.store import RunSummary, is_owner, new_owner
+from pipelines.text import detect_language
 
 R = TypeVar("R", bound=BaseModel)
 Connection = HTTPConnection | gr.Request
@@ -56,6 +62,10 @@ _logger = logging.getLogger(__name__)
 _LOOK = 2.0
 """Seconds between two looks at a run that another process carries out."""
 
+_OVER = (
+    "Ask with fewer methods or higher limits, or with `anyway`: the run then stops at the limit and"
+    " keeps what it has."
+)
 _NEXT = 'Call get_run with run "{run}" and wait 45 (HTTP: GET /api/runs/{run}?wait=45).'
 
 
@@ -67,23 +77,34 @@ def checked(kind: type[R], given: Any) -> R:
         raise refused(problems_of(error), kind.model_fields) from None
 
 
-def check_settings(name: str, values: Mapping[str, Any]) -> None:
+def check_settings(
+    name: str, values: Mapping[str, Any], within: tuple[str, ...] = ("settings",)
+) -> None:
     """Raises Refused where the method `name` has no such setting, or not with such a value."""
     kind = METHODS[name].settings_type
     try:
         # As JSON, where a list may stand for a tuple.
         kind.model_validate_json(json.dumps(values), strict=True)
     except ValidationError as error:
-        raise refused(problems_of(error), kind.model_fields, within=("settings",)) from None
+        raise refused(problems_of(error), kind.model_fields, within=within) from None
 
 
 class Going:
     """A run that a program asked for, from its place in the queue to its end."""
 
-    def __init__(self, runs: Runs, spec: RunSpec, visitor: Caller, *, share: bool) -> None:
+    def __init__(
+        self,
+        runs: Runs,
+        spec: RunSpec,
+        visitor: Caller,
+        *,
+        share: bool,
+        budget: RunBudget | None = None,
+    ) -> None:
         self.run = new_owner()
         self._runs = runs
         self._share = share
+        self._budget = budget
         self._stage: Turn | Watched | None = None
         self._shared: str | None = None
         self._reason: CancelReason | None = None
@@ -125,6 +146,8 @@ class Going:
             found = RunResult(run=self.run, status="waiting", before=before, expected_wait=wait)
         if self._error is not None:
             found = found.model_copy(update={"error": self._error})
+        if self._budget is not None and self._budget.expected is not None:
+            found = found.model_copy(update={"expected": expected_in(self._budget.expected)})
         if found.over:
             return found
         return found.model_copy(update={"next": _NEXT.format(run=self.run)})
@@ -162,7 +185,7 @@ class Going:
 
     async def _go(self, spec: RunSpec, visitor: Caller) -> None:
         try:
-            stages = self._runs.ask(spec, self.run, visitor=visitor)
+            stages = self._runs.ask(spec, self.run, visitor=visitor, budget=self._budget)
             async with aclosing(stages):
                 async for stage in stages:
                     self._stage = stage
@@ -211,21 +234,56 @@ class Api:
             for place, name in enumerate(names)
         ]
         spec = checked_run(asked.question, methods, self._catalog.models)
-        return await self._begin(spec, request, share=asked.share)
+        budget = self._budget(spec, asked.limits)
+        if not asked.anyway and (error := excess_error(budget)) is not None:
+            raise Refused(error.message, _OVER, "limits", code=error.code)
+        return await self._begin(spec, request, share=asked.share, budget=budget)
+
+    def _budget(self, spec: RunSpec, limits: LimitsAsked) -> RunBudget:
+        names, models = [one.name for one in spec.methods], self._catalog.models
+        expected = estimate(names, models, basis_for(models["main"]))
+        return RunBudget(RunLimits(**limits.model_dump()), expected=expected)
 
     async def check(self, asked: CheckRequest, request: Connection | None) -> Going:
-        """Start the check of a given answer against a given text, as `ask` starts a run."""
-        given = {"subject": "given", "answer": asked.answer}
-        methods = (
-            MethodSpec(
-                name="slm", settings={**given, "context": "given", "passage": asked.context}
-            ),
-            # Aligned, not changed: no word of it is searched for, and no other draft is written.
-            MethodSpec(name="haarag", settings={**given, "max_iterations": 1, "rephrase": "off"}),
+        """Start the check of a given text, as `ask` starts a run."""
+        given = TextToCheck(
+            text=asked.answer,
+            question=asked.question,
+            sources=tuple(filter(None, (asked.context, *asked.sources))),
+            samples=tuple(asked.samples),
         )
-        evidence = EvidenceSpec(source="given", text=asked.context)
-        spec = checked_run(asked.question, methods, self._catalog.models, evidence)
-        return await self._begin(spec, request, share=asked.share)
+        known, models = detectors(), self._catalog.models
+        named = (
+            *((f"detectors.{n}", name) for n, name in enumerate(asked.detectors)),
+            *((f"settings.{name}", name) for name in asked.settings),
+        )
+        for field, name in named:
+            if name not in known:
+                raise Refused(
+                    f"{name!r} does not check a given text.",
+                    f"Give one of: {', '.join(known)}.",
+                    field,
+                )
+        for name, values in asked.settings.items():
+            check_settings(name, values, within=("settings", name))
+        lacks = lacking(
+            models,
+            asked=given.asked,
+            has_evidence=True,
+            language=detect_language(given.text),
+            settings=asked.settings,
+        )
+        chosen = list(dict.fromkeys(asked.detectors or (n for n in FEWER if n not in lacks)))
+        for name in chosen:
+            if name in lacks:
+                raise Refused(
+                    f"{name} cannot work on this: it {lacks[name]}.",
+                    "Give that, or leave the detector out.",
+                    "detectors",
+                    code="capability",
+                )
+        methods = (MethodSpec(name=name, settings=asked.settings.get(name, {})) for name in chosen)
+        return await self._begin(check_run(given, methods, models), request, share=asked.share)
 
     async def start(
         self, asked: AskRequest | CheckRequest, request: Connection | None
@@ -280,6 +338,8 @@ class Api:
             run_id, owner = stored.id, run
         trace = await self._runs.load(run_id, owner)
         found = result_of(fold(trace.events), run, over.result.shared if over else None)
+        if over is not None:
+            found = found.model_copy(update={"expected": over.result.expected})
         return found if found.over else found.model_copy(update={"next": _NEXT.format(run=run)})
 
     async def cancel(self, run: str) -> RunResult:
@@ -318,8 +378,15 @@ class Api:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _begin(self, spec: RunSpec, request: Connection | None, *, share: bool) -> Going:
-        going = Going(self._runs, spec, caller_of(request), share=share)
+    async def _begin(
+        self,
+        spec: RunSpec,
+        request: Connection | None,
+        *,
+        share: bool,
+        budget: RunBudget | None = None,
+    ) -> Going:
+        going = Going(self._runs, spec, caller_of(request), share=share, budget=budget)
         await going.begun()
         if going.task.done():
             self._keep(going)
@@ -340,7 +407,8 @@ class Api:
         result, run_id = going.result(), going.run_id
         if run_id is not None:
             # The store knows the rest.
-            result = RunResult(run=going.run, status=result.status, shared=result.shared)
+            kept = {"status", "shared", "expected"}
+            result = RunResult(run=going.run, **{name: getattr(result, name) for name in kept})
         self._over[going.run] = _Over(run_id, result)
         if len(self._over) > _REMEMBERED:
             self._over.popitem(last=False)

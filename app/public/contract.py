@@ -18,11 +18,13 @@ from pydantic import (
     model_validator,
 )
 
+from app.public.check_contract import CheckResult
+from pipelines.engine.checking import FEWER
 from pipelines.engine.executor import MAX_QUESTION
 from pipelines.errors import ErrorInfo, VeriscopeError
 from pipelines.methods.registry import METHODS
 from pipelines.run.events import Verdict, What
-from pipelines.run.spec import MAX_TEXT
+from pipelines.run.spec import MAX_SOURCES, MAX_TEXT
 from pipelines.types import Frozen, Language
 
 PATIENCE = 45.0
@@ -58,8 +60,27 @@ _Question = Annotated[
 _Answer = Annotated[
     str, _up_to(MAX_TEXT), Field(description="The text to check, in the question's language.")
 ]
+_Answered = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, max_length=MAX_QUESTION),
+    Field(
+        description="What the text answers. Without it, detectors that compare the text with other"
+        " answers to the question cannot work."
+    ),
+]
 _Context = Annotated[
-    str, _up_to(MAX_TEXT), Field(description="The text that has to support the answer.")
+    str,
+    StringConstraints(strip_whitespace=True, max_length=MAX_SOURCES),
+    Field(description="A text that has to support the answer; the same as one of `sources`."),
+]
+_Sources = Annotated[
+    list[Annotated[str, StringConstraints(max_length=MAX_SOURCES)]],
+    Field(
+        default_factory=list,
+        max_length=100,
+        description="Texts that have to support the answer. Without any, the library of this server"
+        " is searched.",
+    ),
 ]
 _Share = Annotated[
     bool,
@@ -88,6 +109,35 @@ _Run = Annotated[
 ]
 
 
+class LimitsAsked(Request):
+    """What a run may take over all its methods; null: no limit but those of the server.
+
+    A run that reaches a limit keeps what it has by then.
+    """
+
+    calls: Annotated[int | None, Field(ge=1, description="Calls of models, never passed.")] = None
+    tokens: Annotated[
+        int | None, Field(ge=1, description="Tokens read and written, estimated before a call.")
+    ] = None
+    seconds: Annotated[
+        float | None, Field(gt=0, description="Seconds from the start of the run.")
+    ] = None
+
+
+_Limits = Annotated[
+    LimitsAsked,
+    Field(
+        default_factory=LimitsAsked,
+        description="Limits of this run. Where it is expected to pass one, it is refused (code"
+        " over_limit), unless `anyway` is true.",
+    ),
+]
+_Anyway = Annotated[
+    bool,
+    Field(description="Start also where a limit is expected to be passed: it stops at the limit."),
+]
+
+
 class AskRequest(Request):
     """Answer a question, detect hallucinations in the answer, and correct them."""
 
@@ -112,14 +162,43 @@ class AskRequest(Request):
     ]
     share: _Share = False
     wait: _Wait = PATIENCE
+    limits: _Limits
+    anyway: _Anyway = False
 
 
 class CheckRequest(Request):
-    """Check an answer that you have, sentence by sentence, against a text that you have."""
+    """Check a text that you have, sentence by sentence, by every detector that can work on it."""
 
-    question: _Question
     answer: _Answer
-    context: _Context
+    question: _Answered = ""
+    context: _Context = ""
+    sources: _Sources
+    samples: Annotated[
+        list[Annotated[str, StringConstraints(max_length=MAX_TEXT)]],
+        Field(
+            default_factory=list,
+            max_length=20,
+            description="Other answers of the same model to the question, for detectors that"
+            " compare samples; without them they are drawn from the model of this server.",
+        ),
+    ]
+    detectors: Annotated[
+        list[str],
+        Field(
+            default_factory=list,
+            max_length=len(METHODS),
+            description="The detectors to ask. Without any: those of "
+            + ", ".join(FEWER)
+            + " that can work on this text.",
+        ),
+    ]
+    settings: Annotated[
+        dict[str, dict[str, Any]],
+        Field(
+            default_factory=dict,
+            description="Values for settings of detectors, by the detector's name.",
+        ),
+    ]
     share: _Share = False
     wait: _Wait = PATIENCE
 
@@ -221,6 +300,14 @@ _TOKENS = Field(description="Tokens written by models, without those of cached c
 MethodStatus = Literal["waiting", "running", "finished", "abstained", "failed", "cancelled"]
 
 
+class Expected(Frozen):
+    """What the run was expected to take, from earlier measurements; null where not known."""
+
+    calls: float
+    tokens: Annotated[float, Field(description="Tokens read and written.")]
+    seconds: float | None
+
+
 class MethodResult(Frozen):
     """What a method has come to.
 
@@ -264,9 +351,18 @@ class RunResult(Frozen):
         str | None,
         Field(description="Why it was cancelled: stopped, time_limit, token_limit, unwatched, ..."),
     ] = None
+    limit_reached: Annotated[
+        Literal["calls", "tokens", "seconds", "money"] | None,
+        Field(description="The limit of the run at which methods of it ended, with what they had."),
+    ] = None
+    expected: Expected | None = None
     question: str = ""
     language: Language | None = None
     methods: dict[str, MethodResult] = Field(default_factory=dict)
+    checked: Annotated[
+        CheckResult | None,
+        Field(description="For check: every sentence of the text with all detectors."),
+    ] = None
     error: ApiError | None = None
     calls: Annotated[int, _CALLS] = 0
     cached_calls: Annotated[int, _CACHED] = 0
@@ -292,6 +388,10 @@ class MethodInfo(Frozen):
     title: str
     summary: str
     checks: bool = Field(description="It ends with a verdict on the answer.")
+    checks_given: Literal["", "answer", "text"] = Field(
+        description="What check can use it for: nothing, an answer whose question is known, any"
+        " text."
+    )
     rewrites: bool = Field(description="Its answer may differ from the original.")
     grounded: bool = Field(description="It answers, or checks, with passages in view.")
     calls: float

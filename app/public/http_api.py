@@ -34,6 +34,7 @@ from pipelines.errors import VeriscopeError, failure
 _STATUS = {
     "elsewhere": 409,
     "invalid_input": 422,
+    "over_limit": 422,
     "not_found": 404,
     "busy": 503,
     "queued_already": 429,

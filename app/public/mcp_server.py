@@ -88,7 +88,7 @@ class McpServer:
         self._api = api
         self.tools = {
             "ask": _Tool("Answer a question", AskRequest, RunResult, _RUNS, self._start),
-            "check": _Tool("Check an answer", CheckRequest, RunResult, _RUNS, self._start),
+            "check": _Tool("Check a text", CheckRequest, RunResult, _RUNS, self._start),
             "get_run": _Tool("Get a run", GetRunRequest, RunResult, _READS, self._get_run),
             "cancel_run": _Tool("Cancel a run", CancelRequest, RunResult, _ENDS, self._cancel_run),
             "list_methods": _Tool(
@@ -242,6 +242,9 @@ def _progress(found: RunResult) -> str:
     if found.status == "waiting":
         return f"Waiting: {found.before or 0} before this one."
     doing = [f"{name}: {one.step}" for name, one in found.methods.items() if one.step]
+    if doing and found.expected is not None:
+        about = max(1, round(found.expected.calls))
+        doing.append(f"calls: {found.calls} of about {about}")
     return "; ".join(doing) or "Running."
 
 

@@ -15,13 +15,15 @@ from weakref import WeakValueDictionary
 import gradio as gr
 
 from app.engine import Watched
+from app.public.check import Asked, asked_in, check_spec
+from app.public.choices import Choices, foreign_to
 from app.public.drawing import Drawing
+from app.public.examples import Example, examples_for
 from app.public.models import ModelCatalog, OwnModel
 from app.public.parts import (
     Parts,
     queue_note,
-    recorded_sample,
-    sample_questions,
+    space_about,
     space_head,
     view_of,
 )
@@ -30,17 +32,18 @@ from app.public.verdicts import VerdictEvents, Verdicts
 from app.public.visitors import HOUR, caller_of
 from components.elements import error_note, notice
 from components.estimate import estimate_note
-from components.markup import Html, join
-from components.messages import LANGUAGES, Catalogue, lang
+from components.markup import Html, join, tag
+from components.messages import LANGUAGES, Catalogue, lang, named
 from components.report import report_html
 from components.run_pages import PAGES
 from pipelines.engine.admission import Turn
+from pipelines.engine.checking import TextToCheck
 from pipelines.engine.completing import left_out
 from pipelines.engine.estimate import basis_for, estimate, first_methods
 from pipelines.errors import TooOftenError, VeriscopeError
 from pipelines.methods.registry import METHODS
 from pipelines.run.defaults import default_models
-from pipelines.run.spec import MethodSpec, ModelSpec
+from pipelines.run.spec import ModelSpec
 from pipelines.store import is_owner, new_owner
 from pipelines.types import Language
 
@@ -76,10 +79,12 @@ class SpacePage:
         with gr.Blocks(title="Veriscope", analytics_enabled=False) as page:
             visit = gr.State(VisitorSession())
             owner = gr.BrowserState("", storage_key="veriscope-owner", secret=secret)
-            head = partial(space_head, self._catalog, self._limits)
             models = default_models()
             self._parts = Parts(
-                head,
+                partial(space_head, self._catalog),
+                partial(space_about, self._catalog, self._limits),
+                self._examples,
+                libraries=self._runs.engine.service.libraries.names,
                 custom_servers=self._limits.custom_servers,
                 verdicts=self._verdicts is not None,
                 ticked=first_methods(models, basis_for(models["main"])),
@@ -105,26 +110,29 @@ class SpacePage:
         begun = page.load(self.arrive, [visit, owner], [owner, parts.language], **quick)
         told = begun.then(self.speak, [visit, parts.language], parts.words, **quick)
         arrived = self._show(told, visit, parts, quick)
-        expected = [self.expect, [visit, parts.methods, *parts.own_fields], parts.estimate]
+        fields = [*parts.own_fields, *parts.choices.all]
+        expected = [self.expect, [visit, parts.methods, *fields], parts.estimate]
         told.then(*expected, **quick)
         parts.methods.change(*expected, **quick)
-        for field in parts.own_fields:
+        for field in (*parts.own_fields, parts.choices.evidence):
             # A text is read when it is complete.
             told_by = field.blur if isinstance(field, gr.Textbox) else field.change
             told_by(*expected, **quick)
         asked = gr.on(
             [parts.run.click, parts.question.submit],
             self.answer,
-            [visit, number, parts.question, parts.methods, *parts.own_fields],
+            [visit, number, parts.question, parts.methods, *fields],
             parts.frame,
             js=_numbered("ask"),
             **each,
         )
         asked.then(*expected, **quick)
+        inputs = (visit, number, parts.own_fields)
+        parts.check.connect(self.answer, inputs, parts.frame, js=_numbered("ask"), **each)
         gr.on(
             [view.retry for view in parts.views.values()],
             self.act,
-            [visit, number, *parts.own_fields],
+            [visit, number, *fields],
             parts.frame,
             js=_numbered("again"),
             **each,
@@ -161,6 +169,7 @@ class SpacePage:
         share.then(None, [parts.link], [parts.link], js="(id) => veriscopeSpace.link(id)").then(
             None, [parts.link], [parts.link], js="(link) => veriscopeSpace.copy(link)"
         )
+        parts.back.click(None, None, None, js="() => veriscopeSpace.toQuestion()")
         kept = gr.Textbox(visible="hidden")
         parts.report.click(self.report, [visit], [kept], **quick).then(
             None, [kept], [kept], js="(html) => veriscopeSpace.open(html)"
@@ -210,7 +219,12 @@ class SpacePage:
     def speak(self, visit: VisitorSession, language: Language) -> list[Any]:
         """Every word of the page in `language`."""
         visit.language = language if language in LANGUAGES else "en"
+        visit.examples = tuple(self._examples(visit.language))
         return self._parts.spoken(Catalogue(visit.language))
+
+    def _examples(self, language: Language) -> list[Example]:
+        """Those that a page in `language` shows, as of now."""
+        return examples_for(language, self._catalog.models)
 
     async def play(self, visit: VisitorSession) -> list[Any]:
         """The run of the address; where it names none, the walkthrough for the browser to play."""
@@ -229,12 +243,12 @@ class SpacePage:
         self,
         visit: VisitorSession,
         clicked: int | None,
-        question: str,
+        question: Asked,
         methods: Sequence[str],
         request: gr.Request,
-        *own: str | None,
+        *fields: Any,
     ) -> AsyncGenerator[list[Any]]:
-        """Wait for a slot, then run, showing both; `own` are the fields of `OwnModel`."""
+        """Wait for a slot, then run, showing both; `fields` are those of `Choices.of`."""
         number = visit.number(clicked)
         if not visit.begin(number):
             yield _nothing()
@@ -252,8 +266,17 @@ class SpacePage:
                 if visit.turn != number:
                     yield _nothing()
                     return
-            models, keys = self._models(own)
-            spec = checked_run(question, [MethodSpec(name=name) for name in methods], models)
+            chosen = Choices.of(fields)
+            models, keys = self._models(chosen.own)
+            if isinstance(question, TextToCheck):
+                spec = check_spec(question, methods, models)
+            else:
+                spec = checked_run(question, chosen.methods(methods), models, chosen.spec())
+            if spec.answer is None and foreign_to(spec):
+                visit.waiting, t = False, Catalogue(visit.language)
+                told = t("space.foreign", name=models["main"].name)
+                yield await self._told(visit, notice(told, "foreign", role="alert"))
+                return
             caller = caller_of(request, visit.owner)
             async with aclosing(self._runs.ask(spec, visit.owner, keys, visitor=caller)) as stages:
                 async for stage in stages:
@@ -299,19 +322,25 @@ class SpacePage:
             return self._catalog.models, {}
         return {**self._catalog.models, "main": model}, {model.name: brought.key.strip()}
 
-    async def expect(self, visit: VisitorSession, methods: Sequence[str], *own: str | None) -> Any:
-        """What a run of these methods will take; while a model is being typed, of what is known."""
-        t = Catalogue(visit.language)
+    async def expect(self, visit: VisitorSession, methods: Sequence[str], *fields: Any) -> Any:
+        """What a run of these methods will take, and which of them cannot be run.
+
+        While a model is being typed, of what is known.
+        """
+        t, chosen = Catalogue(visit.language), Choices.of(fields)
         try:
-            models, _ = self._models(own)
+            models, _ = self._models(chosen.own)
         except VeriscopeError:
             models = self._catalog.models
+        left_out = chosen.left_out(methods)
+        note = _left_out_note(left_out, t)
+        methods = [name for name in methods if name not in left_out]
         if not methods:
-            return view_of(estimate_note(None, t), t)
+            return view_of(join([note or estimate_note(None, t)]), t)
         earlier = self._runs.engine.service.earlier
         past = await asyncio.to_thread(earlier.of, visit.owner, models["main"])
         found = estimate(methods, models, basis_for(models["main"], past))
-        return view_of(estimate_note(found, t, here=False), t)
+        return view_of(join([estimate_note(found, t, here=False), note]), t)
 
     async def open_page(self, visit: VisitorSession, event: gr.EventData) -> list[Any]:
         """A button inside a run opens another page of it."""
@@ -326,16 +355,16 @@ class SpacePage:
         clicked: int | None,
         event: gr.EventData,
         request: gr.Request,
-        *own: str | None,
+        *fields: Any,
     ) -> AsyncGenerator[list[Any]]:
         """A button inside a run tries again, or runs the other methods too."""
         watched = await self._shown(visit)
-        question, methods = watched.spec.question, watched.methods
+        question, methods = asked_in(watched.spec), watched.methods
         if event.action == "complete":
             both = {*methods, *left_out(watched.view)}
             methods = [name for name in METHODS if name in both]
         async with aclosing(
-            self.answer(visit, clicked, question, methods, request, *own)
+            self.answer(visit, clicked, question, methods, request, *fields)
         ) as frames:
             async for frame in frames:
                 yield frame
@@ -353,14 +382,15 @@ class SpacePage:
         What went on before is over. Empty where another example was clicked later.
         """
         number = visit.number(clicked)
-        question = sample_questions(visit.language)[sample]
+        example = (
+            visit.examples[sample] if visit.examples else self._examples(visit.language)[sample]
+        )
         last = visit.begin(number)
         if last and visit.watched is not None:
             await self._end(visit.watched, visit.owner)
-        recorded = recorded_sample(question)
-        if recorded is not None:
-            visit.show(await self._runs.open(recorded.id, visit.owner), number)
-        return question if last else ""
+        if example.run:
+            visit.show(await self._runs.open(example.run, visit.owner), number)
+        return example.question if last else ""
 
     async def turn_to(self, name: str, visit: VisitorSession) -> list[Any]:
         """Show another page of the run."""
@@ -380,7 +410,7 @@ class SpacePage:
         """The whole run as a file of its own."""
         watched = await self._shown(visit)
         view = watched.pull()
-        if not view.over:
+        if not view.over or view.header is None:
             return ""
         return await asyncio.to_thread(report_html, view, Catalogue(visit.language))
 
@@ -448,6 +478,13 @@ def _refusal(error: VeriscopeError, t: Catalogue) -> Html:
     if minutes > _MINUTES:
         when = t("space.often.hours", count=hours)
     return join([notice(when, "often"), note])
+
+
+def _left_out_note(methods: Sequence[str], t: Catalogue) -> Html | None:
+    if not methods:
+        return None
+    names = t("list.separator").join(named("method", name, t) for name in methods)
+    return tag("p.vs-note", t("space.left_out", methods=names), key="left-out")
 
 
 def _numbered(kind: str) -> str:

@@ -7,28 +7,29 @@ affect the other's. Style and script are given to the page once, in its head.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from html import escape
 from typing import Any, TypeVar
 
 import gradio as gr
 
+from app.public.check import CheckPart
+from app.public.choices import ChoiceFields
+from app.public.examples import Example, example_html, speaks
 from app.public.models import OWN_KINDS, ModelCatalog
 from app.public.session import VisitorLimits
 from app.public.verdicts import VerdictPart
-from components.ask import examples
 from components.catalogue import catalogue_table
 from components.elements import fold, notice
 from components.markup import Html, tag
 from components.messages import Catalogue, duration, lang, named
 from components.models import judge_quality, kind_label
 from components.run_pages import PAGES
-from components.samples import recording_brief, recordings_note
+from components.samples import recordings_note
 from components.theme import ASSETS, view_code
 from pipelines.engine.admission import Turn
 from pipelines.engine.executor import MAX_QUESTION
 from pipelines.methods.registry import METHODS
 from pipelines.models.catalogue import catalogue
-from pipelines.store.recordings import Recording, choice, recordings
+from pipelines.store.recordings import choice, recordings
 from pipelines.types import Language
 
 C = TypeVar("C")
@@ -61,16 +62,21 @@ def html_view(value: str = "", *, name: str, lang: str = "en", played: str = "")
 class Parts:
     """The page, drawn in English into the blocks that are being built.
 
-    `head_of` gives what stands at the top of the page, as of now. `words` are the components that
-    the language changes, `frame` those that a run changes while it goes on, `own_fields` those of a
-    visitor's own model, in the order of `OwnModel`; `ticked` are the methods chosen at
+    First the question and what it is asked of, then the answer, then what the page is. `head_of`
+    and `about_of` give what stands at the top and at the end of the page, as of now; `examples_of`
+    the examples of a language. `words` are the components that the language changes, `frame` those
+    that a run changes while it goes on, `own_fields` those of a visitor's own model, in the order
+    of `OwnModel`, `choices` those of evidence and settings; `ticked` are the methods chosen at
     first. `verdicts`: visitors may leave verdicts on shared runs.
     """
 
     def __init__(
         self,
         head_of: Callable[[Catalogue], str],
+        about_of: Callable[[Catalogue], str],
+        examples_of: Callable[[Language], Sequence[Example]],
         *,
+        libraries: Sequence[str],
         custom_servers: bool,
         ticked: Sequence[str],
         verdicts: bool = False,
@@ -78,18 +84,23 @@ class Parts:
         self.words: list[Any] = []
         self._words: list[Words] = []
         put = self._put
-        self.language = gr.Radio(
-            [("EN", "en"), ("中文", "zh")],
-            value="en",
-            label="Language · 语言",
-            show_label=False,
-            container=False,
-            elem_id="language",
-        )
-        put(html_view, {"value": head_of, "lang": _lang}, name="head")
+        # Not in a shadow root: what skips, and what is focused, is of the page itself.
+        put(gr.HTML, {"value": _skip}, padding=False, elem_id="skip")
+        with gr.Row(elem_id="top"):
+            put(html_view, {"value": head_of, "lang": _lang}, name="head")
+            self.language = gr.Radio(
+                [("EN", "en"), ("中文", "zh")],
+                value="en",
+                label="Language · 语言",
+                show_label=False,
+                container=False,
+                elem_id="language",
+            )
+        with gr.Column(elem_id="composer"):
+            self._composer(custom_servers=custom_servers, libraries=libraries, ticked=ticked)
         samples: Words = {
             "label": "ask.examples",
-            "samples": lambda t: [[_sample(one, t)] for one in sample_questions(t.language)],
+            "samples": lambda t: [[example_html(one, t)] for one in examples_of(t.language)],
         }
         self.samples = put(
             gr.Dataset,
@@ -100,55 +111,42 @@ class Parts:
             samples_per_page=20,
             elem_id="examples",
         )
-        self.bar = html_view(name="bar", played="bar")
-        self.views: dict[str, gr.HTML] = {}
-        self.tabs: dict[str, gr.Tab] = {}
-        with gr.Tabs(elem_id="pages") as self.pages:
-            for name in PAGES:
-                with put(gr.Tab, {"label": f"nav.{name}"}, id=name) as self.tabs[name]:
-                    self.views[name] = html_view(name=f"view-{name}", played=name)
-        self.verdict = VerdictPart(put, html_view) if verdicts else None
-        with gr.Row(elem_id="actions"):
-            # The walkthrough is a whole run, which can be shared and kept while it plays.
-            self.share = put(gr.Button, {"value": "space.share"}, size="sm")
-            self.report = put(gr.Button, {"value": "space.report"}, size="sm")
-            self.link = put(gr.Textbox, {"label": "space.link"}, interactive=False)
-        with put(gr.Accordion, {"label": "space.own"}, open=False, elem_id="own"):
-            note: Words = {
-                "value": lambda t: str(notice(t("space.own.note"), "own")),
-                "lang": _lang,
-            }
-            put(html_view, note, name="own-note")
-            kind: Words = {
-                "label": "models.kind",
-                "choices": lambda t: [(kind_label(kind, t), kind) for kind in OWN_KINDS],
-            }
-            address: Words = {"label": "models.server"}
-            with gr.Row():
-                self.own_fields: list[Any] = [
-                    put(gr.Dropdown, kind, value=OWN_KINDS[0]),
-                    put(gr.Textbox, {"label": "models.model"}, max_length=200),
-                    put(gr.Textbox, {"label": "models.key"}, type="password", max_length=400),
-                    put(gr.Textbox, address, max_length=400, visible=custom_servers),
-                ]
-        with gr.Column(elem_id="composer"):
-            self.estimate = html_view(name="estimate")
-            with gr.Row(elem_id="asking", equal_height=True):
-                self.question = put(
-                    gr.Textbox,
-                    {"label": "ask.question", "placeholder": "ask.placeholder"},
-                    show_label=False,
-                    max_length=MAX_QUESTION,
-                    lines=1,
-                    max_lines=3,
-                    scale=8,
-                    container=False,
-                )
-                narrow: dict[str, Any] = {"scale": 1, "min_width": 96}
-                self.run = put(gr.Button, {"value": "action.run"}, variant="primary", **narrow)
+        with gr.Column(elem_id="result"):
+            self._result(verdicts=verdicts)
+        put(html_view, {"value": about_of, "lang": _lang}, name="about")
+        # In reach wherever the question is not.
+        self.back = put(gr.Button, {"value": "space.back"}, size="sm", elem_id="back")
+        buttons = (self.run, self.stop, self.share, self.report)
+        self.frame: list[Any] = [self.bar, *self.views.values(), *buttons]
+
+    def _composer(
+        self, *, custom_servers: bool, libraries: Sequence[str], ticked: Sequence[str]
+    ) -> None:
+        """The question, and what it is asked of."""
+        put = self._put
+        with gr.Row(elem_id="asking", equal_height=True):
+            self.question = put(
+                gr.Textbox,
+                {"label": "ask.question", "placeholder": "ask.placeholder"},
+                show_label=False,
+                max_length=MAX_QUESTION,
+                # The key Enter asks: with more lines it would begin a new one.
+                lines=1,
+                max_lines=6,
+                scale=8,
+                container=False,
+            )
+            with gr.Column(elem_id="go", min_width=88):
+                self.run = put(gr.Button, {"value": "action.run"}, variant="primary")
                 self.stop = put(
-                    gr.Button, {"value": "action.stop"}, variant="stop", interactive=False, **narrow
+                    gr.Button,
+                    {"value": "action.stop"},
+                    variant="stop",
+                    interactive=False,
+                    elem_id="stop",
                 )
+        self.estimate = html_view(name="estimate")
+        with gr.Row(elem_id="options"):
             with put(gr.Accordion, {"label": "ask.methods"}, open=False, elem_id="methods"):
                 self.methods = put(
                     gr.CheckboxGroup,
@@ -157,8 +155,43 @@ class Parts:
                     show_label=False,
                     container=False,
                 )
-        buttons = (self.run, self.stop, self.share, self.report)
-        self.frame: list[Any] = [self.bar, *self.views.values(), *buttons]
+            with put(gr.Accordion, {"label": "space.settings"}, open=False, elem_id="settings"):
+                self.choices = ChoiceFields(put, libraries)
+                put(html_view, _note("space.settings.note", "settings"), name="settings-note")
+            with put(gr.Accordion, {"label": "space.own"}, open=False, elem_id="own"):
+                put(html_view, _note("space.own.note", "own"), name="own-note")
+                kind: Words = {
+                    "label": "models.kind",
+                    "choices": lambda t: [(kind_label(kind, t), kind) for kind in OWN_KINDS],
+                }
+                address: Words = {"label": "models.server"}
+                with gr.Row():
+                    self.own_fields: list[Any] = [
+                        put(gr.Dropdown, kind, value=OWN_KINDS[0]),
+                        put(gr.Textbox, {"label": "models.model"}, max_length=200),
+                        put(gr.Textbox, {"label": "models.key"}, type="password", max_length=400),
+                        put(gr.Textbox, address, max_length=400, visible=custom_servers),
+                    ]
+
+    def _result(self, *, verdicts: bool) -> None:
+        """The run: how far it is, what can be done with it, and its pages."""
+        put = self._put
+        with gr.Row(elem_id="state"):
+            self.bar = html_view(name="bar", played="bar")
+            with gr.Row(elem_id="actions"):
+                # The walkthrough is a whole run, which can be shared and kept while it plays.
+                self.share = put(gr.Button, {"value": "space.share"}, size="sm")
+                self.report = put(gr.Button, {"value": "space.report"}, size="sm")
+        self.link = put(gr.Textbox, {"label": "space.link"}, interactive=False, elem_id="link")
+        self.views: dict[str, gr.HTML] = {}
+        self.tabs: dict[str, gr.Tab] = {}
+        with gr.Tabs(elem_id="pages") as self.pages:
+            for name in PAGES:
+                with put(gr.Tab, {"label": f"nav.{name}"}, id=name) as self.tabs[name]:
+                    if name == "check":
+                        self.check = CheckPart(put)
+                    self.views[name] = html_view(name=f"view-{name}", played=name)
+        self.verdict = VerdictPart(put, html_view) if verdicts else None
 
     def spoken(self, t: Catalogue) -> list[Any]:
         """An update of each of `words`, in the language of `t`."""
@@ -172,8 +205,21 @@ class Parts:
         return component
 
 
-def space_head(catalog: ModelCatalog, limits: VisitorLimits, t: Catalogue) -> str:
-    """The name, what it is, and in one line who answers here and how good they are."""
+def space_head(catalog: ModelCatalog, t: Catalogue) -> str:
+    """The name and what it is; for who reads another language than the model speaks, that."""
+    title = tag("h1.vs-title", t("app.name"))
+    foreign = not speaks(catalog.models["main"], t.language)
+    return tag(
+        "header.vs-space-head",
+        title,
+        tag("p.vs-space-tagline", t("app.tagline")),
+        notice(t("space.foreign.head"), "foreign") if foreign else None,
+        key="head",
+    )
+
+
+def space_about(catalog: ModelCatalog, limits: VisitorLimits, t: Catalogue) -> str:
+    """In one line who answers here and how good they are; unfolded, what visitors may take."""
     main = catalog.models["main"]
     judge = next((m for m in catalog.models.values() if m.kind == "judge"), None)
     most = {"seconds": f"{limits.seconds:g}", "hours": f"{limits.keep_hours:g}"}
@@ -190,8 +236,7 @@ def space_head(catalog: ModelCatalog, limits: VisitorLimits, t: Catalogue) -> st
             key="catalogue",
         ),
     )
-    title = tag("h1.vs-title", t("app.name"))
-    return tag("header.vs-space-head", title, tag("p", t("app.tagline")), facts, key="head")
+    return tag("div.vs-space-about", facts, key="about")
 
 
 def queue_note(turn: Turn, t: Catalogue) -> Html:
@@ -203,22 +248,13 @@ def queue_note(turn: Turn, t: Catalogue) -> Html:
     return notice(words, "queue", role="status")
 
 
-def sample_questions(language: Language) -> list[str]:
-    """The examples, those that were recorded first, and of those what works."""
-    recorded = [one for one in recordings() if one.language == language]
-    ranked = sorted(recorded, key=lambda one: not one.chosen.shows)
-    return list(dict.fromkeys((*(one.question for one in ranked), *examples(language))))
+def _skip(t: Catalogue) -> str:
+    """The link that leads past the controls; it also holds what the answer is called."""
+    return tag("a.skip", t("space.skip"), href="#result", data_result=t("space.result"))
 
 
-def recorded_sample(question: str) -> Recording | None:
-    """The recorded run of an example, if there is one."""
-    return next((one for one in recordings() if one.question == question), None)
-
-
-def _sample(question: str, t: Catalogue) -> str:
-    """An example as HTML; of a recorded one also what works in it, and what fails."""
-    recorded = recorded_sample(question)
-    return escape(question) if recorded is None else str(recording_brief(recorded, t))
+def _note(text: str, key: str) -> Words:
+    return {"value": lambda t: str(tag("p.vs-note", t(text), key=key)), "lang": _lang}
 
 
 def view_of(html: str, t: Catalogue) -> Any:

@@ -6,7 +6,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from app.public.check_contract import CheckResult, check_result
 from app.public.contract import (
+    Expected,
     MethodInfo,
     MethodResult,
     MethodStatus,
@@ -26,7 +28,9 @@ from components.run_view import (
     passages_of,
     totals,
 )
-from pipelines.engine.estimate import basis_for, estimate
+from pipelines.engine.checked import checked_text
+from pipelines.engine.checking import unmet_needs
+from pipelines.engine.estimate import Estimate, basis_for, estimate
 from pipelines.methods.base import Method, Need
 from pipelines.methods.registry import METHODS
 from pipelines.models.base import Capabilities
@@ -34,6 +38,7 @@ from pipelines.models.providers import known_capabilities
 from pipelines.run.events import Judged
 from pipelines.run.spec import ModelSpec
 from pipelines.run.view import RunView
+from pipelines.types import Language
 
 _NEEDS = {
     "model": "a model that writes",
@@ -41,6 +46,10 @@ _NEEDS = {
     "logprobs": "a model that reports token probabilities",
     "proxy": "a local model that scores a given text",
     "languages": "a model that speaks both languages of the variant",
+    "scores": "a local model that gives log-probabilities of a given text",
+    "question": "the question that the text answers",
+    "speaks": "a model that speaks the language of the text",
+    "writes": "an answer to write: it checks no given text",
 }
 _VERDICT = {"what", "text", "draft", "start", "end", "verdict"}
 _SCORE = {"name", "value", "threshold", "bad", "flagged"}
@@ -61,15 +70,54 @@ def result_of(view: RunView, run: str, shared: str | None = None) -> RunResult:
         status=view.status,
         shared=shared,
         reason=view.reason,
+        limit_reached=view.limit,
         question=header.spec.question if header else "",
         language=header.language if header else None,
         methods={row.method: _method(row, view) for row in rows},
+        checked=_checked(view),
         error=for_caller(view.error) if view.error else None,
         calls=so_far.calls,
         cached_calls=sum(row.cached for row in rows),
         searches=so_far.retrievals,
         tokens=so_far.tokens,
         seconds=round(clock(view, now), 2),
+    )
+
+
+def _checked(view: RunView) -> CheckResult | None:
+    """The check of a given text, with what the standard detectors lack that were not asked."""
+    found = checked_text(view)
+    if found is None:
+        return None
+    unavailable = {name: f"needs {_NEEDS[why]}" for name, why in found.unavailable.items()}
+    if language_unsupported(view):
+        # What it would say is noise.
+        found = found.model_copy(update={"sentences": (), "detectors": ()})
+    return check_result(found, unavailable)
+
+
+def lacking(
+    models: Mapping[str, ModelSpec],
+    *,
+    asked: bool,
+    has_evidence: bool,
+    language: Language,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+) -> dict[str, str]:
+    """The detectors that cannot check a text on these models, and what they need."""
+    able = {role: known_capabilities(spec) or Capabilities() for role, spec in models.items()}
+    needs = unmet_needs(
+        able, asked=asked, has_evidence=has_evidence, language=language, settings=settings
+    )
+    return {name: f"needs {_NEEDS[need.reason]}" for name, need in needs.items() if need}
+
+
+def expected_in(found: Estimate) -> Expected:
+    """An estimate as a program is told it."""
+    return Expected(
+        calls=round(found.calls + found.judge_calls, 1),
+        tokens=round(found.read + found.written),
+        seconds=None if found.seconds is None else round(found.seconds, 1),
     )
 
 
@@ -131,6 +179,7 @@ def _info(
         title=t(f"method.{name}.title"),
         summary=t(f"method.{name}.summary"),
         checks=method.judges,
+        checks_given=method.checks,
         rewrites=method.rewrites,
         grounded=method.grounded,
         calls=round(cost.calls, 1),

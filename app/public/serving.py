@@ -111,6 +111,9 @@ class Space:
             head=HEAD,
             favicon_path=ASSETS / "logo" / "mark.svg",
             footer_links=["api", "gradio"],
+            # Runs are kept by us, where they can be shared and deleted; Gradio's history would keep
+            # only calls of its own clients.
+            run_history=False,
             # Its tools would be the calls for its own clients; ours are served beside it.
             mcp_server=False,
             ssr_mode=False,
@@ -119,6 +122,8 @@ class Space:
             app_kwargs={
                 "routes": [
                     Route("/health", _health),
+                    # Gradio's deep links would write what is in the fields into a file, keys too.
+                    Route("/gradio_api/deep_link", _no_deep_link),
                     self.runs.walkthroughs.route,
                     Mount("/api", http_api(self.api)),
                     *(Route(f"{_MCP}{end}", self.mcp, methods=_ANY) for end in ("", "/")),
@@ -178,6 +183,11 @@ def serve() -> None:
 def _fonts(token: str) -> list[str]:
     """Fonts of the machine: none is fetched from anywhere."""
     return [name.strip(" \"'") for name in tokens("light")[token].split(",")]
+
+
+async def _no_deep_link(request: Request) -> Response:
+    del request
+    return Response(status_code=404)
 
 
 async def _health(request: Request) -> Response:

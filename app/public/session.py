@@ -14,9 +14,11 @@ from typing import Annotated, Any, TypeVar
 from pydantic import Field, ValidationError
 
 from app.engine import PERIOD, Watched
+from app.public.examples import Example
 from app.public.visitors import HOUR, Caller, Rates, proxies_to_believe
 from app.public.walkthrough import Walkthroughs
 from pipelines.engine.admission import Admission, Turn
+from pipelines.engine.budget import RunBudget
 from pipelines.engine.executor import make_plan, used_models
 from pipelines.engine.thread import Engine
 from pipelines.errors import InvalidInputError, VeriscopeError, failure, first_problem
@@ -118,7 +120,7 @@ class VisitorSession:
     whose run is `watched`. `waiting` says that their run has not begun yet; `ended` is set when the
     last run that was asked for has given up its place in the queue; `problem` why the run
     of the address is not shown; `away` is the id of the run that was watched when the page was
-    closed.
+    closed. `examples` are those that the page shows.
     """
 
     owner: str = ""
@@ -134,6 +136,7 @@ class VisitorSession:
     ended: asyncio.Event | None = field(default=None, compare=False)
     problem: VeriscopeError | None = field(default=None, compare=False)
     away: str = ""
+    examples: tuple[Example, ...] = ()
 
     def number(self, clicked: int | None) -> int:
         """The number of a click; where the browser gives none, it is the next one."""
@@ -202,11 +205,13 @@ class Runs:
         keys: Mapping[str, str] | None = None,
         *,
         visitor: Caller | None = None,
+        budget: RunBudget | None = None,
     ) -> AsyncGenerator[Turn | Watched]:
         """Wait for a slot, then run; yields the position in the queue, then the run repeatedly.
 
         `visitor` is who takes the slot, if not the owner of the run. Closing the generator gives
-        the slot up and ends the run. Raises TooOftenError, and BusyError as `Admission.slot`.
+        the slot up and ends the run. `budget` says what the run may take. Raises TooOftenError, and
+        BusyError as `Admission.slot`.
         """
         caller = visitor or Caller()
         caller = caller._replace(visitor=caller.visitor or owner)
@@ -219,7 +224,7 @@ class Runs:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(ticket.admitted.wait(), _LOOK)
             try:
-                async with aclosing(self._go(spec, owner, keys)) as stages:
+                async with aclosing(self._go(spec, owner, keys, budget)) as stages:
                     async for watched in stages:
                         yield watched
             finally:
@@ -238,10 +243,15 @@ class Runs:
                 await asyncio.to_thread(sizes.keep_all_within, int(total * _MEGABYTE))
 
     async def _go(
-        self, spec: RunSpec, owner: str, keys: Mapping[str, str] | None
+        self,
+        spec: RunSpec,
+        owner: str,
+        keys: Mapping[str, str] | None,
+        budget: RunBudget | None = None,
     ) -> AsyncGenerator[Watched]:
         service = self.engine.service
-        run_id = await self._started(service.start(spec, owner=owner, keys=keys), owner)
+        start = service.start(spec, owner=owner, keys=keys, budget=budget)
+        run_id = await self._started(start, owner)
         watched = None
         try:
             watched = await self.open(run_id, owner)

@@ -56,9 +56,10 @@ class _Failed(NamedTuple):
 
 
 class Walkthroughs:
-    """The first walkthrough of each language of the page. All methods belong to one event loop.
+    """The walkthroughs in the languages of the page. All methods belong to one event loop.
 
-    `clock` counts seconds.
+    The first of each language plays for who comes, and is called by its language; the others are
+    computed when somebody opens one, and called by their id. `clock` counts seconds.
     """
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = time.monotonic) -> None:
@@ -67,7 +68,8 @@ class Walkthroughs:
         self._samples: dict[str, Walkthrough] = {}
         for sample in walkthroughs():
             if sample.language in LANGUAGES:
-                self._samples.setdefault(sample.language, sample)
+                name = sample.id if sample.language in self._samples else sample.language
+                self._samples[name] = sample
         self._played: dict[str, Played] = {}
         self._failed: dict[str, _Failed] = {}
         self._preparing: dict[str, asyncio.Task[Played]] = {}
@@ -79,8 +81,8 @@ class Walkthroughs:
         return Route("/walkthrough/{language}", self._serve)
 
     async def prepare(self) -> None:
-        """Play all of them ahead, one after the other."""
-        for language in self._samples:
+        """Play the first of each language ahead, one after the other."""
+        for language in filter(self._samples.__contains__, LANGUAGES):
             # Why it failed is on the log; the page works without it.
             with suppress(VeriscopeError):
                 await self.get(language)
@@ -91,25 +93,25 @@ class Walkthroughs:
         for task in self._preparing.values():
             task.cancel()
 
-    async def get(self, language: str) -> Played:
-        """That of `language`, once it is ready.
+    async def get(self, name: str) -> Played:
+        """That of a language, or that of an id, once it is ready.
 
         Raises NotFoundError if there is none, and why it could not be made: for some minutes
         without another try.
         """
-        if language not in self._samples:
+        if name not in self._samples:
             raise failure("storage.no_run")
-        if language not in self._played:
-            failed = self._failed.get(language)
+        if name not in self._played:
+            failed = self._failed.get(name)
             if failed is not None and self._clock() - failed.at < _AGAIN:
                 raise revived(failed.error)
-            task = self._preparing.get(language)
+            task = self._preparing.get(name)
             if task is None or task.done():
-                task = asyncio.create_task(self._play(self._samples[language]))
-                self._preparing[language] = task
+                task = asyncio.create_task(self._play(name))
+                self._preparing[name] = task
             # Who waits may go away; the others go on waiting.
-            self._played[language] = await asyncio.shield(task)
-        return self._played[language]
+            self._played[name] = await asyncio.shield(task)
+        return self._played[name]
 
     def ready(self, language: str) -> Watched | None:
         """The run in `language`, None while it is not ready."""
@@ -120,13 +122,14 @@ class Walkthroughs:
         """The walkthrough of that address; None where it is not the address of a walkthrough."""
         if not run_id.startswith(PREFIX):
             return None
-        for language, sample in self._samples.items():
+        for name, sample in self._samples.items():
             if sample.run_id == run_id:
-                return (await self.get(language)).watched
+                return (await self.get(name)).watched
         raise failure("storage.no_run")
 
-    async def _play(self, sample: Walkthrough) -> Played:
+    async def _play(self, name: str) -> Played:
         """Play it; a failure is logged and remembered, whatever it is."""
+        sample = self._samples[name]
         try:
             return await self._made(sample)
         except Exception as error:
@@ -135,7 +138,7 @@ class Walkthroughs:
             else:
                 _logger.exception("The walkthrough %s failed unexpectedly", sample.id)
                 error = failure("asking.unexpected")
-            self._failed[sample.language] = _Failed(error.info(), self._clock())
+            self._failed[name] = _Failed(error.info(), self._clock())
             raise error from None
 
     async def _made(self, sample: Walkthrough) -> Played:

@@ -71,7 +71,7 @@ def _control(lead: Lead, item: StoredItem, t: Catalogue, *, removable: bool) -> 
 
 def _words(brief: ItemBrief, t: Catalogue) -> str:
     head = t("annotate.item", number=brief.number + 1, task=t(f"annotate.task.{brief.task}"))
-    return f"{head}: {brief.text}"
+    return f"{head}{t('label.separator')}{brief.text}"
 
 
 def _new(lead: Lead, free: list[StoredItem], t: Catalogue) -> None:

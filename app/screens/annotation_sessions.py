@@ -16,23 +16,17 @@ from app.session import language, messages, owner
 from components.annotation import Agreed, empty_view, session_card
 from components.guidelines import starting_guidelines
 from components.messages import Catalogue
-from pipelines.annotation.leading import Lead
-from pipelines.annotation.sources import Collected, data_steps, make_session, run_steps
-from pipelines.annotation.types import TASKS, SessionSpec, Task
+from pipelines.annotation.types import TASKS, Task
 from pipelines.annotation.watching import agreement_now
-from pipelines.evaluation.datasets import open_data_set
+from pipelines.samples.annotating import EXAMPLE_TASKS, example_session
 from pipelines.store.annotation_lists import SessionStanding
 from pipelines.store.annotations import StoredSession
-from pipelines.store.recordings import recordings
 
 _SHOWN = "annotate.shown_count"
 _PAGE = 20
 
 _CHEAP = 500
 """Items and events up to which the list says how far people agree."""
-
-_EXAMPLE_TASKS: tuple[Task, ...] = ("sentence", "answer")
-_EXAMPLE_CONTROLS = 3
 
 
 def draw_sessions(t: Catalogue) -> None:
@@ -107,39 +101,11 @@ def _make_example() -> None:
         t = messages()
         make_beside(
             partial(
-                _example,
+                example_session,
+                engine().service.store,
                 owner(),
                 t("annotate.example.name"),
-                starting_guidelines(_EXAMPLE_TASKS, language()),
+                starting_guidelines(EXAMPLE_TASKS, language()),
             )
         )
     redraw_whole()
-
-
-def _example(whose: str, name: str, guidelines: str) -> Lead:
-    """A session of the recorded sample runs; labelled statements are its control items."""
-    store = engine().service.store
-    found = Collected()
-    for step in run_steps(store, whose, [one.id for one in recordings()]):
-        found.add(step)
-    controls = Collected()
-    for step in data_steps(open_data_set("statements:en")):
-        controls.add(step)
-    kept = [(item, controls.known.get(item.key)) for item in controls.chosen(("answer",))][
-        :_EXAMPLE_CONTROLS
-    ]
-    for item, label in kept:
-        found.items[item.key] = item
-        if label is not None:
-            found.known[item.key] = label
-    spec = SessionSpec(tasks=_EXAMPLE_TASKS, gold_every=5)
-    return make_session(
-        store,
-        whose,
-        name,
-        spec,
-        found,
-        overlap=2,
-        guidelines=guidelines,
-        controls=_EXAMPLE_CONTROLS,
-    )

@@ -56,7 +56,7 @@ def draw_invitation(invitation: Invitation, t: Catalogue) -> None:
     if invitation.login:
         draw_join(invitation, t, _joined)
         return
-    with st.form("annotate-join", border=False):
+    with st.form("annotate-join", border=False, width=440):
         st.text_input(
             t("annotate.join.name"),
             key="annotate.join.name",

@@ -18,16 +18,19 @@ from app.engine import PERIOD, engine
 from app.parts import (
     choose_one,
     disambiguate,
+    draw_error,
     go_to,
     guarded,
     page_title,
     redraw_if_asked,
+    remembered,
     show_error,
     show_html,
 )
 from app.screens.run_row import local_time
 from app.screens.run_selection import COMPARE_VIEW, TO_COMPARE
 from app.session import messages, owner
+from components.ask import run_bar
 from components.compare import MOST_COMPARED, Against, CompareColumn, compare_view
 from components.elements import notice
 from components.messages import Catalogue, named
@@ -50,6 +53,7 @@ def show() -> None:
     """Draw the page."""
     t = messages()
     page_title(t("compare.title"), t("compare.note"))
+    draw_error("compare")
     asked = _asked()
     opened = _follow(asked)
     labels = _labels(opened)
@@ -130,6 +134,7 @@ def _take_runs() -> None:
 
 def _chosen_view(t: Catalogue) -> str:
     """How two runs are shown; the address decides, as it does for the runs."""
+    # Not bound by Streamlit: the address would hold the words of one language.
     asked = st.query_params.get("view")
     st.session_state[_VIEW] = asked if asked in _VIEWS else _VIEWS[0]
     st.segmented_control(
@@ -224,6 +229,24 @@ def _telling(methods: Sequence[str]) -> list[str]:
     return sorted(methods, key=lambda name: name in METHODS and not METHODS[name].judges)
 
 
+def _draw_bars(runs: Mapping[str, live.Watched], t: Catalogue) -> None:
+    """What the runs that were followed here have taken, each with Stop while it goes on."""
+    for number, (run, watched) in enumerate(runs.items()):
+        if watched.account is None:
+            continue
+        with st.container(key=f"run-bar-{number}", horizontal=True, vertical_alignment="center"):
+            with guarded(t("nav.compare"), key=f"bar-{number}"):
+                bar = run_bar(watched.view, t, now=time.time(), account=watched.account)
+                show_html(bar, key=f"compare-bar-{number}")
+            if not watched.view.over:
+                st.button(t("action.stop"), key=f"stop-{number}", on_click=_stop, args=(run,))
+
+
+def _stop(run: str) -> None:
+    with remembered("compare"):
+        engine().call(engine().service.stop(run, owner=owner()))
+
+
 def _draw(columns: Sequence[str], running: bool) -> None:
     """From a fragment: the columns as they are now."""
     redraw_if_asked()
@@ -234,6 +257,7 @@ def _draw(columns: Sequence[str], running: bool) -> None:
     parts = (column.partition(":") for column in present)
     compared = [CompareColumn(views[run], method) for run, _, method in parts]
     against = st.session_state.get("compare.against") or _AGAINST[0]
+    _draw_bars({run: opened[run] for run in views}, t)
     with guarded(t("nav.compare")):
         html = compare_view(compared, t, against=against, now=time.time())
         show_html(html, key="compare-view")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from math import ceil
 from typing import Any
 
 import streamlit as st
@@ -26,6 +27,7 @@ from app.parts import (
     section_title,
     show_html,
 )
+from app.profiles import chosen_wording
 from app.screens.evaluation_data import draw_data
 from app.screens.evaluation_limits import chosen_limits, draw_limits
 from app.screens.evaluation_methods import (
@@ -46,6 +48,8 @@ from app.screens.run_row import local_time
 from app.screens.setup import (
     chosen_evidence,
     chosen_models,
+    draw_own_prompts,
+    draw_profile_select,
     draw_sources,
     recorded_profile,
 )
@@ -54,7 +58,7 @@ from components.elements import notice
 from components.evaluation_state import summary_view
 from components.markup import tag
 from components.messages import Catalogue, integer
-from pipelines.engine.executor import used_models
+from pipelines.engine.executor import used_models, wording_of
 from pipelines.errors import VeriscopeError
 from pipelines.evaluation.beginning import create_evaluation, usable_items
 from pipelines.evaluation.items import DataSet, Item
@@ -128,16 +132,23 @@ def _form(t: Catalogue) -> None:
         if left := len(items) - len(with_passages):
             st.caption(t("evaluate.left_out.passages", count=integer(left)))
         items = with_passages
+    draw_own_prompts(t)
     sources = st.expander(t("evaluate.sources"), key="evaluate.sources", on_change="rerun")
     draw_unfolded(sources, partial(draw_sources, t, names))
     if names:
         settings = st.expander(t("ask.settings"), key="evaluate.settings", on_change="rerun")
-        draw_unfolded(settings, partial(draw_system_settings, names, t))
+        draw_unfolded(settings, partial(_settings, names, t))
     metrics = st.expander(t("evaluate.metrics"), key="evaluate.metrics", on_change="rerun")
     draw_unfolded(metrics, partial(draw_metrics, items, checks, names, t))
     more = st.expander(t("evaluate.more"), key="evaluate.more", on_change="rerun")
     draw_unfolded(more, partial(_more, names, t))
     _begin_buttons(data, items, names, checks, own_passages, t)
+
+
+def _settings(names: Sequence[str], t: Catalogue) -> None:
+    """The profile with which the settings begin, and the settings of every system."""
+    draw_profile_select(t)
+    draw_system_settings(names, t)
 
 
 def _evidence(data: DataSet, t: Catalogue) -> bool:
@@ -275,6 +286,7 @@ def _begin(
                     method=method,
                     models=models,
                     evidence=evidence,
+                    prompts=wording_of([method.name], chosen_wording()),
                 )
                 for name, method in systems.items()
             ),
@@ -297,9 +309,13 @@ def _list(t: Catalogue) -> None:
     known = engine().service.store.evaluations.list(owner())
     if not known:
         st.html(tag("p", t("evaluate.none"), class_="workbench-empty"))
-    limit = st.session_state.get(_SHOWN, _PAGE)
-    for stored in known[:limit]:
-        with st.container(
+    # The list stands above the control that turns its pages, and needs to know what that says.
+    listing, pages, page = st.container(key="evaluate-list"), ceil(len(known) / _PAGE), 1
+    if pages > 1:
+        st.session_state[_SHOWN] = min(st.session_state.get(_SHOWN) or 1, pages)
+        page = st.pagination(pages, key=_SHOWN, persist_state="session", width="stretch")
+    for stored in known[_PAGE * (page - 1) :][:_PAGE]:
+        with listing.container(
             border=True,
             horizontal=True,
             vertical_alignment="center",
@@ -312,12 +328,6 @@ def _list(t: Catalogue) -> None:
                 )
                 sure = t("evaluate.delete.sure")
                 delete_button(stored.id, sure, partial(_delete, stored.id))
-    if len(known) > limit:
-        st.button(t("runs.more"), on_click=_show_more)
-
-
-def _show_more() -> None:
-    st.session_state[_SHOWN] = st.session_state.get(_SHOWN, _PAGE) + _PAGE
 
 
 def _delete(evaluation: str) -> None:

@@ -21,8 +21,9 @@ from app.parts import (
     show_error,
     show_html,
 )
+from app.profiles import known_models
 from app.screens.evaluation_data import safe_name
-from app.screens.setup import assumed_capabilities, known_models
+from app.screens.setup import assumed_capabilities
 from app.session import key_for, messages, owner
 from components.elements import notice
 from components.evaluation_judge import calibration_view, judging_view

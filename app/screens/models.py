@@ -25,8 +25,9 @@ from app.parts import (
     show_figure,
     show_html,
 )
+from app.profiles import known_models, saved_models
 from app.screens.catalogue import draw_catalogue, under_way
-from app.screens.setup import assumed_capabilities, known_models, model_select
+from app.screens.setup import assumed_capabilities, model_select
 from app.session import keep_key, key_for, messages, owner, theme
 from components.elements import notice
 from components.messages import Catalogue
@@ -89,14 +90,16 @@ def show() -> None:
             model_select(t(f"role.{role}").capitalize(), role, models, t)
     check = _current_check()
     section_title(t("models.known"))
-    for spec in models.values():
-        _model(spec, check, t)
+    saved = saved_models()
+    for name, spec in models.items():
+        _model(spec, check, t, mine=name in saved)
     draw_catalogue(t, seen)
     section_title(t("models.add"))
     _add(check, t)
 
 
-def _model(spec: ModelSpec, check: Check | None, t: Catalogue) -> None:
+def _model(spec: ModelSpec, check: Check | None, t: Catalogue, *, mine: bool) -> None:
+    """A model in the list; one that is not `mine` is the chosen profile's, and stays there."""
     slug = _slug(spec)
     with st.container(border=True, key=f"card-model-{slug}"):
         row = st.container(horizontal=True, vertical_alignment="center", key=f"row-model-{slug}")
@@ -121,7 +124,7 @@ def _model(spec: ModelSpec, check: Check | None, t: Catalogue) -> None:
                     on_click=_check_saved,
                     args=(spec,),
                 )
-            if spec.name not in _BUILT_IN:
+            if mine and spec.name not in _BUILT_IN:
                 sure = t("models.delete.sure", name=spec.name)
                 delete_button(slug, sure, partial(_delete, spec))
         _measurements(spec, t)

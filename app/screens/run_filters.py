@@ -22,10 +22,11 @@ PAGE = "runs.page"
 
 _TEXT = "runs.text"
 _STARRED = "runs.starred"
+_OWN_PROMPTS = "runs.own_prompts"
 _SINCE = "runs.since"
 _UNTIL = "runs.until"
 _LISTS = ("runs.methods", "runs.models", "runs.verdicts", "runs.tags")
-_FILTERS = (*_LISTS, _SINCE, _UNTIL, _STARRED)
+_FILTERS = (*_LISTS, _SINCE, _UNTIL, _STARRED, _OWN_PROMPTS)
 _UNFOLDED = "_runs.unfolded"
 _FOLLOWED = "_runs.followed"
 
@@ -74,6 +75,12 @@ def draw_filters(t: Catalogue) -> None:
                 on_change=_first_page,
                 persist_state="session",
             )
+            st.toggle(
+                t("runs.filter.own_prompts"),
+                key=_OWN_PROMPTS,
+                on_change=_first_page,
+                persist_state="session",
+            )
         st.caption(t("runs.filters.help"))
 
 
@@ -89,6 +96,7 @@ def chosen_filter() -> RunFilter:
         verdicts=verdicts,
         tags=tags,
         starred=bool(state.get(_STARRED)),
+        own_prompts=bool(state.get(_OWN_PROMPTS)),
         since=_midnight(since) if since else None,
         # The day itself counts.
         until=_midnight(until + timedelta(days=1)) if until else None,
@@ -103,7 +111,8 @@ def keep_address() -> None:
     state = st.session_state
     said: dict[str, list[str]] = {key: list(state.get(key) or ()) for key in _LISTS}
     said[_TEXT] = [state[_TEXT]] if state.get(_TEXT) else []
-    said[_STARRED] = ["1"] if state.get(_STARRED) else []
+    for key in (_STARRED, _OWN_PROMPTS):
+        said[key] = ["1"] if state.get(key) else []
     for key in (_SINCE, _UNTIL):
         said[key] = [state[key].isoformat()] if state.get(key) else []
     said[PAGE] = [str(state[PAGE])] if (state.get(PAGE) or 1) > 1 else []
@@ -126,8 +135,9 @@ def _follow_address() -> None:
             state[key] = [one for one in values if one in known]
     if _TEXT in asked:
         state[_TEXT] = asked[_TEXT][:MAX_SEARCH]
-    if _STARRED in asked:
-        state[_STARRED] = asked[_STARRED] == "1"
+    for key in (_STARRED, _OWN_PROMPTS):
+        if key in asked:
+            state[key] = asked[key] == "1"
     for key in (_SINCE, _UNTIL):
         with suppress(KeyError, ValueError):
             state[key] = date.fromisoformat(asked[key])
@@ -139,6 +149,7 @@ def clear_filters() -> None:
     """From a callback: list every run again."""
     st.session_state[_TEXT] = ""
     st.session_state[_STARRED] = False
+    st.session_state[_OWN_PROMPTS] = False
     for key in _LISTS:
         st.session_state[key] = []
     for key in (_SINCE, _UNTIL):

@@ -6,26 +6,38 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, get_args
-from zlib import crc32
 
 import streamlit as st
 
+from app.budget import basis, draw_session_limits
 from app.engine import engine
-from app.parts import delete_button, draw_unfolded, in_rows, key_field, remembered
+from app.parts import delete_button, draw_unfolded, go_to, in_rows, key_field, remembered
+from app.profiles import (
+    PROFILE_NAME,
+    chosen_profile,
+    chosen_wording,
+    forget_profile,
+    known_models,
+    settings_scope,
+    settings_start,
+    use_profile,
+)
 from app.session import keep_key, key_for, owner
 from app.settings_form import draw_settings, read_settings
 from components.markup import visible
 from components.messages import Catalogue
+from components.prompts import own_prompts_words
 from pipelines.engine.completing import completed, left_out
-from pipelines.engine.estimate import Basis, Estimate, basis_for, estimate, first_methods
+from pipelines.engine.estimate import Estimate, estimate, first_methods
 from pipelines.engine.executor import used_models
-from pipelines.engine.profiles import checked_profile, follows, recorded_name
+from pipelines.engine.profiles import follows, recorded_name
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Method, Need
 from pipelines.methods.registry import METHODS
 from pipelines.methods.slm.scale import history_of
 from pipelines.models.base import Capabilities
-from pipelines.models.providers import BUILT_IN, known_capabilities
+from pipelines.models.providers import known_capabilities
+from pipelines.prompts import own_prompts, worded
 from pipelines.retrieval.base import RetrievalMode
 from pipelines.retrieval.qdrant import Configured, configured, is_installed
 from pipelines.retrieval.web.providers import WEB_SEARCHES
@@ -42,7 +54,6 @@ from pipelines.run.spec import (
 from pipelines.run.trace import Trace
 from pipelines.run.view import RunView
 from pipelines.store import RunFilter
-from pipelines.store.profiles import Profile
 from pipelines.text import detect_language
 
 EVIDENCE_SOURCES: tuple[EvidenceSource, ...] = tuple(
@@ -56,10 +67,6 @@ _COLLECTION = "collection "
 _SETUP = "setup"
 _SETTINGS = "settings"
 SAMPLES = "samples"
-_SCOPE = "ask"
-"""Where the session keeps the settings of the next run."""
-
-_PROFILE, _PROFILE_NAME = "_profile", "settings.profile"
 _FIRST = "_first_methods"
 _USE_HISTORY = "slm.use_history"
 """Whether judges are measured against their scores in this visitor's earlier runs."""
@@ -71,8 +78,14 @@ def fold_away() -> None:
         st.session_state[name] = False
 
 
+def unfold_setup() -> None:
+    """From a callback: show the controls, to choose among them."""
+    st.session_state[_SETUP] = True
+
+
 def draw_setup(t: Catalogue) -> None:
     """The controls, folded away until somebody wants them."""
+    draw_own_prompts(t)
     setup = st.expander(t("ask.setup"), key=_SETUP, on_change="rerun")
     draw_unfolded(setup, partial(_choices, t))
     settings = st.expander(t("ask.settings"), key=_SETTINGS, on_change="rerun")
@@ -85,7 +98,7 @@ def _choices(t: Catalogue) -> None:
 
 
 def _all_settings(t: Catalogue) -> None:
-    _profile_select(t)
+    draw_profile_select(t)
     # The others would be most of the page, drawn anew at every change. What was set before stays in
     # view: it may be why a method cannot be chosen.
     shown = [name for name in METHODS if _is_ticked(name) or method_settings(name)]
@@ -118,33 +131,34 @@ def _all_settings(t: Catalogue) -> None:
             persist_state="session",
             width=160,
         )
+        draw_session_limits(t)
 
 
 def draw_method_settings(name: str, t: Catalogue, *, scope: str | None = None) -> None:
     """The controls of a method: without a `scope` the same on every page that draws them."""
-    start = {} if scope else _start(name)
-    draw_settings(METHODS[name], t, scope=scope or _scope(), start=start)
+    start = {} if scope else settings_start(name)
+    draw_settings(METHODS[name], t, scope=scope or settings_scope(), start=start)
 
 
 def method_settings(name: str, scope: str | None = None) -> dict[str, Any]:
     """What these controls say, where it differs from the method's defaults."""
-    start = {} if scope else _start(name)
-    return read_settings(METHODS[name], scope=scope or _scope(), start=start)
+    start = {} if scope else settings_start(name)
+    return read_settings(METHODS[name], scope=scope or settings_scope(), start=start)
 
 
-def _profile_select(t: Catalogue) -> None:
+def draw_profile_select(t: Catalogue) -> None:
     """A saved profile, with which the controls begin; nothing where none is saved."""
     names = [one.name for one in engine().service.store.profiles.list(owner())]
     profile = chosen_profile()
     if not names and profile is None:
         return
-    if st.session_state.get(_PROFILE_NAME) not in (None, *names):
-        st.session_state.pop(_PROFILE_NAME)
+    if st.session_state.get(PROFILE_NAME) not in (None, *names):
+        st.session_state.pop(PROFILE_NAME)
     st.selectbox(
         t("profile.choose"),
         names,
         index=None,
-        key=_PROFILE_NAME,
+        key=PROFILE_NAME,
         placeholder=t("profile.choose.none"),
         help=t("profile.choose.help"),
         on_change=_take_profile,
@@ -153,7 +167,9 @@ def _profile_select(t: Catalogue) -> None:
     if profile is None:
         return
     used = follows(
-        profile, [MethodSpec(name=name, settings=method_settings(name)) for name in METHODS]
+        profile,
+        [MethodSpec(name=name, settings=method_settings(name)) for name in METHODS],
+        chosen_wording(),
     )
     st.caption(t("profile.used" if used else "profile.changed", name=profile.name))
     if profile.description:
@@ -164,50 +180,37 @@ def _profile_select(t: Catalogue) -> None:
     delete_button("profile", t("profile.delete.sure", name=profile.name), _delete_profile)
 
 
-def chosen_profile() -> Profile | None:
-    """The profile with which the settings begin, None for the methods' defaults."""
-    return st.session_state.get(_PROFILE)
-
-
 def _take_profile() -> None:
     with remembered("ask"):
-        name = st.session_state.get(_PROFILE_NAME)
-        st.session_state[_PROFILE] = None
-        if name is None:
-            return
+        name = st.session_state.get(PROFILE_NAME)
         store = engine().service.store.profiles
-        profile = st.session_state[_PROFILE] = checked_profile(store.get(owner(), name))
-        known = known_models()
-        for role, spec in profile.models.items():
-            if spec.name in known:
-                st.session_state[f"model.{role}"] = spec.name
+        try:
+            use_profile(None if name is None else store.get(owner(), name))
+        except VeriscopeError:
+            use_profile(None)
+            raise
 
 
 def _delete_profile() -> None:
     with remembered("ask"):
-        profile = st.session_state.pop(_PROFILE, None)
-        st.session_state.pop(_PROFILE_NAME, None)
+        profile = chosen_profile()
         if profile is not None:
+            forget_profile(profile.name)
             engine().service.store.profiles.delete(owner(), profile.name)
 
 
-def _scope() -> str:
-    """Where the session keeps the settings: each profile has controls of its own."""
-    profile = chosen_profile()
-    if profile is None:
-        return _SCOPE
-    # A name may come back with other settings; they must not meet the controls of the former ones.
-    return f"{_SCOPE}.{crc32(profile.model_dump_json().encode()):08x}"
-
-
-def _start(method: str) -> dict[str, Any]:
-    profile = chosen_profile()
-    return {} if profile is None else profile.settings.get(method, {})
+def draw_own_prompts(t: Catalogue) -> None:
+    """Which prompts the next run has of its own, with the way to them; nothing without any."""
+    own = own_prompts(chosen_wording())
+    if own:
+        with st.container(horizontal=True, vertical_alignment="center", key="own-prompts"):
+            st.caption(own_prompts_words(own, t), width="content")
+            st.button(t("prompts.go"), key="own-prompts-go", on_click=go_to, args=("prompts",))
 
 
 def recorded_profile(methods: Iterable[MethodSpec]) -> str:
     """The chosen profile's name for what runs with these methods; "" where one differs."""
-    return recorded_name(chosen_profile(), methods)
+    return recorded_name(chosen_profile(), methods, chosen_wording())
 
 
 def _methods(t: Catalogue) -> None:
@@ -308,12 +311,6 @@ def _keep_search_key(name: str) -> None:
     keep_key(name, (st.session_state.get(f"search-key.{name}") or "").strip())
 
 
-def known_models() -> dict[str, ModelSpec]:
-    """The bundled models and those this visitor saved, by name."""
-    saved = engine().service.store.models.list(owner())
-    return {spec.name: spec for spec in (*BUILT_IN, *saved)}
-
-
 def chosen_models() -> dict[str, ModelSpec]:
     """Role to model, for every role that was given one; "main" always is."""
     known = known_models()
@@ -387,24 +384,22 @@ def _first_methods() -> list[str]:
     """What is ticked until somebody chooses. It stays so for a session, whatever runs tell."""
     if _FIRST not in st.session_state:
         models = default_models()
-        st.session_state[_FIRST] = first_methods(models, _basis(models["main"]))
+        st.session_state[_FIRST] = first_methods(models, basis(models["main"]))
     return st.session_state[_FIRST]
 
 
 def chosen_estimate() -> Estimate | None:
     """What a press on Run will take; None where no method is chosen."""
     names, models = chosen_methods(), chosen_models()
-    return estimate(names, models, _basis(models["main"])) if names else None
-
-
-def _basis(main: ModelSpec) -> Basis:
-    return basis_for(main, engine().service.earlier.of(owner(), main))
+    return estimate(names, models, basis(models["main"])) if names else None
 
 
 def _settings(name: str, question: str) -> dict[str, Any]:
     settings = method_settings(name)
     if name == "slm" and st.session_state.get(_USE_HISTORY):
-        earlier = history_of(_earlier_runs(), detect_language(question))
+        # Earlier scores count where they were given under the same wording.
+        with worded(chosen_wording()):
+            earlier = history_of(_earlier_runs(), detect_language(question))
         settings["history"] = {judge: scale.model_dump() for judge, scale in earlier.items()}
     return settings
 
@@ -445,6 +440,7 @@ def chosen_spec(question: str) -> RunSpec:
         evidence=chosen_evidence(),
         seed=int(st.session_state.get("run.seed") or 0),
         reproducible=bool(st.session_state.get("run.reproducible")),
+        prompts=chosen_wording(),
         profile=recorded_profile(methods),
     )
 

@@ -45,6 +45,12 @@ def _conditions(found: RunChanges) -> list[str]:
         lines += [_pair(f"{method.name}.", pair) for pair in method.settings]
     lines += [_pair("version of ", pair) for pair in found.versions]
     lines += [_pair("prompt ", pair) for pair in found.prompts]
+    for (file, language, key), old, new in found.wording:
+        lines.append(f"  prompt {file}/{key} ({language}):")
+        lines += [
+            f"    - {_indented(old or 'the default')}",
+            f"    + {_indented(new or 'the default')}",
+        ]
     return ["conditions:", *(lines or ["  all the same"])]
 
 

@@ -19,6 +19,8 @@ from pipelines.cli.numbers import amount, count, whole
 from pipelines.cli.prices import add_price_options, priced_models, refuse_prices
 from pipelines.cli.profiles import add_profile_option, chosen_profile
 from pipelines.cli.settings import read_settings
+from pipelines.cli.wording import add_prompts_option, chosen_wording
+from pipelines.engine.executor import wording_of
 from pipelines.engine.profiles import recorded_name
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
@@ -63,6 +65,7 @@ from pipelines.evaluation.scoring import read_results
 from pipelines.evaluation.statistics.resampling import Estimate
 from pipelines.methods.registry import METHODS
 from pipelines.printable import printable
+from pipelines.prompts import Wording
 from pipelines.run.spec import EvidenceSpec, MethodSpec
 from pipelines.store.evaluations import StoredEvaluation
 from pipelines.store.profiles import Profile
@@ -321,6 +324,7 @@ def add_evaluation_commands(commands: Any) -> None:
     add_limit_options(run)
     run.add_argument("--yes", action="store_true", help="go on after the forecast, unasked")
     add_profile_option(run)
+    add_prompts_option(run)
     add_model_options(run)
     add_evidence_options(run)
     add_price_options(run)
@@ -373,6 +377,7 @@ async def _created(service: Service, options: argparse.Namespace) -> tuple[str, 
         seed=options.seed,
     )
     profile = await chosen_profile(service, options)
+    wording = chosen_wording(options, profile.prompts if profile else {})
     models, keys = await models_by_role(service, options, profile.models if profile else {})
     models = priced_models(models, options)
     methods = _names(options.methods)
@@ -389,7 +394,7 @@ async def _created(service: Service, options: argparse.Namespace) -> tuple[str, 
                 "The workers of a Ray cluster have no collections.",
                 remedy="Evaluate without --ray, or upload the passages to a Qdrant server.",
             )
-    systems = _systems(system_names(methods), options.set, models, evidence, profile)
+    systems = _systems(system_names(methods), options.set, models, evidence, profile, wording)
     spec = EvaluationSpec(
         data=data.name,
         data_hash=data.hash,
@@ -400,7 +405,7 @@ async def _created(service: Service, options: argparse.Namespace) -> tuple[str, 
         systems=systems,
         seed=options.seed,
         repeats=options.repeats,
-        profile=recorded_name(profile, (system.method for system in systems)),
+        profile=recorded_name(profile, [system.method for system in systems], wording),
         reproducible=options.reproducible,
     )
     spec = spec.model_copy(update={"limits": read_limits(options, spec)})
@@ -434,6 +439,7 @@ def _systems(
     models: dict[str, Any],
     evidence: EvidenceSpec | None,
     profile: Profile | None,
+    wording: Wording,
 ) -> tuple[System, ...]:
     settings = read_settings(
         names, assignments, "Write SYSTEM.SETTING=VALUE, for example 'drad 2.theta_1=0.5'."
@@ -445,6 +451,7 @@ def _systems(
             method=MethodSpec(name=method, settings={**held.get(method, {}), **settings[name]}),
             models=models,
             evidence=evidence,
+            prompts=wording_of([method], wording),
         )
         for name, method in names.items()
     )

@@ -2,9 +2,9 @@
 
 `python -m pipelines COMMAND --help` explains each. Results go to standard output, remarks to
 standard error. The exit status is 0 when it worked, 1 when a run failed, 2 for unusable input, and
-3 when a run was finished with errors: a method failed, or ended early. When the last event or the
-result is printed, the run is stored; so is every run whose id was printed. A replay that cannot be
-stored says so on standard error before it begins.
+3 when a run was finished with errors: a method failed, or ended early, as at a limit. When the last
+event or the result is printed, the run is stored; so is every run whose id was printed. A replay
+that cannot be stored says so on standard error before it begins.
 """
 
 from __future__ import annotations
@@ -18,7 +18,14 @@ from contextlib import aclosing
 from pathlib import Path
 
 from pipelines.cli.annotations import add_annotation_commands
+from pipelines.cli.budget import (
+    add_budget_options,
+    budget_words,
+    run_budget,
+    taken_words,
+)
 from pipelines.cli.catalogue import download, show_catalogue
+from pipelines.cli.check import add_check_command
 from pipelines.cli.evaluate import add_evaluation_commands
 from pipelines.cli.evidence import (
     add_evidence_options,
@@ -28,7 +35,9 @@ from pipelines.cli.evidence import (
 from pipelines.cli.leaving import Unawaited
 from pipelines.cli.library import add_library_commands, chosen_evidence
 from pipelines.cli.models import add_model_options, models_by_role, named_key
+from pipelines.cli.prices import add_price_options
 from pipelines.cli.profiles import add_profile_commands, add_profile_option, chosen_profile
+from pipelines.cli.prompts import add_prompt_commands
 from pipelines.cli.runs import (
     OWNER,
     add_filter_options,
@@ -42,6 +51,8 @@ from pipelines.cli.runs import (
 from pipelines.cli.settings import read_settings
 from pipelines.cli.study import add_study_command
 from pipelines.cli.terminal import Terminal, describe
+from pipelines.cli.wording import add_prompts_option, chosen_wording
+from pipelines.engine.budget import Account, refuse_excess
 from pipelines.engine.executor import used_models
 from pipelines.engine.profiles import recorded_name, with_profile
 from pipelines.engine.service import Service
@@ -78,6 +89,7 @@ async def _with_service(options: argparse.Namespace) -> int:
 async def _ask(service: Service, options: argparse.Namespace) -> int:
     profile = await chosen_profile(service, options)
     methods = _methods(options.method or ["drad"], options.set, profile)
+    wording = chosen_wording(options, profile.prompts if profile else {})
     models, keys = await models_by_role(service, options, profile.models if profile else {})
     search_key = named_key(options.search_key_env)
     if search_key:
@@ -92,10 +104,16 @@ async def _ask(service: Service, options: argparse.Namespace) -> int:
         language=options.language,
         seed=options.seed,
         reproducible=options.reproducible,
-        profile=recorded_name(profile, methods),
+        prompts=wording,
+        profile=recorded_name(profile, methods, wording),
     )
-    run_id = await service.start(spec, owner=OWNER, keys=keys)
-    return await _follow(service, run_id, as_json=options.json)
+    budget = await run_budget(service, spec, models, options)
+    print(budget_words(budget), file=sys.stderr)
+    if not options.anyway:
+        refuse_excess(budget)
+    run_id = await service.start(spec, owner=OWNER, keys=keys, budget=budget)
+    account = service.account(run_id, owner=OWNER)
+    return await _follow(service, run_id, as_json=options.json, account=account)
 
 
 async def _replay(service: Service, options: argparse.Namespace) -> int:
@@ -106,8 +124,10 @@ async def _replay(service: Service, options: argparse.Namespace) -> int:
     return await _follow(service, run_id, as_json=options.json)
 
 
-async def _follow(service: Service, run_id: str, *, as_json: bool) -> int:
-    terminal = Terminal(sys.stderr)
+async def _follow(
+    service: Service, run_id: str, *, as_json: bool, account: Account | None = None
+) -> int:
+    terminal = Terminal(sys.stderr, account)
     events: list[Event] = []
     async for event in service.follow(run_id, owner=OWNER):
         events.append(event)
@@ -118,6 +138,8 @@ async def _follow(service: Service, run_id: str, *, as_json: bool) -> int:
     view = fold(events)
     if not as_json:
         print(describe(view, colour=sys.stdout.isatty()))
+    if account is not None:
+        print(taken_words(account), file=sys.stderr)
     if view.status != "finished":
         return 1
     return 3 if any(method.error for method in view.methods.values()) else 0
@@ -185,7 +207,10 @@ def _parser() -> argparse.ArgumentParser:
         "--set", action="append", default=[], metavar="METHOD.SETTING=VALUE", help="a setting"
     )
     add_profile_option(ask)
+    add_prompts_option(ask)
     add_model_options(ask)
+    add_price_options(ask)
+    add_budget_options(ask)
     add_evidence_options(ask)
     ask.add_argument(
         "--web", choices=list(WEB_SEARCHES), help="search the web instead of a library"
@@ -197,6 +222,8 @@ def _parser() -> argparse.ArgumentParser:
     ask.add_argument(
         "--reproducible", action="store_true", help="one call at a time, for identical answers"
     )
+
+    add_check_command(commands)
 
     replay = add("replay", _replay, "run a recorded run again on its own replies", every_event)
     show = add("show", show_run, "one recorded run")
@@ -215,6 +242,7 @@ def _parser() -> argparse.ArgumentParser:
     add_annotation_commands(commands)
     add_study_command(commands)
     add_profile_commands(commands)
+    add_prompt_commands(commands)
     add_library_commands(commands)
 
     models = commands.add_parser("models", help="models to download").add_subparsers(required=True)

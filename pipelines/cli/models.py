@@ -151,6 +151,24 @@ async def models_by_role(
     return specs, keys
 
 
+def role_models(roles: Sequence[str], addresses: Sequence[str]) -> dict[str, ModelSpec]:
+    """Role to model, of `ROLE=KIND[:MODEL]` and `ROLE=URL`, "main" too; nothing is asked.
+
+    Raises InvalidInputError when an assignment cannot be understood.
+    """
+    urls = _assigned(addresses, "--role-url", ROLES)
+    found: dict[str, ModelSpec] = {}
+    for role, value in _assigned(roles, "--role", ROLES).items():
+        kind, _, model = value.partition(":")
+        found[role] = _spec(kind, model, urls.get(role))
+    if unused := [role for role in urls if role not in found]:
+        raise InvalidInputError(
+            f"--role-url names {unused[0]}, which is given no model.",
+            remedy=f"Give --role {unused[0]}=KIND:MODEL too.",
+        )
+    return found
+
+
 def keys_of(options: argparse.Namespace, models: Mapping[str, ModelSpec]) -> dict[str, str]:
     """The keys by model name, from the variables that the options name, else the providers' own.
 
@@ -256,14 +274,16 @@ def _spec(profile: str, model: str, base_url: str | None) -> ModelSpec:
     return ModelSpec(kind=profile, name=name, model=model, base_url=base_url, revision=revision)
 
 
-def _assigned(assignments: Sequence[str], option: str) -> dict[str, str]:
+def _assigned(
+    assignments: Sequence[str], option: str, roles: Sequence[str] = _OTHER_ROLES
+) -> dict[str, str]:
     found = {}
     for assignment in assignments:
         role, _, value = assignment.partition("=")
-        if role not in _OTHER_ROLES or not value:
+        if role not in roles or not value:
             raise InvalidInputError(
                 f"{option} {assignment!r} names no role.",
-                remedy=f"Write ROLE=…, where ROLE is one of: {', '.join(_OTHER_ROLES)}.",
+                remedy=f"Write ROLE=…, where ROLE is one of: {', '.join(roles)}.",
             )
         found[role] = value
     return found

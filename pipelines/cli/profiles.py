@@ -1,22 +1,41 @@
-"""Profiles on the command line: settings of methods under a name."""
+"""Profiles on the command line: models, settings and prompts under a name."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pipelines.cli.exports import read_export, write_export
+from pipelines.cli.models import role_models
+from pipelines.cli.prices import priced_models
 from pipelines.cli.settings import read_settings
-from pipelines.engine.profiles import checked_profile, profile_text, read_profile
+from pipelines.cli.wording import chosen_wording
+from pipelines.engine.profiles import (
+    Lack,
+    checked_profile,
+    lacks,
+    profile_text,
+    read_profile,
+    setting_rows,
+)
 from pipelines.engine.service import Service
+from pipelines.engine.templates import TEMPLATES, made, template
 from pipelines.errors import InvalidInputError
 from pipelines.methods.registry import METHODS
+from pipelines.models.providers import ModelSpec, provider_of
 from pipelines.printable import printable, printable_json
+from pipelines.prompts import own_prompts
+from pipelines.run.spec import ROLES
 from pipelines.store.profiles import Profile
 
 OWNER = "command-line"
+
+_SEVERAL: dict[str, Any] = {"action": "append", "default": []}
 
 
 async def chosen_profile(service: Service, options: argparse.Namespace) -> Profile | None:
@@ -32,8 +51,8 @@ def add_profile_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--settings-profile",
         metavar="NAME",
-        help="settings of methods, and models, that were saved under this name; --set and the"
-        " options of models go before them",
+        help="models, settings and prompts that were saved under this name; --set, --prompts and"
+        " the options of models go before them",
     )
 
 
@@ -53,16 +72,77 @@ async def _show(service: Service, options: argparse.Namespace) -> int:
     return 0
 
 
+async def _templates(_service: Service, options: argparse.Namespace) -> int:
+    for one in TEMPLATES.values():
+        if options.json:
+            row = Profile(name=one.title, models=one.with_judges).model_dump(mode="json")
+            print(printable_json(json.dumps({"template": one.name, **row}, ensure_ascii=False)))
+            continue
+        print(printable(f"{one.name}  {one.title}"))
+        for line in _models(one.models):
+            print(printable(line))
+    return 0
+
+
+async def _make(service: Service, options: argparse.Namespace) -> int:
+    profile = made(
+        template(options.template),
+        options.name,
+        addresses=_by_role(options.address, "--address"),
+        models=_by_role(options.model, "--model"),
+        description=options.description,
+    )
+    await _keep(service, profile, replace=options.replace)
+    print(printable(described(profile)), end="")
+    return 0
+
+
 async def _save(service: Service, options: argparse.Namespace) -> int:
-    settings = read_settings(METHODS, options.set, "Write METHOD.SETTING=VALUE.")
-    held = {name: values for name, values in settings.items() if values}
-    if not held:
+    profile = _changed(Profile(name=options.name, description=options.description), options)
+    if not (profile.settings or profile.models or profile.prompts):
         raise InvalidInputError(
-            "A profile without settings says nothing.", remedy="Give --set METHOD.SETTING=VALUE."
+            "A profile without anything in it says nothing.",
+            remedy="Give --set METHOD.SETTING=VALUE, --role ROLE=KIND:MODEL or --prompts FILE.",
         )
-    profile = Profile(name=options.name, description=options.description, settings=held)
     await _keep(service, profile, replace=options.replace)
     return 0
+
+
+async def _edit(service: Service, options: argparse.Namespace) -> int:
+    store = service.store.profiles
+    before = await asyncio.to_thread(store.get, OWNER, options.name)
+    update: dict[str, Any] = {}
+    if options.rename is not None:
+        update["name"] = options.rename
+    if options.description is not None:
+        update["description"] = options.description
+    if options.default_prompts:
+        update["prompts"] = {}
+    after = checked_profile(_changed(before.model_copy(update=update), options))
+    await asyncio.to_thread(store.edit, OWNER, options.name, after)
+    print(printable(described(after)), end="")
+    return 0
+
+
+def _changed(profile: Profile, options: argparse.Namespace) -> Profile:
+    """`profile` with the models, settings and prompts of the options. Raises InvalidInputError."""
+    given = read_settings(METHODS, options.set, "Write METHOD.SETTING=VALUE.")
+    settings = {
+        name: found
+        for name in METHODS
+        if (found := {**profile.settings.get(name, {}), **given.get(name, {})})
+    }
+    models = {**profile.models, **role_models(options.role, options.role_url)}
+    if options.prices:
+        halves = {"price_in": None, "price_out": None, "currency": None}
+        models = priced_models(models, argparse.Namespace(prices=options.prices, **halves))
+    return profile.model_copy(
+        update={
+            "settings": settings,
+            "models": models,
+            "prompts": chosen_wording(options, profile.prompts),
+        }
+    )
 
 
 async def _export(service: Service, options: argparse.Namespace) -> int:
@@ -90,49 +170,118 @@ async def _keep(service: Service, profile: Profile, *, replace: bool) -> None:
 
 
 def described(profile: Profile) -> str:
-    """A profile in lines: its settings, models and where it comes from."""
+    """A profile in lines: its settings, prompts, models with prices, what it needs, its source."""
     lines = [profile.name]
     if profile.description:
         lines.append(f"  {profile.description}")
     lines += [
-        f"  {method}.{name} = {value}"
-        for method, values in profile.settings.items()
-        for name, value in values.items()
+        f"  {method}.{name} = {value}" + ("" if usual is None else f"  (default {usual})")
+        for method, name, value, usual in setting_rows(profile)
     ]
-    lines += [f"  {role}: {model.name}" for role, model in profile.models.items()]
+    lines += [f"  prompt {file}/{key} ({code})" for file, code, key in own_prompts(profile.prompts)]
+    lines += _models(profile.models)
     if profile.origin:
         known = profile.origin.model_dump(exclude_defaults=True)
         lines.append("  from " + ", ".join(f"{name} {value}" for name, value in known.items()))
     return "\n".join(lines) + "\n"
 
 
+def _models(models: Mapping[str, ModelSpec]) -> list[str]:
+    """The models by role, each with its price, and what they need."""
+    lines: list[str] = []
+    for role, model in models.items():
+        parts = dict.fromkeys((model.name, model.model, model.base_url))
+        line = f"  {role}: {' '.join(filter(None, parts))}"
+        if price := model.price:
+            line += f"  {price.read:g} / {price.written:g} {price.currency} a million tokens"
+        lines.append(line)
+    has_key = {
+        role: bool(os.environ.get(provider_of(model.kind).key_variable or ""))
+        for role, model in models.items()
+    }
+    return lines + [f"  {one.role} needs {_needs(one)}" for one in lacks(models, has_key)]
+
+
+def _needs(one: Lack) -> str:
+    if one.what == "address":
+        return f"an address: --address {one.role}=URL"
+    variable = provider_of(one.model.kind).key_variable
+    return f"a key: set {variable}, or give --key-env or --role-key-env"
+
+
+def _by_role(assignments: Sequence[str], option: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for assignment in assignments:
+        role, _, value = assignment.partition("=")
+        if role not in ROLES or not value:
+            raise InvalidInputError(
+                f"{option} {assignment!r} names no role.",
+                remedy=f"Write ROLE=…, where ROLE is one of: {', '.join(ROLES)}.",
+            )
+        found[role] = value
+    return found
+
+
 def add_profile_commands(commands: Any) -> None:
     """`profiles`."""
-    group = commands.add_parser("profiles", help="settings of methods under a name")
+    group = commands.add_parser("profiles", help="models, settings and prompts under a name")
     parts = group.add_subparsers(required=True)
     listed = parts.add_parser("list", help="all, by name")
     listed.set_defaults(command=_list)
-    listed.add_argument("--json", action="store_true", help="print a JSON line per profile")
+    templates = parts.add_parser("templates", help="built-in ones, and what they still need")
+    templates.set_defaults(command=_templates)
+    for part in (listed, templates):
+        part.add_argument("--json", action="store_true", help="print a JSON line per profile")
     for name, command, text in (
         ("show", _show, "one profile"),
         ("export", _export, "a profile as JSON"),
         ("delete", _delete, "delete one; runs that used it stay"),
-        ("save", _save, "save settings under a name"),
+        ("save", _save, "save models, settings and prompts under a name"),
+        ("edit", _edit, "change one"),
     ):
         part = parts.add_parser(name, help=text)
         part.set_defaults(command=command)
         part.add_argument("name")
         if name == "export":
             part.add_argument("--to", type=Path, metavar="FILE", help="default: standard output")
+        if name in ("save", "edit"):
+            _add_content(part)
         if name == "save":
-            what = {"metavar": "METHOD.SETTING=VALUE", "help": "a setting"}
-            part.add_argument("--set", action="append", default=[], **what)
             part.add_argument("--description", default="", help="what it is for")
             _add_replace(part)
+        if name == "edit":
+            part.add_argument("--description", help="what it is for")
+            part.add_argument("--rename", metavar="NAME", help="another name")
+            part.add_argument(
+                "--default-prompts", action="store_true", help="without texts of its own"
+            )
+    maker = parts.add_parser("make", help="make a profile of a template")
+    maker.set_defaults(command=_make)
+    maker.add_argument("template", choices=list(TEMPLATES))
+    maker.add_argument("--name", default="", help="default: the template's title")
+    maker.add_argument("--address", metavar="ROLE=URL", help="where a model is", **_SEVERAL)
+    maker.add_argument("--model", metavar="ROLE=ID", help="another model than its", **_SEVERAL)
+    maker.add_argument("--description", default="", help="what it is for")
+    _add_replace(maker)
     imported = parts.add_parser("import", help="save a profile from its file")
     imported.set_defaults(command=_import)
     imported.add_argument("file", type=Path)
     _add_replace(imported)
+
+
+def _add_content(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--set", metavar="METHOD.SETTING=VALUE", help="a setting", **_SEVERAL)
+    parser.add_argument(
+        "--role",
+        metavar="ROLE=KIND[:MODEL]",
+        help="a model, for example main=openai:gpt-4o-mini",
+        **_SEVERAL,
+    )
+    parser.add_argument("--role-url", metavar="ROLE=URL", help="where that model is", **_SEVERAL)
+    parser.add_argument("--prices", metavar="FILE", help="prices of models by name, as JSON")
+    parser.add_argument(
+        "--prompts", type=Path, metavar="FILE", help="texts in place of shipped prompts, as TOML"
+    )
 
 
 def _add_replace(parser: argparse.ArgumentParser) -> None:

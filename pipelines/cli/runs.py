@@ -176,6 +176,7 @@ def chosen_filter(options: argparse.Namespace) -> RunFilter:
         verdicts=tuple(options.verdict),
         tags=tuple(options.tag),
         starred=options.starred,
+        own_prompts=options.own_prompts,
         since=options.since,
         until=options.until,
     )
@@ -194,6 +195,9 @@ def add_filter_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--tag", metavar="TAG", help="repeat it for either", **several)
     parser.add_argument("--starred", action="store_true", help="only those with a star")
+    parser.add_argument(
+        "--own-prompts", action="store_true", help="only those with a prompt of their own"
+    )
     parser.add_argument(
         "--since", type=_moment, metavar="DATE", help="from this day or moment on: 2026-11-01"
     )

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TextIO
 
+from pipelines.engine.budget import Account
 from pipelines.printable import printable
+from pipelines.prompts import own_prompts
 from pipelines.run.events import (
     Event,
     Judged,
@@ -37,10 +39,14 @@ _REASONS: dict[str, str] = {
 
 
 class Terminal:
-    """Writes a line for everything worth knowing while a run goes on."""
+    """Writes a line for everything worth knowing while a run goes on.
 
-    def __init__(self, out: TextIO) -> None:
+    With `account`, every call says how many were expected.
+    """
+
+    def __init__(self, out: TextIO, account: Account | None = None) -> None:
         self._out = out
+        self._account = account
         self._view = RunView()
 
     def show(self, event: Event) -> None:
@@ -49,8 +55,18 @@ class Terminal:
         line = self._line(event)
         if line:
             name = self._view.spans.get(event.span, "run")
+            if isinstance(event, ModelCalled):
+                line += self._progress()
             told = printable(f"{event.time:7.2f} s  {name:8} {line}")
             print(told, file=self._out, flush=True)
+
+    def _progress(self) -> str:
+        """ " (call 12 of about 41)", where that was estimated."""
+        expected = self._account.budget.expected if self._account is not None else None
+        if self._account is None or expected is None:
+            return ""
+        about = max(1, round(expected.calls + expected.judge_calls))
+        return f" (call {self._account.taken.calls} of about {about})"
 
     @staticmethod
     def _line(event: Event) -> str | None:
@@ -87,6 +103,9 @@ def describe(view: RunView, *, colour: bool = False) -> str:
         return "An empty run."
     why = f" ({_REASONS[view.reason]})" if view.reason is not None else ""
     lines = [printable(view.header.spec.question), f"{view.status}{why}, {view.time:.1f} s", ""]
+    if own := own_prompts(view.header.spec.prompts):
+        named = ", ".join(f"{file}/{key} ({language})" for file, language, key in own)
+        lines[2:2] = [printable(f"prompts of your own: {named}")]
     for method in view.methods.values():
         lines += [*_describe_method(method, colour=colour), ""]
     if view.error is not None:

@@ -27,6 +27,7 @@ def left_out(view: RunView) -> list[str]:
     scripted = any(model.kind == "scripted" for model in spec.models.values())
     if (
         scripted
+        or spec.answer is not None
         or asked - METHODS.keys()
         or any("given" in one.settings.values() for one in spec.methods)
     ):

@@ -15,21 +15,19 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pipelines.methods.registry import METHODS, standard_methods
-from pipelines.models.base import ChoiceRequest, GenerationRequest, SimilarityRequest
+from pipelines.models.base import GenerationRequest, SimilarityRequest
 from pipelines.models.providers import PROVIDERS, Currency, only_judges
 from pipelines.paths import ASSETS
 from pipelines.run.cache import request_key
 from pipelines.run.defaults import default_models
 from pipelines.run.events import ModelCalled
+from pipelines.run.ledger import tokens_of
 from pipelines.run.spec import JUDGES, ModelSpec
 from pipelines.run.view import MethodView, RunView
 from pipelines.types import Frozen
 
 PATIENCE = 30.0
 """Seconds that a first run may take: so long people watch before they have chosen anything."""
-
-CHARACTERS_PER_TOKEN = 4
-"""What a token is taken for where a model does not count: about right for English."""
 
 Amount = Annotated[float, Field(ge=0)]
 
@@ -75,11 +73,14 @@ class Measured(Frozen):
     """What each method took, by role: means over `questions`, asked of the model called `model`.
 
     A call that several methods share counts for the one that made it (see `Method.starts_from`).
+    `fewer` names the methods that were asked fewer questions, each in a run of its own, and how
+    many.
     """
 
     model: str
     questions: int
     methods: dict[str, dict[str, Effort]]
+    fewer: dict[str, int] = Field(default_factory=dict)
 
 
 class EffortTable(Frozen):
@@ -140,6 +141,8 @@ class Estimate(Frozen):
     write. `seconds` None: not known. `price` None: not known; empty: every model runs on this
     machine. `unmeasured` are the methods that nobody has measured: their number of calls is that of
     the procedure (`Method.effort`), and each call is taken to be like a mean one of the others.
+    `few`
+    are those that were measured on fewer questions than the others.
     """
 
     calls: Amount
@@ -150,6 +153,7 @@ class Estimate(Frozen):
     price: tuple[Money, ...] | None
     basis: Basis
     unmeasured: tuple[str, ...] = ()
+    few: tuple[str, ...] = ()
 
 
 def basis_for(main: ModelSpec, past: Sequence[Past] = ()) -> Basis:
@@ -205,6 +209,7 @@ def estimate(methods: Iterable[str], models: Mapping[str, ModelSpec], basis: Bas
         price=_price(asked, models) if priced else None,
         basis=basis,
         unmeasured=tuple(name for name in names if not _is_measured(name, basis)),
+        few=tuple(n for n in names if n not in basis.own and n in basis.measured.fewer),
     )
 
 
@@ -252,14 +257,15 @@ def efforts_of(view: RunView, *, by_characters: bool = False) -> dict[str, dict[
     """What each method of a run takes where nothing is cached; the same request counts once.
 
     A baseline that was not run, but whose answer a method started from, has what that draft took.
-    Methods that did not answer are left out. `by_characters` estimates all tokens from characters.
+    Methods that did not answer, or ended early, are left out. `by_characters` estimates all tokens
+    from characters.
     """
     seen: set[tuple[str, str]] = set()
     found: dict[str, dict[str, Effort]] = {}
     # In the order of the table, whose first are the baselines; a method may have left the table.
     for name in (name for name in METHODS if name in view.methods):
         method, base = view.methods[name], METHODS[name].starts_from
-        if method.answer is None:
+        if method.answer is None or method.error is not None:
             continue
         draft = _first_draft(method) if base and base not in view.methods else None
         # A role that was there and was not asked anything takes nothing, which is known then.
@@ -373,17 +379,8 @@ def _first_draft(method: MethodView) -> str | None:
 
 
 def _effort(call: ModelCalled, *, by_characters: bool = False) -> Effort:
-    """One call. Choices report no tokens: their prompt is estimated, and one token is written."""
-    request = call.request
-    if isinstance(request, SimilarityRequest):
+    """One call."""
+    if isinstance(call.request, SimilarityRequest):
         return Effort()
-    read = sum(len(message.content) for message in request.messages) / CHARACTERS_PER_TOKEN
-    if isinstance(request, ChoiceRequest):
-        return Effort(calls=1, read=read, written=1)
-    total = Effort(calls=1)
-    for one in call.generations:
-        prompt, completion = one.usage.prompt_tokens, one.usage.completion_tokens
-        if by_characters or not (prompt or completion):
-            prompt, completion = read, len(one.text) / CHARACTERS_PER_TOKEN
-        total += Effort(read=prompt, written=completion)
-    return total
+    read, written = tokens_of(call.request, call.generations, by_characters=by_characters)
+    return Effort(calls=1, read=read, written=written)

@@ -15,17 +15,25 @@ from typing import Any
 from pipelines.concurrency import together
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
-from pipelines.errors import ErrorInfo, MissingReply, VeriscopeError, failure
-from pipelines.methods.base import Method, Question, Settings
+from pipelines.errors import (
+    ErrorInfo,
+    LimitReached,
+    MethodEnded,
+    MissingReply,
+    VeriscopeError,
+    failure,
+)
+from pipelines.methods.base import Method, Need, Question, Settings
 from pipelines.methods.registry import get_method
 from pipelines.paths import product_version
+from pipelines.prompts import Wording, checked_wording, used_wording, worded
 from pipelines.remote.retry import RetryPolicy
 from pipelines.run.events import RunCancelled, RunFailed, RunFinished, RunStarted
 from pipelines.run.findings import MethodStarted
 from pipelines.run.live import LiveRun, Recorder
 from pipelines.run.materials import Materials
 from pipelines.run.scope import Scope, unexpected
-from pipelines.run.spec import ModelSpec, RunSpec
+from pipelines.run.spec import GivenAnswer, ModelSpec, RunSpec
 from pipelines.text import detect_language
 from pipelines.types import Answer, Generation
 
@@ -59,7 +67,17 @@ class Plan:
     @property
     def needs_evidence(self) -> bool:
         """Whether any method searches."""
-        return any(need.reason == "evidence" for m, s in self.methods for need in m.needs(s))
+        needs = (need for m, s in self.methods for need in needs_of(m, s, self.spec.answer))
+        return any(need.reason == "evidence" for need in needs)
+
+
+def needs_of(
+    method: Method[Any], settings: Settings, given: GivenAnswer | None
+) -> tuple[Need, ...]:
+    """What `method` needs to write an answer, or to check a given one."""
+    if given is None or (given.asked and not method.checks):
+        return method.needs(settings)
+    return method.needs_for_text(settings, asked=given.asked)
 
 
 def used_models(methods: Iterable[str], models: Mapping[str, ModelSpec]) -> dict[str, ModelSpec]:
@@ -69,8 +87,21 @@ def used_models(methods: Iterable[str], models: Mapping[str, ModelSpec]) -> dict
 
     Raises InvalidInputError for a method that does not exist.
     """
+    return {role: spec.without_price() for role, spec in used_roles(methods, models).items()}
+
+
+def used_roles(methods: Iterable[str], models: Mapping[str, ModelSpec]) -> dict[str, ModelSpec]:
+    """As `used_models`, with their prices."""
     used = {"main", *(role for name in methods for role in get_method(name).roles)}
-    return {role: spec.without_price() for role, spec in models.items() if role in used}
+    return {role: spec for role, spec in models.items() if role in used}
+
+
+def wording_of(methods: Iterable[str], wording: Wording) -> dict[str, Any]:
+    """The part of `wording` that the named methods can use.
+
+    Raises InvalidInputError for a method that does not exist.
+    """
+    return used_wording(wording, (one for name in methods for one in get_method(name).prompts))
 
 
 def make_plan(spec: RunSpec) -> Plan:
@@ -93,8 +124,11 @@ def make_plan(spec: RunSpec) -> Plan:
         for chosen in spec.methods
         for method in (get_method(chosen.name),)
     )
-    language = spec.language or detect_language(text)
-    return Plan(spec, Question(text=text, language=language), methods)
+    about = spec.answer.text.strip() if spec.answer is not None and not spec.answer.asked else ""
+    language = spec.language or detect_language(about or text)
+    wording = wording_of(names, checked_wording(spec.prompts))
+    spec = spec.model_copy(update={"prompts": wording})
+    return Plan(spec, Question(text=text, language=language, about=about), methods)
 
 
 async def gather_materials(
@@ -152,7 +186,11 @@ def start_event(live: LiveRun, plan: Plan) -> RunStarted:
         language=plan.question.language,
         created=created,
         versions=versions,
-        prompts={p.name: p.hash for method, _ in plan.methods for p in method.prompts},
+        prompts={
+            prompts.name: prompts.hash_with(plan.spec.prompts)
+            for method, _ in plan.methods
+            for prompts in method.prompts
+        },
     )
 
 
@@ -181,7 +219,8 @@ async def execute(
             return _told(error, f"Method {method.name}")
 
     try:
-        materials = await gather()
+        async with live.ledger.within_time(live.recorder.now()):
+            materials = await gather()
         results = await together(*(outcome(*chosen) for chosen in plan.methods))
     except asyncio.CancelledError:
         if live.unsaved is not None:
@@ -206,7 +245,7 @@ async def execute(
 
 def _told(error: Exception, what: str) -> ErrorInfo:
     """`error` as an event stores it; the internals of an unexpected one go to the log."""
-    if isinstance(error, VeriscopeError | MissingReply):
+    if isinstance(error, VeriscopeError | MethodEnded):
         return error.info()
     _logger.error("%s failed unexpectedly", what, exc_info=error)
     return unexpected().info()
@@ -222,8 +261,8 @@ async def run_method(
 ) -> Answer:
     """Run one method in a span of its own; raises what it raises, after recording it.
 
-    Where a method fails that has a draft already, its answer is what it had by then, and the error
-    is recorded beside it.
+    Where a method fails that has a draft already, or reaches a limit of the run, its answer is what
+    it had by then, and the error is recorded beside it.
     """
     spec, question = plan.spec, plan.question
     capabilities = {role: slot.model.capabilities for role, slot in materials.slots.items()}
@@ -244,17 +283,31 @@ async def run_method(
     started = MethodStarted(
         settings=settings.model_dump(mode="json"), models=capabilities, embedder=root.embedder
     )
+    # Here alone the run's own wording comes into force: for live runs, replays and re-evaluations.
+    with worded(spec.prompts):
+        return await _within(root, started, plan, method, settings)
+
+
+async def _within(
+    root: Scope, started: MethodStarted, plan: Plan, method: Method[Any], settings: Settings
+) -> Answer:
+    """`run_method` in its span."""
+    question, materials, capabilities = plan.question, root.materials, started.models
     async with root.span("method", detail=started) as scope:
-        for need in method.needs(settings):
-            if need.unmet(capabilities, has_evidence=materials.retriever is not None):
+        has_evidence = materials.retriever is not None
+        for need in needs_of(method, settings, plan.spec.answer):
+            if need.unmet(capabilities, has_evidence=has_evidence, asked=not question.about):
                 spoken = ", ".join(sorted(need.languages))
                 facts = {"method": method.name, "role": need.role, "languages": spoken}
                 raise failure(f"need.{need.reason}", **facts)
-        broken: VeriscopeError | None = None
+        broken: VeriscopeError | LimitReached | None = None
         try:
-            answer = await method.run(question, scope, settings)
-        except VeriscopeError as error:
-            answer, broken = _what_there_is(scope.drafts), error
+            async with materials.ledger.within_time(root.recorder.now()):
+                answer = await method.run(question, scope, settings)
+        except (VeriscopeError, LimitReached) as error:
+            limited = isinstance(error, LimitReached)
+            flag = "limit_reached" if limited else "broken_off"
+            answer, broken = _what_there_is(scope.drafts, flag), error
             if answer is None:
                 raise
         flags = list(answer.flags)
@@ -266,13 +319,16 @@ async def run_method(
         return answer
 
 
-def _what_there_is(drafts: Sequence[Generation]) -> Answer | None:
-    """The answer of a method that failed after it had written these drafts; None without any."""
+def _what_there_is(drafts: Sequence[Generation], flag: str) -> Answer | None:
+    """The answer of a method that ended early, with these drafts; None without any.
+
+    `flag` says why.
+    """
     texts = [draft.text for draft in drafts]
     if not any(text.strip() for text in texts):
         return None
     last = next(text for text in reversed(texts) if text.strip())
-    return Answer(text=last, original=texts[0], flags=("broken_off",))
+    return Answer(text=last, original=texts[0], flags=(flag,))
 
 
 def _endings(answer: Answer, drafts: Sequence[Generation]) -> list[str]:

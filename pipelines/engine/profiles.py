@@ -4,37 +4,42 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from pydantic import ValidationError
 
-from pipelines.errors import InvalidInputError, first_problem
-from pipelines.methods.registry import get_method
-from pipelines.models.providers import PROVIDERS
+from pipelines.engine.executor import wording_of
+from pipelines.errors import failure, first_problem
+from pipelines.methods.registry import METHODS, get_method
+from pipelines.models.providers import PROVIDERS, ModelSpec, provider_of
+from pipelines.prompts import Wording, checked_wording
 from pipelines.run.spec import ROLES, MethodSpec
-from pipelines.store.profiles import Profile, refuse_keys_in_profile
+from pipelines.store.profiles import MAX_SIZE, Profile, refuse_keys_in_profile
 
 _FORMAT = "veriscope-profile-1"
 
 
 def checked_profile(profile: Profile) -> Profile:
-    """`profile` with the settings that differ from the defaults of their methods.
+    """`profile` with the settings and prompts that differ from the defaults.
 
-    Raises InvalidInputError for a method, a setting or a role that there is not, for a name that
-    `--profile` has for kinds of models, and for anything that looks like a key.
+    Raises InvalidInputError for a method, a setting, a role, a kind of model or a prompt that there
+    is not, for a prompt that cannot be filled, for a name that `--profile` has for kinds of models,
+    and for anything that looks like a key.
     """
     if profile.name in PROVIDERS:
-        raise InvalidInputError(
-            f"{profile.name!r} is the name of a kind of model.",
-            remedy="Give the profile another name.",
-        )
+        raise failure("profiles.name_of_kind", name=repr(profile.name))
     refuse_keys_in_profile(profile)
     settings = {name: different(name, values) for name, values in profile.settings.items()}
     if odd := [role for role in profile.models if role not in ROLES]:
-        raise InvalidInputError(
-            f"There is no role {odd[0]!r}.", remedy=f"Choose from: {', '.join(ROLES)}."
-        )
-    return profile.model_copy(update={"settings": settings})
+        raise failure("profiles.no_role", role=repr(odd[0]), known=", ".join(ROLES))
+    for model in profile.models.values():
+        provider_of(model.kind)
+    return profile.model_copy(
+        update={
+            "settings": {name: values for name, values in settings.items() if values},
+            "prompts": checked_wording(profile.prompts),
+        }
+    )
 
 
 def different(method: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,17 +50,29 @@ def different(method: str, values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in chosen.items() if value != defaults[name]}
 
 
-def follows(profile: Profile, methods: Iterable[MethodSpec]) -> bool:
-    """Whether the settings of these methods are those of the profile."""
+def follows(
+    profile: Profile, methods: Iterable[MethodSpec], wording: Wording | None = None
+) -> bool:
+    """Whether the settings of these methods are those of the profile.
+
+    With `wording`, the prompts that these methods use have to be the profile's too.
+    """
+    methods = list(methods)
+    if wording is not None:
+        names = [one.name for one in methods]
+        if wording_of(names, wording) != wording_of(names, profile.prompts):
+            return False
     return all(
         different(one.name, one.settings) == different(one.name, profile.settings.get(one.name, {}))
         for one in methods
     )
 
 
-def recorded_name(profile: Profile | None, methods: Iterable[MethodSpec]) -> str:
+def recorded_name(
+    profile: Profile | None, methods: Iterable[MethodSpec], wording: Wording | None = None
+) -> str:
     """The profile's name for what runs with these methods; "" where one has other settings."""
-    return profile.name if profile is not None and follows(profile, methods) else ""
+    return profile.name if profile is not None and follows(profile, methods, wording) else ""
 
 
 def with_profile(
@@ -66,6 +83,47 @@ def with_profile(
     return {name: {**held.get(name, {}), **settings.get(name, {})} for name in methods}
 
 
+class Lack(NamedTuple):
+    """What the model of a role still needs before it can be asked.
+
+    "key": its provider wants one, and none is in the session or the environment; "address": its
+    server has not been named.
+    """
+
+    role: str
+    model: ModelSpec
+    what: Literal["key", "address"]
+
+
+def lacks(models: Mapping[str, ModelSpec], has_key: Mapping[str, bool]) -> list[Lack]:
+    """What the models of a profile still need. `has_key` says for which roles there is a key.
+
+    A server at an address of its own may want a key or not; only a provider's own address always
+    does.
+    """
+    found: list[Lack] = []
+    for role, model in models.items():
+        if not provider_of(model.kind).hosted:
+            continue
+        if model.base_url == "":
+            found.append(Lack(role, model, "address"))
+        elif model.base_url is None and not has_key.get(role):
+            found.append(Lack(role, model, "key"))
+    return found
+
+
+def setting_rows(profile: Profile) -> list[tuple[str, str, Any, Any]]:
+    """Method, setting, value and default of every setting that differs, in the methods' order."""
+    rows: list[tuple[str, str, Any, Any]] = []
+    for name in [one for one in METHODS if one in profile.settings]:
+        defaults = get_method(name).settings().model_dump(mode="json")
+        rows += [
+            (name, setting, value, defaults.get(setting))
+            for setting, value in profile.settings[name].items()
+        ]
+    return rows
+
+
 def profile_text(profile: Profile) -> str:
     """A profile as a JSON file."""
     body = profile.model_dump(mode="json", exclude_none=True)
@@ -74,16 +132,23 @@ def profile_text(profile: Profile) -> str:
 
 def read_profile(text: str) -> Profile:
     """A profile from its JSON file. Raises InvalidInputError for what is none."""
-    remedy = "Give a file made by `profiles export`."
+    if len(text) > 4 * MAX_SIZE:
+        raise failure("storage.profile_too_large", most=f"{MAX_SIZE:,}")
     try:
         body = json.loads(text)
+    except RecursionError:
+        raise failure("profiles.no_profile") from None
+    except json.JSONDecodeError as error:
+        raise failure(
+            "profiles.no_json", line=error.lineno, column=error.colno, problem=error.msg
+        ) from None
     except ValueError:
-        raise InvalidInputError("The file is no JSON.", remedy=remedy) from None
+        raise failure("profiles.no_profile") from None
     if not isinstance(body, dict) or body.get("format") != _FORMAT:
-        raise InvalidInputError("The file holds no profile.", remedy=remedy)
+        raise failure("profiles.no_profile")
     try:
         found = Profile.model_validate({k: v for k, v in body.items() if k != "format"})
     except ValidationError as error:
         where, problem = first_problem(error)
-        raise InvalidInputError(f"{where} of the profile: {problem}.", remedy=remedy) from None
+        raise failure("profiles.bad_field", where=where or "–", problem=problem) from None
     return checked_profile(found)

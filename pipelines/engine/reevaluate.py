@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pipelines.engine.executor import Plan, make_plan, run_method
-from pipelines.errors import MissingReply, VeriscopeError
+from pipelines.errors import LimitReached, MissingReply, VeriscopeError
 from pipelines.methods.base import Method, Question, Settings
 from pipelines.remote.retry import RetryPolicy
 from pipelines.run.events import Event, Revised, RunFinished, RunStarted, SpanEnded, SpanStarted
@@ -103,7 +103,7 @@ async def _replayed(trace: Trace, method: Method[Any], settings: Settings) -> Re
         )
     except MissingReply:
         diverges = True
-    except VeriscopeError:
+    except (VeriscopeError, LimitReached):
         # Recorded with the method's span: the run failed like this, and would again.
         pass
     answers = {} if answer is None else {method.name: answer}

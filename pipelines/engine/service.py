@@ -15,6 +15,7 @@ from pathlib import Path
 
 from sqlalchemy.engine import URL
 
+from pipelines.engine.budget import Account, RunBudget
 from pipelines.engine.checks import UnknownAbilities
 from pipelines.engine.earlier import EarlierRuns
 from pipelines.engine.executor import Keys, Plan, execute, gather_materials, make_plan, start_event
@@ -100,6 +101,7 @@ class Service:
         self._patience = storage_patience
         self._closing = asyncio.Event()
         self._live: dict[str, LiveRun] = {}
+        self._accounts: dict[str, Account] = {}
         self._background: set[asyncio.Task[None]] = set()
         self._renewal = PresenceRenewal(self.store, look_every, lambda: bool(self._live))
 
@@ -112,22 +114,25 @@ class Service:
         run_id: str | None = None,
         cache: str = "",
         known: Sequence[ModelCalled] = (),
+        budget: RunBudget | None = None,
     ) -> str:
         """Start a run and return its id; raises InvalidInputError when it cannot be.
 
         `run_id` is the id it gets, one that no run has. Runs of one owner share the replies that
         were cached, but for those with another `cache`. What `known` calls were answered is in the
-        cache from the beginning.
+        cache from the beginning. `budget` says what it may take: at a limit it ends with what it
+        has by then.
         """
         plan = make_plan(await self._pinned(make_plan(spec).spec, owner))
         scope = f"{owner}/{cache}" if cache else owner
+        account = (budget or RunBudget()).opened()
 
         async def gather() -> Materials:
             found = await gather_materials(plan, keys or {}, self.pool, self.libraries, scope)
             found.remember(known)
-            return found
+            return replace(found, ledger=account.ledger)
 
-        run_id = await self._begin(plan, owner, gather, run_id=run_id)
+        run_id = await self._begin(plan, owner, gather, run_id=run_id, account=account)
         for model in plan.spec.models.values():
             self.unknown.ask_soon(model, (keys or {}).get(model.name), owner=owner)
         return run_id
@@ -153,11 +158,23 @@ class Service:
         live = self._live_of(run_id, owner)
         return live.unstored if live is not None else None
 
+    def account(self, run_id: str, *, owner: str) -> Account | None:
+        """What a run that goes on may take and has taken; None for one that is stored, or a replay.
+
+        It may be called from any thread.
+        """
+        return self._accounts.get(run_id) if self._live_of(run_id, owner) else None
+
     async def stream(
-        self, spec: RunSpec, *, owner: str, keys: Keys | None = None
+        self,
+        spec: RunSpec,
+        *,
+        owner: str,
+        keys: Keys | None = None,
+        budget: RunBudget | None = None,
     ) -> AsyncGenerator[Event]:
         """Start a run and yield its events to the last; leaving early stops the run."""
-        run_id = await self.start(spec, owner=owner, keys=keys)
+        run_id = await self.start(spec, owner=owner, keys=keys, budget=budget)
         async with aclosing(self.follow(run_id, owner=owner)) as events:
             async for event in events:
                 yield event
@@ -223,6 +240,7 @@ class Service:
         if live := self._live_of(run_id, owner):
             await live.kept.wait()
             self._live.pop(run_id, None)
+            self._accounts.pop(run_id, None)
             if not live.holds_end:
                 return
         await asyncio.to_thread(self.store.delete, run_id, owner)
@@ -341,11 +359,13 @@ class Service:
         *,
         optional: bool = False,
         run_id: str | None = None,
+        account: Account | None = None,
     ) -> str:
         """Begin a run, and to store it; with `optional` also where it cannot be stored."""
         run_id = run_id or new_run_id()
         unsaved: asyncio.Queue[Event] = asyncio.Queue()
-        live = LiveRun(run_id, owner, unsaved.put_nowait, holds_end=True)
+        ledger = account.ledger if account is not None else None
+        live = LiveRun(run_id, owner, unsaved.put_nowait, holds_end=True, ledger=ledger)
         started = start_event(live, plan)
         try:
             await asyncio.to_thread(self.store.create, run_id, owner, started)
@@ -357,6 +377,8 @@ class Service:
         unsaved.get_nowait()
         live.task = asyncio.create_task(execute(live, plan, gather, retry or self._retry))
         self._live[run_id] = live
+        if account is not None:
+            self._accounts[run_id] = account
         self._renewal.begin()
         saver = Saver(self.store, live, unsaved, self._patience, self._closing)
         for work in (_unkept(live) if live.unstored else self._keep(saver), self._supervise(live)):
@@ -384,6 +406,7 @@ class Service:
         """Have a run stored, and let it go when it is; without that it can be read from here."""
         if await saver.save():
             self._live.pop(saver.live.run_id, None)
+            self._accounts.pop(saver.live.run_id, None)
 
     async def _supervise(self, live: LiveRun) -> None:
         """End a run that nobody watches any more, or that passed one of the limits."""

@@ -15,13 +15,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from pipelines.engine.executor import MAX_QUESTION, used_models
+from pipelines.engine.executor import MAX_QUESTION, used_models, wording_of
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.items import Item
 from pipelines.methods.registry import get_method
 from pipelines.models.providers import ModelSpec
+from pipelines.prompts import checked_wording
 from pipelines.run.spec import MAX_TEXT, EvidenceSpec, GivenAnswer, MethodSpec, RunSpec
 from pipelines.store.evaluations import Task
+from pipelines.store.tables import refuse_keys_in_prompts
 from pipelines.types import Frozen
 
 MAX_ITEMS = 100_000
@@ -36,13 +38,18 @@ class System(Frozen):
     """A method with everything that decides what it answers; `name` is unique in an evaluation.
 
     `models` are those of every role, also those that the method does not use. `evidence` None: the
-    passages that belong to the item.
+    passages that belong to the item. `prompts` are texts in place of shipped prompts, see
+    `pipelines.prompts.Wording`.
     """
 
     name: str
     method: MethodSpec
     models: dict[str, ModelSpec]
     evidence: EvidenceSpec | None = EvidenceSpec()
+    prompts: Annotated[
+        dict[str, dict[str, dict[str, str]]],
+        Field(exclude_if=lambda prompts: not prompts),
+    ] = Field(default_factory=dict)
 
 
 class Budget(Frozen):
@@ -112,6 +119,8 @@ def checked_spec(spec: EvaluationSpec, items: Sequence[Item]) -> EvaluationSpec:
         raise InvalidInputError("Two items have the same id.", remedy="Give each item its own.")
     for system in spec.systems:
         get_method(system.method.name).settings(system.method.settings)
+        checked_wording(system.prompts)
+        refuse_keys_in_prompts(system.prompts)
         if "main" not in system.models:
             raise InvalidInputError(
                 f"{system.name!r} has no main model.", remedy="Choose one for it."
@@ -153,6 +162,7 @@ def run_of(spec: EvaluationSpec, system: System, item: Item, repeat: int) -> Run
         answer=given,
         seed=spec.seed + repeat,
         reproducible=spec.reproducible,
+        prompts=wording_of([system.method.name], system.prompts),
     )
 
 
@@ -167,7 +177,7 @@ def key_of(run: RunSpec, repeat: int) -> str:
     whole: dict[str, Any] = {
         "run": run.model_dump(mode="json"),
         "settings": method.settings(chosen.settings).model_dump(mode="json"),
-        "prompts": {prompts.name: prompts.hash for prompts in method.prompts},
+        "prompts": {prompts.name: prompts.hash_with(run.prompts) for prompts in method.prompts},
         "repeat": repeat,
         "code": code_version(),
     }

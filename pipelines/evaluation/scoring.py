@@ -40,6 +40,7 @@ from pipelines.evaluation.results.scores import (
     System,
 )
 from pipelines.methods.registry import get_method
+from pipelines.prompts import own_prompts
 from pipelines.run.events import Verdict, What
 from pipelines.store.evaluations import EvaluationStore, StoredEvaluation, Task
 
@@ -124,6 +125,10 @@ def read_results(
                     role: model.name
                     for role, model in used_models([system.method.name], system.models).items()
                 },
+                prompts=tuple(
+                    f"{file}/{key} ({language})"
+                    for file, language, key in own_prompts(system.prompts)
+                ),
             )
             for system in spec.systems
         },

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pipelines.errors import InvalidInputError, first_problem
+from pipelines.methods.flow import Stage
 from pipelines.models.base import Capabilities
 from pipelines.prompts import Prompts
 from pipelines.run.scope import Scope
@@ -63,12 +64,30 @@ Demonstrations = Annotated[
 
 S = TypeVar("S", bound=Settings)
 
+_QUERY = 600
+"""Characters of a text that are searched for in place of a question: about what an embedder reads
+(ours)."""
+
+Checks = Literal["", "answer", "text"]
+"""What a method can check that it did not write: nothing, an answer whose question is known, or any
+text."""
+
 
 class Question(Frozen):
-    """The visitor's question and the language it is answered in."""
+    """The visitor's question and the language it is answered in.
+
+    `about` is the text that a run checks without knowing what was asked; "" where there is a real
+    question.
+    """
 
     text: str
     language: Language
+    about: str = ""
+
+    @property
+    def query(self) -> str:
+        """What is searched for: the question, or the beginning of the text that stands alone."""
+        return self.about[:_QUERY] or self.text
 
     def is_foreign(self, text: str, *before: str) -> bool:
         """Whether `text` is Chinese, and neither the question nor what it follows on is."""
@@ -79,17 +98,43 @@ class Question(Frozen):
 class Need(Frozen):
     """Something a method cannot do without. `reason` is a catalogue key under `need.*`.
 
-    `languages` are those the model of `role` must speak, for the reason "languages".
+    `languages` are those the model of `role` must speak, for the reason "languages". "scores" is
+    the probability of each token of a text that is there already: `role` gives it, or one of
+    `others`. "question" is the question that a text answers, "speaks" a model of `role` or `others`
+    that speaks all `languages`, "writes" that the method does nothing but write.
     """
 
-    reason: Literal["evidence", "logprobs", "proxy", "model", "languages"]
+    reason: Literal[
+        "evidence",
+        "logprobs",
+        "proxy",
+        "model",
+        "languages",
+        "scores",
+        "question",
+        "speaks",
+        "writes",
+    ]
     role: str = "main"
+    others: tuple[str, ...] = ()
     languages: frozenset[Language] = frozenset()
 
-    def unmet(self, models: Mapping[str, Capabilities], *, has_evidence: bool) -> bool:
-        """Whether the available models and evidence do not serve this need."""
+    def unmet(
+        self, models: Mapping[str, Capabilities], *, has_evidence: bool, asked: bool = True
+    ) -> bool:
+        """Whether the available models and evidence do not serve this need.
+
+        `asked` is False where a text is checked without its question.
+        """
         if self.reason == "evidence":
             return not has_evidence
+        if self.reason in ("question", "writes"):
+            return self.reason == "writes" or not asked
+        if self.reason in ("scores", "speaks"):
+            able = [can for role in (self.role, *self.others) if (can := models.get(role))]
+            if self.reason == "scores":
+                return not any(can.scores for can in able)
+            return not any(self.languages <= can.languages for can in able)
         if self.role not in models:
             return True
         can = models[self.role]
@@ -112,7 +157,9 @@ class Method(ABC, Generic[S]):
     writes first, or checks, has passages in view; `baseline`: the five methods are compared with
     it. `effort` is about how many calls of models one question takes, judges among them: where
     calls wait, those of short methods go first. `starts_from` names the baseline whose answer is
-    its first draft: one call serves both. For example:
+    its first draft: one call serves both. `checks` says what it can check that somebody else wrote.
+    `flow` are its steps in order, which its page draws.
+    For example:
 
         class Direct(Method[DirectSettings]):
             name = "direct"
@@ -135,6 +182,8 @@ class Method(ABC, Generic[S]):
     baseline: ClassVar[bool] = False
     effort: ClassVar[int] = 1
     starts_from: ClassVar[str] = ""
+    checks: ClassVar[Checks] = ""
+    flow: ClassVar[tuple[Stage, ...]] = ()
     settings_type: type[S]
     prompts: ClassVar[tuple[Prompts, ...]] = ()
 
@@ -152,6 +201,17 @@ class Method(ABC, Generic[S]):
     def needs(self, settings: S) -> tuple[Need, ...]:
         """What must be available to run with these settings."""
         return (Need(reason="model"),)
+
+    def needs_for_text(self, settings: S, *, asked: bool) -> tuple[Need, ...]:
+        """What must be available to check a text that is there already, with these settings.
+
+        `asked` says whether its question is known. A method that measures what a model wrote has
+        to say here what it needs to measure what it did not.
+        """
+        if not self.checks:
+            return (Need(reason="writes"),)
+        needs = self.needs(settings)
+        return needs if self.checks == "text" else (*needs, Need(reason="question"))
 
     @abstractmethod
     async def run(self, question: Question, scope: Scope, settings: S) -> Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipelines.methods.base import AnswerTokens, Method, Question, Settings
+from pipelines.methods.flow import Stage
 from pipelines.methods.replies.questions import echoes
 from pipelines.methods.writing import first_draft
 from pipelines.prompts import load_prompts
@@ -38,6 +39,7 @@ class Direct(Method[DirectSettings]):
     grounded = True
     baseline = True
     settings_type = DirectSettings
+    flow = (Stage("draft"),)
     prompts = (load_prompts("direct"),)
 
     async def run(self, question: Question, scope: Scope, settings: DirectSettings) -> Answer:

@@ -113,22 +113,29 @@ async def correct(
     draft: str = "",
     *,
     says_yes_no: bool = True,
+    states: bool = False,
 ) -> Correction:
     """What takes the place of `draft` by the evidence in `passages`.
 
     Without a draft, the answer that the evidence gives. It is recorded as a verdict on the
     correction, with the numbers that decided. It takes at most one text of the main model and three
     readings of the judge. Unless `says_yes_no`, what is quoted has no yes or no before it.
+
+    `states` says that the question's text is a statement, the draft itself: then the evidence on
+    the same matter is looked for, and it is quoted where the judge does not find the draft
+    supported by it.
     """
     async with scope.span("nearest") as step:
-        return await _Chosen(step, question, says_yes_no=says_yes_no).correct(passages, draft)
+        chosen = _Chosen(step, question, says_yes_no=says_yes_no, states=states)
+        return await chosen.correct(passages, draft)
 
 
 class _Chosen:
     """One correction in the making: the question, the judge, and the numbers so far."""
 
-    def __init__(self, step: Scope, question: Question, *, says_yes_no: bool) -> None:
+    def __init__(self, step: Scope, question: Question, *, says_yes_no: bool, states: bool) -> None:
         self.step = step
+        self.states = states
         self.question = question
         self.says_yes_no = says_yes_no
         # Only a model made to judge is asked what a sentence supports, never the main model.
@@ -141,7 +148,7 @@ class _Chosen:
         found = await self._near(passages)
         if not found:
             return self._record(Correction("none"), SentenceChosen(form="none"))
-        asked_yes_no = asks_yes_or_no(self.question)
+        asked_yes_no = not self.states and asks_yes_or_no(self.question)
         kept = None if asked_yes_no else await self._supporting(found, draft)
         chosen = kept or found[0]
         self._score_nearness(chosen)
@@ -151,6 +158,8 @@ class _Chosen:
             correction = Correction("kept", draft)
         elif asked_yes_no:
             correction = await self._yes_or_no(chosen, draft, denies=denies)
+        elif self.states:
+            correction = Correction("quoted", self._quotation(chosen))
         else:
             correction = await self._answer(chosen)
         return self._record(
@@ -190,7 +199,7 @@ class _Chosen:
 
     async def _answering(self, near: Sequence[NearSentence]) -> list[NearSentence]:
         """Those that hold an answer of the kind asked for, as near as the first of them."""
-        kind = asked_kind(self.question)
+        kind = None if self.states else asked_kind(self.question)
         found: list[NearSentence] = []
         for one in near:
             if found and one.nearness < found[0].nearness - _NEARLY:
@@ -205,13 +214,15 @@ class _Chosen:
 
     async def _supporting(self, near: Sequence[NearSentence], draft: str) -> NearSentence | None:
         """The sentence that supports the draft: the nearest, or another that gives its details."""
-        if not draft or declines(draft) or echoes(draft, self.question):
+        if not draft or declines(draft):
+            return None
+        if not self.states and echoes(draft, self.question):
             return None
         if await self._supports(near[0].alone, draft, "draft"):
             return near[0]
         if len(near) > 1:
             entities = await self.step.entities(draft)
-            known = set(content_terms(self.question.text))
+            known = set() if self.states else set(content_terms(self.question.text))
             details = {term for one in entities for term in content_terms(one.text)} - known
             for other in near[1:]:
                 given = set(content_terms(f"{other.passage.title} {other.span.text}"))
@@ -300,7 +311,8 @@ class _Chosen:
         return _REPORTS[self.question.language].search(text) is not None
 
     async def _supports(self, sentence: Passage, text: str, what: str) -> bool:
-        value = await self._support(sentence, text, what, self.question.text)
+        asked = "" if self.states else self.question.text
+        value = await self._support(sentence, text, what, asked)
         return value is not None and value >= SUPPORTED
 
     async def _support(

@@ -9,6 +9,7 @@ from pydantic import Field
 from pipelines.methods import nearest
 from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings, Wording
 from pipelines.methods.direct import direct_messages
+from pipelines.methods.flow import Stage
 from pipelines.methods.writing import first_draft, grounded_messages
 from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
@@ -34,6 +35,10 @@ class Rag(Method[RagSettings]):
     grounded = True
     baseline = True
     settings_type = RagSettings
+    flow = (
+        Stage("retrieve"),
+        Stage("draft", ("nearest",)),
+    )
     roles = JUDGES
     prompts = (load_prompts("rag"), load_prompts("direct"), nearest.PROMPTS)
 

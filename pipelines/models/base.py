@@ -83,7 +83,7 @@ OPENAI = Capabilities(languages=_BOTH, logprobs=True, top_logprobs=20, structure
 DASHSCOPE = OPENAI.overridden(top_logprobs=5)
 """The same for DashScope, which reports at most five alternatives."""
 
-LLAMA_CPP = OPENAI.overridden(top_logprobs=100, prefill=True)
+LLAMA_CPP = OPENAI.overridden(top_logprobs=100, prefill=True).model_copy(update={"scores": True})
 """What llama.cpp offers in this process, whatever the model."""
 
 TRANSFORMERS = Capabilities(

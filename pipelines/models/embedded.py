@@ -32,6 +32,7 @@ from pipelines.models.base import (
     GenerationRequest,
     Overrides,
     Progress,
+    ScoreRequest,
     Watcher,
     no_progress,
 )
@@ -289,6 +290,16 @@ def _faster_copy(path: Path) -> Path | None:
     return requantized(path, data_folder() / "models")
 
 
+class _Forced(GenerationRequest):
+    """A request whose reply can only be one text: that of `grammar`, in llama.cpp's notation."""
+
+    grammar: str
+
+
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+"""What stands in a literal of a grammar for characters that have a meaning there."""
+
+
 class ServedModel(OpenAIModel):
     """A model on a `GgufServer` of this process."""
 
@@ -317,8 +328,31 @@ class ServedModel(OpenAIModel):
         """Write `request.n` texts; raises UnreachableError when the server is stopped meanwhile."""
         return await self.server.watch_over(super().generate(request, watch))
 
+    async def score(self, request: ScoreRequest) -> Generation:
+        """`request.text` with the probability the model gives each of its tokens.
+
+        llama.cpp serves no probabilities of a text that it reads. So it writes the text, with a
+        grammar that allows nothing else, and reports what the model itself gave each token. The
+        text is cut into tokens as the model likes best. Raises RefusedRequestError for a text that
+        does not fit the context.
+        """
+        forced = _Forced(
+            messages=request.messages,
+            # A token is at least a byte.
+            max_tokens=len(request.text.encode()) + 1,
+            logprobs=True,
+            reproducible=request.reproducible,
+            grammar=f'root ::= "{request.text.translate(_ESCAPES)}"',
+        )
+        (written,) = await self.generate(forced)
+        if written.text != request.text or written.tokens is None:
+            raise failure("computing.text_not_read", "local", name=self.name)
+        return written.model_copy(update={"finish_reason": "stop"})
+
     def _fields(self, request: GenerationRequest, n: int, index: int) -> dict[str, Any]:
         fields = super()._fields(request, n, index)
+        if isinstance(request, _Forced):
+            fields["grammar"] = request.grammar
         if self.server.adapter is not None:
             # Said every time: without a word it stays as it was at the request before.
             fields["lora"] = [{"id": 0, "scale": float(request.adapted)}]

@@ -7,6 +7,7 @@ antecedent and a fact stated in two sentences stays in one passage.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
@@ -28,6 +29,9 @@ PASSAGE_WORDS = 100
 
 _OVERLAP_WORDS = PASSAGE_WORDS // 2
 """A last sentence longer than this is not repeated: little room would be left for new text."""
+
+
+_EMPTY_LINES = re.compile(r"\n\s*\n")
 
 
 class _Piece(NamedTuple):
@@ -91,7 +95,8 @@ def _pieces(text: str) -> Iterator[_Piece]:
 class GivenText(Retriever):
     """The passages of a text, those that share most with the query (BM25) first.
 
-    Passages without a common word come last, because the whole text was given as evidence. Raises
+    Empty lines separate its sources, which are counted from 1 in the ids of passages. Those without
+    a common word come last, because the whole text was given as evidence. Raises
     InvalidInputError for a text without a word.
     """
 
@@ -101,10 +106,21 @@ class GivenText(Retriever):
         text = text.strip()
         if not terms(text):
             raise failure("search.no_text")
-        document = Document(
-            id="given", title="", language=detect_language(text), text=text, source="given"
-        )
-        self._passages = cut_document(document)
+        blocks = [block.strip() for block in _EMPTY_LINES.split(text)]
+        self._passages = [
+            passage
+            for number, block in enumerate(blocks, start=1)
+            for passage in cut_document(
+                Document(
+                    # A passage holds nothing of two sources.
+                    id="given" if len(blocks) == 1 else f"given-{number}",
+                    title="",
+                    language=detect_language(block),
+                    text=block,
+                    source="given",
+                )
+            )
+        ]
         self._index = BM25Index.build(passage.text for passage in self._passages)
 
     async def search(self, query: str, k: int) -> list[Passage]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from pipelines.errors import ErrorInfo, MissingReply, VeriscopeError
+from pipelines.errors import ErrorInfo, LimitReached, MethodEnded, VeriscopeError
 from pipelines.models.base import (
     Capabilities,
     ChoiceRequest,
@@ -22,6 +22,7 @@ from pipelines.models.base import (
 from pipelines.remote.retry import RetryPolicy
 from pipelines.run.cache import Cache
 from pipelines.run.events import ModelCalled, TokenWritten
+from pipelines.run.ledger import Ledger
 from pipelines.run.materials import Slot, cache_scope
 from pipelines.types import Choice, Generation
 
@@ -35,16 +36,22 @@ CANCELLED = ErrorInfo(
 
 
 @contextmanager
-def recorded(record: Callable[..., Any]) -> Iterator[dict[str, Any]]:
-    """Hands what the block puts into the dictionary to `record`, or the `error` that ended it."""
+def recorded(
+    record: Callable[..., Any], late: Callable[[], LimitReached | None] = lambda: None
+) -> Iterator[dict[str, Any]]:
+    """Hands what the block puts into the dictionary to `record`, or the `error` that ended it.
+
+    `late` says why the block was cancelled, where it was not stopped.
+    """
     outcome: dict[str, Any] = {}
     try:
         yield outcome
-    except (VeriscopeError, MissingReply) as error:
+    except (VeriscopeError, MethodEnded) as error:
         record(error=error.info())
         raise
     except asyncio.CancelledError:
-        record(error=CANCELLED)
+        limit = late()
+        record(error=CANCELLED if limit is None else limit.info())
         raise
     record(**outcome)
 
@@ -55,9 +62,9 @@ class RunModel(Model):
     A request of `owner` that was answered before, or is being answered, is served from the slot's
     cache. A reply above temperature 0 is random: it is cached only where the request has a sample
     index. After rate limits, timeouts, lost connections and server errors a call is tried again.
-    Every attempt waits for a free slot and is given to `emit`, and so is all text that a watched
-    call writes, before the watcher sees it. `now` is the time in the run; `effort` is that of the
-    method that asks, as `Limiter` has it.
+    Every attempt has to be admitted by `ledger`, waits for a free slot and is given to `emit`, and
+    so is all text that a watched call writes, before the watcher sees it. `now` is the time in the
+    run; `effort` is that of the method that asks, as `Limiter` has it.
     """
 
     def __init__(
@@ -69,6 +76,7 @@ class RunModel(Model):
         now: Callable[[], float],
         effort: int = 1,
         owner: str = "",
+        ledger: Ledger | None = None,
     ) -> None:
         self.name = slot.model.name
         self._role = role
@@ -79,6 +87,7 @@ class RunModel(Model):
         self._now = now
         self._effort = effort
         self._cache_scope = cache_scope(owner, slot)
+        self._ledger = ledger or Ledger()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -132,15 +141,23 @@ class RunModel(Model):
         def record(**outcome: Any) -> None:
             self._record(request, attempt=number, started=started, **wait, **outcome)
 
-        with recorded(record) as outcome:
+        def late() -> LimitReached | None:
+            return self._ledger.late(self._now())
+
+        with recorded(record, late) as outcome:
             # Not in a slot: others may be loaded and answer meanwhile.
             await self._model.prepare()
             limiter, alone = self._slot.limiter, request.reproducible
-            async with limiter.slot(exclusive=alone, effort=self._effort):
-                wait["queued"] = self._now() - started
-                wait["in_flight"] = limiter.busy
-                reply = await call()
-            outcome |= _as_fields(reply)
+            writes = self._model.capabilities.writes
+            # A call that is refused never gets under way.
+            wait["in_flight"] = 0
+            async with self._ledger.admitted(self._role, request, writes=writes) as settle:
+                async with limiter.slot(exclusive=alone, effort=self._effort):
+                    wait["queued"] = self._now() - started
+                    wait["in_flight"] = limiter.busy
+                    reply = await call()
+                outcome |= _as_fields(reply)
+                settle(outcome.get("generations", ()))
         return reply
 
     def _record(self, request: ModelRequest, *, attempt: int = 1, **fields: Any) -> None:

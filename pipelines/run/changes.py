@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from pipelines.models.providers import ModelSpec
+from pipelines.prompts import Wording, own_prompts
 from pipelines.run.events import Score, Verdict
 from pipelines.run.spec import EvidenceSpec, RunSpec
 from pipelines.run.view import MethodView, RunView
@@ -83,13 +84,15 @@ class RunChanges(NamedTuple):
     """Two runs, the earlier one first. `facts`, `versions` and `prompts` are those that differ.
 
     `facts` are named "question", "language", "evidence", "seed", "reproducible", "profile" and
-    "answer" (a given one); `models` are named by their role.
+    "answer" (a given one); `models` are named by their role. `wording` holds the texts of one's own
+    that differ, named by file, language and prompt; None is the default.
     """
 
     facts: tuple[Pair, ...]
     models: tuple[Pair, ...]
     versions: tuple[Pair, ...]
     prompts: tuple[Pair, ...]
+    wording: tuple[tuple[tuple[str, str, str], str | None, str | None], ...]
     methods: tuple[MethodChanges, ...]
 
     @property
@@ -101,7 +104,8 @@ class RunChanges(NamedTuple):
     def same_conditions(self) -> bool:
         """Whether the runs had everything in common before they began."""
         settings = any(method.settings for method in self.methods)
-        return not (self.facts or self.models or self.versions or self.prompts or settings)
+        others = (self.facts, self.models, self.versions, self.prompts, self.wording)
+        return not (any(others) or settings)
 
 
 def in_order(first: RunView, second: RunView) -> tuple[RunView, RunView]:
@@ -132,11 +136,27 @@ def changes(before: RunView, after: RunView) -> RunChanges:
         models=_differing(old.spec.models, new.spec.models),
         versions=_differing(old.versions, new.versions),
         prompts=_differing(old.prompts, new.prompts),
+        wording=_wording(old.spec.prompts, new.spec.prompts),
         methods=tuple(
             _method(name, before.methods.get(name), after.methods.get(name))
             for name in dict.fromkeys(names)
         ),
     )
+
+
+def _wording(
+    before: Wording, after: Wording
+) -> tuple[tuple[tuple[str, str, str], str | None, str | None], ...]:
+    """Every prompt whose text is not the same in both, with the two texts."""
+    sides = [{place: _text(one, place) for place in own_prompts(one)} for one in (before, after)]
+    places = dict.fromkeys([*sides[0], *sides[1]])
+    texts = ((place, *(side.get(place) for side in sides)) for place in places)
+    return tuple((place, old, new) for place, old, new in texts if old != new)
+
+
+def _text(wording: Wording, place: tuple[str, str, str]) -> str:
+    file, language, key = place
+    return wording[file][language][key]
 
 
 def model_words(model: ModelSpec | None) -> str:

@@ -158,8 +158,9 @@ class ModelCalled(EventBase):
 
     `started` is in seconds since the run started; `queued` is how much of the duration was spent
     waiting for a free slot; `in_flight` how many calls the model was busy with, this one
-    included, over all runs. An embedder's call has the role "embedder" and carries
-    `similarities`: cosines in [-1, 1], one row for each text of the request's left side.
+    included, over all runs, and 0 for a call that a limit of the run refused. An embedder's call
+    has the role "embedder" and carries `similarities`: cosines in [-1, 1], one row for each text of
+    the request's left side.
     """
 
     kind: Literal["model_called"] = "model_called"

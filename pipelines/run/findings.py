@@ -65,9 +65,10 @@ ConfidenceSource = Literal["logprobs", "samples", "proxy"]
 """What P(E) is computed from: the model's own token probabilities, agreement of samples, or the
 probabilities that a proxy model gives to the same text."""
 
-EntropyThresholdSource = Literal["set", "calibrated", "missing", "off"]
-"""theta_2 was set, is the one calibrated for this model and its top-k, was never calibrated for
-them ("missing": only P(E) decides), or is switched off."""
+EntropyThresholdSource = Literal["set", "calibrated", "reworded", "missing", "off"]
+"""theta_2 was set, is the one calibrated for this model and its top-k, is that one although answers
+were asked for by other prompts than then ("reworded"), was never calibrated for them ("missing":
+only P(E) decides), or is switched off."""
 
 
 class DraftMeasured(Frozen):

@@ -25,6 +25,7 @@ from pipelines.run.events import (
     TerminalEvent,
     TokenWritten,
 )
+from pipelines.run.ledger import Ledger
 from pipelines.run.trace import Trace
 
 E = TypeVar("E", bound=EventBase)
@@ -140,7 +141,8 @@ class LiveRun:
     """A run under way. `store` receives every event that is to be kept.
 
     With `holds_end` the event that ends the run is given to `store` alone, and seen by readers when
-    it comes back to `show_end`: so that who sees the end of a run knows that it is stored.
+    it comes back to `show_end`: so that who sees the end of a run knows that it is stored. `ledger`
+    counts what its calls take.
     """
 
     def __init__(
@@ -151,9 +153,11 @@ class LiveRun:
         clock: Callable[[], float] = time.monotonic,
         *,
         holds_end: bool = False,
+        ledger: Ledger | None = None,
     ) -> None:
         self.run_id = run_id
         self.owner = owner
+        self.ledger = ledger or Ledger()
         self.recorder = Recorder(run_id, self._publish, clock)
         self.task: asyncio.Task[None] | None = None
         self.cancel_reason: CancelReason = "stopped"

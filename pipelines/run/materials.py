@@ -12,6 +12,7 @@ from pipelines.models.providers import LOCAL_SLOTS
 from pipelines.retrieval.base import Retriever, Similarity
 from pipelines.run.cache import Cache
 from pipelines.run.events import ModelCalled
+from pipelines.run.ledger import Ledger
 from pipelines.text import Entity, EntityRecognizer
 from pipelines.types import Language
 
@@ -55,7 +56,7 @@ class Materials:
     the same evidence by vectors where that can be done in the question's language; otherwise the
     chosen search is used. `similarity` compares texts in the question's language; `recognizer`
     finds named entities. `owner` is whose run it is: replies are given again to the same owner
-    only.
+    only. `ledger` admits every call of the run, within its limits.
     """
 
     slots: Mapping[str, Slot]
@@ -64,6 +65,7 @@ class Materials:
     similarity: Similarity | None = None
     recognizer: Recognizer = field(default_factory=EntityRecognizer)
     owner: str = ""
+    ledger: Ledger = field(default_factory=Ledger)
 
     def remember(self, calls: Iterable[ModelCalled]) -> None:
         """Put what these calls were answered into the caches, as if this owner had made them."""

@@ -13,7 +13,15 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from pipelines.errors import ErrorInfo, MissingReply, VeriscopeError, revived
+from pipelines.errors import (
+    ErrorInfo,
+    LimitReached,
+    MethodEnded,
+    MissingReply,
+    VeriscopeError,
+    limit_in,
+    revived,
+)
 from pipelines.models.base import (
     Capabilities,
     ChoiceRequest,
@@ -103,9 +111,11 @@ def _succeeded(event: C) -> C:
     return event
 
 
-def _again(error: ErrorInfo) -> VeriscopeError | MissingReply:
+def _again(error: ErrorInfo) -> VeriscopeError | MethodEnded:
     if error.code == MissingReply.code:
         return MissingReply(error.message, remedy=error.remedy, provider=error.provider)
+    if limit_in(error.code) is not None:
+        return LimitReached(error.message, remedy=error.remedy, code=error.code)
     return revived(error)
 
 

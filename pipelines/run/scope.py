@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, TypedDict, Unpack
 
-from pipelines.errors import MissingReply, VeriscopeError, failure
+from pipelines.errors import MethodEnded, VeriscopeError, failure
 from pipelines.models.base import GenerationRequest, Model, SimilarityRequest, Watcher
 from pipelines.remote.retry import RetryPolicy
 from pipelines.retrieval.base import Matrix
@@ -100,6 +100,7 @@ class Scope:
             self.recorder.now,
             effort=self.effort,
             owner=self.materials.owner,
+            ledger=self.materials.ledger,
         )
 
     def request(self, messages: Sequence[Message], **options: Any) -> GenerationRequest:
@@ -129,10 +130,10 @@ class Scope:
             raise failure("search.no_evidence")
         started = self.recorder.now()
         passages: list[Passage] = []
-        error: VeriscopeError | MissingReply | None = None
+        error: VeriscopeError | MethodEnded | None = None
         try:
             passages = await retriever.search(query, k)
-        except (VeriscopeError, MissingReply) as raised:
+        except (VeriscopeError, MethodEnded) as raised:
             error = raised
         self._emit(
             Retrieved,
@@ -255,7 +256,7 @@ class Scope:
         child._emit(SpanStarted, method=self.method, name=name, at=Place(**at), detail=detail)
         try:
             yield child
-        except (VeriscopeError, MissingReply) as error:
+        except (VeriscopeError, MethodEnded) as error:
             child.end(error=error)
             raise
         except asyncio.CancelledError:
@@ -267,7 +268,7 @@ class Scope:
         child.end()
 
     def end(
-        self, *, answer: Answer | None = None, error: VeriscopeError | MissingReply | None = None
+        self, *, answer: Answer | None = None, error: VeriscopeError | MethodEnded | None = None
     ) -> None:
         """Record the end of this span, once; a method's span is ended with its answer."""
         if not self._ended:

@@ -13,7 +13,10 @@ from pipelines.types import Frozen, Language
 EvidenceSource = Literal["library", "given", "qdrant", "serper", "duckduckgo", "wikipedia"]
 
 MAX_TEXT = 8000
-"""Characters of a text that is given as evidence."""
+"""Characters of a text that is given to be checked, or to be read by a method's setting."""
+
+MAX_SOURCES = 20_000
+"""Characters of all texts that are given as evidence of one run."""
 
 JUDGES = ("judge_1", "judge_2", "judge_3")
 """The roles of small models that judge an answer."""
@@ -34,7 +37,7 @@ class EvidenceSpec(Frozen):
     source: EvidenceSource = "library"
     library: str = "sample"
     mode: RetrievalMode = "hybrid"
-    text: Annotated[str, Field(max_length=MAX_TEXT)] = ""
+    text: Annotated[str, Field(max_length=MAX_SOURCES)] = ""
     base_url: str | None = None
     collection: str | None = None
     edition: str = ""
@@ -61,10 +64,15 @@ class GivenAnswer(Frozen):
     """An answer that is there already: methods check it instead of writing a first draft.
 
     `samples` are other answers of the model that wrote it, for methods that compare samples.
+    `asked` is False where nobody knows what it answers: the run's question then only stands in
+    prompts where a question has to stand, and what is searched for is the text. `alone` says that
+    judges read its sentences without the question, because only the whole text answers that.
     """
 
     text: Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
     samples: tuple[Annotated[str, Field(max_length=MAX_TEXT)], ...] = ()
+    asked: bool = True
+    alone: bool = False
 
 
 class RunSpec(Frozen):
@@ -72,7 +80,9 @@ class RunSpec(Frozen):
 
     `language` None lets the question decide. `models` maps a role (see `ROLES`) to a model; "main"
     must be there. `answer` is a given answer to the question, None where methods write one.
-    `profile` names the saved profile whose settings these are; it changes nothing.
+    `prompts` are texts in place of shipped prompts: prompt file to language to prompt to text, see
+    `pipelines.prompts.Wording`. `profile` names the saved profile whose settings these are; it
+    changes nothing.
     """
 
     question: str
@@ -83,4 +93,8 @@ class RunSpec(Frozen):
     answer: GivenAnswer | None = None
     seed: int = 0
     reproducible: bool = False
+    prompts: Annotated[
+        dict[str, dict[str, dict[str, str]]],
+        Field(exclude_if=lambda prompts: not prompts),
+    ] = Field(default_factory=dict)
     profile: str = ""

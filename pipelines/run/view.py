@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any, Literal
 
-from pipelines.errors import ErrorInfo
+from pipelines.errors import ErrorInfo, limit_in
 from pipelines.models.base import Capabilities
 from pipelines.run.events import (
     EntitiesFound,
@@ -33,6 +33,7 @@ from pipelines.run.events import (
     TokenWritten,
 )
 from pipelines.run.findings import MethodStarted, StepDetail
+from pipelines.run.ledger import LIMIT_NAMES, LimitName
 from pipelines.types import Answer, Token
 
 Status = Literal["waiting", "running", "finished", "failed", "cancelled"]
@@ -87,8 +88,13 @@ class MethodView:
 
     @property
     def made(self) -> tuple[ModelCalled, ...]:
-        """Calls that reached a language model: not from the cache, and not an embedder's."""
-        return tuple(c for c in self.calls if not c.cached and c.role != "embedder")
+        """Calls that reached a language model: not from the cache, and not an embedder's.
+
+        One that a limit of the run refused was never under way.
+        """
+        return tuple(
+            c for c in self.calls if not c.cached and c.role != "embedder" and c.in_flight > 0
+        )
 
     @property
     def tokens(self) -> int:
@@ -113,6 +119,13 @@ class RunView:
     def over(self) -> bool:
         """Whether nothing more will happen."""
         return self.status in ("finished", "failed", "cancelled")
+
+    @property
+    def limit(self) -> LimitName | None:
+        """The limit of the run that ended a method of it, or all; None where none was reached."""
+        errors = [method.error for method in self.methods.values()]
+        names = {limit_in(error.code) for error in (*errors, self.error) if error is not None}
+        return next((name for name in LIMIT_NAMES if name in names), None)
 
 
 def number_setting(method: MethodView, name: str) -> float | None:

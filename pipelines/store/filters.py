@@ -9,6 +9,7 @@ from pydantic import Field
 from sqlalchemy import ColumnElement, or_, select
 
 from pipelines.errors import failure
+from pipelines.prompts import own_prompts
 from pipelines.run.events import Verdict
 from pipelines.run.spec import RunSpec
 from pipelines.store.tables import RunFacetRow, RunLabelRow, RunRow
@@ -20,9 +21,10 @@ MAX_SEARCH = 1_000
 MAX_FACET = 200
 """Characters of a value by which runs are found; of a longer one only the beginning counts."""
 
-Facet = Literal["method", "model", "model_id", "verdict", "finding", "tag"]
+Facet = Literal["method", "model", "model_id", "verdict", "finding", "tag", "prompt"]
 """What a run is found by. "model" is the name that people see, "model_id" the provider's;
-"verdict" is one on an answer, "finding" a method and its verdict, as in `drad:doubtful`."""
+"verdict" is one on an answer, "finding" a method and its verdict, as in `drad:doubtful`; "prompt"
+is one with a text of the run's own, as in `ever/verify`."""
 
 Values = Annotated[tuple[str, ...], Field(max_length=100)]
 
@@ -32,7 +34,8 @@ class RunFilter(Frozen):
 
     Of several methods, models, verdicts or tags, one is enough. `text` is searched for in
     question, name and note (Latin letters in either case). With methods and verdicts, one of these
-    methods must have given one of these verdicts on an answer. `since` is the first moment that
+    methods must have given one of these verdicts on an answer. `own_prompts` asks for runs that had
+    a prompt of their own. `since` is the first moment that
     counts, `until` the first that does not; both are times with a zone.
     """
 
@@ -42,6 +45,7 @@ class RunFilter(Frozen):
     verdicts: tuple[Verdict, ...] = ()
     tags: Values = ()
     starred: bool = False
+    own_prompts: bool = False
     since: datetime | None = None
     until: datetime | None = None
 
@@ -75,6 +79,8 @@ def conditions(owner: str, where: RunFilter) -> list[ColumnElement[bool]]:
         found.append(_has(("tag",), where.tags))
     if where.starred:
         found.append(RunLabelRow.starred.is_(True))
+    if where.own_prompts:
+        found.append(_has_any("prompt"))
     if where.since is not None:
         found.append(RunRow.created >= where.since)
     if where.until is not None:
@@ -87,7 +93,14 @@ def asked(spec: RunSpec) -> set[tuple[Facet, str]]:
     found: set[tuple[Facet, str]] = {("method", method.name) for method in spec.methods}
     for model in spec.models.values():
         found |= {("model", model.name), ("model_id", model.model)}
+    found |= {("prompt", f"{file}/{key}") for file, _, key in own_prompts(spec.prompts)}
     return {(kind, value[:MAX_FACET]) for kind, value in found if value}
+
+
+def _has_any(kind: Facet) -> ColumnElement[bool]:
+    """That a run has a value of this kind."""
+    of_run = (RunFacetRow.run_id == RunRow.id, RunFacetRow.kind == kind)
+    return select(1).where(*of_run).exists()
 
 
 def _has(kinds: tuple[Facet, ...], values: Any) -> ColumnElement[bool]:

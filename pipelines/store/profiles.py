@@ -1,4 +1,4 @@
-"""Profiles: settings of methods under a name, with where they come from. No key is ever in them."""
+"""Profiles: models, settings and prompts under a name, with where they come from. Without keys."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from pipelines.store.tables import (
     insert_or_replace,
     looks_like_key,
     refuse_keys,
+    refuse_keys_in_prompts,
     to_json,
 )
 from pipelines.types import Frozen
@@ -25,7 +26,7 @@ from pipelines.types import Frozen
 MAX_DESCRIPTION = 2_000
 """Characters of a profile's description."""
 
-MAX_SIZE = 100_000
+MAX_SIZE = 300_000
 """Characters of a whole profile as JSON."""
 
 
@@ -49,13 +50,18 @@ class ProfileOrigin(Frozen):
 class Profile(Frozen):
     """Settings that runs can use: by method those that differ from its defaults.
 
-    `models` are by role, where the profile names any; without their keys.
+    `models` are by role, where the profile names any; without their keys, with their prices.
+    `prompts` are texts in place of shipped prompts, see `pipelines.prompts.Wording`.
     """
 
     name: str
     description: Annotated[str, Field(max_length=MAX_DESCRIPTION)] = ""
     settings: dict[str, dict[str, Any]] = Field(default_factory=dict)
     models: dict[str, ModelSpec] = Field(default_factory=dict)
+    prompts: Annotated[
+        dict[str, dict[str, dict[str, str]]],
+        Field(exclude_if=lambda prompts: not prompts),
+    ] = Field(default_factory=dict)
     origin: ProfileOrigin | None = None
 
 
@@ -104,6 +110,17 @@ class ProfileStore:
                 for name, body in session.execute(query)
             ]
 
+    def edit(self, owner: str, name: str, profile: Profile) -> None:
+        """Keep `profile` in place of the one called `name`, which may get another name by it.
+
+        Raises NotFoundError if there is none, InvalidInputError as `save` does, and if another
+        profile has the new name.
+        """
+        self.get(owner, name)
+        self.save(owner, profile, replace=profile.name == name)
+        if profile.name != name:
+            self.delete(owner, name)
+
     def delete(self, owner: str, name: str) -> None:
         """Delete a profile; runs that used it stay. Raises NotFoundError."""
         with self._database.write() as session:
@@ -117,6 +134,7 @@ def refuse_keys_in_profile(profile: Profile) -> None:
     """Raise InvalidInputError if anything in `profile` looks like a key."""
     for model in profile.models.values():
         refuse_keys(model)
+    refuse_keys_in_prompts(profile.prompts)
     # Also in what people write, and in settings that hold text.
     if looks_like_key(json.dumps(profile.model_dump(mode="json"), ensure_ascii=False)):
         raise failure("storage.key_found", what="contains what looks like a key")

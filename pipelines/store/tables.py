@@ -20,6 +20,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 from sqlalchemy.types import TypeDecorator
 
 from pipelines.errors import failure
+from pipelines.prompts import Wording, own_prompts
 from pipelines.run.spec import ModelSpec, RunSpec
 from pipelines.store.database import Database
 from pipelines.types import Frozen
@@ -452,12 +453,20 @@ def looks_like_key(text: str) -> bool:
 
 
 def refuse_keys_in_run(spec: RunSpec) -> None:
-    """`refuse_keys` for every model of a run, and for the address of its search of the web."""
+    """`refuse_keys` for every model of a run, its prompts, and the address of its search."""
     for model in spec.models.values():
         refuse_keys(model)
+    refuse_keys_in_prompts(spec.prompts)
     if spec.evidence.base_url is not None:
         # Wikipedia's address may hold the language as a placeholder.
         _refuse_in_address(spec.evidence.base_url.replace("{language}", "en"))
+
+
+def refuse_keys_in_prompts(wording: Wording) -> None:
+    """Raise InvalidInputError if a prompt of one's own holds something that looks like a key."""
+    for file, language, key in own_prompts(wording):
+        if looks_like_key(wording[file][language][key]):
+            raise failure("prompts.key", prompt=f"{file}/{key} ({language})")
 
 
 def _refuse_in_address(address: str) -> None:

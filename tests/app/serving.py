@@ -298,13 +298,17 @@ def choose(page: Page, label: str, option: str) -> None:
     raise AssertionError(f"{label!r} offers no {option!r}.")
 
 
+OF_MODELS = ("Models", "Profiles", "Prompts", "模型", "配置方案", "提示词")
+"""The entries of the menu of models."""
+
+
 def go_to(page: Page, name: str) -> None:
     """Follow the link to another page, which keeps the run that is looked at."""
     link = page.get_by_role("link", name=name, exact=True)
-    # The methods have a menu of their own. For a moment there is another one, while it is found out
-    # whether there is room for all pages.
-    methods = re.compile("^(Methods|方法)")
-    menu = page.get_by_test_id("stTopNavSection").filter(has_text=methods)
+    # The methods have a menu of their own, and so have the models. For a moment there is another
+    # one, while it is found out whether there is room for all pages.
+    group = "^(Models|模型)" if name in OF_MODELS else "^(Methods|方法)"
+    menu = page.get_by_test_id("stTopNavSection").filter(has_text=re.compile(group))
     entry = page.get_by_role("menuitem", name=name, exact=True)
     for _ in range(5):
         wait_until_drawn(page)

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.app.conftest import Visit
-from tests.app.serving import Workbench, choose, open_setup, wait_until_drawn
+from tests.app.serving import Workbench, choose, go_to, open_setup, wait_until_drawn
 from tests.pipelines.models.wire import Wire, says, serve
 
 KEY = "never-to-be-stored-9203"
@@ -104,7 +104,7 @@ def test_every_field_of_a_new_model_keeps_what_was_typed_however_it_is_left(
     # Another page and back: it is all still there, and used.
     page.get_by_role("link", name="Runs").click()
     expect(page.get_by_role("heading", level=1, name="Runs")).to_be_visible()
-    page.get_by_role("link", name="Models").click()
+    go_to(page, "Models")
     expect(page.get_by_label("Name", exact=True)).to_have_value("typed")
     expect(page.get_by_label("Address")).to_have_value(wire.url)
     type_into(key_of_form(page), f"{KEY}-saved")

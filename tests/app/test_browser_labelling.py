@@ -161,7 +161,7 @@ def test_every_task_takes_one_key(visit: Visit, store: RunStore):
     page = visit().open(link(lead, ann))
     expect(page.get_by_text("Read the evidence.")).to_be_visible()
     # Who came by a link sees nothing but the session.
-    expect(page.get_by_role("link", name="Models")).to_have_count(0)
+    expect(page.get_by_role("link", name="Runs")).to_have_count(0)
     begin(page)
     keys = {"concept": "2", "span": "0", "sentence": "3", "comparison": "3", "answer": "4"}
     expected = {

@@ -15,6 +15,7 @@ from tests.app.serving import (
     card,
     expect_to_fit_everywhere,
     fits,
+    go_to,
     run_of,
 )
 
@@ -36,7 +37,7 @@ def test_the_language_can_be_switched_and_stays(visit: Visit) -> None:
     page.get_by_role("radio", name="中文").click()
     expect(page.get_by_role("heading", level=1, name="提问")).to_be_visible()
     assert "lang=zh" in page.url
-    page.get_by_role("link", name="模型").click()
+    go_to(page, "模型")
     expect(page.get_by_role("heading", level=1, name="模型")).to_be_visible()
     page.reload()
     expect(page.get_by_role("heading", level=1, name="模型")).to_be_visible()

@@ -327,7 +327,7 @@ def test_notes_open_runs_only_for_their_owner():
     assert "Item 4, Sentences" in html
     assert "1 gap in the guidelines" in html
     assert "<img" not in html
-    assert "data-action" not in progress_view(watch(*notes), SessionSpec(), EN)
+    assert "open_run" not in progress_view(watch(*notes), SessionSpec(), EN)
 
 
 def test_notes_are_not_endless():

@@ -64,5 +64,7 @@ def test_a_report_without_its_head_is_still_a_report(
     monkeypatch.setattr(report, "report_head", broken)
     html = report_html(run(), t)
     assert t("page.view_failed", view=t("report.kind")) in html
+    assert t("report.failed", count=1, list=t("report.kind")) in html
+    assert html.count("<h1") == 1
     assert ORIGINAL in html
     caplog.clear()

@@ -74,7 +74,8 @@ def test_the_line_shows_number_threshold_and_what_follows(t: Catalogue) -> None:
 
 def test_formula_and_inputs_can_be_opened(t: Catalogue) -> None:
     page = read(score_line(s.ENTROPY_SCORE, t))
-    details = page.one("details")
+    means, details = page.all("details")
+    assert means.one("summary").text() == "What does this mean?"
     assert details.one("summary").text() == "How it is computed"
     assert details.one(".vs-formula").text() == "H(E) = max(H₁, …, Hₙ)"
     assert details.one(".vs-note").text() == "Computed from 0.98, 1.1"

@@ -21,6 +21,7 @@ from components.evaluation_state import (
     rows_view,
     summary_view,
 )
+from components.glossary import meaning
 from components.messages import Catalogue
 from pipelines.errors import UnreachableError
 from pipelines.evaluation.forecast import Forecast, Range
@@ -175,8 +176,8 @@ def test_the_latest_answers_have_five_places_from_the_first_on(t: Catalogue):
 def test_a_metric_that_does_not_apply_says_why(t: Catalogue):
     reasons = {"truthful": "evaluate.lacks.wrong_answers", "accuracy": None}
     page = read(metrics_view(reasons, t))
-    first, second = page.all("li")
-    assert t("metric.accuracy.help") in first.text()
+    first, second = page.one(".vs-source-notes").all("li")
+    assert meaning("accuracy", t) in first.text()
     assert "vs-evaluation-lacks" in second.attributes["class"]
     assert t("evaluate.lacks.wrong_answers") in second.text()
 

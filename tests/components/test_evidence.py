@@ -1,6 +1,7 @@
 import pytest
 
 from components.evidence import EvidenceItem, evidence, passage_card
+from components.glossary import meaning
 from components.messages import Catalogue
 from pipelines.types import Passage
 from tests.components import samples as s
@@ -21,8 +22,8 @@ def test_a_card_shows_where_the_passage_is_from_and_what_it_is_worth(t: Catalogu
     assert [chip.text() for chip in page.all(".vs-chip")] == ["DRAD", "RAG"]
     facts = {row.one("dt").text(): row.one("dd").text() for row in page.one("dl").all("div")}
     assert facts == {
-        "BM25": "14shared words, rare ones count more",
-        "Cosine": "0.83similar meaning, from −1 to 1",
+        "BM25": f"14{meaning('bm25', t)}",
+        "Cosine": f"0.83{meaning('dense', t)}",
         "Source": "sample library",
         "Query": "Bill Clinton was born in , Illinois, on August 19, 1946",
     }
@@ -78,5 +79,6 @@ def test_nothing_found_says_what_follows(t: Catalogue) -> None:
 
 
 def test_cards_keep_their_place_between_updates(t: Catalogue) -> None:
-    keys = [item.attributes["data-key"] for item in read(evidence(s.EVIDENCE, t)).all("li")]
+    cards = read(evidence(s.EVIDENCE, t)).one("ol").all("li")
+    keys = [card.attributes["data-key"] for card in cards]
     assert keys == ["evidence-0-clinton-1", "evidence-1-hope-1"]

@@ -195,7 +195,7 @@ def test_tooltip_data_of_entities() -> None:
 def test_summary_says_in_words_what_the_colours_show() -> None:
     page = shown(s.TEXT, s.TOKENS, s.ENTITIES)
     text = body(page)
-    summary = page.one("p")
+    summary = page.all("p")[0]
     assert text.attributes["aria-describedby"] == summary.attributes["id"]
     assert summary.text() == (
         "29 tokens with known probability. 3 are improbable (below 0.4), the least probable being "

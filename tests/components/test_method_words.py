@@ -136,7 +136,7 @@ def test_a_page_of_methods_has_its_name_its_title_and_its_note(page: str, langua
 
 
 def test_the_pages_of_a_run_are_those_of_the_registered_methods():
-    assert {"ask": (), **method_pages(), "compare": ()} == PAGES
+    assert {"ask": (), **method_pages(), "compare": (), "check": ()} == PAGES
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -116,11 +116,32 @@ def test_a_licence_is_what_the_package_declares(
 
 
 @pytest.mark.parametrize(
+    ("text", "licence"),
+    [
+        ("\n  MIT License\n\nCopyright (c) 2022 Somebody", "MIT License"),
+        ("GNU GENERAL PUBLIC LICENSE\nVersion 3", "GNU GENERAL PUBLIC LICENSE"),
+        ("Copyright (c) 2022 Somebody\nPermission is granted", "not declared"),
+        ("", "not declared"),
+    ],
+)
+@pytest.mark.parametrize("folder", ["", "licenses/"])
+def test_where_nothing_is_declared_the_licence_that_it_brings_is_named(
+    tmp_path: Path, text: str, licence: str, folder: str
+):
+    package = declaring(tmp_path, Name="x", License_File="LICENSE")
+    file = tmp_path / "x.dist-info" / f"{folder}LICENSE"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text)
+    assert licence_of(package) == licence
+
+
+@pytest.mark.parametrize(
     ("licence", "copyleft"),
     [
         ("GPL-3.0-only", True),
         ("AGPL-3.0-or-later", True),
         ("GNU General Public License v3 (GPLv3)", True),
+        ("GNU GENERAL PUBLIC LICENSE", True),
         ("GNU Affero General Public License v3", True),
         ("Artistic-1.0 OR GPL-1.0-or-later", False),
         ("LGPL-3.0-only", False),

@@ -90,11 +90,6 @@ class Metric:
         """The catalogue key of its name."""
         return f"metric.{self.name}.title"
 
-    @property
-    def help_key(self) -> str:
-        """The catalogue key of its explanation."""
-        return f"metric.{self.name}.help"
-
     def counts(self, predicted: Sequence[Ends], item: Item) -> SpanCounts | None:
         """Counts of predicted spans of one text; None where its errors are not labelled.
 

@@ -104,7 +104,14 @@ def table_csv(table: ResultsTable) -> str:
     for name in COSTS:
         names += [f"{name}_mean", f"{name}_total"]
     names += ["paper_figures", "data_set", "data_hash", "seed", "resamples", "level"]
+    if _worded(table):
+        names.append("own_prompts")
     return csv_text(names, (_table_row(row, table, corrected) for row in table.rows))
+
+
+def _worded(table: ResultsTable) -> bool:
+    """Whether any system had prompts that were not the default's."""
+    return any(row.description.prompts for row in table.rows)
 
 
 def _table_row(row: ResultsRow, table: ResultsTable, corrected: Sequence[str]) -> list[Cell]:
@@ -135,6 +142,7 @@ def _table_row(row: ResultsRow, table: ResultsTable, corrected: Sequence[str]) -
         sampling.seed,
         sampling.resamples,
         sampling.level,
+        *(["; ".join(row.description.prompts)] if _worded(table) else []),
     ]
 
 

@@ -114,11 +114,15 @@ class ItemScore(Frozen):
 
 
 class System(Frozen):
-    """What was evaluated under one name: a method with its settings and models by role."""
+    """What was evaluated under one name: a method with its settings and models by role.
+
+    `prompts` names those that were not the default's: "ever/verify (en)".
+    """
 
     method: Annotated[str, Field(min_length=1)]
     settings: dict[str, Any] = Field(default_factory=dict)
     models: dict[str, str] = Field(default_factory=dict)
+    prompts: Annotated[tuple[str, ...], Field(exclude_if=lambda prompts: not prompts)] = ()
 
 
 class ItemSummary(Frozen):

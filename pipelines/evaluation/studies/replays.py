@@ -16,7 +16,7 @@ import numpy as np
 from pipelines.engine.reevaluate import recorded_settings, reevaluate
 from pipelines.errors import (
     InvalidInputError,
-    MissingReply,
+    MethodEnded,
     NotFoundError,
     UnreadableRunError,
     VeriscopeError,
@@ -257,7 +257,7 @@ def _outcome(trace: Trace, system: System, settings: Mapping[str, Any]) -> Outco
     method = get_method(system.method.name)
     try:
         again = reevaluate(trace, method, method.settings(settings))
-    except (MissingReply, VeriscopeError):
+    except (MethodEnded, VeriscopeError):
         # Settings that do not go together, or a run that never began.
         return None
     if again.diverges_at is not None:

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from pipelines.methods import nearest
 from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings, Wording
+from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.questions import echoes
 from pipelines.methods.wording import load_wording
@@ -59,6 +60,10 @@ class Abstain(Method[AbstainSettings]):
     baseline = True
     roles = JUDGES
     settings_type = AbstainSettings
+    flow = (
+        Stage("retrieve", optional=True),
+        Stage("draft", ("nearest",)),
+    )
     prompts = (PROMPTS, nearest.PROMPTS)
 
     def needs(self, settings: AbstainSettings) -> tuple[Need, ...]:

@@ -23,6 +23,7 @@ from pipelines.methods.base import (
 )
 from pipelines.methods.baselines.ircot import Ircot
 from pipelines.methods.direct import Direct, DirectSettings
+from pipelines.methods.flow import Stage
 from pipelines.methods.rag import Rag, RagSettings
 from pipelines.methods.replies.verdicts import decide_between
 from pipelines.models.base import Option
@@ -68,6 +69,13 @@ class AdaptiveRag(Method[AdaptiveRagSettings]):
     effort = 4
     roles = Ircot.roles
     settings_type = AdaptiveRagSettings
+    flow = (
+        Stage("classify", optional=True),
+        Stage("retrieve", optional=True, repeats=True),
+        Stage("draft", ("nearest",)),
+        Stage("next_sentence", optional=True, repeats=True),
+        Stage("conclude", optional=True),
+    )
     prompts = tuple(dict.fromkeys((PROMPTS, *Direct.prompts, *Rag.prompts, *Ircot.prompts)))
 
     def needs(self, settings: AdaptiveRagSettings) -> tuple[Need, ...]:

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from pipelines.methods.base import Demonstrations, Method, Question, Settings
 from pipelines.methods.baselines.answers import PROMPTS, bare_answer, read_answer
+from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.writing import demonstrates, first_draft
 from pipelines.run.scope import Scope
@@ -46,6 +47,10 @@ class ChainOfThought(Method[ChainOfThoughtSettings]):
     grounded = True
     baseline = True
     settings_type = ChainOfThoughtSettings
+    flow = (
+        Stage("draft"),
+        Stage("conclude", optional=True),
+    )
     prompts = (PROMPTS,)
 
     async def run(

@@ -26,6 +26,7 @@ from pipelines.methods.baselines.revising import (
 )
 from pipelines.methods.baselines.runs import planned_questions
 from pipelines.methods.direct import direct_draft
+from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.writing import ask
 from pipelines.prompts import load_prompts
@@ -82,7 +83,15 @@ class Cove(Method[CoveSettings]):
     baseline = True
     effort = 8
     starts_from = "direct"
+    checks = "answer"
     settings_type = CoveSettings
+    flow = (
+        Stage("draft"),
+        Stage("plan"),
+        Stage("answer", optional=True, repeats=True),
+        Stage("judge", optional=True, repeats=True),
+        Stage("correct", optional=True),
+    )
     prompts = (PROMPTS, load_prompts("direct"))
 
     async def run(self, question: Question, scope: Scope, settings: CoveSettings) -> Answer:

@@ -24,6 +24,7 @@ from pipelines.methods.baselines.runs import (
     weak_judge,
 )
 from pipelines.methods.direct import direct_draft
+from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.verdicts import (
     EVIDENCE_VERDICTS,
@@ -73,7 +74,15 @@ class Critic(Method[CriticSettings]):
     effort = 6
     starts_from = "direct"
     roles = JUDGES
+    checks = "answer"
     settings_type = CriticSettings
+    flow = (
+        Stage("draft"),
+        Stage("query", optional=True, repeats=True),
+        Stage("search", repeats=True),
+        Stage("critique", repeats=True),
+        Stage("correct", ("nearest",), optional=True, repeats=True),
+    )
     prompts = (PROMPTS, load_prompts("direct"), nearest.PROMPTS)
 
     def needs(self, settings: CriticSettings) -> tuple[Need, ...]:

@@ -27,6 +27,7 @@ from pipelines.methods.baselines.revising import (
     written_anew,
 )
 from pipelines.methods.baselines.runs import BaselineRun
+from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.questions import asks_yes_or_no, says_yes
 from pipelines.methods.writing import demonstrates, first_draft, visible_generation
@@ -73,6 +74,11 @@ class Debate(Method[DebateSettings]):
     effort = 7
     roles = ("verifier",)
     settings_type = DebateSettings
+    flow = (
+        Stage("draft"),
+        Stage("debate", repeats=True),
+        Stage("decide"),
+    )
     prompts = (PROMPTS, answers.PROMPTS)
 
     async def run(self, question: Question, scope: Scope, settings: DebateSettings) -> Answer:

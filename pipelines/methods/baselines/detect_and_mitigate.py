@@ -34,6 +34,7 @@ from pipelines.methods.baselines.sentence_runs import (
     read_sentences,
 )
 from pipelines.methods.ever.concepts import concepts_in
+from pipelines.methods.flow import Stage
 from pipelines.methods.replies.questions import echoes
 from pipelines.methods.replies.verdicts import CheckedBy, checker
 from pipelines.methods.writing import appended, cut, distinct
@@ -87,6 +88,14 @@ class DetectAndMitigate(Method[DetectAndMitigateSettings]):
     starts_from = "direct"
     roles = ("proxy", *JUDGES)
     settings_type = DetectAndMitigateSettings
+    flow = (
+        Stage("draft"),
+        Stage("extract", repeats=True),
+        Stage("query", optional=True, repeats=True),
+        Stage("search", optional=True, repeats=True),
+        Stage("verify", optional=True, repeats=True),
+        Stage("correct", ("nearest",), optional=True, repeats=True),
+    )
     prompts = (PROMPTS, load_prompts("drad"), load_prompts("direct"), nearest.PROMPTS)
 
     def needs(self, settings: DetectAndMitigateSettings) -> tuple[Need, ...]:

@@ -23,6 +23,7 @@ from pipelines.methods.baselines.runs import (
     weak_judge,
 )
 from pipelines.methods.direct import direct_draft
+from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.verdicts import CheckedBy, checker
 from pipelines.methods.writing import distinct, found_for
@@ -74,7 +75,16 @@ class Factool(Method[FactoolSettings]):
     effort = 12
     starts_from = "direct"
     roles = JUDGES
+    checks = "answer"
     settings_type = FactoolSettings
+    flow = (
+        Stage("draft"),
+        Stage("extract"),
+        Stage("query", optional=True, repeats=True),
+        Stage("search", optional=True, repeats=True),
+        Stage("judge", optional=True, repeats=True),
+        Stage("conclude"),
+    )
     prompts = (PROMPTS, load_prompts("direct"))
 
     def needs(self, settings: FactoolSettings) -> tuple[Need, ...]:

@@ -26,6 +26,7 @@ from pipelines.methods.baselines.sentence_runs import (
 )
 from pipelines.methods.ever import calls as ever_calls
 from pipelines.methods.ever.writer import Piece, next_piece
+from pipelines.methods.flow import Stage
 from pipelines.methods.replies.questions import echoes
 from pipelines.methods.writing import (
     appended,
@@ -142,6 +143,12 @@ class Flare(Method[FlareSettings]):
     starts_from = "direct"
     roles = ("proxy", *JUDGES)
     settings_type = FlareSettings
+    flow = (
+        Stage("retrieve", optional=True),
+        Stage("draft"),
+        Stage("detect", repeats=True),
+        Stage("correct", ("nearest",), optional=True, repeats=True),
+    )
     prompts = (
         PROMPTS,
         load_prompts("direct"),

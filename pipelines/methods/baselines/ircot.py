@@ -20,6 +20,7 @@ from pipelines.methods.baselines.revising import query_of
 from pipelines.methods.baselines.runs import BaselineRun
 from pipelines.methods.ever import calls as ever_calls
 from pipelines.methods.ever.writer import Piece, first_piece, next_piece, until
+from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.writing import (
     appended,
@@ -75,6 +76,12 @@ class Ircot(Method[IrcotSettings]):
     effort = 5
     roles = JUDGES
     settings_type = IrcotSettings
+    flow = (
+        Stage("retrieve", repeats=True),
+        Stage("draft", ("nearest",)),
+        Stage("next_sentence", optional=True, repeats=True),
+        Stage("conclude", optional=True),
+    )
     prompts = (PROMPTS, _RAG, answers.PROMPTS, ever_calls.PROMPTS, nearest.PROMPTS)
 
     def needs(self, settings: IrcotSettings) -> tuple[Need, ...]:

@@ -31,6 +31,7 @@ from pipelines.methods.baselines.detecting import (
 )
 from pipelines.methods.baselines.entailment import PROMPTS, EntailmentReader
 from pipelines.methods.baselines.sampling import Samples, Temperature, sampled_answers
+from pipelines.methods.flow import Stage
 from pipelines.methods.replies.verdicts import CheckedBy
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Score
@@ -79,7 +80,13 @@ class Luq(Method[LuqSettings]):
     roles = JUDGES
     effort = 40
     starts_from = "direct"
+    checks = "answer"
     settings_type = LuqSettings
+    flow = (
+        Stage("draft"),
+        Stage("sample", repeats=True),
+        Stage("compare_samples", ("judge",)),
+    )
     prompts = (PROMPTS, load_prompts("direct"))
 
     async def run(self, question: Question, scope: Scope, settings: LuqSettings) -> Answer:

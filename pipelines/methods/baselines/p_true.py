@@ -20,6 +20,7 @@ from pipelines.methods.baselines.detecting import (
     unchecked,
 )
 from pipelines.methods.baselines.sampling import Temperature, sampled_answers
+from pipelines.methods.flow import Stage
 from pipelines.methods.replies.verdicts import TRUE_FALSE, decide_between, truth
 from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
@@ -56,7 +57,13 @@ class PTrue(Method[PTrueSettings]):
     baseline = True
     effort = 7
     starts_from = "direct"
+    checks = "answer"
     settings_type = PTrueSettings
+    flow = (
+        Stage("draft"),
+        Stage("sample", optional=True, repeats=True),
+        Stage("ask_model"),
+    )
     prompts = (PROMPTS, load_prompts("direct"))
 
     async def run(self, question: Question, scope: Scope, settings: PTrueSettings) -> Answer:

@@ -3,7 +3,8 @@
 Source: the SLM paper's baseline of that name ("Hallucination Detection with Small Language Models",
 arXiv 2506.22486): one model reads question, context and the response as a whole, and the
 probability of yes as its first token is the score. The SLM check, which it is compared with, asks
-several models about one sentence at a time.
+several models about one sentence at a time. Where a text is checked, the one model is asked
+about each sentence as well (ours): whoever pastes a text wants to know where it is wrong.
 """
 
 from __future__ import annotations
@@ -12,12 +13,24 @@ from typing import Literal
 
 from pydantic import Field
 
+from pipelines.concurrency import together
+from pipelines.errors import VeriscopeError
 from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings
-from pipelines.methods.baselines.detecting import judge_answer, scored, take_subject, unchecked
+from pipelines.methods.baselines.detecting import (
+    Subject,
+    judge_answer,
+    judge_sentences,
+    scored,
+    take_subject,
+    unchecked,
+)
+from pipelines.methods.flow import Stage
 from pipelines.methods.replies.verdicts import CheckedBy, checker
+from pipelines.methods.slm.context import Context, found_by_sentences
 from pipelines.methods.slm.judging import judge_sentence, probability_of_yes
 from pipelines.methods.writing import found_for
 from pipelines.prompts import load_prompts
+from pipelines.run.events import Score
 from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
 from pipelines.types import Answer, Passage
@@ -39,6 +52,11 @@ class PYesSettings(Settings):
         description="Who is asked (paper: one small model; ours: the main model, or a judge where"
         " that model is known to judge no better than chance).",
     )
+    sentences: bool = Field(
+        False,
+        description="Ask about each sentence as well, each with what is found for it (ours, for"
+        " texts to be checked).",
+    )
     threshold: float = Field(
         0.5, ge=0, le=1, description="Doubtful below this probability (ours: 0.5)."
     )
@@ -56,7 +74,13 @@ class PYes(Method[PYesSettings]):
     roles = JUDGES
     effort = 2
     starts_from = "direct"
+    checks = "text"
     settings_type = PYesSettings
+    flow = (
+        Stage("draft"),
+        Stage("retrieve", optional=True),
+        Stage("ask_model"),
+    )
     prompts = (load_prompts("slm"), load_prompts("direct"))
 
     def needs(self, settings: PYesSettings) -> tuple[Need, ...]:
@@ -71,9 +95,14 @@ class PYes(Method[PYesSettings]):
             return unchecked(scope, subject)
         flags: list[str] = []
         passages: list[Passage] = []
-        if settings.context == "retrieved":
+        context: Context | None = None
+        if settings.context == "retrieved" and settings.sentences:
+            context = await found_by_sentences(question, scope, subject.text, settings.passages)
+            passages = list(context.passages)
+            flags += context.remarks
+        elif settings.context == "retrieved":
             async with scope.span("retrieve") as step:
-                found = await found_for(step, question.text, settings.passages)
+                found = await found_for(step, question.query, settings.passages)
             passages = found or []
             if not passages:
                 flags.append("judges_search_failed" if found is None else "judges_no_evidence")
@@ -99,4 +128,47 @@ class PYes(Method[PYesSettings]):
                 formula="slm.text" if by_text else "slm.p_yes",
                 behind=[step.id],
             )
+            if settings.sentences:
+                context = context or Context()
+                await _by_sentences(step, role, question, subject, context, settings)
         return judge_answer(scope, subject, [score], flags)
+
+
+async def _by_sentences(
+    step: Scope,
+    role: str,
+    question: Question,
+    subject: Subject,
+    context: Context,
+    settings: PYesSettings,
+) -> None:
+    """The same judge on each sentence, with what was found for it (ours).
+
+    Of a sentence that it cannot be asked about, nothing is known.
+    """
+
+    async def read(number: int, text: str) -> list[Score]:
+        value, formula = None, "slm.p_yes"
+        try:
+            choice = await judge_sentence(
+                step, role, question.text, context.of(number), text, question.language
+            )
+        except VeriscopeError:
+            # Recorded with the call.
+            pass
+        else:
+            value = probability_of_yes(choice)
+            formula = "slm.text" if choice.source == "text" else formula
+        return [
+            scored(
+                "p_yes_sentence",
+                value,
+                bad="below",
+                threshold=settings.threshold,
+                formula=formula,
+                behind=[step.id],
+            )
+        ]
+
+    texts = enumerate(sentence.text for sentence in subject.sentences)
+    judge_sentences(step, subject, await together(*(read(*one) for one in texts)))

@@ -25,6 +25,7 @@ from pipelines.methods.baselines.runs import (
     weak_judge,
 )
 from pipelines.methods.direct import direct_draft
+from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.verdicts import CheckedBy
 from pipelines.methods.writing import found_for
@@ -97,7 +98,16 @@ class Rarr(Method[RarrSettings]):
     effort = 10
     starts_from = "direct"
     roles = JUDGES
+    checks = "answer"
     settings_type = RarrSettings
+    flow = (
+        Stage("draft"),
+        Stage("plan"),
+        Stage("search", optional=True, repeats=True),
+        Stage("judge", optional=True, repeats=True),
+        Stage("edit", ("nearest",), optional=True, repeats=True),
+        Stage("conclude"),
+    )
     prompts = (PROMPTS, load_prompts("direct"), nearest.PROMPTS)
 
     def needs(self, settings: RarrSettings) -> tuple[Need, ...]:

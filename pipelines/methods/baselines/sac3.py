@@ -32,6 +32,7 @@ from pipelines.methods.baselines.detecting import (
     unchecked,
 )
 from pipelines.methods.direct import direct_messages
+from pipelines.methods.flow import Stage
 from pipelines.methods.replies.questions import asks_yes_or_no
 from pipelines.methods.replies.verdicts import CheckedBy, checker
 from pipelines.methods.rowen import asking
@@ -100,7 +101,13 @@ class Sac3(Method[Sac3Settings]):
     roles = ("verifier", *JUDGES)
     effort = 14
     starts_from = "direct"
+    checks = "answer"
     settings_type = Sac3Settings
+    flow = (
+        Stage("draft"),
+        Stage("paraphrase"),
+        Stage("pair", repeats=True),
+    )
     prompts = (asking.PROMPTS, load_prompts("direct"))
 
     async def run(self, question: Question, scope: Scope, settings: Sac3Settings) -> Answer:

@@ -22,6 +22,7 @@ from pipelines.methods.baselines.revising import (
 )
 from pipelines.methods.baselines.runs import BaselineRun
 from pipelines.methods.direct import direct_messages
+from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.verdicts import CheckedBy, checker, claim_of
 from pipelines.methods.writing import first_draft, visible_generation
@@ -78,7 +79,15 @@ class SelfReflection(Method[SelfReflectionSettings]):
     baseline = True
     effort = 8
     roles = JUDGES
+    checks = "answer"
     settings_type = SelfReflectionSettings
+    flow = (
+        Stage("knowledge", repeats=True),
+        Stage("draft", repeats=True),
+        Stage("judge", repeats=True),
+        Stage("correct", optional=True, repeats=True),
+        Stage("decide"),
+    )
     prompts = (PROMPTS, load_prompts("direct"))
 
     async def run(

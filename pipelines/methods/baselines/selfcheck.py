@@ -45,6 +45,7 @@ from pipelines.methods.baselines.sampling import (
 )
 from pipelines.methods.baselines.selfcheck_qa import PROMPTS as QA_PROMPTS
 from pipelines.methods.baselines.selfcheck_qa import sentence_scores
+from pipelines.methods.flow import Stage
 from pipelines.methods.replies.verdicts import YES_NO, CheckedBy, decide_between
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Score
@@ -137,7 +138,13 @@ class SelfCheck(Method[SelfCheckSettings]):
     roles = JUDGES
     effort = 12
     starts_from = "direct"
+    checks = "answer"
     settings_type = SelfCheckSettings
+    flow = (
+        Stage("draft"),
+        Stage("sample", repeats=True),
+        Stage("compare_samples", ("judge",)),
+    )
     prompts = (PROMPTS, QA_PROMPTS, load_prompts("direct"))
 
     async def run(self, question: Question, scope: Scope, settings: SelfCheckSettings) -> Answer:

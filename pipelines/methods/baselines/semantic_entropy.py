@@ -31,6 +31,7 @@ from pipelines.methods.baselines.meanings import (
     sizes,
 )
 from pipelines.methods.baselines.sampling import Samples, Temperature, sampled_answers
+from pipelines.methods.flow import Stage
 from pipelines.methods.replies.verdicts import CheckedBy
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Score
@@ -81,7 +82,13 @@ class SemanticEntropy(Method[SemanticEntropySettings]):
     roles = JUDGES
     effort = 16
     starts_from = "direct"
+    checks = "answer"
     settings_type = SemanticEntropySettings
+    flow = (
+        Stage("draft"),
+        Stage("sample", repeats=True),
+        Stage("cluster", ("judge",)),
+    )
     prompts = (PROMPTS, load_prompts("direct"))
 
     def needs(self, settings: SemanticEntropySettings) -> tuple[Need, ...]:

@@ -30,6 +30,7 @@ from pipelines.methods.baselines.detecting import (
     take_subject,
     unchecked,
 )
+from pipelines.methods.flow import Stage
 from pipelines.models.base import ScoreRequest
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Score
@@ -105,7 +106,12 @@ class TokenProbability(Method[TokenProbabilitySettings]):
     roles = ("proxy",)
     effort = 1
     starts_from = "direct"
+    checks = "text"
     settings_type = TokenProbabilitySettings
+    flow = (
+        Stage("draft"),
+        Stage("score_tokens"),
+    )
     prompts = (load_prompts("direct"),)
 
     def needs(self, settings: TokenProbabilitySettings) -> tuple[Need, ...]:
@@ -115,6 +121,16 @@ class TokenProbability(Method[TokenProbabilitySettings]):
         if settings.source == "proxy":
             needs.append(Need(reason="proxy", role="proxy"))
         return tuple(needs)
+
+    def needs_for_text(
+        self, settings: TokenProbabilitySettings, *, asked: bool
+    ) -> tuple[Need, ...]:
+        role, others = {
+            "auto": ("main", ("proxy",)),
+            "logprobs": ("main", ()),
+            "proxy": ("proxy", ()),
+        }[settings.source]
+        return Need(reason="model"), Need(reason="scores", role=role, others=others)
 
     async def run(
         self, question: Question, scope: Scope, settings: TokenProbabilitySettings

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from pipelines.methods.base import AnswerTokens, Method, Question, Settings
 from pipelines.methods.baselines.detecting import judge_answer, scored, take_subject, unchecked
+from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import visible
 from pipelines.methods.writing import ask
 from pipelines.prompts import load_prompts
@@ -56,7 +57,12 @@ class VerbalisedConfidence(Method[VerbalisedConfidenceSettings]):
     baseline = True
     effort = 2
     starts_from = "direct"
+    checks = "answer"
     settings_type = VerbalisedConfidenceSettings
+    flow = (
+        Stage("draft"),
+        Stage("ask_model"),
+    )
     prompts = (PROMPTS, load_prompts("direct"))
 
     async def run(

@@ -17,6 +17,7 @@ from pipelines.methods.direct import direct_messages
 from pipelines.methods.drad import rhd, sek
 from pipelines.methods.drad.rhd import EntityReading, EntityVerdict
 from pipelines.methods.drad.settings import DradSettings
+from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.questions import asks_yes_or_no, echoes
 from pipelines.methods.writing import (
@@ -48,7 +49,14 @@ class Drad(Method[DradSettings]):
     roles = ("proxy", *JUDGES)
     effort = 2
     starts_from = "direct"
+    checks = "text"
     settings_type = DradSettings
+    flow = (
+        Stage("draft"),
+        Stage("detect", repeats=True),
+        Stage("correct", ("nearest",), optional=True, repeats=True),
+        Stage("resume", optional=True, repeats=True),
+    )
     prompts = (PROMPTS, load_prompts("direct"), nearest.PROMPTS)
 
     def needs(self, settings: DradSettings) -> tuple[Need, ...]:
@@ -57,6 +65,23 @@ class Drad(Method[DradSettings]):
             needs.append(Need(reason="logprobs"))
         if settings.confidence == "proxy":
             needs.append(Need(reason="proxy", role="proxy"))
+        return tuple(needs)
+
+    def needs_for_text(self, settings: DradSettings, *, asked: bool) -> tuple[Need, ...]:
+        # It is marked only: nothing is searched for.
+        needs = [Need(reason="model")]
+        match settings.confidence:
+            case "samples":
+                needs.append(Need(reason="question"))
+            case "proxy":
+                needs.append(Need(reason="scores", role="proxy"))
+            case "logprobs":
+                needs.append(Need(reason="scores"))
+            case "auto" if not asked:
+                # With its question, samples could stand in.
+                needs.append(Need(reason="scores", others=("proxy",)))
+            case "auto":
+                pass
         return tuple(needs)
 
     async def run(self, question: Question, scope: Scope, settings: DradSettings) -> Answer:
@@ -115,6 +140,8 @@ class _Run:
         self.flags.append(f"confidence_{self.source}")
 
     async def answer(self) -> Answer:
+        if self.scope.given is not None:
+            return await self._mark(self.scope.given.text)
         draft = await self._first_draft()
         original = draft.generation.text
         verdicts = await self._detect(draft)
@@ -146,6 +173,27 @@ class _Run:
             self.flags.append("still_doubtful")
         flags = tuple(dict.fromkeys(self.flags))
         return Answer(text=draft.generation.text, original=original, flags=flags)
+
+    async def _mark(self, text: str) -> Answer:
+        """Find the doubtful entities of a given text, and leave it as it is.
+
+        Its correction is to have the writer go on from the doubtful entity, and the writer of a
+        given text is not here.
+        """
+        messages = direct_messages(self.question)
+        async with self.scope.span("draft", detail=DraftMeasured(confidence=self.source)) as step:
+            tokens = None
+            if self.source != "samples":
+                role = "proxy" if self.source == "proxy" else "main"
+                request = ScoreRequest(messages=messages, text=text, reproducible=step.reproducible)
+                tokens = (await step.model(role).score(request)).tokens
+            generation = Generation(text=text, tokens=tokens)
+            step.revised(generation)
+        await self._detect(_Draft(0, generation, messages, "", ((0, step.id),)))
+        flags = ["tokens_proxy" if self.source == "proxy" else "tokens_read"]
+        if self.source == "samples":
+            flags = ["confidence_samples"]
+        return Answer(text=text, original=text, flags=(*flags, "text_marked_only"))
 
     async def _first_draft(self) -> _Draft:
         messages = direct_messages(self.question)

@@ -25,6 +25,7 @@ from pipelines.methods.drad.settings import (
     EntityPooling,
     EntropyPooling,
     calibrated_theta_2,
+    calibrated_with_these_prompts,
 )
 from pipelines.run.events import Score
 from pipelines.run.findings import ConfidenceSource, DetectorThresholds, EntityReading
@@ -122,6 +123,8 @@ def thresholds_for(
         theta_2, source = settings.theta_2, "set"
     else:
         theta_2, source = calibrated, "missing" if calibrated is None else "calibrated"
+        if calibrated is not None and not calibrated_with_these_prompts(model, entropies):
+            source = "reworded"
     return DetectorThresholds(
         theta_1=settings.theta_1,
         theta_2=theta_2,
@@ -213,9 +216,17 @@ def headline(verdicts: Sequence[EntityVerdict]) -> EntityVerdict | None:
 def choose_source(
     scope: Scope, wanted: Literal["auto", "logprobs", "samples", "proxy"]
 ) -> ConfidenceSource:
-    """What the confidence is computed from; "auto" takes the best that the models can do."""
+    """What the confidence is computed from; "auto" takes the best that the models can do.
+
+    A given text has the probabilities of whoever reads it: the proxy where there is one, else the
+    main model. Samples stand in where neither can, and where its question is known.
+    """
     if wanted != "auto":
         return wanted
+    if scope.given is not None:
+        stand_in = choose_stand_in(scope)
+        reads = stand_in == "samples" and scope.model().capabilities.scores
+        return "logprobs" if reads else stand_in
     return "logprobs" if scope.model().capabilities.logprobs else choose_stand_in(scope)
 
 

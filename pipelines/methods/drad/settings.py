@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from pipelines.calibration import calibration
 from pipelines.methods.base import AnswerTokens, Settings, Wording
+from pipelines.prompts import load_prompts
 from pipelines.run.spec import ModelSpec
 
 EntityPooling = Literal["mean", "geometric", "min", "max", "first", "product", "sum"]
@@ -84,5 +85,16 @@ def calibrated_theta_2(model: str, entropies: str) -> float | None:
     `entropies` is "full" for those over the whole vocabulary, or k for those over the k most
     probable tokens. None for what was not measured: such entropies are not comparable.
     """
-    entry = calibration("drad").get(model, {}).get(entropies, {}).get("theta_2")
+    entry = _calibrated(model, entropies)
     return None if entry is None else float(entry["value"])
+
+
+def calibrated_with_these_prompts(model: str, entropies: str) -> bool:
+    """Whether theta_2 was calibrated on answers to the prompts that are in force."""
+    entry = _calibrated(model, entropies)
+    present = f"direct {load_prompts('direct').hash}"
+    return entry is not None and entry.get("prompt", present) == present
+
+
+def _calibrated(model: str, entropies: str) -> dict[str, Any] | None:
+    return calibration("drad").get(model, {}).get(entropies, {}).get("theta_2")

@@ -13,7 +13,7 @@ from pipelines.methods.ever.check import Checker, SentenceCheck, worst
 from pipelines.methods.ever.settings import EverSettings
 from pipelines.methods.nearest import takes_sentence
 from pipelines.methods.replies.verdicts import checker
-from pipelines.methods.writing import cut, distinct, first_draft, found_for
+from pipelines.methods.writing import appended, cut, distinct, first_draft, found_for
 from pipelines.models.base import Watcher
 from pipelines.run.events import Place, RevisionReason, Score
 from pipelines.run.findings import SentenceVerified
@@ -48,6 +48,8 @@ class EverRun(ABC):
         self.flags: list[str] = []
         self.sentences: list[Sentence] = []
         self.draft = 0
+        # What stands behind the sentence that is being verified, where the text is a given one.
+        self.rest = ""
         self.current = Generation(text="")
         self.original = Generation(text="")
         # What the model recalls is no evidence to quote.
@@ -126,8 +128,10 @@ class EverRun(ABC):
         sentence: int | None = None,
         round: int | None = None,
     ) -> None:
-        """The next draft; text before `start` stays."""
+        """The next draft; text before `start` stays, and so does the rest of a given text."""
         self.draft += 1
+        if self.rest:
+            after = appended(after, Generation(text=self.rest))
         step.revised(
             after,
             draft=self.draft,
@@ -148,7 +152,7 @@ class EverRun(ABC):
         if end.stopped == "corrected":
             step.judged(
                 "sentence",
-                self.current.text[target.start :],
+                self.current.text[target.start : len(self.current.text) - len(self.rest)],
                 start=target.start,
                 draft=self.draft,
                 sentence=target.sentence,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from pipelines.concurrency import ended
@@ -31,7 +31,7 @@ from pipelines.models.base import Delta, Watcher
 from pipelines.run.findings import SentenceVerified, Stopped
 from pipelines.run.scope import Scope
 from pipelines.text import has_han, split_sentences, text_key
-from pipelines.types import Answer, Generation, Message
+from pipelines.types import Answer, Generation, Message, Passage
 
 _AROUND = " \t\n.,;:!?\"'`*。，；！？“”"
 
@@ -202,16 +202,18 @@ class SentenceWriter(EverRun):
     async def _verify(self, index: int, piece: Piece) -> Piece | None:
         """Check and rectify the sentence until that ends; the next one where it is known."""
         async with self.scope.span("sentence", sentence=index) as step:
-            last = piece.last or index + 1 >= self.settings.max_sentences
+            last = self._is_last(index, piece)
             base = appended(self.verified, piece.generation)
             ahead = None
-            if self.settings.speculative and not last:
+            if self._speculates and not last:
                 ahead = asyncio.ensure_future(self._continue(step, index + 1, base, ahead=True))
             try:
                 checks, stopped = await self._rectified(step, index, piece)
                 target = checks[-1].target
                 corrected = stopped == "corrected"
-                end = len(self.current.text) if corrected else target.start + len(target.text)
+                end = len(self.current.text) - len(self.rest)
+                if not corrected:
+                    end = target.start + len(target.text)
                 self.verified = cut(self.current, end)
                 kept = ahead is not None and self.verified.text == base.text
                 following = await ahead if ahead is not None and kept else None
@@ -219,7 +221,7 @@ class SentenceWriter(EverRun):
                 if ahead is not None:
                     await ended(ahead)
             # Written ahead and kept, an end of the text is as good as one found afterwards.
-            last = last or corrected or (kept and following is None)
+            last = last or self._ends(corrected=corrected) or (kept and following is None)
             speculation = "" if ahead is None else "kept" if kept else "discarded"
             end = SentenceVerified(stopped=stopped, last=last, speculation=speculation)
             self.record(step, checks, end)
@@ -268,6 +270,19 @@ class SentenceWriter(EverRun):
                 round=len(checks),
             )
 
+    @property
+    def _speculates(self) -> bool:
+        """Whether the next sentence is written while this one is checked."""
+        return self.settings.speculative
+
+    def _is_last(self, index: int, piece: Piece) -> bool:
+        """Whether no sentence is written after this one."""
+        return piece.last or index + 1 >= self.settings.max_sentences
+
+    def _ends(self, *, corrected: bool) -> bool:
+        """Whether the text ends where a sentence of the evidence took a sentence's place."""
+        return corrected
+
     def _says_only_yes_or_no(self, check: SentenceCheck) -> bool:
         """Whether a sentence has nothing to look up but its yes or no, the answer to the question.
 
@@ -292,14 +307,11 @@ class SentenceWriter(EverRun):
             evidence = check.evidence
             if not evidence:
                 # Nothing was looked up for it, or nothing found.
-                found = await found_for(step, self.question.text, self.settings.passages)
+                found = await found_for(step, self._sought(target), self.settings.passages)
                 if found is None:
                     self.flag("lookup_failed")
                 evidence = distinct(found or ())
-            # Only the first sentence of an answer is the place for its yes or no.
-            correction = await nearest.correct(
-                step, self.question, evidence, target.text, says_yes_no=not target.sentence
-            )
+            correction = await self._nearest(step, target, evidence)
             self.flag(correction.flag)
             if not correction.changes:
                 return "same" if correction.form == "kept" else "nothing_near"
@@ -313,6 +325,18 @@ class SentenceWriter(EverRun):
                 round=target.round + 1,
             )
         return "corrected"
+
+    def _sought(self, target: Target) -> str:
+        """What is searched for where no concept of a sentence found anything."""
+        return self.question.text
+
+    async def _nearest(
+        self, step: Scope, target: Target, evidence: Sequence[Passage]
+    ) -> nearest.Correction:
+        # Only the first sentence of an answer is the place for its yes or no.
+        return await nearest.correct(
+            step, self.question, evidence, target.text, says_yes_no=not target.sentence
+        )
 
     async def _short(self, step: Scope) -> str:
         """The bare answer that follows from the verified chain; "" where none does."""

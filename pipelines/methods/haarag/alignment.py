@@ -36,7 +36,7 @@ _CLAUSE_ENDS = re.compile(r"[，；：]|[;:—]")
 
 def aligned_text(question: str, answer: str, language: Language) -> str:
     """What is compared with the context for an answer, or for a sentence of it."""
-    return f"{question}{'' if language == 'zh' else ' '}{answer}"
+    return f"{question}{'' if language == 'zh' else ' '}{answer}" if question else answer
 
 
 def context_cosine(

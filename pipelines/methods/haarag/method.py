@@ -13,6 +13,7 @@ from pipelines.concurrency import both, together
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.methods import nearest
 from pipelines.methods.base import Method, Need, Question
+from pipelines.methods.flow import Stage
 from pipelines.methods.haarag.alignment import (
     Alignment,
     AlignmentRules,
@@ -38,6 +39,7 @@ from pipelines.run.findings import (
 )
 from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
+from pipelines.text import split_sentences
 from pipelines.types import Answer, Generation, Passage
 
 
@@ -50,7 +52,17 @@ class Haarag(Method[HaaragSettings]):
     roles = JUDGES
     effort = 5
     starts_from = "rag"
+    checks = "text"
     settings_type = HaaragSettings
+    flow = (
+        Stage("rephrase", optional=True),
+        Stage("retrieve"),
+        Stage("draft", ("nearest",), repeats=True),
+        Stage("align", repeats=True),
+        Stage("entail", optional=True, repeats=True),
+        Stage("refine", optional=True, repeats=True),
+        Stage("conclude"),
+    )
     prompts = (load_prompts("haarag"), load_prompts("slm"), nearest.PROMPTS)
 
     def needs(self, settings: HaaragSettings) -> tuple[Need, ...]:
@@ -80,7 +92,11 @@ class _Loop:
         self.tau_r = settings.threshold("tau_r", scope.embedder, question.language)
         self.judges = _judges(scope, question, settings)
         self.rules = AlignmentRules(tau_a, settings.entailment_decides and bool(self.judges))
-        self.search = ChunkSearch(question, settings, self.tau_r)
+        given = scope.given
+        # Every sentence of a given text has to find what it could rest on.
+        self.parts = [] if given is None else [span.text for span in split_sentences(given.text)]
+        self.search = ChunkSearch(question, settings, self.tau_r, len(self.parts))
+        self.checks = settings.subject == "given" or scope.given is not None
         self.drafts: list[str] = []
         # What the nearest sentence made of each draft; None where the model wrote from the context.
         self.corrections: list[nearest.Correction | None] = []
@@ -106,7 +122,7 @@ class _Loop:
             if status in ("supported", "unchecked"):
                 stopped = "aligned" if status == "supported" else "unchecked"
                 return await self._end(stopped, number, retrieval)
-            if number + 1 >= self.settings.max_iterations:
+            if self.scope.given is not None or number + 1 >= self.settings.max_iterations:
                 return await self._end("iterations", self._best_aligned(), retrieval)
             depth = max(depth, min(2 * depth, self.settings.k_limit))
             retrieval = await self._refine(number, depth, status, given)
@@ -126,7 +142,9 @@ class _Loop:
             async with self.scope.span(
                 "retrieve", round=number, detail=SearchRound(depth=depth, rephrase=rephrase)
             ) as step:
-                retrieval = await self.search.round(step, depth, draft=0, rephrase=rephrase)
+                retrieval = await self.search.round(
+                    step, depth, draft=0, parts=self.parts, rephrase=rephrase
+                )
             deeper = min(2 * depth, settings.k_limit)
             last = deeper <= depth and not (number == 0 and self.search.can_rephrase)
             enough = retrieval.confidence is not None and not retrieval.is_low(self.tau_r)
@@ -162,8 +180,9 @@ class _Loop:
     async def _draft(self, number: int, context: Sequence[Passage]) -> None:
         correction = None
         async with self.scope.span("draft", draft=number) as step:
-            if number == 0 and self.settings.subject == "given":
-                generation = Generation(text=self.settings.answer.strip())
+            if number == 0 and self.checks:
+                given = step.given.text if step.given is not None else self.settings.answer
+                generation = Generation(text=given.strip())
             elif nearest.takes_sentence(step, self.settings.wording):
                 correction = await nearest.correct(step, self.question, context)
                 # Where no sentence is near, a weak model would write an answer all the same.
@@ -208,7 +227,8 @@ class _Loop:
 
     async def _nothing(self) -> Answer:
         """Say that nothing was found: an answer from memory would not be grounded."""
-        text = self._says("nothing")
+        # A given text stays, whatever is found.
+        text = self._says("nothing") if self.scope.given is None else self.scope.given.text.strip()
         self.drafts.append(text)
         self.corrections.append(None)
         self.alignments.append(Alignment(text))
@@ -221,7 +241,9 @@ class _Loop:
     async def _align(self, number: int, retrieval: Retrieval) -> DraftStatus:
         """C_a of the draft, each sentence's nearest evidence, and the judges' opinion."""
         text, language = self.drafts[number], self.question.language
-        comparison = Comparison(self.question.text, text, retrieval.context, language)
+        # Where nobody knows what was asked, the text stands for itself.
+        asked = "" if self.question.about else self.question.text
+        comparison = Comparison(asked, text, retrieval.context, language)
         detail = AlignmentStarted(
             sentences=len(comparison.sentences), chunks=len(retrieval.context), weak=self.weak
         )
@@ -347,7 +369,7 @@ class _Loop:
         return Answer(
             text=self.drafts[number],
             original=self.drafts[0],
-            abstained=not found or status == "insufficient",
+            abstained=self.scope.given is None and (not found or status == "insufficient"),
             flags=(*told, *(() if correction is None else (correction.flag,))),
         )
 

@@ -92,6 +92,7 @@ def rate(
     *,
     given: Set[str] = frozenset(),
     supporting: Set[str] = frozenset(),
+    parts: int = 0,
 ) -> Retrieval:
     """C_r of what was found, and which chunks make the context: at most k.
 
@@ -99,8 +100,10 @@ def rate(
     earlier answer was written from, unless they are `supporting`, so that a sentence rests on them,
     or nearer than any new chunk: a passage on the question is not given up for one that is not.
     There is always room for a new chunk. Of the new ones, low and repeated ones are dropped. Both
-    sets hold chunks as they were indexed.
+    sets hold chunks as they were indexed. With `parts`, the sentences of a given text, there is
+    room for one more chunk for each of them, up to the limit of a search.
     """
+    room = settings.k if not parts else min(settings.k + parts, max(settings.k, settings.k_limit))
     keys = [indexed_text(passage) for passage in found.passages]
     columns = list(zip(*found.to_queries, strict=True))
     nearest = [max(column) for column in columns]
@@ -110,7 +113,7 @@ def rate(
     best = nearest[new[0]] if new else 1.0
     floor = settings.min_similarity * max(0.0, best)
     stays = [at for at in before if keys[at] in supporting or nearest[at] > best]
-    stays = stays[: settings.k - 1]
+    stays = stays[: room - 1]
     outcomes: dict[int, tuple[ChunkOutcome, int | None]] = dict.fromkeys(before, ("given", None))
     outcomes |= dict.fromkeys(stays, ("kept", None))
     kept = list(stays)
@@ -125,7 +128,7 @@ def rate(
             outcomes[at] = ("low", None)
         elif twin is not None:
             outcomes[at] = ("duplicate", twin)
-        elif len(kept) == settings.k:
+        elif len(kept) == room:
             outcomes[at] = ("surplus", None)
         else:
             outcomes[at] = ("kept", None)
@@ -162,17 +165,25 @@ class ChunkSearch:
     """The queries so far and everything they found, round by round.
 
     `failed` says that some search failed, `all_failed` that every search of the last round did;
-    `span` is the step of the last round.
+    `span` is the step of the last round. `sentences` counts those of a given text, which have to
+    find their evidence.
     """
 
-    def __init__(self, question: Question, settings: HaaragSettings, tau_r: float | None) -> None:
+    def __init__(
+        self,
+        question: Question,
+        settings: HaaragSettings,
+        tau_r: float | None,
+        sentences: int = 0,
+    ) -> None:
+        self._sentences = sentences
         self.question = question
         self.settings = settings
         self.tau_r = tau_r
         self.failed = self.all_failed = False
         self.span = ""
         self.can_rephrase = settings.rephrase == "widen"
-        self._forms = [_normalised(question.text)]
+        self._forms = [_normalised(question.query)]
         self._parts: list[str] = []
         # What each query found, and how many chunks it was asked for.
         self._found: dict[str, list[Passage]] = {}
@@ -206,7 +217,9 @@ class ChunkSearch:
         self.all_failed = bool(ends) and not any(ends)
         self.span = step.id
         found = await self._compare(step)
-        retrieval = rate(found, self.settings, given=given, supporting=supporting)
+        retrieval = rate(
+            found, self.settings, given=given, supporting=supporting, parts=self._sentences
+        )
         verdict: Verdict = "doubtful" if retrieval.is_low(self.tau_r) else "supported"
         if self.tau_r is None or retrieval.confidence is None:
             verdict = "unchecked"

@@ -15,6 +15,7 @@ from pipelines.concurrency import both, together
 from pipelines.errors import VeriscopeError
 from pipelines.methods import nearest
 from pipelines.methods.base import Method, Need, Question
+from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines, is_refusal, visible
 from pipelines.methods.replies.verdicts import checker
 from pipelines.methods.rowen import asking
@@ -38,7 +39,17 @@ class Rowen(Method[RowenSettings]):
     page = "rowen"
     roles = ("verifier", *JUDGES)
     effort = 20
+    checks = "answer"
     settings_type = RowenSettings
+    flow = (
+        Stage("reason", optional=True),
+        Stage("draft"),
+        Stage("paraphrase"),
+        Stage("pair", ("answer", "translate", "judge"), repeats=True),
+        Stage("decide"),
+        Stage("retrieve", ("query", "search"), optional=True),
+        Stage("repair", ("nearest",), optional=True),
+    )
     prompts = (asking.PROMPTS, nearest.PROMPTS)
 
     def needs(self, settings: RowenSettings) -> tuple[Need, ...]:

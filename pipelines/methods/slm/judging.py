@@ -18,8 +18,11 @@ def judge_request(
     language: Language,
     *,
     reproducible: bool = False,
+    known: bool = True,
 ) -> ChoiceRequest:
     """The request for P(yes | question, context, statement).
+
+    A model made to judge reads no question where that is not `known`.
 
     Instructions, context and question come first and are the same for every statement, so that a
     server computes them once; the statement is the very last part.
@@ -33,7 +36,7 @@ def judge_request(
     return ChoiceRequest(
         messages=(Message(role="system", content=system), Message(role="user", content=asked)),
         options=YES_NO[language],
-        claim=claim_of(statement, context, question),
+        claim=claim_of(statement, context, question if known else ""),
         reproducible=reproducible,
     )
 
@@ -51,7 +54,10 @@ async def judge_sentence(
     A model that gives no probabilities is read by its text: P(yes) is then 0 or 1 (`source`
     "text"), and `best` is None when the text names neither.
     """
-    request = judge_request(question, context, sentence, language, reproducible=step.reproducible)
+    known = step.given is None or (step.given.asked and not step.given.alone)
+    request = judge_request(
+        question, context, sentence, language, reproducible=step.reproducible, known=known
+    )
     return await step.model(role).choose(request)
 
 

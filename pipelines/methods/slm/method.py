@@ -13,6 +13,8 @@ from pipelines.concurrency import both, together
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.methods.base import Method, Need, Question
 from pipelines.methods.direct import direct_draft
+from pipelines.methods.flow import Stage
+from pipelines.methods.slm.context import Context, found_by_sentences
 from pipelines.methods.slm.judging import judge_sentence, probability_of_yes
 from pipelines.methods.slm.scale import scale_in_use, threshold_in_use
 from pipelines.methods.slm.scores import (
@@ -39,9 +41,6 @@ from pipelines.run.spec import JUDGES
 from pipelines.text import split_sentences
 from pipelines.types import Answer, Generation, Passage
 
-Context = tuple[tuple[Passage, ...], tuple[str, ...]]
-"""What the judges read, and remarks on how it was found."""
-
 
 class Slm(Method[SlmSettings]):
     """Hallucination detection by small language models (the SLM framework)."""
@@ -53,7 +52,14 @@ class Slm(Method[SlmSettings]):
     roles = JUDGES
     effort = 5
     starts_from = "direct"
+    checks = "text"
     settings_type = SlmSettings
+    flow = (
+        Stage("retrieve", optional=True),
+        Stage("draft", ("take_answer",)),
+        Stage("judge_sentence", repeats=True),
+        Stage("judge_response", optional=True),
+    )
     prompts = (load_prompts("slm"), load_prompts("direct"))
 
     def needs(self, settings: SlmSettings) -> tuple[Need, ...]:
@@ -64,10 +70,10 @@ class Slm(Method[SlmSettings]):
 
     async def run(self, question: Question, scope: Scope, settings: SlmSettings) -> Answer:
         _check_given(settings)
-        text, (context, remarks) = await both(
+        text, context = await both(
             _subject(question, scope, settings), _context(question, scope, settings)
         )
-        panel = _panel(scope, question, text, remarks, settings)
+        panel = _panel(scope, question, text, context.remarks, settings)
         limit = threshold_in_use(settings, panel.judges)
         async with scope.span("ask_judges", detail=panel) as asking:
             return await _Check(question, context, settings, panel, asking, *limit).run()
@@ -97,16 +103,18 @@ async def _subject(question: Question, scope: Scope, settings: SlmSettings) -> s
 
 async def _context(question: Question, scope: Scope, settings: SlmSettings) -> Context:
     if settings.context == "none":
-        return (), ()
+        return Context()
     if settings.context == "given":
         text = settings.passage.strip()
-        return (Passage(id="given", title="", text=text, source="given", rank=1),), ()
+        return Context((Passage(id="given", title="", text=text, source="given", rank=1),))
+    if scope.given is not None:
+        return await found_by_sentences(question, scope, scope.given.text, settings.passages)
     async with scope.span("retrieve") as step:
         try:
             found = await step.search(question.text, settings.passages)
         except VeriscopeError:
-            return (), ("judges_search_failed",)
-    return tuple(found), () if found else ("judges_no_evidence",)
+            return Context(remarks=("judges_search_failed",))
+    return Context(tuple(found), () if found else ("judges_no_evidence",))
 
 
 def _panel(
@@ -165,7 +173,7 @@ class _Check:
     """The judges are asked, and what they say is scored."""
 
     question: Question
-    context: Sequence[Passage]
+    context: Context
     settings: SlmSettings
     panel: JudgePanel
     asking: Scope
@@ -247,7 +255,7 @@ class _Check:
                     step,
                     judge.role,
                     self.question.text,
-                    self.context,
+                    self.context.of(number),
                     statement.text,
                     self.question.language,
                 )

@@ -18,11 +18,12 @@ from tempfile import TemporaryDirectory
 
 from pydantic import ValidationError
 
+from pipelines.engine.estimate import EffortTable
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.methods.registry import get_method, standard_methods
 from pipelines.research.default_report.asking import PARTS, Asked, Record, ask_all, questions
-from pipelines.research.default_report.effort import effort_table, play_english
+from pipelines.research.default_report.effort import effort_table, play_english, with_rows
 from pipelines.research.default_report.table import report
 
 OpenService = Callable[[Path], Service]
@@ -44,7 +45,10 @@ def main(arguments: Sequence[str] | None = None, *, open_service: OpenService = 
                 for part in dict.fromkeys(options.part)
                 for one in questions(part, options.limit)
             ]
-            records = asyncio.run(_ask(asked, methods, options.records, open_service))
+            records = asyncio.run(_ask(asked, methods, options, open_service))
+        if options.add_effort:
+            _add_effort(options.add_effort, records)
+            return 0
         text = report(records, os.cpu_count() or 1)
         if options.effort:
             played = asyncio.run(play_english())
@@ -63,21 +67,26 @@ def main(arguments: Sequence[str] | None = None, *, open_service: OpenService = 
 
 
 async def _ask(
-    asked: Sequence[Asked], methods: Sequence[str], to: Path | None, open_service: OpenService
+    asked: Sequence[Asked],
+    methods: Sequence[str],
+    options: argparse.Namespace,
+    open_service: OpenService,
 ) -> list[Record]:
     records: list[Record] = []
+    to: Path | None = options.records
+    runs = len(asked) * (len(methods) if options.apart else 1)
     with (
         TemporaryDirectory() as folder,
         to.open("w", encoding="utf-8") if to else nullcontext() as file,
     ):
         async with aclosing(open_service(Path(folder))) as service:
             print("Loading the models and the library", file=sys.stderr)
-            async for record in ask_all(service, asked, methods):
+            async for record in ask_all(service, asked, methods, apart=options.apart):
                 records.append(record)
                 if file is not None:
                     file.write(f"{record.model_dump_json()}\n")
                     file.flush()
-                done = f"{len(records)}/{len(asked)}"
+                done = f"{len(records)}/{runs}"
                 right = [name for name, one in record.methods.items() if one.outcome == "right"]
                 print(
                     f"{done} {record.asked.id} {record.seconds:.1f} s,"
@@ -86,6 +95,18 @@ async def _ask(
                     flush=True,
                 )
     return records
+
+
+def _add_effort(path: Path, records: Sequence[Record]) -> None:
+    """Add the rows that the table in `path` does not have."""
+    try:
+        table = EffortTable.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        raise InvalidInputError(
+            f"{path.name} holds no table of efforts.",
+            remedy="Give a file that --effort has written.",
+        ) from None
+    path.write_text(f"{with_rows(table, records).model_dump_json(indent=2)}\n", encoding="utf-8")
 
 
 def _read(path: Path) -> list[Record]:
@@ -132,6 +153,15 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         metavar="FILE",
         help="also write what estimates rest on (shipped as assets/effort.json)",
+    )
+    parser.add_argument(
+        "--apart", action="store_true", help="each method in a run of its own, sharing no reply"
+    )
+    parser.add_argument(
+        "--add-effort",
+        type=Path,
+        metavar="FILE",
+        help="in place of a report: add to this table the methods that it does not have",
     )
     parser.add_argument(
         "--again", type=Path, metavar="FILE", help="ask nothing: score these records anew"

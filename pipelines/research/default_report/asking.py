@@ -12,6 +12,7 @@ from typing import Literal, get_args
 
 from pipelines.engine.service import Service
 from pipelines.evaluation.datasets.bundled import sample_rows
+from pipelines.methods.registry import get_method
 from pipelines.run.defaults import default_models
 from pipelines.run.events import Event, SpanStarted, Verdict
 from pipelines.run.findings import (
@@ -134,14 +135,23 @@ def questions(part: Part, limit: int | None = None) -> list[Asked]:
 
 
 async def ask_all(
-    service: Service, asked: Sequence[Asked], methods: Sequence[str]
+    service: Service, asked: Sequence[Asked], methods: Sequence[str], *, apart: bool = False
 ) -> AsyncIterator[Record]:
     """Answer one question after the other with all `methods` in one run, as a visitor has it.
 
-    Models and library are loaded by a question before, which is not counted.
+    With `apart` each method has a run of its own, beside the baseline that it starts from, and
+    shares no reply with another method: so what one method takes by itself is known. Models and
+    library are loaded by a question before, which is not counted.
     """
-    await service.record(_spec(_WARM_UP, methods), owner=_OWNER)
-    for one in asked:
+    await service.record(_spec(_WARM_UP, methods[:1] if apart else methods), owner=_OWNER)
+    for one in asked if apart else ():
+        for name in methods:
+            base = get_method(name).starts_from
+            # Replies are shared by the runs of one owner.
+            spec = _spec(one.reference.question, [*filter(None, (base,)), name])
+            trace = await service.record(spec, owner=f"{_OWNER} {name}")
+            yield record_of(one, trace.events)
+    for one in () if apart else asked:
         trace = await service.record(_spec(one.reference.question, methods), owner=_OWNER)
         yield record_of(one, trace.events)
 

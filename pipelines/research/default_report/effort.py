@@ -46,6 +46,28 @@ def effort_table(records: Sequence[Record], played: Sequence[RunView], cores: in
     return EffortTable(default=default, walkthroughs=scripted, pace=pace(records, cores))
 
 
+def with_rows(table: EffortTable, records: Sequence[Record]) -> EffortTable:
+    """`table` with what the methods took that it does not have yet; `records` were asked apart.
+
+    The other rows and the pace stay as they were measured.
+    """
+    default = table.default
+    taken = [
+        {
+            name: _efforts(one)
+            for name, one in record.methods.items()
+            if not one.error and name not in default.methods
+        }
+        for record in records
+    ]
+    found = _rounded(mean_efforts(taken))
+    fewer = {name: sum(name in one for one in taken) for name in found}
+    changed = default.model_copy(
+        update={"methods": {**default.methods, **found}, "fewer": {**default.fewer, **fewer}}
+    )
+    return table.model_copy(update={"default": changed})
+
+
 def pace(records: Sequence[Record], cores: int) -> Pace:
     """Seconds of a run by the tokens it reads and writes: least squares without negative terms."""
     attempts = [list(record.methods.values()) for record in records]

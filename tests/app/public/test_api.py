@@ -144,6 +144,26 @@ def test_every_sentence_is_checked(answering: Served, http: httpx.Client):
     assert all(remark["text"] for remark in found["methods"]["slm"]["remarks"])
 
 
+def test_a_check_has_every_sentence_with_all_detectors(answering: Served, http: httpx.Client):
+    # Neither a question nor a source: the library of the server is searched.
+    answer = "Bill Clinton was born in Hope. He was born in 1950."
+    found = http.post("/check", json={"answer": answer}).json()
+    checked = found["checked"]
+    assert [one["text"] for one in checked["sentences"]] == [
+        "Bill Clinton was born in Hope.",
+        "He was born in 1950.",
+    ]
+    for one in checked["sentences"]:
+        assert set(one["detectors"]) >= {"slm", "haarag"}
+        assert 0 <= one["doubting"] <= one["judging"] <= len(one["detectors"])
+        score = one["detectors"]["slm"]["score"]
+        assert score["low"] == 0
+        assert answer[one["start"] : one["end"]] == one["text"]
+    assert checked["detectors"]["slm"]["verdict"]
+    assert "needs the question" in checked["unavailable"]["selfcheck"]
+    assert http.post("/ask", json=anew()).json()["checked"] is None
+
+
 def test_the_methods_are_listed(http: httpx.Client):
     listed = http.get("/methods").json()["methods"]
     assert [one["name"] for one in listed] == list(METHODS)
@@ -418,7 +438,7 @@ def test_gradios_own_addresses_take_defaults(answering: Served):
         ("call/v2/ask", {}, 422, "question"),
         ("call/v2/nothing", {}, 404, None),
         ("call/ask", {"data": [QUESTION, "direct", {}, [], "false"]}, 422, "share"),
-        ("call/ask", {"data": [QUESTION, "direct", {}, [], False, 1]}, 422, "data"),
+        ("call/ask", {"data": [QUESTION, "direct", {}, [], False, {}, False, 1]}, 422, "data"),
         ("call/ask/", {"data": []}, 422, "question"),
         ("run/get_run", {"data": [5]}, 422, "run"),
         ("api/get_run", {"data": []}, 422, "run"),

@@ -35,7 +35,7 @@ from pipelines.errors import (
 )
 from pipelines.methods.registry import METHODS
 from pipelines.run.defaults import default_models
-from pipelines.run.spec import MAX_TEXT
+from pipelines.run.spec import MAX_SOURCES, MAX_TEXT
 
 QUESTION = "Where was Bill Clinton born?"
 GIVEN: dict[str, Any] = {"question": QUESTION, "answer": "In Hope.", "context": "He was."}
@@ -82,7 +82,7 @@ def test_a_wrong_field_is_named_with_what_was_given_and_what_is_wanted(
         (AskRequest, "question", MAX_QUESTION),
         (CheckRequest, "question", MAX_QUESTION),
         (CheckRequest, "answer", MAX_TEXT),
-        (CheckRequest, "context", MAX_TEXT),
+        (CheckRequest, "context", MAX_SOURCES),
     ],
 )
 def test_texts_may_be_as_long_as_on_the_page(kind: type[BaseModel], field: str, most: int):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.public.models import ModelCatalog
-from app.public.parts import queue_note, space_head
+from app.public.parts import queue_note, space_about, space_head
 from app.public.session import VisitorLimits
 from components.messages import Catalogue
 from pipelines.engine.admission import Turn
@@ -20,12 +20,12 @@ def t() -> Catalogue:
     return Catalogue("en")
 
 
-def head(catalog: ModelCatalog, t: Catalogue) -> Node:
-    return read(space_head(catalog, VisitorLimits(), t))
+def about(catalog: ModelCatalog, t: Catalogue) -> Node:
+    return read(space_about(catalog, VisitorLimits(), t))
 
 
 def test_one_line_says_who_answers(t: Catalogue):
-    page = head(ModelCatalog({}), t)
+    page = about(ModelCatalog({}), t)
     line = page.all("summary")[0].text()
     assert "SmolLM2-135M-Instruct" in line
     # How often the judge is right, and what visitors may take, is told to those who ask.
@@ -42,18 +42,31 @@ def test_models_of_the_hub_are_named_as_what_they_are(
         kind="local", name="Qwen2.5-0.5B-Instruct", model="a/b", languages=("en", "zh")
     )
     monkeypatch.setattr(ModelCatalog, "models", {"main": main})
-    line = head(ModelCatalog({}), t).all("summary")[0].text()
+    line = about(ModelCatalog({}), t).all("summary")[0].text()
     assert line == t("space.model.local", name="Qwen2.5-0.5B-Instruct")
 
 
 def test_it_is_told_when_the_hub_could_not_be_reached(t: Catalogue):
     catalog = ModelCatalog({})
     catalog.problem = VeriscopeError("No connection.", remedy="Try again.")
-    assert t("space.problem") in head(catalog, t).all("details")[0].text()
+    assert t("space.problem") in about(catalog, t).all("details")[0].text()
+
+
+def test_who_reads_another_language_than_the_model_speaks_is_told_once(
+    t: Catalogue, monkeypatch: pytest.MonkeyPatch
+):
+    catalog, zh = ModelCatalog({}), Catalogue("zh")
+    assert t("space.foreign.head") not in read(space_head(catalog, t)).text()
+    page = read(space_head(catalog, zh))
+    assert len(page.all("h1")) == 1
+    assert page.text().count(zh("space.foreign.head")) == 1
+    both = ModelSpec(kind="local", name="Two", model="a/b", languages=("en", "zh"))
+    monkeypatch.setattr(ModelCatalog, "models", {"main": both})
+    assert zh("space.foreign.head") not in read(space_head(catalog, zh)).text()
 
 
 def test_the_models_an_operator_can_choose_are_listed_and_not_offered(t: Catalogue):
-    page = head(ModelCatalog({}), t)
+    page = about(ModelCatalog({}), t)
     told = page.all("details")[1]
     assert "VERISCOPE_HUB_MAIN" in told.text()
     rows = told.one("tbody").all("tr")

@@ -72,7 +72,8 @@ async def test_only_the_intended_tools_are_listed_with_all_that_a_client_needs(s
         assert tool.inputSchema["additionalProperties"] is False
         assert tool.outputSchema
     fields = tools["ask"].inputSchema["properties"]
-    assert set(fields) == {"question", "method", "settings", "compare_with", "share", "wait"}
+    asked = {"question", "method", "settings", "compare_with", "share", "wait"}
+    assert set(fields) == asked | {"limits", "anyway"}
     assert fields["method"]["enum"] == list(METHODS)
     assert tools["ask"].inputSchema["required"] == ["question"]
 
@@ -104,7 +105,15 @@ async def test_every_tool_gives_data_that_fits_its_schema(answering: Served):
         ("ask", {"question": QUESTION, "method": "magic"}, "invalid_input", "method"),
         ("ask", {"question": QUESTION, "settings": {"m": 0}}, "invalid_input", "settings.m"),
         ("ask", {}, "invalid_input", "question"),
-        ("check", {"question": QUESTION, "answer": "x"}, "invalid_input", "context"),
+        ("check", {"question": QUESTION}, "invalid_input", "answer"),
+        ("check", {"answer": "x", "detectors": ["direct"]}, "invalid_input", "detectors.0"),
+        (
+            "check",
+            {"answer": "x", "settings": {"slm": {"mean": 1}}},
+            "invalid_input",
+            "settings.slm.mean",
+        ),
+        ("check", {"answer": "So.", "detectors": ["selfcheck"]}, "capability", "detectors"),
         ("get_run", {"run": "none"}, "not_found", None),
         ("cancel_run", {"run": "none"}, "not_found", None),
         ("list_methods", {"x": 1}, "invalid_input", "x"),
@@ -163,7 +172,7 @@ async def test_a_long_run_is_started_followed_and_fetched(held: Served):
     assert (found["run"], found["status"]) == (run, "finished")
     first, second, *later = told
     assert first == (1.0, "Waiting: 0 before this one.")
-    assert second == (1.0, "direct: Writing the answer")
+    assert second == (1.0, "direct: Writing the answer; calls: 0 of about 1")
     # Between the last step and the end of the run.
     assert {message for _, message in later} <= {"Running."}
 

@@ -14,10 +14,9 @@ from itertools import permutations
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from app.public.parts import sample_questions
+from app.public.examples import Example, examples_for
 from components.messages import lang
 from pipelines.samples.walkthroughs import walkthroughs
-from pipelines.store.recordings import recordings
 from pipelines.types import Language
 from tests.app.public.conftest import Served
 from tests.app.public.test_api import another
@@ -25,7 +24,6 @@ from tests.browser import PATIENCE
 
 ACTIONS = ("recorded", "plain", "run", "stop", "language", "tab")
 PLAYED = {one.language: one.question for one in reversed(walkthroughs())}
-RECORDED = {one.question for one in recordings()}
 WORDS: dict[Language, str] = {"en": "Examples", "zh": "示例"}
 
 _TYPE = """(box, text) => {
@@ -75,7 +73,7 @@ class Visitor:
     def sees_what_is_true(self) -> None:
         """Fails where the page does not come to show what it has to."""
         seen, wanted = self.page, self.expected
-        run, stop = seen.locator("#asking button").all()
+        run, stop = seen.locator("#go button").all()
         share, report = seen.locator("#actions button").all()[:2]
         if wanted.running:
             self.served.until(lambda: self.served.model.busy > 0)
@@ -108,18 +106,20 @@ class Visitor:
         self.expected.question, self.expected.before = seen, ""
 
     def _recorded(self) -> None:
-        found = next((q for q in self._samples() if q in RECORDED), None)
-        # Where the bundled model reads no Chinese, nothing was recorded in it.
-        self._take(found or self._samples()[-1], shown=found is not None)
+        # The last of those that are shown at once: the first may be what plays already.
+        self._take([one for one in self._samples() if one.run][-1])
 
     def _plain(self) -> None:
-        self._take(next(q for q in self._samples() if q not in RECORDED), shown=False)
+        # Where the bundled model speaks another language, all examples are shown at once.
+        asked = next((one for one in self._samples() if not one.run), None)
+        self._take(asked or [one for one in self._samples() if one.run][-2])
 
-    def _take(self, question: str, *, shown: bool) -> None:
-        self.page.locator("#examples .gallery-item").filter(has_text=question).first.click()
+    def _take(self, example: Example) -> None:
+        items = self.page.locator("#examples .gallery-item")
+        items.filter(has_text=example.question).first.click()
         self.expected.running = self.expected.played = False
-        if shown:
-            self.expected.question, self.expected.own = question, True
+        if example.run:
+            self.expected.question, self.expected.own = example.question, True
             self.expected.before = ""
 
     def _run(self) -> None:
@@ -131,13 +131,13 @@ class Visitor:
             # It goes on: the button cannot be used, and the key does nothing.
             box.press("Enter")
             return
-        self.page.locator("#asking button").first.click()
+        self.page.locator("#go button").first.click()
         self.expected.running, self.expected.played = True, False
         self.expected.before = self.expected.question
         self.expected.question, self.expected.own = question, True
 
     def _stop(self) -> None:
-        stop = self.page.locator("#asking button").nth(1)
+        stop = self.page.locator("#go button").nth(1)
         if self.expected.running:
             # It can be used as soon as the run is known of.
             stop.click()
@@ -162,8 +162,8 @@ class Visitor:
         self.page.locator("#pages [role=tab]").nth(at).click()
         self.expected.page = wanted
 
-    def _samples(self) -> list[str]:
-        return sample_questions(self.expected.language)
+    def _samples(self) -> list[Example]:
+        return examples_for(self.expected.language)
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from components.ask import examples
+from components.messages import Catalogue
+from components.run_pages import PAGES
 from pipelines.store.recordings import recordings
 from pipelines.store.sizes import SHARED
 from tests.app.public.conftest import Served
@@ -95,10 +97,22 @@ def test_the_walkthrough_moves_until_it_is_stopped_and_is_shared_as_the_run_that
     assert answering.space.engine.service.store.sizes.of(SHARED) == []
 
 
-def test_nothing_is_wider_than_a_phone(answering: Served, open_page: Open):
-    page = open_page(viewport={"width": 390, "height": 844})
+@pytest.mark.parametrize("width", [390, 1180])
+def test_nothing_is_wider_than_the_screen(answering: Served, open_page: Open, width: int):
+    page = open_page(viewport={"width": width, "height": 844})
     seen(page, ILLUSTRATION)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    for fold in ("Methods", "Settings", "Own model"):
+        page.get_by_role("button", name=fold).click()
+    for tab in PAGES:
+        button = page.locator(f"#pages [role=tab][data-tab-id={tab}]")
+        if button.count() == 0:
+            # On a phone some are in a menu.
+            page.get_by_role("button", name="More tabs").click()
+            name = Catalogue("en")(f"nav.{tab}")
+            button = page.locator("#pages .overflow-dropdown").get_by_role("button", name=name)
+        button.click()
+        expect(page.locator(f"#view-{tab} .vs-run").first).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_a_question_replaces_the_walkthrough_and_its_run_is_seen_by_others_when_it_is_shared(
@@ -114,7 +128,7 @@ def test_a_question_replaces_the_walkthrough_and_its_run_is_seen_by_others_when_
     expect(page.get_by_text(ILLUSTRATION)).to_have_count(0)
 
     with page.expect_popup() as opened:
-        page.get_by_role("button", name="Open as a report").click()
+        page.get_by_role("button", name="Report").click()
     report = opened.value
     expect(report.get_by_role("heading", name=question).first).to_be_visible()
 
@@ -187,7 +201,7 @@ def test_a_model_of_ones_own_wants_a_key_and_no_server_is_asked_for(
     answering: Served, open_page: Open
 ):
     page = open_page()
-    page.get_by_role("button", name="Your own model").click()
+    page.get_by_role("button", name="Own model").click()
     page.get_by_role("textbox", name="Model", exact=True).fill("some-model")
     expect(page.get_by_role("textbox", name="Server")).to_have_count(0)
     ask(page, another())

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from markupsafe import escape
 
+from app.public.examples import sample_questions
 from app.public.models import ModelCatalog
 from app.public.page import SpacePage
-from app.public.parts import sample_questions
 from app.public.session import Runs, VisitorLimits, VisitorSession, checked_run
 from pipelines.engine.admission import Admission
 from pipelines.engine.libraries import Libraries
@@ -330,6 +330,64 @@ async def test_a_line_says_what_the_chosen_methods_take(tmp_path: Path):
         assert await line([]) == "Choose at least one method."
         visit.language = "zh"
         assert (await line(["direct"])).startswith("约 1 次调用")
+
+
+async def test_without_evidence_the_line_names_what_is_left_out(tmp_path: Path):
+    async with opened(tmp_path) as (page, _, _):
+        visit, own = VisitorSession(owner="me"), (None,) * 4
+        update = await page.expect(visit, ["direct", "rag"], *own, "none")
+        line, left_out = (one.text() for one in read(update["value"]).all("p"))
+        assert line.startswith("About 1 call")
+        assert left_out == "Left out, because no evidence was chosen: RAG."
+        (nothing,) = read((await page.expect(visit, ["rag"], *own, "none"))["value"]).all("p")
+        assert nothing.text() == left_out
+
+
+async def test_evidence_and_settings_are_those_of_the_run(tmp_path: Path):
+    async with opened(tmp_path) as (page, _, _):
+        visit, own = VisitorSession(owner="me"), (None,) * 4
+        # As the page has them: the threshold of Rowen, then those of DRAD.
+        chosen = ("sample", "", "0.5")
+        frames = page.answer(visit, None, "Who?", ["direct", "drad"], REQUEST, *own, *chosen)
+        assert [frame async for frame in frames]
+        assert visit.watched is not None
+        settings = {one.name: one.settings for one in visit.watched.spec.methods}
+        assert settings == {"direct": {}, "drad": {"theta_1": 0.5}}
+        (frame,) = [
+            frame
+            async for frame in page.answer(
+                visit, None, "Who?", ["drad"], REQUEST, *own, "sample", "", "1.5"
+            )
+        ]
+        assert "must be a number from 0 to 1" in frame[0]["value"]
+        assert usable(frame)[:2] == [True, False]
+
+
+async def test_nothing_is_run_that_would_only_write_noise(tmp_path: Path):
+    async with opened(tmp_path) as (page, runs, _):
+        visit = VisitorSession(owner="me", language="zh")
+        (frame,) = [
+            frame async for frame in page.answer(visit, None, "谁写了红楼梦？", ["direct"], REQUEST)
+        ]
+        assert "不懂这个问题的语言" in frame[0]["value"]
+        assert "自带模型" in frame[0]["value"]
+        assert usable(frame)[:2] == [True, False]
+        assert runs.engine.service.store.list("me") == []
+
+
+async def test_chinese_examples_are_walkthroughs_and_recorded_runs(tmp_path: Path):
+    async with opened(tmp_path) as (page, runs, _):
+        visit = VisitorSession(owner="me", language="zh")
+        # The second walkthrough was not played yet.
+        question = await page.take(visit, None, 1)
+        assert visit.watched is not None
+        assert visit.watched.spec.question == question
+        assert visit.watched.view.header is not None
+        assert visit.watched.view.header.language == "zh"
+        assert visit.watched.view.over
+        assert runs.engine.service.store.list("me") == []
+        await page.take(visit, None, 2)
+        assert visit.watched.run_id.startswith("sample-en-")
 
 
 async def test_the_methods_that_were_left_out_are_run_too(tmp_path: Path):

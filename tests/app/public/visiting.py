@@ -62,7 +62,7 @@ class PageSession:
         play, estimate = self._after(words)
         ticked = ["direct", "drad"]
         (cue, *_), _ = await asyncio.gather(
-            self._send(play, [None]), self._send(estimate, [None, ticked, "openai", *[None] * 3])
+            self._send(play, [None]), self._send(estimate, _filled(estimate, [None, ticked]))
         )
         assert owner
         assert json.loads(cue)["language"] == language
@@ -79,7 +79,7 @@ class PageSession:
             for one in self._events()
             if one["queue"] and "submit" in [name for _, name in one["targets"]]
         )
-        asked = [None, self._clicked(), question, list(methods), "openai", None, None, None]
+        asked = _filled(run, [None, self._clicked(), question, list(methods)])
         async for frame in self._queued(run, asked):
             yield frame
 
@@ -182,6 +182,12 @@ async def opened(url: str, number: int) -> AsyncIterator[PageSession]:
         finally:
             beating.cancel()
             await asyncio.gather(beating, return_exceptions=True)
+
+
+def _filled(event: dict[str, Any], values: list[Any]) -> list[Any]:
+    """The inputs of an event, of which nobody has touched those that follow `values`."""
+    untouched = len(event["inputs"]) - len(values) - 1
+    return [*values, "openai", *[None] * untouched]
 
 
 @lru_cache(maxsize=8)

@@ -157,3 +157,40 @@ def test_a_reader_that_has_gone_is_no_failure():
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(60) == 141
+
+
+def test_the_estimate_and_the_limits_stand_before_the_run(run, scripted):
+    status, _, err = ask(run, scripted, "--max-calls", "50", "--json")
+    assert status == 0
+    assert err.startswith("Expected: about ")
+    assert "; limit: 50 calls" in err.splitlines()[0]
+    assert err.splitlines()[-1].startswith("Taken: 2 calls, ")
+
+
+def test_a_run_that_is_expected_to_pass_a_limit_is_not_started(run, scripted):
+    status, out, err = ask(run, scripted, "--method", "rowen", "--max-calls", "1")
+    assert (status, out) == (2, "")
+    assert "limit 1" in err
+    assert "start it anyway" in err
+    assert run("list")[1] == ""
+
+
+def test_a_run_that_reaches_a_limit_is_finished_with_errors(run, scripted):
+    # The draft is the only call: the correction is not made, and the draft is the answer.
+    status, out, err = ask(run, scripted, "--max-calls", "1", "--anyway")
+    assert status == 3
+    assert "answer: Clinton was born in Paris." in out
+    assert "remarks: limit_reached" in out
+    assert "limit of calls: 1." in out
+    assert err.splitlines()[-1].endswith("stopped at the limit of calls")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("calls", "0"), ("tokens", "x"), ("seconds", "0"), ("money", "-1")]
+)
+def test_a_limit_that_is_none_is_refused(run, scripted, option, value):
+    try:
+        status = ask(run, scripted, f"--max-{option}", value)[0]
+    except SystemExit as ended:
+        status = ended.code
+    assert status == 2

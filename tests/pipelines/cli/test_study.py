@@ -108,7 +108,7 @@ def test_profiles_are_saved_shown_exported_imported_and_deleted(line: Line):
     ("arguments", "said"),
     [
         (("save", "openai", "--set", "direct.max_tokens=64"), "a kind of model"),
-        (("save", "Mine"), "without settings"),
+        (("save", "Mine"), "without anything"),
         (("save", "Mine", "--set", "direct.max_tokens=0"), "max_tokens"),
         (("save", "Mine", "--set", "nobody.x=0"), "no setting of a chosen method"),
     ],

@@ -240,7 +240,8 @@ async def run_method(
         evidence=evidence or EvidenceSpec(),
         answer=given,
     )
-    asked = Question(text=question, language=detect_language(question))
+    about = given.text if given is not None and not given.asked else ""
+    asked = Question(text=question, language=detect_language(about or question), about=about)
     plan = Plan(spec, asked, ((method, method.settings(settings)),))
     live = LiveRun("run", "owner", lambda _: None)
     start_event(live, plan)

@@ -62,8 +62,8 @@ def test_it_becomes_a_model_that_writes_both_languages():
         can = known_capabilities(spec)
         assert can is not None
         assert can.languages == {"en", "zh"}
-        # transformers scores given texts, so that such a model can be a proxy.
-        assert can.scores == (entry.hardware == "gpu")
+        # Either library scores given texts, so that such a model can be a proxy.
+        assert can.scores
 
 
 def test_a_model_is_found_by_its_name():

@@ -254,4 +254,4 @@ def test_the_embedded_model_says_what_it_can_do(embedded_model: EmbeddedModel):
     assert able.prefill
     assert able.streaming
     assert able.top_logprobs is not None
-    assert not able.scores
+    assert able.scores

@@ -72,5 +72,5 @@ def test_nothing_that_looks_like_a_key_is_stored(store: RunStore, change: dict[s
 
 def test_a_profile_is_of_limited_size(store: RunStore):
     large = {"slm": {"answer": "x" * MAX_SIZE}}
-    with pytest.raises(InvalidInputError, match="more than 100,000"):
+    with pytest.raises(InvalidInputError, match="more than 300,000"):
         store.profiles.save("me", STRICT.model_copy(update={"settings": large}))

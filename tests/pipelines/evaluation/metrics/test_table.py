@@ -47,8 +47,7 @@ def test_every_metric_is_whole(metric):
     assert metric.low < metric.high
     assert metric.value is None or metric.kind != "detector"
     for language in LANGUAGES:
-        messages = load_messages(language)
-        assert messages[metric.title_key] != messages[metric.help_key]
+        assert load_messages(language)[metric.title_key]
 
 
 def test_every_reason_has_its_words():

@@ -10,7 +10,7 @@ import pytest
 from pipelines.engine.reevaluate import reevaluate
 from pipelines.methods.registry import METHODS
 from pipelines.models.base import ScoreRequest
-from pipelines.run.events import Judged
+from pipelines.run.events import Judged, RunFailed
 from pipelines.types import Generation, Token
 from tests.pipelines.methods.baselines.bench import (
     QUESTION,
@@ -120,7 +120,9 @@ async def test_without_a_proxy_a_given_answer_is_read_by_the_main_model():
 async def test_where_nothing_gives_probabilities_there_is_no_verdict():
     blind = FULL.overridden(top_logprobs=0).model_copy(update={"scores": False})
     outcome = await detect("token_probability", capabilities=blind)
-    assert outcome.answer.flags == ("broken_off",)
+    # It says what it needs before anything is asked.
+    assert isinstance(outcome.trace.terminal, RunFailed)
+    assert outcome.trace.terminal.error.code == "capability"
     assert not [e for e in outcome.events if isinstance(e, Judged)]
 
 

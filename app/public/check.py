@@ -1,0 +1,129 @@
+"""The Space's tab for checking a text: its form, and the run that it describes.
+
+What goes on afterwards, the queue, Stop, sharing and the report, is that of any run of the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import gradio as gr
+
+from app.public.session import VisitorSession
+from components.messages import Catalogue, named
+from pipelines.engine.checking import (
+    FEWER,
+    TextToCheck,
+    check_run,
+    detectors,
+    is_check,
+    split_sources,
+    text_of,
+    unmet_needs,
+)
+from pipelines.errors import failure
+from pipelines.models.base import Capabilities
+from pipelines.models.providers import ModelSpec, known_capabilities
+from pipelines.run.spec import MAX_SOURCES, MAX_TEXT, MethodSpec, RunSpec
+from pipelines.samples.checks import sample_texts
+from pipelines.text import detect_language
+
+Asked = str | TextToCheck
+"""What a visitor wants: an answer to a question, or a text to be checked."""
+
+
+class CheckPart:
+    """The form. `fields` are its inputs: text, question, sources, detectors."""
+
+    def __init__(self, put: Any) -> None:
+        """`put` makes a component whose words follow the language."""
+        text = {"label": "check.text", "placeholder": "check.text.placeholder"}
+        question = {"label": "check.question", "placeholder": "check.question.placeholder"}
+        sources = {"label": "check.sources", "placeholder": "check.sources.placeholder"}
+        self.text = put(gr.Textbox, text, lines=4, max_lines=12, max_length=MAX_TEXT)
+        self.question = put(gr.Textbox, question, max_lines=2)
+        self.sources = put(gr.Textbox, sources, lines=2, max_lines=10, max_length=MAX_SOURCES)
+        samples = {"label": "check.examples", "samples": _samples}
+        self.samples = put(
+            gr.Dataset, samples, components=[gr.HTML(visible=False)], type="index", elem_id="texts"
+        )
+        with put(gr.Accordion, {"label": "check.detectors"}, open=False, elem_id="detectors"):
+            choices = {"choices": lambda t: [(named("method", n, t), n) for n in detectors()]}
+            self.detectors = put(
+                gr.CheckboxGroup, choices, value=list(FEWER), show_label=False, container=False
+            )
+        self.run = put(gr.Button, {"value": "check.run"}, variant="primary", elem_id="check-run")
+        self.fields = [self.text, self.question, self.sources, self.detectors]
+
+    def connect(
+        self,
+        answer: Callable[..., AsyncGenerator[list[Any]]],
+        inputs: tuple[Any, Any, Sequence[Any]],
+        frame: Sequence[Any],
+        **how: Any,
+    ) -> None:
+        """Have a click answered by `answer`, the page's own way of carrying out a run.
+
+        `inputs` are the visit, the number of the click and the fields of a visitor's own model.
+        """
+        visit, number, own = inputs
+
+        async def check_given(
+            visit: VisitorSession,
+            clicked: int | None,
+            text: str | None,
+            question: str | None,
+            sources: str | None,
+            chosen: Sequence[str] | None,
+            request: gr.Request,
+            *brought: str | None,
+        ) -> AsyncGenerator[list[Any]]:
+            visit.page = "check"
+            given = TextToCheck(
+                text=text or "",
+                question=question or "",
+                sources=tuple(split_sources(sources or "")),
+            )
+            frames = answer(visit, clicked, given, chosen or [], request, *brought)
+            async with aclosing(frames) as pictures:
+                async for picture in pictures:
+                    yield picture
+
+        def take(visit: VisitorSession, sample: int) -> list[str]:
+            taken = [one for one in sample_texts() if one.language == visit.language][sample]
+            return [taken.text, taken.question, "\n\n".join(taken.sources)]
+
+        self.run.click(check_given, [visit, number, *self.fields, *own], list(frame), **how)
+        put_in = [self.text, self.question, self.sources]
+        quick = {"api_visibility": "private", "show_progress": "hidden", "queue": False}
+        self.samples.click(take, [visit, self.samples], put_in, **quick)
+
+
+def check_spec(
+    asked: TextToCheck, methods: Sequence[str], models: Mapping[str, ModelSpec]
+) -> RunSpec:
+    """The run that checks a text by those of `methods` that can.
+
+    Raises InvalidInputError, also where none of them can work on it.
+    """
+    needs = unmet_needs(
+        {role: known_capabilities(spec) or Capabilities() for role, spec in models.items()},
+        asked=asked.asked,
+        has_evidence=True,
+        language=detect_language(asked.text),
+    )
+    able = [name for name in methods if name in needs and needs[name] is None]
+    if methods and not able:
+        raise failure("checking.no_detector")
+    return check_run(asked, [MethodSpec(name=name) for name in able], models)
+
+
+def asked_in(spec: RunSpec) -> Asked:
+    """What a run was asked for, to be asked for again."""
+    return text_of(spec) if is_check(spec) else spec.question
+
+
+def _samples(t: Catalogue) -> list[list[str]]:
+    return [[one.title] for one in sample_texts() if one.language == t.language]

@@ -1,0 +1,120 @@
+"""What programs get for a text that was checked: every sentence once, with all detectors."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from pipelines.engine.checked import CheckedText, State
+from pipelines.run.events import Score, Verdict
+from pipelines.types import Frozen
+
+_LOW = Field(description="The smallest value that the number can have.")
+_HIGH = Field(description="The largest one, null where there is none.")
+
+
+class CheckScore(Frozen):
+    """The number that decided a verdict: doubtful on the `bad` side of the threshold."""
+
+    name: str
+    value: float | None
+    threshold: float | None
+    bad: str
+    low: Annotated[float, _LOW]
+    high: Annotated[float | None, _HIGH]
+
+
+class SentenceVerdict(Frozen):
+    """What one detector says of one sentence.
+
+    `verdict` is null where the sentence holds nothing that it measures, such as no name. `evidence`
+    is the sentence of the evidence that is nearest, where the detector names one.
+    """
+
+    verdict: Verdict | None
+    score: CheckScore | None
+    evidence: str
+
+
+class CheckedSentence(Frozen):
+    """A sentence at [start, end) of the text; `doubting` of `judging` detectors doubt it."""
+
+    text: str
+    start: int
+    end: int
+    doubting: int
+    judging: int
+    detectors: dict[str, SentenceVerdict]
+
+
+class DetectorVerdict(Frozen):
+    """What one detector came to on the whole text."""
+
+    state: State
+    verdict: Verdict | None
+    score: CheckScore | None
+    weak: bool = Field(
+        description="The model behind it was measured to be no better than chance; its verdicts are"
+        " not counted in `doubting` and `judging`."
+    )
+    by_sentence: bool = Field(description="False: it reads the text as a whole.")
+    corrected: str | None = Field(description="The corrected text, null where nothing changed.")
+
+
+class CheckResult(Frozen):
+    """The check of a given text, as far as it has come."""
+
+    sentences: list[CheckedSentence]
+    detectors: dict[str, DetectorVerdict]
+    unavailable: dict[str, str] = Field(
+        description="Detectors that were not asked because they cannot work on this, and what they"
+        " need."
+    )
+
+
+def check_result(found: CheckedText, unavailable: dict[str, str]) -> CheckResult:
+    """`found` as programs get it."""
+    return CheckResult(
+        sentences=[
+            CheckedSentence(
+                text=one.text,
+                start=one.start,
+                end=one.end,
+                doubting=one.doubting,
+                judging=one.judging,
+                detectors={
+                    name: SentenceVerdict(
+                        verdict=cell.verdict, score=_score(cell.score), evidence=cell.evidence
+                    )
+                    for name, cell in one.found.items()
+                },
+            )
+            for one in found.sentences
+        ],
+        detectors={
+            one.method: DetectorVerdict(
+                state=one.state,
+                verdict=one.verdict,
+                score=_score(one.score),
+                weak=one.weak,
+                by_sentence=one.by_sentence,
+                corrected=one.corrected,
+            )
+            for one in found.detectors
+        },
+        unavailable=unavailable,
+    )
+
+
+def _score(score: Score | None) -> CheckScore | None:
+    if score is None:
+        return None
+    return CheckScore(
+        name=score.name,
+        value=score.value,
+        threshold=score.threshold,
+        bad=score.bad,
+        low=score.low,
+        high=score.high,
+    )

@@ -1,0 +1,212 @@
+"""What a visitor chooses beside methods: the evidence, and the main thresholds of the methods.
+
+A field that is left empty stands for the method's default, also where that depends on the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import nan
+from typing import Any, NamedTuple, TypeVar, get_args
+
+import gradio as gr
+
+from app.public.examples import speaks
+from app.public.models import OwnModel
+from components.compare import setting_words
+from components.messages import Catalogue, named, setting_key, two_digits
+from pipelines.errors import VeriscopeError, failure
+from pipelines.methods.controls import field_bound, field_kind
+from pipelines.methods.registry import METHODS
+from pipelines.run.spec import EvidenceSpec, MethodSpec, RunSpec
+from pipelines.text import detect_language
+
+C = TypeVar("C")
+Put = Callable[..., Any]
+
+NONE = "none"
+"""The choice of no evidence at all."""
+
+MAIN: dict[str, tuple[str, ...]] = {
+    "rowen": ("threshold",),
+    "drad": ("theta_1", "theta_2"),
+    "ever": ("max_rounds",),
+    "haarag": ("tau_r", "tau_a"),
+    "slm": ("threshold",),
+}
+"""The settings that decide most, by method. The workbench has all of them."""
+
+FIELDS: tuple[tuple[str, str], ...] = tuple(
+    (method, field) for method, fields in MAIN.items() for field in fields
+)
+"""Method and field of each control, in the order of the page."""
+
+_OWN = len(OwnModel._fields)
+
+
+class Choices(NamedTuple):
+    """What the fields of the page say, as they come: a visitor's model, evidence, thresholds."""
+
+    own: tuple[str | None, ...] = ()
+    evidence: str = ""
+    settings: Mapping[str, Mapping[str, str]] = {}
+
+    @classmethod
+    def of(cls, fields: Sequence[Any]) -> Choices:
+        """The choices in the values of `OwnModel`, the evidence and `FIELDS`, in this order.
+
+        What is missing at the end was not chosen.
+        """
+        own, rest = tuple(fields[:_OWN]), list(fields[_OWN:])
+        settings: dict[str, dict[str, str]] = {}
+        for (method, field), value in zip(FIELDS, rest[1:], strict=False):
+            if typed := str("" if value is None else value).strip():
+                settings.setdefault(method, {})[field] = typed
+        return cls(own, str(rest[0] or "") if rest else "", settings)
+
+    def methods(self, names: Iterable[str]) -> list[MethodSpec]:
+        """The chosen methods with their settings, as far as the chosen evidence serves them.
+
+        Raises InvalidInputError for a value outside its bounds, or where no method is left.
+        """
+        asked = list(names)
+        kept = [name for name in asked if name not in self.left_out(asked)]
+        if asked and not kept:
+            raise failure("asking.no_evidence")
+        return [MethodSpec(name=name, settings=self._settings(name)) for name in kept]
+
+    def left_out(self, names: Iterable[str]) -> list[str]:
+        """The methods that cannot work without evidence, where none was chosen."""
+        if self.evidence != NONE:
+            return []
+        return [name for name in names if name in METHODS and _searches(name)]
+
+    def spec(self) -> EvidenceSpec:
+        """The evidence of the run: with none chosen, no method is left that searches."""
+        if self.evidence in ("", NONE):
+            return EvidenceSpec()
+        return EvidenceSpec(library=self.evidence)
+
+    def _settings(self, name: str) -> dict[str, Any]:
+        chosen = {
+            field: _read(name, field, typed) for field, typed in self.settings.get(name, {}).items()
+        }
+        return {**chosen, **(_without(name) if self.evidence == NONE else {})}
+
+
+def bounds(method: str, field: str) -> tuple[float, float]:
+    """The least and the greatest value of a setting."""
+    info = METHODS[method].settings_type.model_fields[field]
+    return float(field_bound(info, "ge")), float(field_bound(info, "le"))
+
+
+def _read(method: str, field: str, typed: str) -> float:
+    """The number that was typed, with a comma or a point; raises InvalidInputError."""
+    low, high = bounds(method, field)
+    whole = _is_whole(method, field)
+    try:
+        value = int(typed) if whole else float(typed.replace(",", "."))
+    except ValueError:
+        value = nan
+    if not low <= value <= high:
+        kind = "a whole number" if whole else "a number"
+        facts = {"low": f"{low:g}", "high": f"{high:g}", "kind": kind}
+        raise failure("asking.outside", method=method, setting=field, **facts)
+    return value
+
+
+def foreign_to(spec: RunSpec) -> bool:
+    """Whether the main model would write noise, because it does not speak the question's language.
+
+    A model of which nothing is known is believed to speak it.
+    """
+    return not speaks(spec.models["main"], detect_language(" ".join(spec.question.split())))
+
+
+def default_words(method: str, field: str, t: Catalogue) -> str:
+    """The default of a setting in words, also where it is calibrated or depends on others."""
+    settings = METHODS[method].settings()
+    value = getattr(settings, field)
+    if value is not None:
+        return setting_words(method, field, value, t)
+    unset = settings.effective_default(field)
+    key = setting_key(method, field, t)
+    words = [
+        two_digits(number)
+        if len(unset) == 1
+        else t(
+            "setting.effective_default_option",
+            value=two_digits(number),
+            option=t(f"{key.rpartition('.')[0]}.{option}"),
+        )
+        for option, number in unset.items()
+    ]
+    return t("list.separator").join(words) or t("space.setting.calibrated")
+
+
+def evidence_choices(libraries: Sequence[str], t: Catalogue) -> list[tuple[str, str]]:
+    """Every library by its name, and none."""
+    return [*((named("library", name, t), name) for name in libraries), (t("space.none"), NONE)]
+
+
+class ChoiceFields:
+    """The controls, drawn into the blocks that are being built, in the order of `Choices.of`."""
+
+    def __init__(self, put: Put, libraries: Sequence[str]) -> None:
+        """`put` makes a component whose words follow the language."""
+        self.evidence = put(
+            gr.Radio,
+            {
+                "label": "ask.evidence",
+                "info": "space.evidence.help",
+                "choices": lambda t: evidence_choices(libraries, t),
+            },
+            value=libraries[0] if libraries else NONE,
+            elem_id="evidence",
+        )
+        with gr.Row(elem_id="thresholds"):
+            self.numbers = [_number(put, method, field) for method, field in FIELDS]
+        self.all: list[Any] = [self.evidence, *self.numbers]
+
+
+def _number(put: Put, method: str, field: str) -> Any:
+    low, high = bounds(method, field)
+    key = f"setting.{method}.{field}"
+
+    def label(t: Catalogue) -> str:
+        return t("space.setting", method=named("method", method, t), setting=t(key))
+
+    def info(t: Catalogue) -> str:
+        facts = {"low": f"{low:g}", "high": f"{high:g}", "default": default_words(method, field, t)}
+        return f"{t(f'{key}.help')} {t('space.setting.range', **facts)}"
+
+    # Gradio's own field for numbers shows 0 where none was given.
+    return put(
+        gr.Textbox,
+        {"label": label, "info": info, "placeholder": lambda t: default_words(method, field, t)},
+        max_lines=1,
+        max_length=20,
+        min_width=240,
+    )
+
+
+def _is_whole(method: str, field: str) -> bool:
+    return field_kind(METHODS[method].settings_type.model_fields[field]) is int
+
+
+def _without(name: str) -> dict[str, Any]:
+    """What has a method judge without evidence, where it can; empty where nothing has to be set."""
+    method = METHODS[name]
+    info = method.settings_type.model_fields.get("context")
+    if info is None or NONE not in get_args(info.annotation):
+        return {}
+    return {"context": NONE}
+
+
+def _searches(name: str) -> bool:
+    method = METHODS[name]
+    try:
+        settings = method.settings(_without(name))
+    except VeriscopeError:
+        settings = method.settings()
+    return any(need.reason == "evidence" for need in method.needs(settings))

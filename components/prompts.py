@@ -1,0 +1,231 @@
+"""Prompts in view: their text with its placeholders, one's own against the default, a try of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from string import Template
+
+from components.diff import diff_html
+from components.elements import Row, notice, part, sign, table
+from components.markup import Child, Html, tag
+from components.messages import Catalogue, integer, lang, named, probability
+from pipelines.engine.prompts import Filled, uncalibrated
+from pipelines.prompts import MAX_PROMPT, PromptProblem, load_prompts, own_prompts, prompt_files
+from pipelines.run.view import RunView
+from pipelines.types import Choice, Generation, Language
+
+Place = tuple[str, str, str]
+"""A prompt: its file, its language, its name in the file."""
+
+
+def own_prompts_words(own: Sequence[Place], t: Catalogue) -> str:
+    """Which prompts are not the default's, in a sentence."""
+    listed = t("list.separator").join(place_words(place, t) for place in own)
+    return t("prompts.own", count=len(own), list=listed)
+
+
+def place_words(place: Place, t: Catalogue) -> str:
+    """A prompt as people name it: "ever/verify (English)"."""
+    file, language, key = place
+    return t("prompts.place", name=f"{file}/{key}", language=named("language", language, t))
+
+
+def prompt_title(file: str, key: str, t: Catalogue) -> str:
+    """What a prompt is for, in a few words; its name where there are none."""
+    return t.first(f"prompt.{file}.{key}", f"prompt.{key}") if _worded(file, key, t) else key
+
+
+def _worded(file: str, key: str, t: Catalogue) -> bool:
+    return t.has(f"prompt.{file}.{key}") or t.has(f"prompt.{key}")
+
+
+def own_prompts_note(view: RunView, t: Catalogue) -> Html | None:
+    """Says, wherever a run is shown, that it did not have the default's prompts.
+
+    None for a run that had them.
+    """
+    wording = view.header.spec.prompts if view.header else {}
+    own = own_prompts(wording)
+    if not own:
+        return None
+    said = [own_prompts_words(own, t)]
+    methods = [one.name for one in view.header.spec.methods] if view.header else []
+    if loose := uncalibrated(methods, wording):
+        names = t("list.separator").join(named("method", name, t) for name in loose)
+        said.append(t("prompts.uncalibrated", list=names))
+    return notice(" ".join(said), "own-prompts")
+
+
+def wording_diffs(view: RunView, t: Catalogue) -> Html | None:
+    """Every prompt of the run's own against the default, for a report; None without any.
+
+    Where the default is not there any more, the run's text stands alone.
+    """
+    wording = view.header.spec.prompts if view.header else {}
+    parts = [
+        part(place_words(place, t), prompt_diff(place, _text(wording, place), t))
+        for place in own_prompts(wording)
+    ]
+    return tag("div.vs-stack", parts, key="wording") if parts else None
+
+
+def _text(wording: dict[str, dict[str, dict[str, str]]], place: Place) -> str:
+    file, language, key = place
+    return wording[file][language][key]
+
+
+def prompt_diff(place: Place, text: str, t: Catalogue) -> Html:
+    """`text` against the shipped text of the prompt."""
+    file, language, key = place
+    code: Language = "zh" if language == "zh" else "en"
+    known = file in prompt_files() and key in load_prompts(file).keys(language)
+    usual = load_prompts(file).default(language, key) if known else ""
+    return tag("div.vs-prompt-diff", diff_html(usual, text, code, t))
+
+
+def prompt_view(text: str, language: str, title: str, t: Catalogue) -> str:
+    """A prompt as it is, its placeholders marked, under `title`."""
+    names = list(dict.fromkeys(Template(text).get_identifiers()))
+    listed = " ".join(f"${name}" for name in names)
+    said = t("prompts.placeholders", list=listed) if names else t("prompts.no_placeholders")
+    return tag(
+        "section.vs-run.vs-prompt",
+        tag("h3.vs-label", title),
+        tag("div.vs-prompt-text.vs-card.vs-padded", _marked(text), lang=lang(language), dir="auto"),
+        tag("p.vs-note", said),
+        aria_label=title,
+    )
+
+
+def _marked(text: str) -> list[Child]:
+    """The text with every placeholder as a mark of its own."""
+    parts: list[Child] = []
+    at = 0
+    for match in Template.pattern.finditer(text):
+        if match["named"] or match["braced"]:
+            parts += [text[at : match.start()], tag("code.vs-placeholder", match[0])]
+            at = match.end()
+    return [*parts, text[at:]]
+
+
+def problems_view(problems: Iterable[PromptProblem], t: Catalogue) -> str:
+    """What is wrong with a text, one line each, with its place."""
+    lines = (
+        tag(
+            "li",
+            sign("✗"),
+            t(
+                f"prompts.problem.{one.kind}",
+                name=f"${one.name}",
+                line=one.line,
+                column=one.column,
+                most=integer(MAX_PROMPT),
+            ),
+        )
+        for one in problems
+    )
+    return tag("ul.vs-error.vs-prompt-problems", lines, role="alert", key="problems")
+
+
+def difference_view(place: Place, text: str, t: Catalogue) -> str:
+    """What one's own text changes, under its name."""
+    title = t("prompts.diff")
+    return tag(
+        "section.vs-run.vs-prompt",
+        tag("h3.vs-label", title),
+        prompt_diff(place, text, t),
+        aria_label=title,
+    )
+
+
+def shots_view(place: Place, t: Catalogue) -> str:
+    """The demonstrations of a file that fill this prompt, to be read; "" where there are none."""
+    file, language, key = place
+    prompts, wanted = load_prompts(file), set(load_prompts(file).placeholders(language, key))
+    rows = [
+        Row(f"shot-{number}", [tag("bdi", shot[name]) for name in (*sorted(wanted), "reply")])
+        for number, shot in enumerate(prompts.every_shot(language))
+        if wanted and set(shot) - {"of", "reply"} == wanted
+    ]
+    if not rows:
+        return ""
+    title = t("prompts.shots", count=len(rows))
+    columns = [*(f"${name}" for name in sorted(wanted)), t("prompts.reply")]
+    note = tag("p.vs-note", t("prompts.shots.note"))
+    return tag("section.vs-run", tag("h3.vs-label", title), note, table(title, columns, rows))
+
+
+def filled_view(found: Filled, filled: str, language: str, t: Catalogue) -> str:
+    """The values of a recorded run, and the text that they fill."""
+    code: Language = "zh" if language == "zh" else "en"
+    pairs = (
+        tag(
+            "div",
+            tag("dt", tag("code.vs-placeholder", f"${name}")),
+            tag("dd", _long(value, f"${name}", "vs-prompt-value")),
+        )
+        for name, value in found.values.items()
+    )
+    title = t("prompts.values")
+    values = tag("dl.vs-prompt-values", pairs) if found.values else None
+    same = filled == found.text
+    sent = t("prompts.filled.same" if same else "prompts.filled")
+    changed = filled if same else diff_html(found.text, filled, code, t)
+    css = f"vs-prompt-long {'vs-prompt-text vs-card vs-padded' if same else 'vs-prompt-diff'}"
+    body = _long(changed, sent, css, lang=lang(language))
+    return tag(
+        "section.vs-run.vs-stack",
+        tag("div", tag("h3.vs-label", title), values) if values is not None else None,
+        tag("div", tag("h3.vs-label", sent), body),
+    )
+
+
+def _long(text: Child, label: str, css: str, **attributes: str) -> Html:
+    """A text that may be long: it scrolls in its own place, for a keyboard too."""
+    about = {"role": "group", "aria_label": label, "tabindex": "0", **attributes}
+    return tag("div", text, class_=css, dir="auto", **about)
+
+
+def replies_view(
+    before: Generation | Choice | None,
+    after: Generation | Choice | None,
+    models: tuple[str, str],
+    t: Catalogue,
+) -> str:
+    """What the run's model replied, and what a model says to one's own wording, side by side."""
+    sides = (
+        ("prompts.reply.run", models[0], before),
+        ("prompts.reply.now", models[1], after),
+    )
+    return tag(
+        "div.vs-run.vs-prompt-replies",
+        (
+            tag(
+                "section.vs-card.vs-padded",
+                tag("h3.vs-label", t(title, model=model)),
+                _reply(reply, t),
+                aria_label=t(title, model=model),
+                key=title,
+            )
+            for title, model, reply in sides
+        ),
+    )
+
+
+def _reply(reply: Generation | Choice | None, t: Catalogue) -> list[Child]:
+    if reply is None:
+        return [tag("p.vs-note", t("prompts.reply.none"))]
+    if isinstance(reply, Generation):
+        text = reply.text.strip()
+        return [tag("p.vs-answer.vs-prompt-text", text or t("prompts.reply.empty"), dir="auto")]
+    options = (
+        tag(
+            "li",
+            tag("bdi.vs-strong", label),
+            " ",
+            tag("span.vs-num", f"P = {probability(value)}"),
+        )
+        for label, value in sorted(reply.probabilities.items(), key=lambda one: -one[1])
+    )
+    said = tag("p.vs-note", t("prompts.reply.choice"))
+    return [tag("ul.vs-plain-list", options), said]

@@ -1,0 +1,363 @@
+"""`check`: a text, or a file of texts, under every detector that can work on it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import csv
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+from pipelines.cli.evidence import add_evidence_options
+from pipelines.cli.library import chosen_evidence
+from pipelines.cli.models import add_model_options, models_by_role
+from pipelines.cli.runs import OWNER
+from pipelines.cli.settings import read_settings
+from pipelines.cli.terminal import Terminal
+from pipelines.engine.check_rows import check_record, check_rows, row_columns
+from pipelines.engine.checked import CheckedText, checked_text
+from pipelines.engine.checking import (
+    STANDARD,
+    TextToCheck,
+    check_run,
+    detectors,
+    split_sources,
+    title_of,
+    unmet_needs,
+)
+from pipelines.engine.service import Service
+from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.evaluation.datasets.files import read_table, read_text
+from pipelines.methods.base import Need
+from pipelines.models.base import Capabilities
+from pipelines.models.providers import ModelSpec, known_capabilities
+from pipelines.printable import printable, printable_json
+from pipelines.run.events import Score
+from pipelines.run.spec import EvidenceSpec, MethodSpec
+from pipelines.run.view import RunView, reduce
+from pipelines.text import detect_language
+
+MAX_TEXTS = 10_000
+"""Texts of one file."""
+
+_TEXT = ("text", "answer")
+_SOURCES = ("sources", "context")
+_REASONS: Mapping[str, str] = {
+    "question": "needs the question",
+    "evidence": "needs evidence",
+    "scores": "needs log-probabilities of given text",
+    "logprobs": "needs log-probabilities",
+    "proxy": "needs a proxy model",
+    "model": "needs a model that writes",
+    "languages": "needs a model that speaks both languages",
+    "speaks": "needs a model that speaks the language of the text",
+    "writes": "only writes",
+}
+
+
+class Entry(NamedTuple):
+    """A text of the command or of a file, under the name that its results have."""
+
+    id: str
+    given: TextToCheck
+
+
+def add_check_command(commands: Any) -> None:
+    """`check` among the commands."""
+    parser = commands.add_parser(
+        "check",
+        help="check a text, or a file of texts",
+        description="Check texts that somebody else wrote by every detector that can work on them."
+        " Each text is a recorded run. Exit status: 0 when all were checked, 3 when some or a"
+        " detector failed, 1 when none was checked, 2 for unusable input.",
+    )
+    parser.add_argument("text", nargs="?", help="the text; '-' reads it from standard input")
+    parser.add_argument(
+        "--file",
+        type=Path,
+        help="texts instead: JSON lines, JSON, CSV or TSV with the columns text (or answer) and, if"
+        " wanted, id, question, sources (or context) and samples; or .txt with an empty line"
+        " between two texts",
+    )
+    parser.add_argument("--question", default="", help="what the text answers")
+    parser.add_argument(
+        "--source",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="a text file that has to support the text, instead of a library; repeat for several",
+    )
+    parser.add_argument(
+        "--detector",
+        action="append",
+        choices=list(detectors()),
+        help="repeat for several (default: those of the standard ones that can work)",
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="DETECTOR.SETTING=VALUE", help="a setting"
+    )
+    parser.add_argument(
+        "--output",
+        choices=("text", "jsonl", "csv"),
+        help="a table to read, a JSON line for each text, or CSV with a row for each sentence"
+        " (default: text, with --file jsonl)",
+    )
+    parser.add_argument("--to", type=Path, metavar="FILE", help="default: standard output")
+    add_model_options(parser)
+    add_evidence_options(parser)
+    parser.add_argument("--language", choices=["en", "zh"], help="default: each text's own")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--reproducible", action="store_true", help="one call at a time")
+    parser.set_defaults(command=_check)
+
+
+async def _check(service: Service, options: argparse.Namespace) -> int:
+    entries = list(await asyncio.to_thread(_entries, options))
+    models, keys = await models_by_role(service, options, {})
+    asks_library = any(not entry.given.sources for entry in entries)
+    evidence = await chosen_evidence(service, options, keys) if asks_library else None
+    settings = read_settings(
+        options.detector or detectors(),
+        options.set,
+        "Write DETECTOR.SETTING=VALUE, for example drad.theta_1=0.5.",
+    )
+    form = options.output or ("jsonl" if options.file else "text")
+    names = options.detector or [name for name in detectors() if name in STANDARD]
+    failed = imperfect = 0
+    with ExitStack() as stack:
+        out: TextIO = sys.stdout
+        if options.to is not None:
+            out = stack.enter_context(_opened(options.to))
+        writer = _Writer(out, form, names)
+        for number, entry in enumerate(entries, start=1):
+            if len(entries) > 1:
+                told = printable(f"{number}/{len(entries)} {entry.id}")
+                print(told, file=sys.stderr, flush=True)
+            try:
+                view, found = await _one(
+                    service, options, entry, names, settings, models, keys, evidence
+                )
+            except VeriscopeError as error:
+                if len(entries) == 1:
+                    raise
+                failed += 1
+                writer.failed(entry, error)
+                continue
+            writer.found(entry, view, found)
+            over = view.status == "finished"
+            failed += not over
+            imperfect += over and any(one.error for one in found.detectors)
+    if failed == len(entries):
+        return 1
+    return 3 if failed or imperfect else 0
+
+
+async def _one(
+    service: Service,
+    options: argparse.Namespace,
+    entry: Entry,
+    names: list[str],
+    settings: Mapping[str, dict[str, Any]],
+    models: Mapping[str, ModelSpec],
+    keys: Mapping[str, str],
+    evidence: EvidenceSpec | None,
+) -> tuple[RunView, CheckedText]:
+    """Check one text to the end; what cannot work on it is said on standard error."""
+    needs = unmet_needs(
+        {role: known_capabilities(spec) or Capabilities() for role, spec in models.items()},
+        asked=entry.given.asked,
+        has_evidence=evidence is not None or bool(entry.given.sources),
+        language=entry.given.language or detect_language(entry.given.text),
+        settings=settings,
+    )
+    able = [name for name in names if needs[name] is None]
+    for name in names:
+        need = needs[name]
+        if need is not None:
+            print(printable(f"{name}: {_reason(need)}"), file=sys.stderr)
+    spec = check_run(
+        entry.given,
+        (MethodSpec(name=name, settings=settings.get(name, {})) for name in able),
+        models,
+        evidence=evidence,
+        seed=options.seed,
+        reproducible=options.reproducible,
+    )
+    run_id = await service.start(spec, owner=OWNER, keys=keys)
+    if not entry.given.asked:
+        # A text that looks like a key cannot be a name.
+        with suppress(VeriscopeError):
+            labels = service.store.labels
+            await asyncio.to_thread(labels.rename, run_id, OWNER, title_of(entry.given))
+    terminal, view = Terminal(sys.stderr), RunView()
+    async for event in service.follow(run_id, owner=OWNER):
+        view = reduce(view, event)
+        if not options.file:
+            terminal.show(event)
+    found = checked_text(view)
+    assert found is not None
+    return view, found
+
+
+def _entries(options: argparse.Namespace) -> Iterator[Entry]:
+    """What is to be checked. Raises InvalidInputError."""
+    if (options.text is None) == (options.file is None):
+        raise InvalidInputError(
+            "Give either a text or --file.", remedy='For example: check "Text" or --file texts.csv'
+        )
+    sources = tuple(read_text(path) for path in options.source)
+    if options.file is None:
+        text = sys.stdin.read() if options.text == "-" else options.text
+        given = TextToCheck(
+            text=text, question=options.question, sources=sources, language=options.language
+        )
+        yield Entry("1", given)
+        return
+    if options.question:
+        raise InvalidInputError(
+            "--question belongs to one text.", remedy="Put the questions into the file."
+        )
+    rows = list(_rows(options.file))
+    if len(rows) > MAX_TEXTS:
+        raise InvalidInputError(
+            f"{options.file.name} holds {len(rows):,} texts; {MAX_TEXTS:,} can be checked at once.",
+            remedy="Check it in parts.",
+        )
+    for number, row in enumerate(rows, start=1):
+        own = _texts(row, _SOURCES)
+        given = TextToCheck(
+            text=_text(row, _TEXT),
+            question=_text(row, ("question",)),
+            sources=own or sources,
+            samples=_texts(row, ("samples",)),
+            language=options.language,
+        )
+        yield Entry(_text(row, ("id",)) or str(number), given)
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    if path.suffix.lower() == ".txt":
+        blocks = split_sources(read_text(path))
+        if not blocks:
+            raise InvalidInputError(f"{path.name} holds no text.", remedy="Give a file with texts.")
+        return [{"text": block} for block in blocks]
+    table = read_table(path)
+    if not any(name in table.columns for name in _TEXT):
+        raise InvalidInputError(
+            f"{path.name} has no column text or answer; it has: {', '.join(table.columns)}.",
+            remedy="Name the column that holds the texts `text`.",
+        )
+    return table.rows
+
+
+def _text(row: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    """The first of these fields that the row has, as text."""
+    found = next((row[name] for name in names if row.get(name) not in (None, "")), "")
+    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+
+
+def _texts(row: Mapping[str, Any], names: tuple[str, ...]) -> tuple[str, ...]:
+    """A list of texts; in CSV a list of JSON, or blocks with an empty line between them."""
+    found = next((row[name] for name in names if row.get(name) not in (None, "")), None)
+    if isinstance(found, str):
+        with suppress(ValueError):
+            read = json.loads(found)
+            found = read if isinstance(read, list) else found
+    if isinstance(found, str):
+        return tuple(split_sources(found))
+    if not isinstance(found, list):
+        return ()
+    return tuple(one if isinstance(one, str) else str(one) for one in found)
+
+
+def _opened(path: Path) -> TextIO:
+    try:
+        return path.open("w", encoding="utf-8", newline="")
+    except OSError as error:
+        raise InvalidInputError(
+            f"{path.name} cannot be written ({type(error).__name__}).", remedy="Give another file."
+        ) from None
+
+
+def _reason(need: Need) -> str:
+    return _REASONS[need.reason]
+
+
+class _Writer:
+    """Writes each text's results as soon as they are there."""
+
+    def __init__(self, out: TextIO, form: str, names: list[str]) -> None:
+        self._out = out
+        self._form = form
+        self._names = names
+        self._table = csv.DictWriter(out, row_columns(names), lineterminator="\n")
+        if form == "csv":
+            self._table.writeheader()
+
+    def found(self, entry: Entry, view: RunView, found: CheckedText) -> None:
+        """One text that was checked."""
+        if self._form == "jsonl":
+            record = {"id": entry.id, "run": view.run, "status": view.status}
+            self._line(record | check_record(found))
+        elif self._form == "csv":
+            self._table.writerows(
+                {name: printable(value) for name, value in row.items()}
+                for row in check_rows(found, entry.id, view.run)
+            )
+        else:
+            print(describe_check(view, found), file=self._out)
+        self._out.flush()
+
+    def failed(self, entry: Entry, error: VeriscopeError) -> None:
+        """One that could not be."""
+        told = f"{error} {error.remedy}".strip()
+        print(printable(f"{entry.id}: {told}"), file=sys.stderr)
+        if self._form == "jsonl":
+            self._line({"id": entry.id, "status": "refused", "error": told})
+        elif self._form == "csv":
+            self._table.writerow({"id": printable(entry.id), "error": printable(told)})
+        self._out.flush()
+
+    def _line(self, record: Mapping[str, Any]) -> None:
+        print(printable_json(json.dumps(record, ensure_ascii=False)), file=self._out)
+
+
+def describe_check(view: RunView, found: CheckedText) -> str:
+    """A check as text: a line for each detector, then every sentence with all verdicts.
+
+    Every text in it is `printable`.
+    """
+    lines = [f"run {view.run}, {view.status}, {view.time:.1f} s", ""]
+    width = max((len(one.method) for one in found.detectors), default=0)
+    for one in found.detectors:
+        said = one.verdict or one.state
+        weak = ", weak: not counted" if one.weak else ""
+        lines.append(printable(f"{one.method:{width}}  {said}{_scored(one.score)}{weak}"))
+        if one.error is not None:
+            lines.append(printable(f"{'':{width}}  {one.error.message} {one.error.remedy}"))
+    for name, why in found.unavailable.items():
+        lines.append(f"{name:{width}}  not asked: {_REASONS[why]}")
+    for sentence in found.sentences:
+        lines += ["", printable(f"{sentence.number + 1}. {sentence.text}")]
+        if sentence.judging:
+            lines.append(f"   {sentence.doubting} of {sentence.judging} detectors doubt it")
+        for name, cell in sentence.found.items():
+            verdict = cell.verdict or "nothing to measure"
+            lines.append(printable(f"   {name:{width}}  {verdict}{_scored(cell.score)}"))
+    for one in found.detectors:
+        if one.corrected is not None:
+            lines += ["", printable(f"{one.method} corrects: {one.corrected}")]
+    return "\n".join(lines)
+
+
+def _scored(score: Score | None) -> str:
+    if score is None or score.value is None:
+        return ""
+    limit = "" if score.threshold is None else f", doubtful {score.bad} {score.threshold:.2f}"
+    high = "" if score.high is None else f"{score.high:g}"
+    return f"  {score.name} {score.value:.2f} [{score.low:g}-{high}{limit}]"

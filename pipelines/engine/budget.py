@@ -1,0 +1,130 @@
+"""A run's limits held against its estimate before it starts, and what it takes against both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import ceil, floor, log10
+from typing import NamedTuple
+
+from pipelines.engine.estimate import Estimate
+from pipelines.errors import VeriscopeError, failure
+from pipelines.models.providers import ModelSpec, Price, provider_of
+from pipelines.run.ledger import Ledger, LimitName, RunLimits, Taken
+
+_MARGIN = 1.25
+"""How far above the estimate a raised limit lies: a single question may take more than the mean."""
+
+
+class RunBudget(NamedTuple):
+    """What a run may take: its limits, the prices by role that money is counted by, and what it is
+    expected to take, None where nobody has estimated that."""
+
+    limits: RunLimits = RunLimits()
+    prices: Mapping[str, Price] = {}
+    expected: Estimate | None = None
+
+    def opened(self) -> Account:
+        """What the run is counted in."""
+        return Account(self, Ledger(self.limits, self.prices))
+
+
+class Account(NamedTuple):
+    """What a run may take and was expected to take, and what it has taken so far.
+
+    It stays up to date, in any thread, and after the end of the run.
+    """
+
+    budget: RunBudget
+    ledger: Ledger
+
+    @property
+    def taken(self) -> Taken:
+        """What the calls that have ended took."""
+        return self.ledger.spent
+
+
+class Excess(NamedTuple):
+    """A limit that a run is expected to pass: by `expected` - `most`, in its own unit."""
+
+    limit: LimitName
+    expected: float
+    most: float
+    currency: str = ""
+
+
+def budget_for(
+    limits: RunLimits, models: Mapping[str, ModelSpec], expected: Estimate | None = None
+) -> RunBudget:
+    """The budget of a run with `models`, by role and with their prices.
+
+    Raises InvalidInputError where a limit of money cannot be kept: a model behind a network
+    service has no price, or one in another currency than the limit.
+    """
+    hosted = {role: one for role, one in models.items() if provider_of(one.kind).hosted}
+    for spec in hosted.values() if limits.money is not None else ():
+        if spec.price is None:
+            raise failure("budget.unpriced", name=spec.name)
+        if spec.price.currency != limits.currency:
+            facts = {"currency": limits.currency, "other": spec.price.currency}
+            raise failure("budget.currencies", name=spec.name, **facts)
+    prices = {role: one.price for role, one in hosted.items() if one.price is not None}
+    return RunBudget(limits, prices, expected)
+
+
+def expected_of(estimate: Estimate, name: LimitName, currency: str = "USD") -> float | None:
+    """What a run is expected to take of what the limit `name` counts; None where not known."""
+    if name == "calls":
+        return estimate.calls + estimate.judge_calls
+    if name == "tokens":
+        return estimate.read + estimate.written
+    if name == "seconds":
+        return estimate.seconds
+    if estimate.price is None:
+        return None
+    return sum(money.amount for money in estimate.price if money.currency == currency)
+
+
+def excesses(estimate: Estimate, limits: RunLimits) -> tuple[Excess, ...]:
+    """The limits that a run is expected to pass. What is not known passes none."""
+    found: list[Excess] = []
+    for name in limits.names:
+        expected, most = expected_of(estimate, name, limits.currency), getattr(limits, name)
+        if expected is not None and expected > most:
+            unit = limits.currency if name == "money" else ""
+            found.append(Excess(name, expected, most, unit))
+    return tuple(found)
+
+
+def raised(limits: RunLimits, over: tuple[Excess, ...]) -> RunLimits:
+    """`limits` with those that would be passed raised to what is enough for most questions."""
+    return limits.model_copy(update={one.limit: _enough(one) for one in over})
+
+
+def refuse_excess(budget: RunBudget) -> None:
+    """Raises the error of a run that is expected to pass a limit, which says which and how far."""
+    if error := excess_error(budget):
+        raise error
+
+
+def excess_error(budget: RunBudget) -> VeriscopeError | None:
+    """The error of a run that is expected to pass a limit; None for every other run."""
+    over = () if budget.expected is None else excesses(budget.expected, budget.limits)
+    return failure("budget.over", excesses="; ".join(map(_said, over))) if over else None
+
+
+def _said(one: Excess) -> str:
+    unit = one.currency or one.limit
+    return f"about {_number(one.expected)} {unit}, limit {one.most:,.10g}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def _enough(one: Excess) -> float | int:
+    """Two digits, rounded up: 41.2 calls ask for 52, 0.0123 dollars for 0.016."""
+    wanted = one.expected * _MARGIN
+    step = 10.0 ** (floor(log10(wanted)) - 1)
+    if one.limit in ("calls", "tokens"):
+        return ceil(ceil(wanted / max(step, 1.0) - 1e-9) * max(step, 1.0))
+    return float(f"{ceil(wanted / step - 1e-9) * step:.12g}")

@@ -1,0 +1,250 @@
+"""What a run may take, and what it has taken: the one place where the limits of a run are kept.
+
+Every call of a model asks here before it is made, whichever method makes it. A call that could
+pass a limit is not made. So calls never pass their limit, and neither do tokens and money as far
+as they can be known beforehand: what a call reads is estimated from its characters, and what it
+writes is at most what it asks for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Annotated, Literal, NamedTuple, get_args
+
+from pydantic import Field
+
+from pipelines.errors import LimitReached
+from pipelines.models.base import ChoiceRequest, ModelRequest, ScoreRequest, SimilarityRequest
+from pipelines.models.providers import Currency, Price
+from pipelines.types import Frozen, Generation
+
+CHARACTERS_PER_TOKEN = 4
+"""What a token is taken for where a model does not count: about right for English."""
+
+_BYTES_PER_TOKEN = 3
+"""The same where too few would pass a limit: a Chinese character has three bytes."""
+
+_ROUNDING = 1e-9
+"""How far a sum of money may pass its limit, as a part of it: sums of fractions are not exact."""
+
+_TURNS = 20
+"""Turns of the event loop that a refusal waits for, with nothing under way."""
+
+LimitName = Literal["calls", "tokens", "seconds", "money"]
+LIMIT_NAMES: tuple[LimitName, ...] = get_args(LimitName)
+
+
+class RunLimits(Frozen):
+    """What a run may take over all its methods; None: as much as it needs.
+
+    `calls` are those that reach a model, judges and failed attempts too; `tokens` are read and
+    written; `seconds` are counted from the start of the run; `money` is in `currency`. Replies
+    that are known already take nothing.
+    """
+
+    calls: Annotated[int, Field(ge=1)] | None = None
+    tokens: Annotated[int, Field(ge=1)] | None = None
+    seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    money: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    currency: Currency = "USD"
+
+    @property
+    def names(self) -> tuple[LimitName, ...]:
+        """Those that are set."""
+        return tuple(name for name in LIMIT_NAMES if getattr(self, name) is not None)
+
+
+class Taken(NamedTuple):
+    """Calls, tokens read and written, and money by currency."""
+
+    calls: int = 0
+    read: float = 0.0
+    written: float = 0.0
+    money: Mapping[str, float] = {}
+
+    @property
+    def tokens(self) -> float:
+        """Tokens read and written."""
+        return self.read + self.written
+
+    def plus(self, other: Taken) -> Taken:
+        """Both together."""
+        units = {**self.money, **other.money}
+        return Taken(
+            calls=self.calls + other.calls,
+            read=self.read + other.read,
+            written=self.written + other.written,
+            money={one: self.money.get(one, 0.0) + other.money.get(one, 0.0) for one in units},
+        )
+
+
+class TokenCount(NamedTuple):
+    """Tokens of a call."""
+
+    read: float
+    written: float
+
+
+def tokens_of(
+    request: ModelRequest | SimilarityRequest,
+    generations: Sequence[Generation],
+    *,
+    by_characters: bool = False,
+) -> TokenCount:
+    """The tokens of an answered call: as reported, else (or `by_characters`) estimated.
+
+    A closed choice reports none: its prompt is estimated, and one token is written.
+    """
+    if isinstance(request, SimilarityRequest):
+        return TokenCount(0.0, 0.0)
+    prompt = sum(len(message.content) for message in request.messages) / CHARACTERS_PER_TOKEN
+    if isinstance(request, ChoiceRequest):
+        return TokenCount(prompt, 1.0)
+    read = written = 0.0
+    for one in generations:
+        counted = one.usage.prompt_tokens, one.usage.completion_tokens
+        if by_characters or not any(counted):
+            counted = prompt, len(one.text) / CHARACTERS_PER_TOKEN
+        read, written = read + counted[0], written + counted[1]
+    return TokenCount(read, written)
+
+
+def most_tokens(request: ModelRequest) -> TokenCount:
+    """What a call takes at most, as far as it can be known before it is made."""
+    texts = [message.content for message in request.messages]
+    if isinstance(request, ScoreRequest):
+        texts.append(request.text)
+    read = sum(len(text.encode("utf-8", "replace")) for text in texts) / _BYTES_PER_TOKEN
+    if isinstance(request, ChoiceRequest):
+        return TokenCount(read, 1.0)
+    if isinstance(request, ScoreRequest):
+        return TokenCount(read, 0.0)
+    return TokenCount(read * request.n, float(request.max_tokens * request.n))
+
+
+Settle = Callable[[Sequence[Generation]], None]
+"""Is told what an admitted call was answered."""
+
+
+@dataclass(eq=False)
+class Ledger:
+    """Counts what the calls of one run take, and refuses the one that could pass a limit.
+
+    `prices` are those of the models by role; a role without one costs nothing. A call that does
+    not fit while others are under way waits for these: they may take less than they could, and
+    what they were asked for is not lost. Once a call was refused, every further one is. To be used
+    on one event loop; `spent` and `reached` may be read in any thread.
+    """
+
+    limits: RunLimits = field(default_factory=RunLimits)
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    reached: LimitName | None = field(default=None, init=False)
+    spent: Taken = field(default=Taken(), init=False)
+    _held: list[Taken] = field(default_factory=list, init=False)
+    _waiting: list[asyncio.Future[None]] = field(default_factory=list, init=False)
+
+    @asynccontextmanager
+    async def admitted(
+        self, role: str, request: ModelRequest, *, writes: bool = True
+    ) -> AsyncIterator[Settle]:
+        """Room for one call in the block, which says what the call was answered.
+
+        An attempt that fails counts as a call that took no tokens. `writes` False is for models
+        that only judge: they count no tokens. Raises LimitReached before the block.
+        """
+        most = self._taken(role, most_tokens(request)) if writes else Taken(calls=1)
+        await self._make_room(most)
+        self._held.append(most)
+        took = Taken(calls=1)
+
+        def settle(generations: Sequence[Generation]) -> None:
+            nonlocal took
+            if writes:
+                took = self._taken(role, tokens_of(request, generations))
+
+        try:
+            yield settle
+        finally:
+            self._held.remove(most)
+            self.spent = self.spent.plus(took)
+            waiting, self._waiting = self._waiting, []
+            for one in waiting:
+                if not one.done():
+                    one.set_result(None)
+
+    @asynccontextmanager
+    async def within_time(self, now: float) -> AsyncIterator[None]:
+        """Ends the block where the seconds of the run are over, of which `now` have passed.
+
+        Raises LimitReached then.
+        """
+        most = self.limits.seconds
+        clock = asyncio.timeout(None if most is None else max(0.0, most - now))
+        try:
+            async with clock:
+                yield
+        except TimeoutError:
+            if not clock.expired():
+                raise
+            raise self._refusal("seconds") from None
+
+    def late(self, now: float) -> LimitReached | None:
+        """The error of a call that ended because the seconds of the run are over, if they are."""
+        most = self.limits.seconds
+        return None if most is None or now < most else self._refusal("seconds")
+
+    async def _make_room(self, most: Taken) -> None:
+        quiet = 0
+        while (name := self.reached or self._passed(most)) is not None:
+            if not self._held:
+                # What was just answered is first recorded by those who asked.
+                if quiet == _TURNS:
+                    raise self._refusal(name)
+                quiet += 1
+                await asyncio.sleep(0)
+                continue
+            quiet = 0
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            await turn
+
+    def _passed(self, most: Taken) -> LimitName | None:
+        """The first limit that the run could pass with a call that takes `most`."""
+        limits = self.limits
+        if not limits.names:
+            return None
+        total = self.spent.plus(most)
+        for held in self._held:
+            total = total.plus(held)
+        if limits.calls is not None and total.calls > limits.calls:
+            return "calls"
+        if limits.tokens is not None and most.tokens and total.tokens > limits.tokens:
+            return "tokens"
+        if limits.money is not None and most.money:
+            # Other currencies are refused before a run begins.
+            amount = sum(total.money.values())
+            if amount > limits.money * (1 + _ROUNDING):
+                return "money"
+        return None
+
+    def _taken(self, role: str, tokens: TokenCount) -> Taken:
+        price = self.prices.get(role)
+        money: dict[str, float] = {}
+        if price is not None:
+            amount = (price.read * tokens.read + price.written * tokens.written) / 1e6
+            # A price of 0 passes no limit.
+            money = {price.currency: amount} if amount else {}
+        return Taken(1, tokens.read, tokens.written, money)
+
+    def _refusal(self, name: LimitName) -> LimitReached:
+        if self.reached is None:
+            self.reached = name
+        most = getattr(self.limits, self.reached)
+        return LimitReached.of(
+            self.reached,
+            most=f"{most:,.10g}",
+            used=f"{self.spent.tokens:,.0f}",
+        )

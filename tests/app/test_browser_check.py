@@ -1,0 +1,41 @@
+"""The Check page in a browser: an example, its verdicts in columns, in both languages."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from components.messages import LANGUAGES, Catalogue
+from pipelines.samples.checks import sample_texts
+from pipelines.types import Language
+from tests.app.conftest import Visit
+from tests.app.serving import DESKTOP, expect_to_fit_everywhere, wait_until_drawn
+
+
+def take_example(page: Page, language: Language, number: int) -> None:
+    sample = [one for one in sample_texts() if one.language == language][number]
+    page.get_by_text(sample.title, exact=True).click()
+    field = page.get_by_label(Catalogue(language)("check.text"), exact=True)
+    expect(field).to_have_value(sample.text)
+    wait_until_drawn(page)
+
+
+@pytest.mark.verify
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_an_example_is_checked_and_read_on_a_desk_and_on_a_phone(visit: Visit, language: Language):
+    t = Catalogue(language)
+    page = visit(viewport=DESKTOP).open(f"/check?lang={language}")
+    wait_until_drawn(page)
+    take_example(page, language, 1)
+    page.get_by_role("button", name=t("check.run"), exact=True).click()
+    # Every sentence stands once, and somebody has said something of one of them.
+    expect(page.locator(".vs-check-sentences tbody tr")).to_have_count(4)
+    expect(page.locator(".vs-check-sentences .vs-badge").first).to_be_visible()
+    expect(page.get_by_role("button", name=t("runs.report"))).to_be_enabled()
+    wait_until_drawn(page)
+    expect_to_fit_everywhere(page)
+    for reading in ("spans", "heat"):
+        page.set_viewport_size(DESKTOP)
+        page.get_by_text(t(f"check.reading.{reading}"), exact=True).first.click()
+        expect(page.locator(f".vs-section-check-{reading}")).to_be_visible()
+        expect_to_fit_everywhere(page)

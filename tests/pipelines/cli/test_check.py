@@ -1,0 +1,140 @@
+"""`check` on the command line: one text, files of texts, and what cannot be checked."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.cli import main as cli
+from tests.pipelines.cli.cli_script import write_script
+
+TEXT = "Marie Curie was born in Warsaw. She died in Florida."
+
+
+@pytest.fixture
+def run(tmp_path: Path, sample_index: Path, capsys: pytest.CaptureFixture[str]):
+    """Runs a command on a folder of its own; gives status, standard output and error."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "index").symlink_to(sample_index)
+    script = write_script(tmp_path / "script.json", replies=[])
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        model = ("--profile", "scripted", "--model", str(script))
+        model = model if arguments[0] == "check" else ()
+        status = cli.main(["--data", str(tmp_path / "data"), *arguments, *model])
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return call
+
+
+def checked(run: Any, *arguments: str) -> tuple[int, str, str]:
+    return run("check", *arguments, "--detector", "slm", "--evidence", "bm25")
+
+
+def test_a_text_is_checked_and_told_sentence_by_sentence(run):
+    status, out, _ = checked(run, TEXT)
+    assert status == 0
+    assert "slm" in out
+    assert "1. Marie Curie was born in Warsaw." in out
+    assert "2. She died in Florida." in out
+    assert "doubtful below" in out
+    # What was not asked says why.
+    assert "selfcheck  not asked: needs the question" in out
+
+
+def test_a_text_may_come_from_standard_input(run, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO(TEXT))
+    status, out, _ = checked(run, "-", "--output", "jsonl")
+    record = json.loads(out)
+    assert (status, record["id"], record["status"]) == (0, "1", "finished")
+    assert [one["text"] for one in record["sentences"]] == TEXT.replace(". ", ".|").split("|")
+
+
+def test_sources_take_the_place_of_the_library(run, tmp_path):
+    source = tmp_path / "source.txt"
+    source.write_text("Marie Curie was born in Warsaw.\n\nShe died in France.", encoding="utf-8")
+    status, out, _ = checked(run, TEXT, "--source", str(source), "--output", "jsonl")
+    assert status == 0
+    first, second = (one["found"]["slm"] for one in json.loads(out)["sentences"])
+    assert first["score"]["value"] > second["score"]["value"]
+
+
+def test_a_file_gives_a_line_for_each_text_and_its_runs_are_kept(run, tmp_path):
+    rows = [
+        {"id": "a", "text": TEXT, "sources": ["Marie Curie was born in Warsaw."]},
+        {"id": "b", "text": "…"},
+        {"answer": "Tea is hot.", "context": "Tea is hot.", "question": "How is tea?"},
+    ]
+    file = tmp_path / "texts.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    status, out, err = checked(run, "--file", str(file))
+    # One of them has nothing to check, and the others go on.
+    assert status == 3
+    first, second, third = (json.loads(line) for line in out.splitlines())
+    assert (first["id"], second["id"], third["id"]) == ("a", "b", "3")
+    assert (second["status"], "no word" in second["error"]) == ("refused", True)
+    assert third["question"] == "How is tea?"
+    assert "b: The text holds no word" in err
+    listed = run("list", "--json")[1]
+    titles = {json.loads(line)["question"] for line in listed.splitlines()}
+    assert "How is tea?" in titles
+    assert first["run"] in listed
+
+
+def test_csv_in_and_out(run, tmp_path):
+    file, to = tmp_path / "texts.csv", tmp_path / "out.csv"
+    file.write_text(f'id,text,sources\nx,"{TEXT}","Born in Warsaw."\n', encoding="utf-8")
+    status, out, _ = checked(run, "--file", str(file), "--output", "csv", "--to", str(to))
+    assert (status, out) == (0, "")
+    found = list(csv.DictReader(to.read_text(encoding="utf-8").splitlines()))
+    assert [row["sentence"] for row in found] == ["1", "2", "all"]
+    assert {row["id"] for row in found} == {"x"}
+    assert all(float(row["slm_score"]) >= 0 for row in found)
+
+
+def test_blocks_of_a_text_file_are_texts(run, tmp_path):
+    file = tmp_path / "texts.txt"
+    file.write_text("Tea is hot.\n\n\nIce is cold.\nVery.\n", encoding="utf-8")
+    out = checked(run, "--file", str(file))[1]
+    assert [json.loads(line)["text"] for line in out.splitlines()] == [
+        "Tea is hot.",
+        "Ice is cold.\nVery.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "Give either a text or --file."),
+        ((" ",), "There is no text to check."),
+        (("Tea.", "--set", "slm.mean=no"), "Setting 'mean' of slm"),
+        (("Tea.", "--set", "rowen.k=1"), "names no setting of a chosen method"),
+        (("Tea is hot.", "--source", "none.txt"), "none.txt cannot be used"),
+        (("--file", "none.csv"), "none.csv cannot be used"),
+    ],
+)
+def test_unusable_input_is_told_with_what_to_do(run, arguments, said):
+    status, out, err = checked(run, *arguments)
+    assert (status, out) == (2, "")
+    assert said in err
+
+
+def test_a_file_without_a_column_of_texts_names_those_that_it_has(run, tmp_path):
+    file = tmp_path / "wrong.csv"
+    file.write_text("question,reply\na,b\n", encoding="utf-8")
+    status, _, err = checked(run, "--file", str(file))
+    assert status == 2
+    assert "no column text or answer; it has: question, reply" in err
+
+
+def test_where_no_detector_can_work_nothing_is_run(run):
+    status, _, err = run("check", TEXT, "--detector", "selfcheck")
+    assert status == 2
+    assert "selfcheck: needs the question" in err
+    assert "No detector was chosen" in err
