@@ -81,6 +81,7 @@ def test_two_runs_are_picked_and_laid_side_by_side(visit: Visit, tmp_path: Path)
     assert fits(page)
 
 
+@pytest.mark.verify
 def test_a_browser_without_runs_is_sent_to_the_ask_page(visit: Visit) -> None:
     page = visit().open("/compare")
     expect(page.get_by_text("There is nothing to compare yet")).to_be_visible()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from pipelines.samples.walkthroughs import walkthroughs
 from tests.app.public.conftest import Served
 from tests.app.public.test_api import another
-from tests.app.public.test_page import RECORDED, Open, ask, seen
+from tests.app.public.test_page import RECORDED, Open, ask, finished, seen
 from tests.app.public.test_page import open_page as open_page
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
@@ -132,6 +133,7 @@ def test_a_link_is_shown_once_the_run_is_shared(answering: Served, open_page: Op
     expect(link).to_be_hidden()
 
 
+@pytest.mark.verify
 def test_evidence_and_thresholds_are_chosen_and_stand_in_the_report(
     answering: Served, open_page: Open
 ):
@@ -140,12 +142,14 @@ def test_evidence_and_thresholds_are_chosen_and_stand_in_the_report(
     threshold = page.get_by_role("textbox", name="DRAD: θ₁, minimum P(E)")
     expect(page.get_by_text("From 0 to 1; left empty: 0.6.")).to_be_visible()
     threshold.fill("7")
-    page.get_by_role("textbox", name="Question", exact=True).fill(another())
+    question = another()
+    page.get_by_role("textbox", name="Question", exact=True).fill(question)
     page.get_by_role("button", name="Run", exact=True).click()
     seen(page, "must be a number from 0 to 1")
     threshold.fill("0.5")
     page.get_by_role("button", name="Run", exact=True).click()
-    expect(page.get_by_role("button", name="Report")).to_be_enabled()
+    expect(page.locator("#view-ask .vs-question")).to_have_text(question)
+    finished(page)
     with page.expect_popup() as opened:
         page.get_by_role("button", name="Report").click()
     report = opened.value
