@@ -4,7 +4,7 @@ Source: the SLM paper's baseline of that name ("Hallucination Detection with Sma
 arXiv 2506.22486): one model reads question, context and the response as a whole, and the
 probability of yes as its first token is the score. The SLM check, which it is compared with, asks
 several models about one sentence at a time. Where a text is checked, the one model is asked
-about each sentence as well (ours): whoever pastes a text wants to know where it is wrong.
+about each sentence as well (ours), so that the user sees where the text is wrong.
 """
 
 from __future__ import annotations

@@ -218,7 +218,7 @@ def choose_source(
 ) -> ConfidenceSource:
     """What the confidence is computed from; "auto" takes the best that the models can do.
 
-    A given text has the probabilities of whoever reads it: the proxy where there is one, else the
+    A given text has the probabilities of the model that reads it: the proxy if there is one, else the
     main model. Samples stand in where neither can, and where its question is known.
     """
     if wanted != "auto":

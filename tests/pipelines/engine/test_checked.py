@@ -1,4 +1,4 @@
-"""What is read from a run that checks a text: every sentence once, whoever judged it."""
+"""What is read from a run that checks a text: every sentence once, with every verdict on it."""
 
 from __future__ import annotations
 
@@ -275,7 +275,7 @@ def test_one_that_failed_says_why():
     assert never.state == "cancelled"
 
 
-def test_the_tokens_are_those_of_whoever_read_the_text():
+def test_the_tokens_are_those_of_the_model_that_read_the_text():
     run = Run("token_probability")
     run.begin("token_probability")
     tokens = (Token(text="Curie", start=0, end=5, logprob=-1.0),)
