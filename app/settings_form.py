@@ -12,7 +12,8 @@ from typing import Any, Literal, get_args, get_origin
 import streamlit as st
 from pydantic.fields import FieldInfo
 
-from components.messages import Catalogue, setting_key, two_digits
+from components.compare import default_numbers
+from components.messages import Catalogue, setting_key
 from pipelines.methods.base import Method, Settings
 from pipelines.methods.controls import field_bound, field_kind, is_optional
 
@@ -124,18 +125,7 @@ def _draw_optional(
                 value = next(iter(unset.values()), (low + high) / 4)
             _draw(field, value, key, t, {**common, "label_visibility": "collapsed"})
         elif unset:
-            # The number, or each with what it is the number of where several are possible.
-            each = [
-                two_digits(number)
-                if len(unset) == 1
-                else t(
-                    "setting.effective_default_option",
-                    value=two_digits(number),
-                    option=t(f"{key.rpartition('.')[0]}.{option}"),
-                )
-                for option, number in unset.items()
-            ]
-            words = t("list.separator").join(each)
+            words = default_numbers(unset, key, t)
             st.caption(t.first(f"{key}.none", "setting.effective_default", value=words))
 
 

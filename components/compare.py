@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple
@@ -23,7 +23,7 @@ from components.elements import (
     verdict_badge,
 )
 from components.markup import Child, Content, Html, tag
-from components.messages import Catalogue, named, setting_key
+from components.messages import Catalogue, named, setting_key, two_digits
 from components.method_cards import MethodRow, costs, judgement
 from components.page import illustration_note, section
 from components.prompts import own_prompts_words
@@ -213,6 +213,25 @@ def _values(column: CompareColumn) -> dict[str, Any]:
         return get_method(column.method).settings(chosen).model_dump(mode="json")
     except VeriscopeError:
         return dict(chosen)
+
+
+def default_numbers(unset: Mapping[str, float], key: str, t: Catalogue) -> str:
+    """The number that applies while a setting is not given; "" where there is none.
+
+    Where several are possible, each stands with the option that it belongs to. `key` is the
+    setting's in the texts.
+    """
+    each = [
+        two_digits(number)
+        if len(unset) == 1
+        else t(
+            "setting.effective_default_option",
+            value=two_digits(number),
+            option=t(f"{key.rpartition('.')[0]}.{option}"),
+        )
+        for option, number in unset.items()
+    ]
+    return t("list.separator").join(each)
 
 
 def setting_words(method: str, field: str, value: Any, t: Catalogue) -> str:

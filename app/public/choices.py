@@ -13,8 +13,8 @@ import gradio as gr
 
 from app.public.examples import speaks
 from app.public.models import OwnModel
-from components.compare import setting_words
-from components.messages import Catalogue, named, setting_key, two_digits
+from components.compare import default_numbers, setting_words
+from components.messages import Catalogue, named, setting_key
 from pipelines.errors import VeriscopeError, failure
 from pipelines.methods.controls import field_bound, field_kind
 from pipelines.methods.registry import METHODS
@@ -129,19 +129,8 @@ def default_words(method: str, field: str, t: Catalogue) -> str:
     value = getattr(settings, field)
     if value is not None:
         return setting_words(method, field, value, t)
-    unset = settings.effective_default(field)
-    key = setting_key(method, field, t)
-    words = [
-        two_digits(number)
-        if len(unset) == 1
-        else t(
-            "setting.effective_default_option",
-            value=two_digits(number),
-            option=t(f"{key.rpartition('.')[0]}.{option}"),
-        )
-        for option, number in unset.items()
-    ]
-    return t("list.separator").join(words) or t("space.setting.calibrated")
+    unset, key = settings.effective_default(field), setting_key(method, field, t)
+    return default_numbers(unset, key, t) or t("space.setting.calibrated")
 
 
 def evidence_choices(libraries: Sequence[str], t: Catalogue) -> list[tuple[str, str]]:

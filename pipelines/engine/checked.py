@@ -171,7 +171,7 @@ def _unavailable(header: RunStarted, asked: Collection[str]) -> dict[str, str]:
 
 
 def read_tokens(view: RunView) -> tuple[Token, ...]:
-    """The given text's tokens with their probabilities by the model that read it; empty if none did."""
+    """The given text's tokens, with probabilities by the model that read it; empty if none did."""
     checked = view.header and view.header.spec.answer
     if not checked:
         return ()

@@ -2,35 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
-from pathlib import Path
-
-import pytest
 from streamlit.testing.v1 import AppTest
 
-from pipelines.engine import estimate as estimates
 from pipelines.engine.thread import Engine
-from pipelines.models.providers import Price
 from pipelines.run.events import RunFinished
-from tests.app.opening import always, page_engine
 from tests.app.playing import load
+from tests.app.test_estimate import engine as engine
 from tests.app.test_screens import ME, QUESTION, told
-from tests.app.test_setup import SERVER, ask_page
-from tests.pipelines.engine.tables import TABLE
-
-PRICED = SERVER.model_copy(
-    update={"name": "Priced", "price": Price(read=2.0, written=11.0, currency="EUR")}
-)
-
-
-@pytest.fixture
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
-    monkeypatch.setattr(estimates, "effort_table", lambda: TABLE)
-    with page_engine(tmp_path, partial(Engine, pool=always("In Hope."))) as opened:
-        for spec in (SERVER, PRICED):
-            opened.service.store.models.save(ME, spec)
-        yield opened
+from tests.app.test_setup import ask_page
 
 
 def asked(test: AppTest) -> AppTest:

@@ -218,8 +218,8 @@ def choose_source(
 ) -> ConfidenceSource:
     """What the confidence is computed from; "auto" takes the best that the models can do.
 
-    A given text has the probabilities of the model that reads it: the proxy if there is one, else the
-    main model. Samples stand in where neither can, and where its question is known.
+    A given text has the probabilities of the model that reads it: the proxy if there is one, else
+    the main model. Samples stand in where neither can, and where its question is known.
     """
     if wanted != "auto":
         return wanted
