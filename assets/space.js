@@ -47,10 +47,27 @@ globalThis.veriscopeSpace = {
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     place.scrollIntoView({ behavior: calm ? "instant" : "smooth", block: "start" });
   },
+  /** A window for the report, at the press itself: some seconds later a browser opens none. */
+  prepare(inputs) {
+    this.report = window.open("", "_blank");
+    if (this.report) {
+      const words = document.querySelector("#report")?.innerText ?? "";
+      this.report.document.title = words;
+      this.report.document.body.textContent = `${words} …`;
+    }
+    return inputs;
+  },
+  /** Show the report there; where windows are blocked it is saved as a file. */
   open(html) {
-    if (!html) return "";
+    const tab = this.report;
+    this.report = null;
+    if (!html) {
+      tab?.close();
+      return "";
+    }
     const page = URL.createObjectURL(new Blob([html], { type: "text/html" }));
-    window.open(page, "_blank");
+    if (tab) tab.location.replace(page);
+    else Object.assign(document.createElement("a"), { href: page, download: "report.html" }).click();
     setTimeout(() => URL.revokeObjectURL(page), 60000);
     return "";
   },

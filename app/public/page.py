@@ -171,9 +171,9 @@ class SpacePage:
         )
         parts.back.click(None, None, None, js="() => veriscopeSpace.toQuestion()")
         kept = gr.Textbox(visible="hidden")
-        parts.report.click(self.report, [visit], [kept], **quick).then(
-            None, [kept], [kept], js="(html) => veriscopeSpace.open(html)"
-        )
+        prepare = "(...inputs) => veriscopeSpace.prepare(inputs)"
+        made = parts.report.click(self.report, [visit], [kept], js=prepare, **quick)
+        made.then(None, [kept], [kept], js="(html) => veriscopeSpace.open(html)")
 
     def _show(self, after: Any, visit: Any, parts: Parts, how: dict[str, Any]) -> Any:
         """After another event, show the run of the address, or have the browser play."""

@@ -155,6 +155,11 @@ def test_evidence_and_thresholds_are_chosen_and_stand_in_the_report(
     report = opened.value
     expect(report.get_by_role("heading", level=1)).to_have_count(1)
     expect(report.get_by_text("1 differs from its default").first).to_be_attached()
+    # Where windows are blocked it is a file.
+    page.evaluate("window.open = () => null")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Report").click()
+    assert "1 differs from its default" in download.value.path().read_text(encoding="utf-8")
     page.get_by_role("radio", name="None").check()
     seen(page, "Left out, because no evidence was chosen: RAG")
 
