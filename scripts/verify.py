@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "verify-results"
 LIMIT = 70 * 60.0
 SLOWEST = 10
-QUESTIONS = 12
+QUESTIONS = 8
 PARTS = {
     "short tests": ("not verify", 2),
     "long tests": ("verify and not alone", 2),

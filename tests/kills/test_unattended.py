@@ -18,7 +18,6 @@ ALONE = KILLED_IN
 
 
 @pytest.mark.verify
-@pytest.mark.alone
 def test_what_is_killed_three_times_comes_to_the_same_results(tmp_path: Path):
     killed = Evaluation(
         tmp_path / "killed", write_questions(tmp_path / "all.json", range(QUESTIONS))

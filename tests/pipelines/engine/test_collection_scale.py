@@ -64,7 +64,7 @@ def index_all(folder: Path) -> Indexed:
     with closing(RunStore(f"sqlite:///{folder}/veriscope.db")) as store:
         embedder = Forgetful()
         collections = Collections(
-            store.collections, folder / "files", Embedders(lambda: embedder), seconds=600
+            store.collections, folder / "files", Embedders(lambda: embedder), seconds=1800
         )
         mine = collections.create(ME, "Many")
         for number in range(FILES):
@@ -81,7 +81,6 @@ def index_all(folder: Path) -> Indexed:
 
 
 @pytest.mark.verify
-@pytest.mark.alone
 def test_a_hundred_thousand_passages(tmp_path: Path):
     # In a process of its own: what other tests have started counts among the children of this one.
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
