@@ -104,6 +104,7 @@ def test_a_question_that_cannot_be_asked_is_kept(visit: Visit) -> None:
         assert "run=" not in page.url
 
 
+@pytest.mark.verify
 def test_an_example_can_be_asked_after_another_question(visit: Visit) -> None:
     page = visit().open()
     leave_out(page, "rag", "drad", "rowen", "ever", "haarag", "slm")

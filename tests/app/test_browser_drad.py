@@ -38,6 +38,7 @@ def switch(page: Page, words: str) -> None:
     page.locator(".st-key-settings-detector-drad label").filter(has_text=words).first.click()
 
 
+@pytest.mark.verify
 def test_the_page_shows_the_detector_and_the_corrections(visit: Visit, finished: Finished) -> None:
     page = visit(known=finished.browser).open(f"/drad?run={finished.run}")
     expect(page.get_by_role("heading", level=2, name=QUESTION)).to_be_visible()
@@ -122,6 +123,7 @@ def test_without_a_run_one_can_be_picked(visit: Visit, finished: Finished) -> No
     assert "run=" in page.url
 
 
+@pytest.mark.verify
 def test_a_browser_without_runs_is_sent_to_the_ask_page(visit: Visit) -> None:
     page = visit().open("/drad")
     expect(page.get_by_text("No run of this browser has used DRAD yet")).to_be_visible()

@@ -59,6 +59,7 @@ def use_model(page: Page, name: str) -> None:
     choose(page, "Search", "Keywords")
 
 
+@pytest.mark.verify
 def test_a_reload_goes_on_watching_and_stop_keeps_what_was_written(
     visit: Visit, wire: Wire
 ) -> None:

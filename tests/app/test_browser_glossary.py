@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+import pytest
 from playwright.sync_api import Response, expect
 
 from components.glossary import entries
@@ -42,6 +43,7 @@ def test_an_anchor_is_an_address_and_a_search_narrows_the_page(visit: Visit):
     expect(page.locator("#semantic_entropy")).to_be_visible()
 
 
+@pytest.mark.verify
 def test_a_nested_page_asks_for_nothing_that_is_not_there(visit: Visit):
     visitor = visit()
     for address in ("/evaluate", "/drad/", "/drad/more"):
@@ -55,6 +57,7 @@ def test_a_nested_page_asks_for_nothing_that_is_not_there(visit: Visit):
         page.close()
 
 
+@pytest.mark.verify
 def test_streamlits_own_words_are_in_the_language_of_the_page(visit: Visit):
     page = visit().open("/evaluate?lang=zh")
     page.get_by_text(ZH("evaluate.data.file"), exact=True).click()

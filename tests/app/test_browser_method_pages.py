@@ -142,9 +142,8 @@ def test_what_is_read_first_stays_where_it_is_while_the_run_fills_in(
     assert all(max(tops) - min(tops) <= TOLERANCE for tops in places.values()), places
 
 
-@pytest.mark.parametrize(
-    ("scheme", "language"), [pytest.param("light", "zh", marks=pytest.mark.verify), ("dark", "en")]
-)
+@pytest.mark.verify
+@pytest.mark.parametrize(("scheme", "language"), [("light", "zh"), ("dark", "en")])
 def test_every_page_can_be_read_everywhere(
     watch: Visit, played: Finished, scheme: str, language: Language
 ) -> None:

@@ -22,6 +22,7 @@ from tests.app.serving import (
 PAGES = {"/": "Ask", "/drad": "DRAD: detect", "/models": "Models", "/runs": "Runs"}
 
 
+@pytest.mark.verify
 def test_a_page_that_has_nothing_to_show_has_one_title_and_fits(visit: Visit) -> None:
     visitor = visit(viewport=PHONE)
     for address, title in PAGES.items():

@@ -56,13 +56,14 @@ def reachable(keys: Iterable[str], trees: Iterable[ast.Module]) -> set[str]:
                     fields.add(name)
             if isinstance(node, ast.JoinedStr | ast.BinOp) and (text := shape(node)):
                 patterns.add(text)
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("named", "_named"):
-                kind = shape(node.args[0]) or GAP
-                patterns.update((f"{kind}.{GAP}", f"{kind}.{GAP}.title"))
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "setting_key":
-                # The texts of a setting, and of each of its options.
-                gaps = (GAP, f"{GAP}.{GAP}", f"{GAP}.{GAP}.{GAP}")
-                patterns.update(f"setting.{gap}" for gap in gaps)
+            match node:
+                case ast.Call(func=ast.Name("named" | "_named"), args=[first, *_]):
+                    kind = shape(first) or GAP
+                    patterns.update((f"{kind}.{GAP}", f"{kind}.{GAP}.title"))
+                case ast.Call(func=ast.Name("setting_key")):
+                    # The texts of a setting, and of each of its options.
+                    gaps = (GAP, f"{GAP}.{GAP}", f"{GAP}.{GAP}.{GAP}")
+                    patterns.update(f"setting.{gap}" for gap in gaps)
     # `f"{page}.title"` is asked for with plain words; `f"{kind}.{name}"` fits all and says nothing.
     forms = [
         re.compile(("([^.]+)" if text[0] == GAP else "(.+)").join(map(re.escape, text.split(GAP))))

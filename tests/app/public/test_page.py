@@ -97,6 +97,7 @@ def test_the_walkthrough_moves_until_it_is_stopped_and_is_shared_as_the_run_that
     assert answering.space.engine.service.store.sizes.of(SHARED) == []
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("width", [390, 1180])
 def test_nothing_is_wider_than_the_screen(answering: Served, open_page: Open, width: int):
     page = open_page(viewport={"width": width, "height": 844})

@@ -96,6 +96,7 @@ async def test_who_asked_while_the_page_was_loaded_sees_nothing_play(tmp_path: P
         assert changes(frame) == []
 
 
+@pytest.mark.verify
 async def test_the_walkthrough_is_shared_and_kept_as_the_run_that_it_is(tmp_path: Path):
     async with opened(tmp_path) as (page, runs, _):
         visit = VisitorSession(owner="me")
