@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from components.messages import Catalogue
 from pipelines.types import Language
 from tests.app.serving import DESKTOP
 from tests.browser import PATIENCE
@@ -46,6 +47,9 @@ def open_space(context: BrowserContext, url: str, language: Language, run: str =
     page.set_default_timeout(PATIENCE)
     page.goto(f"{url}/?lang={language}" + (f"&run={run}" if run else ""))
     expect(page.locator("#bar")).to_contain_text(_OVER, timeout=PREPARING)
+    # The server's words come before the run, but a browser may show them after it.
+    first = page.locator("#pages").get_by_role("tab").first
+    expect(first).to_have_text(Catalogue(language)("nav.ask"))
     return page
 
 
