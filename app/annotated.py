@@ -1,7 +1,7 @@
-"""What is computed from the labels of a session, in a thread of its own, and kept.
+"""Results that are computed from the labels of a session, in a separate thread, and cached.
 
-Each result is kept with the stamp of what was said in the session: a page that is drawn again is
-quick, and shows nothing that is out of date.
+The key of each result counts the events of the session. So a page that is drawn again is quick, and
+shows nothing that is out of date.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Of(NamedTuple):
 class Labels(NamedTuple):
     """The labels of a session, without those of control items.
 
-    `last` are those that stand, `blind` those before models' verdicts were shown; `changed` counts
+    `last` are the current ones, `blind` those before models' verdicts were shown; `changed` counts
     the labels that differ between the two, by task.
     """
 

@@ -1,6 +1,6 @@
-"""What the Annotate page has done beside it: reading items, making sessions.
+"""Work of the Annotate page in the background: reading items, making sessions.
 
-Reading a thousand runs takes longer than a page may take to be drawn.
+Reading a thousand runs takes longer than drawing a page may take.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PATIENCE = 1.0
 
 
 class StoppedError(Exception):
-    """Nobody wants the result any more."""
+    """The work was stopped: its result is not needed any more."""
 
 
 class Beside(Generic[T]):
@@ -52,18 +52,18 @@ class Beside(Generic[T]):
             raise StoppedError
 
     def stop(self) -> None:
-        """Have it end with its next step; its result is lost."""
+        """Stop the work at its next step; its result is lost."""
         self._stopped.set()
         self._future.cancel()
 
     def wait(self, seconds: float | None = PATIENCE) -> bool:
-        """Wait for its end, for so long (None: for ever); whether it has ended."""
+        """Wait at most this many seconds (None: without limit); returns whether it has ended."""
         with suppress(NotYet, CancelledError, Exception):
             self._future.result(seconds)
         return self.over
 
     def result(self) -> T:
-        """What came of it. Raises VeriscopeError, whatever went wrong."""
+        """The result of the work. Raises VeriscopeError where the work failed, for any reason."""
         try:
             return self._future.result()
         except VeriscopeError:

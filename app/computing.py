@@ -19,9 +19,9 @@ _LOOK = 1.0
 
 @contextmanager
 def shown(key: str) -> Iterator[None]:
-    """Say what is being computed, or why it cannot be, in place of what is drawn inside.
+    """Show what is being computed, or why that failed, in place of what the block draws.
 
-    `key` tells the parts of one page apart.
+    `key` is different for each part of a page.
     """
     try:
         with st.spinner(messages()("evaluate.computing")):

@@ -91,7 +91,10 @@ def what_is_open(exposure: Exposure, environment: Mapping[str, str]) -> str:
     lines = [
         f"It is served on {where}{named}. Anybody who reaches this port can use it, "
         "without a password. They can:",
-        "- ask questions, which this machine computes, and import runs, which it stores;",
+        "- ask questions and check texts, which this machine computes, and import runs, "
+        "which it stores;",
+        "- bring data sets, and start evaluations of them, which may take hours;",
+        "- make annotation sessions, and links that let others label in them;",
         "- add documents, which this machine reads, stores and indexes;",
         "- download the models of its list to this machine, and delete them;",
         "- send questions from this machine to the web searches it offers;",

@@ -30,10 +30,10 @@ _DEFAULT = "default"
 """What Streamlit calls the provider whose settings stand in `[auth]` itself."""
 
 _KEPT = 900.0
-"""Seconds for which it is remembered where somebody came from."""
+"""Seconds for which the page that somebody came from is remembered."""
 
 _MOST = 1000
-"""People who are logging in at the same time; the first of them gives way."""
+"""People who can be logging in at the same time; the oldest entry is dropped for another."""
 
 
 class Return(NamedTuple):
@@ -79,7 +79,7 @@ def login_reason(t: Catalogue) -> str:
 
 
 def signed_in() -> str | None:
-    """The name of who is logged in in this browser, None where nobody is."""
+    """The name of the person who is logged in in this browser, None where nobody is."""
     found = login_of_visitor()
     return found.name if found else None
 
@@ -92,7 +92,7 @@ def login_of_visitor() -> Login | None:
 
 
 def login_of(claims: Mapping[str, Any]) -> Login | None:
-    """Whom the claims of an identity token name; None where they name nobody.
+    """The person whom the claims of an identity token name; None where they name nobody.
 
     An address counts where the provider says that it is verified. A name that is an address is cut
     at its @: other people of a session may see it.
@@ -124,7 +124,7 @@ def draw_login(t: Catalogue) -> None:
 
 
 def draw_join(invitation: Invitation, t: Catalogue, joined: Callable[[str], None]) -> None:
-    """What stands in place of the name's field where who joins has to be logged in.
+    """The controls in place of the field for a name, where people have to be logged in to join.
 
     `joined` is called with the personal link.
     """

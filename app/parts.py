@@ -32,6 +32,9 @@ from pipelines.run.spec import RunSpec
 
 T = TypeVar("T")
 
+STOP_KEYS = "Alt+S"
+"""What stops a run, an indexing or an evaluation; `c` and `r` are Streamlit's own."""
+
 Action = dict[str, str | None]
 """What a button inside the HTML asks for: `action`, and the `value` it is asked for."""
 
@@ -134,7 +137,7 @@ def draw_run(
                 bar = run_bar(view, t, now=time.time(), account=watched.account)
                 show_html(bar, key="bar")
             if not view.over:
-                st.button(t("action.stop"), key="stop", on_click=live.stop)
+                stop_button(t, key="stop", stop=live.stop)
         with guarded(title or t("nav.ask"), key="run"):
             draw(watched, t)
         if running and view.over:
@@ -143,6 +146,16 @@ def draw_run(
 
     # One fragment, running or not: what is drawn stays where it is when the run ends.
     st.fragment(body, run_every=PERIOD if running else None)()
+
+
+def stop_button(t: Catalogue, *, key: str, stop: Callable[..., None], of: str = "") -> None:
+    """A button that stops what goes on, in reach by the keyboard too; it calls `stop(of)`.
+
+    One of them is drawn on a page. The keys are held together with another, so that nobody who
+    types or dictates stops anything.
+    """
+    args = (of,) if of else ()
+    st.button(t("action.stop"), key=key, on_click=stop, args=args, shortcut=STOP_KEYS)
 
 
 def show_error(error: ErrorInfo | VeriscopeError, *, key: str) -> None:

@@ -1,8 +1,7 @@
 """The profile that a visitor's next runs use, and the wording of their prompts.
 
-Both belong to the session: what another visitor chooses, or another window of the same one, is
-neither seen nor changed. The wording begins with the profile's, and each profile keeps what was
-changed over it until the session ends.
+Both belong to the session and are independent of other visitors and other windows. The wording
+starts with that of the profile; changes to it are kept for each profile until the session ends.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ def chosen_wording() -> dict[str, dict[str, dict[str, str]]]:
 
 
 def keep_wording(wording: Wording) -> None:
-    """Have the next runs use `wording`; raises InvalidInputError for what cannot be filled."""
+    """Use `wording` in the next runs. Raises InvalidInputError for a text that cannot be filled."""
     refuse_keys_in_prompts(wording)
     st.session_state[_wording_place()] = checked_wording(wording)
 

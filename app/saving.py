@@ -1,4 +1,4 @@
-"""What a visitor takes along of a run: its address, its report, its record."""
+"""What a visitor can keep of a run: its address, its report, its record."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from urllib.parse import urlsplit, urlunsplit
 import streamlit as st
 
 from app.engine import engine
+from app.routes import RECORD, REPORT
 from app.session import language, messages, owner
 from components.messages import Catalogue
 from components.report import report_html
@@ -23,9 +24,14 @@ def run_address(run_id: str) -> str:
 
     It is the first page's, whose name the server leaves out.
     """
+    return _beside("", f"run={run_id}")
+
+
+def _beside(path: str, query: str) -> str:
+    """The absolute address of what the server has at `path`, from that of the page in view."""
     parts = urlsplit(st.context.url or "")
     folder = parts.path.rpartition("/")[0]
-    return urlunsplit((parts.scheme, parts.netloc, f"{folder}/", f"run={run_id}", ""))
+    return urlunsplit((parts.scheme, parts.netloc, f"{folder}/{path}", query, ""))
 
 
 def save_buttons(run_id: str, t: Catalogue, *, key: str, disabled: bool = False) -> None:
@@ -57,9 +63,12 @@ def save_buttons(run_id: str, t: Catalogue, *, key: str, disabled: bool = False)
 
 
 def show_address(run_id: str, t: Catalogue) -> None:
-    """The run's own address, with a button that copies it."""
+    """The run's own address, with a button that copies it, and those of its report and record."""
     st.caption(t("runs.address"))
     st.code(run_address(run_id), language=None, wrap_lines=True)
+    report = _beside(REPORT.format(run=run_id), f"lang={language()}")
+    record = _beside(RECORD.format(run=run_id), "")
+    st.caption(f"[{t('runs.report.open')}]({report}) · [{t('runs.record.open')}]({record})")
 
 
 def _report(run_id: str, whose: str, wanted: Language) -> str:

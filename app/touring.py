@@ -1,4 +1,4 @@
-"""The guided tour in the workbench: where it is, its offer to who is here for the first time."""
+"""The guided tour in the workbench: its current step, and its offer to first-time visitors."""
 
 from __future__ import annotations
 

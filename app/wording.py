@@ -16,13 +16,16 @@ _words = component("veriscope_wording", js=(ASSETS / "wording.js").read_text(enc
 
 @cache
 def framework_words(language: Language) -> dict[str, Any]:
-    """What the script replaces, and where; nothing in English, in which Streamlit writes."""
-    if language == "en":
-        return {"places": [], "words": {}, "patterns": []}
+    """What the script replaces, and where; in English only what names Streamlit itself."""
     source = (ASSETS / "streamlit_words.toml").read_text(encoding="utf-8")
     found = tomllib.loads(source)
+    if language == "en":
+        # They are all in the dialog that says that the server is gone.
+        places = ["[data-testid='stDialog']"]
+        return {"places": places, "words": found["english"], "patterns": []}
     patterns = [list(pair) for pair in found["patterns"].items()]
-    return {"places": found["places"], "words": found["words"], "patterns": patterns}
+    words = {**found["english"], **found["words"]}
+    return {"places": found["places"], "words": words, "patterns": patterns}
 
 
 def word_framework(language: Language) -> None:

@@ -15,9 +15,7 @@ from pathlib import Path
 import httpx  # noqa: F401
 import pandas  # noqa: F401
 from starlette.middleware import Middleware
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from streamlit.config import get_option
 from streamlit.starlette import App
 from streamlit.web.server.server_util import get_display_address, get_url
 
@@ -31,9 +29,9 @@ from app.evaluating import stop_evaluations  # noqa: E402
 from app.exposure import Doorkeeper, what_is_open, workbench_exposure  # noqa: E402
 from app.judging import stop_judging  # noqa: E402
 from app.nested import NestedPages  # noqa: E402
+from app.routes import routes  # noqa: E402
 from app.session import OwnerCookie  # noqa: E402
 from pipelines.errors import VeriscopeError, exit_status  # noqa: E402
-from pipelines.paths import product_version  # noqa: E402
 from pipelines.printable import guard_log  # noqa: E402
 
 guard_log()
@@ -69,22 +67,10 @@ async def _lifespan(_: App) -> AsyncIterator[None]:
         close_engines()
 
 
-async def health(_: Request) -> Response:
-    """For containers: the version, and that the engine is ready; whether it can store runs."""
-    # It answers once the engine is open: see `_lifespan`.
-    told = {
-        "status": "ok",
-        "version": product_version(),
-        "ready": True,
-        "stores": engine().service.store.refusal is None,
-    }
-    return JSONResponse(told, headers={"cache-control": "no-store"})
-
-
 app = App(
     Path(__file__).with_name("main.py"),
     lifespan=_lifespan,
-    routes=[Route("/health", health)],
+    routes=routes(str(get_option("server.baseUrlPath") or "")),
     middleware=[
         Middleware(Doorkeeper, exposure=EXPOSURE),
         Middleware(OwnerCookie),

@@ -35,7 +35,7 @@ class Agreed(NamedTuple):
 
 
 def session_badge(standing: SessionStanding, t: Catalogue) -> Html:
-    """Closed, waiting for people, going on, or with all its labels."""
+    """The state of a session as a badge: closed, waiting for people, in progress or labelled."""
     if standing.closed is not None:
         return status_badge("done", t, t("annotate.state.closed"))
     if standing.wanted and standing.given >= standing.wanted:
@@ -92,7 +92,7 @@ def about_view(standing: SessionStanding, spec: SessionSpec, t: Catalogue) -> st
 
 
 def percent(share: float) -> str:
-    """A share as whole percent; what is not all is never 100, and what is something never 0."""
+    """A share in [0, 1] as whole percent; 100 only for all, and 0 only for none."""
     if 0 < share < 0.01:
         return "<1"
     return f"{min(99, round(100 * share)) if share < 1 else 100}"
@@ -257,7 +257,7 @@ _PROPOSED: dict[State, Status] = {
 
 
 def visitor_view(one: VisitorVerdict, when: str, t: Catalogue) -> str:
-    """A verdict that a visitor left: on which answer, with which evidence, what became of it."""
+    """A verdict that a visitor left, with the answer, the evidence and its state."""
     body = one.body
     said = label_text(one.label, body.text, t)
     facts = [shown(one.visitor), when]

@@ -31,6 +31,7 @@ from pipelines.evaluation.statistics.probabilities import ProbabilityErrors
 from pipelines.evaluation.statistics.resampling import Estimate
 
 _FITS = ("raw", "platt", "isotonic")
+_FITTED = ("fit.accuracy", "fit.found", "fit.spared")
 
 
 def detectors_view(
@@ -120,7 +121,7 @@ def verdicts_view(found: Sequence[DetectorAgreement], t: Catalogue) -> str:
         "div.vs-run.vs-stack",
         tag("p.vs-note", t("annotate.results.verdicts.help")),
         tag("ul.vs-pairs", items),
-        means_list(["kappa"], t),
+        means_list(["kappa", "fit.accuracy"], t),
         key="verdicts",
     )
 
@@ -184,13 +185,14 @@ def fitted_view(
         Column(_head("ece", "↓", t), "vs-num", t("annotate.results.ece")),
     ]
     rows = [Row(f"fitted-{one.method}", _fitted(one, mixed, settings, t)) for one in fitted]
+    scored = [one.score for one in fitted]
     name = t("annotate.results.fitted")
     body = table(name, columns, rows, row_names=True, css="vs-detector-table")
     return tag(
         "div.vs-run.vs-stack.vs-evaluation",
         tag("div.vs-evaluation-scroll", body, role="region", aria_label=name, tabindex=0),
         tag("p.vs-note", t("annotate.results.fitted.help", share=f"{100 * share:.0f}")),
-        means_list(["threshold", "brier", "ece"], t),
+        means_list(["threshold", *_FITTED, "brier", "ece", "platt", *_each(scored)], t),
         key="fitted",
     )
 
@@ -267,7 +269,7 @@ def _qualities(quality: Mapping[str, FitQuality], what: str, t: Catalogue) -> Ch
 
 
 def judges_view(found: SessionJudges, wanted: float, t: Catalogue) -> str:
-    """Every judge: what its score over the whole evaluation becomes by the labels."""
+    """Every judge's score over the whole evaluation, and the same corrected by the labels."""
     parts: list[Child] = [_judge(one, wanted, t) for one in found.judges]
     parts += [
         tag("p.vs-note", t("annotate.results.judge.unjudged", name=visible(name)))
@@ -291,7 +293,7 @@ def _judge(found: LabelledJudge, wanted: float, t: Catalogue) -> Html:
     body += [_rate(one, wanted, t) for one in found.rates]
     if found.rates:
         body.append(tag("p.vs-note", t("annotate.results.judge.help")))
-        body.append(means_list(["corrected_rate", "kappa"], t))
+        body.append(means_list(["corrected_rate", "kappa", "fit.accuracy"], t))
     if found.agreement is None:
         body.append(tag("p.vs-note", t("annotate.results.judge.no_agreement")))
     else:

@@ -22,7 +22,7 @@ _KINDS: tuple[NoteKind, ...] = ("stuck", "gap", "skip", "comment")
 def progress_view(
     watch: SessionWatch, spec: SessionSpec, t: Catalogue, *, opens_runs: bool = False
 ) -> str:
-    """All of it; `opens_runs`: an item's run can be opened, which a button asks for."""
+    """The whole view; with `opens_runs` each item has a button that opens its run."""
     return tag(
         "div.vs-run.vs-session",
         _whole(watch, t),
@@ -39,7 +39,7 @@ def _section(name: str, title: str, *content: Child) -> Html:
 
 
 def _whole(watch: SessionWatch, t: Catalogue) -> Html:
-    """How many labels are there, and how many items lack how many."""
+    """How many labels there are, and how many labels items still lack."""
     given = sum(one.given for one in watch.tasks)
     wanted = sum(one.wanted for one in watch.tasks)
     share = given / wanted if wanted else 0.0
@@ -141,7 +141,7 @@ def _task_cells(one: TaskWatch, t: Catalogue) -> list[Child]:
 
 
 def _then(one: TaskWatch, t: Catalogue) -> Html:
-    """What the labels that are still missing will do for the interval."""
+    """How much narrower the missing labels are expected to make the interval."""
     missing = one.wanted - one.given
     if one.half is None:
         return tag("span.vs-note", t("annotate.then.unknown"))

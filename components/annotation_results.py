@@ -39,7 +39,7 @@ _STEPS = 6
 class Line(NamedTuple):
     """A line of a table of coefficients; `levels` draws the thresholds of alpha behind it.
 
-    `means` is what the glossary explains it as; `help` replaces the sentence that stands there.
+    `means` is the entry of the glossary that explains it; `help` replaces that sentence.
     """
 
     key: str
@@ -52,7 +52,7 @@ class Line(NamedTuple):
 
 
 def reliability_level(alpha: float) -> Reliability:
-    """What an alpha allows to conclude."""
+    """How reliable labels with this alpha are, by Krippendorff's thresholds."""
     if alpha >= RELIABLE:
         return "reliable"
     return "tentative" if alpha >= TENTATIVE else "unreliable"
@@ -154,7 +154,7 @@ def coefficient_cell(found: Coefficient, t: Catalogue, undefined: str = "") -> H
 def scale(found: Coefficient | Estimate, *, levels: bool = False) -> Html | None:
     """A value and its interval on a scale from 0 to 1; what is below 0 stands at its left end.
 
-    With `levels` the stretches from 0.667 and from 0.80 on are told apart by their ground.
+    With `levels` the parts from 0.667 and from 0.80 on have different backgrounds.
     """
     if found.value is None:
         return None
@@ -198,7 +198,7 @@ def labels_view(found: TaskAgreement, t: Catalogue) -> str:
 
 
 def spans_view(found: SpanAgreement, t: Catalogue) -> str:
-    """How far people mark the same pieces: by characters, by overlap, exactly."""
+    """How far people mark the same pieces: by characters, as whole spans, by overlap, exactly."""
     lines = [
         Line(
             "characters-alpha",
@@ -207,7 +207,14 @@ def spans_view(found: SpanAgreement, t: Catalogue) -> str:
             found.characters,
             levels=True,
             means="spans.alpha",
-        )
+        ),
+        Line(
+            "gamma",
+            t("annotate.results.spans.gamma"),
+            "",
+            found.gamma,
+            means="spans.gamma",
+        ),
     ]
     lines += [
         Line(
@@ -232,7 +239,7 @@ def _f1_why(found: SpanAgreement) -> Literal["", "no_items"]:
 
 
 def reveal_view(blind: TaskAgreement, last: TaskAgreement, changed: int, t: Catalogue) -> str:
-    """Alpha before models' verdicts were shown, and with the labels that stand now."""
+    """Alpha before models' verdicts were shown, and alpha of the current labels."""
     lines = [
         Line(
             which,
@@ -335,7 +342,7 @@ def _pair(
 def confusion_table(
     caption: str, corner: str, names: Sequence[str], counts: Sequence[Sequence[int]]
 ) -> Html:
-    """How often one said this and the other that: the more often, the darker; equal is framed."""
+    """How often two people gave each pair of labels: darker is more often; equal is framed."""
     largest = max((count for row in counts for count in row), default=0)
     columns = [Column(corner), *(Column(name, "vs-confusion") for name in names)]
 
@@ -415,7 +422,7 @@ def silent_comments(said: Iterable[tuple[str, str]], t: Catalogue) -> str:
 
 
 def missing(t: Catalogue) -> Child:
-    """A dash, which is also said."""
+    """A dash, with a text for screen readers."""
     return tag(
         "span",
         tag("span", "–", aria_hidden=True),

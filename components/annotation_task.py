@@ -1,4 +1,4 @@
-"""What an annotator sees beside the item in hand: their own labels, and decisions on them."""
+"""The lists beside the item that an annotator labels: their own labels, and decisions on them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def own_labels(labels: Iterable[OwnLabel], t: Catalogue) -> str:
 
 
 def overruled_labels(found: Sequence[Overruled], t: Catalogue) -> str:
-    """What was decided otherwise than somebody labelled, with the notes of who decided."""
+    """The labels of somebody that were overruled, with the notes of the adjudicators."""
     return tag("div.vs-run.vs-stack", (_overruled(one, t) for one in found), key="overruled")
 
 

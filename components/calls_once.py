@@ -1,4 +1,4 @@
-"""Calls in a file that is kept: each stands there once, and each long text too.
+"""Calls in a saved file: each call and each long text is written once.
 
 A prompt begins like the one before it, and a method's page shows calls that the list of all calls
 shows again. Written out each time, a long run would take tens of megabytes.
@@ -41,7 +41,7 @@ class CallsOnce:
     _begin: dict[str, list[str]] = field(default_factory=dict)
 
     def text(self, text: str, t: Catalogue) -> Html:
-        """A text of a call: as it is, or where it is to be found."""
+        """A text of a call, or a reference to the place where it was written before."""
         if len(text) < _SHARED:
             return self._written(text, t)
         if anchor := self._known.get(text):
@@ -91,7 +91,7 @@ def calls_once() -> CallsOnce | None:
 
 @contextmanager
 def writing_once(once: CallsOnce) -> Iterator[None]:
-    """Draw inside as `once` says: views need not know what they are drawn for."""
+    """Write calls by `once` in the block, so that views need not know whether a file is drawn."""
     token = _current.set(once)
     try:
         yield

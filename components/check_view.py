@@ -1,7 +1,7 @@
-"""A checked text: what each detector came to, every sentence once with all of them, and the change.
+"""A checked text: each detector's result, every sentence with all verdicts, and the corrections.
 
-Drawn from what a run has found so far, so that verdicts appear one after the other where space was
-kept for them. Pure, for the workbench, the Space and reports.
+It is drawn from the events of a run so far: verdicts appear one after the other, in space that is
+reserved for them. Pure functions, for the workbench, the Space and reports.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ def _says(one: DetectorFound, t: Catalogue) -> list[Child]:
 
 
 def _sentences(found: CheckedText, view: RunView, t: Catalogue) -> Html:
-    """Every sentence once, with the word of every detector that reads sentences."""
+    """Every sentence once, with the verdict of every detector that judges sentences."""
     shown = [
         one.method
         for one in found.detectors

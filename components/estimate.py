@@ -6,7 +6,7 @@ from math import floor, log10
 
 from components.markup import tag
 from components.messages import Catalogue, duration, integer, named, two_digits
-from pipelines.engine.estimate import Estimate, Money
+from pipelines.engine.estimate import Basis, Estimate, Money
 from pipelines.models.providers import Price
 from pipelines.run.ledger import CHARACTERS_PER_TOKEN
 
@@ -46,14 +46,16 @@ def estimate_help(estimate: Estimate, t: Catalogue) -> str:
         )
     ]
     if basis.runs:
-        parts.append(t("estimate.basis.runs", count=basis.runs))
+        parts.append(t(_rests_on("runs", basis), count=basis.runs))
     measured = {
         "questions": basis.measured.questions,
         "model": basis.measured.model,
         "cores": basis.pace.cores if basis.pace else 0,
         "characters": CHARACTERS_PER_TOKEN,
+        "sentences": basis.of,
+        "here": basis.sentences or 0,
     }
-    parts.append(t(f"estimate.basis.{basis.source}", **measured))
+    parts.append(t(_rests_on(basis.source, basis), **measured))
     fewer = {name: basis.measured.fewer[name] for name in estimate.few}
     if fewer:
         names = [named("method", name, t) for name in fewer]
@@ -64,6 +66,12 @@ def estimate_help(estimate: Estimate, t: Catalogue) -> str:
         parts.append(t("estimate.basis.unmeasured", methods=t("list.separator").join(names)))
     parts.append(t("estimate.basis.cached"))
     return t("estimate.separator").join(parts)
+
+
+def _rests_on(what: str, basis: Basis) -> str:
+    """The key of the text that says so, of a question or of a text to be checked."""
+    asked = basis.sentences is None
+    return f"estimate.basis.{what}" if asked else f"estimate.basis.check.{what}"
 
 
 def estimate_note(estimate: Estimate | None, t: Catalogue, *, here: bool = True) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from components.elements import (
     Column,
@@ -25,7 +26,7 @@ from components.prompts import own_prompts_words
 from pipelines.engine.executor import used_models
 from pipelines.errors import ErrorInfo
 from pipelines.evaluation.forecast import Forecast, Range
-from pipelines.evaluation.items import Item
+from pipelines.evaluation.items import Item, Offer
 from pipelines.evaluation.latest import LATEST, LatestAnswer
 from pipelines.evaluation.limits import LIMITS, Limit, currencies_of
 from pipelines.evaluation.outcomes import Cost
@@ -89,6 +90,17 @@ def items_view(items: Sequence[Item], t: Catalogue) -> str:
         Row(item.id, [cells[place] or "–" for _, cells in held]) for place, item in enumerate(items)
     )
     return _wide(t("evaluate.first_items"), table(t("evaluate.first_items"), heads, rows))
+
+
+def offers_words(items: Sequence[Item], t: Catalogue) -> str:
+    """What a data set offers, and how many of its items do: what decides which methods apply."""
+    counts = Counter(offer for item in items for offer in item.offers)
+    words = (
+        t("evaluate.offer.count", name=t(f"evaluate.offer.{offer}"), count=integer(counts[offer]))
+        for offer in get_args(Offer)
+        if counts[offer]
+    )
+    return t("evaluate.offers", list=t("list.separator").join(words))
 
 
 def _wide(label: str, body: Html, note: Html | None = None) -> str:

@@ -22,7 +22,7 @@ from components.page import section
 from pipelines.evaluation.results.papers import PaperFigure
 from pipelines.evaluation.results.scores import COSTS, MONEY, Cost, JudgeInfo, MetricInfo
 from pipelines.evaluation.results.table import CostSummary, ResultsRow, ResultsTable
-from pipelines.evaluation.statistics.detection import RANKINGS
+from pipelines.evaluation.statistics.resampling import Estimate
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -271,11 +271,11 @@ def cost_text(cost: Cost, value: float, t: Catalogue) -> str:
 
 
 def _detectors(results: ResultsTable, t: Catalogue) -> Html | None:
-    """The detectors' rankings; answer length and word overlap stand among them as controls."""
+    """The detectors' measures; answer length and word overlap stand among them as controls."""
     found = results.detection
     if found is None:
         return None
-    infos = [MetricInfo(name=name) for name in RANKINGS]
+    infos = [MetricInfo.of(name) for name in found.measures]
     heads = [Column(head, "vs-num", label) for head, label in (metric_head(i, t) for i in infos)]
     own = {row.system for row in results.rows}
     rows = (
@@ -285,10 +285,10 @@ def _detectors(results: ResultsTable, t: Catalogue) -> Html | None:
                 tag("bdi.vs-strong", name)
                 if name in own
                 else t("evaluate.control", name=metric_title(name, t)),
-                *(estimate_cell(rankings[one], t, items=found.n) for one in RANKINGS),
+                *(_measure(found.estimates(name).get(info.name), found.n, t) for info in infos),
             ],
         )
-        for name, rankings in zip(found.detectors, found.rankings, strict=True)
+        for name in found.detectors
     )
     title = t("evaluate.detectors")
     columns = [Column(t("evaluate.detector")), *heads]
@@ -299,6 +299,10 @@ def _detectors(results: ResultsTable, t: Catalogue) -> Html | None:
         tag("p.vs-note", t("evaluate.base_rate", value=base, n=integer(found.n))),
         table(title, columns, rows, row_names=True),
     )
+
+
+def _measure(found: Estimate | None, items: int, t: Catalogue) -> Content:
+    return "–" if found is None else estimate_cell(found, t, items=items)
 
 
 def _papers(results: ResultsTable, t: Catalogue) -> Html | None:
@@ -339,7 +343,7 @@ def _papers(results: ResultsTable, t: Catalogue) -> Html | None:
 def _meaning(results: ResultsTable, t: Catalogue) -> Html | None:
     """What each metric is, and how intervals and tests were computed."""
     names = [info.name for info in results.metrics]
-    names += RANKINGS if results.detection is not None else ()
+    names += results.detection.measures if results.detection is not None else ()
     versions = t("list.separator").join(f"{name} {one}" for name, one in results.versions.items())
     return means_list(
         [*names, "corrected", "spoiled", *COSTS, "confidence_interval", "base_rate"],

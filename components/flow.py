@@ -32,7 +32,7 @@ class StageView:
     """A declared step and what a run made of it.
 
     `count` spans of it were begun, `failed` of them failed; `seconds` is the time in which at least
-    one of them was under way. `current` is the one step that was begun last and goes on.
+    one of them was running. `current` is True for the running step that was begun last.
     """
 
     stage: Stage

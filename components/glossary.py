@@ -74,7 +74,7 @@ def _explained() -> Mapping[str, Entry]:
 
 
 def entry_of(name: str) -> Entry | None:
-    """What explains the score, metric, coefficient or term `name`; None for one from elsewhere."""
+    """The entry on the score, metric, coefficient or term `name`; None where there is none."""
     # A judge's column is called by the judge, and is explained like any other.
     return _explained().get(name) or _explained().get(name.partition(" ")[0])
 

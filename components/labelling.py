@@ -1,4 +1,4 @@
-"""What the labelling component gets: one item with its words, as plain data for its script.
+"""The data for the labelling component: one item with its texts, as plain values for its script.
 
 The component (`assets/labelling.js`) sets all of it as text. It labels one item for an annotator
 (`label_data`), or shows an adjudicator everybody's labels and takes the decision
@@ -32,7 +32,7 @@ KINDS: tuple[ErrorKind, ...] = get_args(ErrorKind)
 """The kinds of errors, in the order of their keys 1 to 6."""
 
 CONFIDENCE: dict[str, float | None] = {"": None, "sure": 1.0, "unsure": 0.5}
-"""How sure the component says that an adjudicator is, as `Decision.confidence`."""
+"""The component's words for how sure an adjudicator is, with values of `Decision.confidence`."""
 
 _LOOKS: dict[str, Verdict] = {
     "true": "supported",
@@ -136,7 +136,7 @@ class Opinion(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """Where an annotator is: the item in hand is the `at`-th of `total`, from 1."""
+    """The position of an annotator: the current item is number `at` (from 1) of `total`."""
 
     at: int
     total: int
@@ -170,7 +170,7 @@ def label_data(
 ) -> dict[str, Any]:
     """An item for its annotator; with `label` one that they look at again.
 
-    `scope` tells sessions and people apart in the browser's memory. `undo` is the item whose label
+    `scope` separates sessions and people in the browser's storage. `undo` is the item whose label
     would be taken back. `offer`: the spans of detectors are there to be taken, trimmed or dropped.
     `refused` gives for a request why it was not carried out.
     """
@@ -394,8 +394,11 @@ def _last(last: Last, t: Catalogue) -> dict[str, Any]:
 
 
 def _opinion(one: Opinion, t: Catalogue) -> dict[str, Any]:
+    name = visible(one.name)
     return _badge(one.label, t) | {
-        "name": visible(one.name),
+        "name": name,
+        # The same button stands beside everybody's label.
+        "take": f"{t('annotate.label.merge_person')}{t('label.separator')}{name}",
         "number": one.number,
         "label": _value(one.label),
         "comments": [visible(comment) for comment in one.comments],

@@ -48,7 +48,7 @@ def collection_facts(collection: StoredCollection, current: bool, t: Catalogue) 
 
 
 def embedder_words(collection: StoredCollection, t: Catalogue) -> str:
-    """Whose vectors the collection is searched by."""
+    """The embedder of the collection, in words."""
     spec = collection.embedder
     if spec.kind in ("default", "none", "words"):
         return t(f"library.embedder.{spec.kind}.short")
@@ -66,7 +66,7 @@ def size_words(size: int, t: Catalogue) -> str:
 def indexing_view(
     progress: IndexingProgress | None, collection: StoredCollection, current: bool, t: Catalogue
 ) -> str:
-    """How far the indexing is, or how it stands when none goes on."""
+    """The progress of the indexing, or the state of the collection where none is running."""
     going_on = progress is not None and progress.stage not in ("done", "stopped", "failed")
     if progress is None or not going_on:
         return _standing(progress, collection, current, t)

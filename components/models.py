@@ -45,10 +45,20 @@ def model_facts(spec: ModelSpec, can: Capabilities, t: Catalogue) -> str:
         tag("p.vs-chips.vs-model-name", title),
         where and tag("p.vs-note", where),
         tag("p.vs-note", can_do),
+        _open_checks(spec, t),
+        can.writes and not can.judges and tag("p.vs-note", t("models.weak_judge")),
         spec.price and tag("p.vs-note", price_words(spec.price, t)),
         spec in BUILT_IN and judge_quality(spec.name, t),
         unmeasured and tag("p.vs-note", t("models.quality.english")),
     )
+
+
+def _open_checks(spec: ModelSpec, t: Catalogue) -> Html | None:
+    """What a check could not find out yet, so that the model is used as its kind usually is."""
+    if not spec.unknown:
+        return None
+    named = t("list.separator").join(t(f"probe.{key}") for key in spec.unknown)
+    return tag("p.vs-note", t("models.unknown", list=named), key="unknown")
 
 
 def _reading(spec: ModelSpec, t: Catalogue) -> list[str]:

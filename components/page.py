@@ -120,5 +120,5 @@ def standalone(
 
 
 def _digest(text: str) -> str:
-    """What a policy calls a script or a sheet by."""
+    """The hash by which a content security policy allows a script or a sheet."""
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,4 +1,4 @@
-"""Prompts in view: their text with its placeholders, one's own against the default, a try of it."""
+"""Prompts: their text with its placeholders, the user's text against the default, and a trial."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def _worded(file: str, key: str, t: Catalogue) -> bool:
 
 
 def own_prompts_note(view: RunView, t: Catalogue) -> Html | None:
-    """Says, wherever a run is shown, that it did not have the default's prompts.
+    """The note, wherever a run is shown, that it used other prompts than the default ones.
 
-    None for a run that had them.
+    None for a run with the default prompts.
     """
     wording = view.header.spec.prompts if view.header else {}
     own = own_prompts(wording)
@@ -128,7 +128,7 @@ def problems_view(problems: Iterable[PromptProblem], t: Catalogue) -> str:
 
 
 def difference_view(place: Place, text: str, t: Catalogue) -> str:
-    """What one's own text changes, under its name."""
+    """What the user's text changes, under its name."""
     title = t("prompts.diff")
     return tag(
         "section.vs-run.vs-prompt",
@@ -192,7 +192,7 @@ def replies_view(
     models: tuple[str, str],
     t: Catalogue,
 ) -> str:
-    """What the run's model replied, and what a model says to one's own wording, side by side."""
+    """The recorded reply, and a model's reply to the user's wording, side by side."""
     sides = (
         ("prompts.reply.run", models[0], before),
         ("prompts.reply.now", models[1], after),

@@ -1,4 +1,4 @@
-"""A line of the list of runs: question, verdicts, what it took, and what its owner wrote on it."""
+"""A line of the list of runs: question, verdicts, calls and time, and its owner's labels."""
 
 from __future__ import annotations
 

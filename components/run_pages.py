@@ -127,7 +127,7 @@ def view_failed(name: str, t: Catalogue) -> str:
 
 
 def panel_of(method: str) -> WholePanel:
-    """What takes `method` apart: its steps, then a view of its own or the one for any detector."""
+    """The panel of `method`: its steps, then its own view or the general one for detectors."""
     draw = PANELS.get(method) or partial(detector_view, method=method)
 
     def panel(

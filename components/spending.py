@@ -1,4 +1,4 @@
-"""What a run has taken, against what it may take and was expected to take. Pure."""
+"""What a run has used, beside its limits and its estimate. Pure functions."""
 
 from __future__ import annotations
 

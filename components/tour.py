@@ -51,7 +51,7 @@ def tour_sample(t: Catalogue) -> Walkthrough | None:
 def tour_data(t: Catalogue, *, at: int, turn: int, page: str) -> dict[str, Any]:
     """What the script needs: the stops, the one it is at, and the page that is shown.
 
-    `turn` grows whenever the server says where the tour is; otherwise the script knows better.
+    `turn` grows whenever the server sets the step; otherwise the script keeps its own step.
     """
     stops = [
         {

@@ -5,9 +5,9 @@ tables `shots`: each holds the name of its set (`of`), a value for every placeho
 that it demonstrates, and the `reply` that a model should write. The hash of the whole file goes
 into every trace, so that a recorded run says which wording produced it.
 
-A run may bring a wording of its own: texts that stand in place of shipped prompts, for that run
-alone. `worded` puts them in force for what runs inside it, and for the tasks that begin inside it;
-what runs beside it keeps its own. So no method has to hand the wording on, and none can forget to.
+A run may have its own wording: texts that replace shipped prompts for that run alone. `worded`
+makes them current for the code inside its block and for the tasks that begin there; other runs keep
+theirs. So no method needs to pass the wording to its calls.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Wording = Mapping[str, Mapping[str, Mapping[str, str]]]
 """Prompt file to language to prompt to the text that stands in place of the shipped one."""
 
 MAX_PROMPT = 8_000
-"""Characters of a prompt of one's own."""
+"""The most characters of a prompt that a user writes."""
 
 _FOLDER = ASSETS / "prompts"
 _NOT_OF_RUNS = ("answer_judge",)
@@ -42,8 +42,11 @@ _in_force: ContextVar[Wording] = ContextVar("wording_in_force")
 
 @contextmanager
 def worded(wording: Wording) -> Iterator[None]:
-    """Prompts that are filled inside have the texts of `wording`, which was checked, else their
-    own. A function that others call while they go on (a watcher of a text) is not inside."""
+    """Fill prompts in the block with the texts of `wording`, which `checked_wording` returned.
+
+    Prompts without a text there keep the shipped one. A callback that other code calls, such as a
+    watcher of a text that is being written, may run outside the block.
+    """
     before = _in_force.set(wording)
     try:
         yield
@@ -201,10 +204,10 @@ def prompt_problems(text: str, placeholders: Sequence[str]) -> list[PromptProble
 
 
 def checked_text(file: str, language: str, key: str, text: str) -> str:
-    """`text` as it is kept for this prompt: without white space around it, lines ended by LF.
+    """`text` as it is stored for this prompt: without white space around it, lines ended by LF.
 
-    Raises InvalidInputError for a file, a language or a prompt that there is not, and for the first
-    thing that is wrong with the text, with its place.
+    Raises InvalidInputError for a file, a language or a prompt that does not exist, and for the
+    first problem of the text, with its line and column.
     """
     place = _known(file, language, key)
     prompts = load_prompts(file)
@@ -217,7 +220,7 @@ def checked_text(file: str, language: str, key: str, text: str) -> str:
 
 
 def checked_wording(wording: Wording) -> dict[str, dict[str, dict[str, str]]]:
-    """`wording` with what differs from the shipped prompts, each text as `checked_text` keeps it.
+    """The texts of `wording` that differ from the shipped prompts, as `checked_text` returns them.
 
     Raises InvalidInputError as `checked_text` does.
     """

@@ -19,7 +19,7 @@ from sqlalchemy import insert
 from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.store import RunFilter, RunStore, file_url
 from pipelines.store.filters import asked
-from pipelines.store.runs import Tally
+from pipelines.store.summaries import Tally
 from pipelines.store.tables import EventRow, RunFacetRow, RunLabelRow, RunRow, to_json
 
 RUNS = 10_000

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from tests import network
 
@@ -29,6 +30,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # program that they start and interrupt.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# How long a test takes says nothing about the code where other programs use the machine.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 MISTAKES = ("cannot be drawn", "A callback of the page")
 """What pages log of a mistake of ours that they survive; such a mistake fails the test."""

@@ -22,26 +22,22 @@ from starlette.requests import HTTPConnection
 
 from app.engine import PERIOD, Watched
 from app.public.contract import (
-    ApiError,
     AskRequest,
     CheckRequest,
     GetRunRequest,
     LimitsAsked,
     MethodInfo,
-    Refused,
     RunResult,
-    problems_of,
-    refused,
-    told,
 )
 from app.public.models import ModelCatalog
+from app.public.refusals import ApiError, Refused, problems_of, refused, told
 from app.public.results import expected_in, lacking, methods_for, result_of
 from app.public.session import Runs, checked_run
 from app.public.visitors import Caller, caller_of
 from pipelines.engine.admission import Turn
 from pipelines.engine.budget import RunBudget, excess_error
 from pipelines.engine.checking import FEWER, TextToCheck, check_run, detectors
-from pipelines.engine.estimate import basis_for, estimate
+from pipelines.engine.estimate import basis_for, estimate, sentences_in
 from pipelines.errors import VeriscopeError, failure
 from pipelines.methods.registry import METHODS
 from pipelines.run.events import CancelReason
@@ -63,8 +59,8 @@ _LOOK = 2.0
 """Seconds between two looks at a run that another process carries out."""
 
 _OVER = (
-    "Ask with fewer methods or higher limits, or with `anyway`: the run then stops at the limit and"
-    " keeps what it has."
+    "Ask with fewer methods or detectors, or with higher limits, or with `anyway`: the run then"
+    " stops at the limit and keeps what it has."
 )
 _NEXT = 'Call get_run with run "{run}" and wait 45 (HTTP: GET /api/runs/{run}?wait=45).'
 
@@ -99,7 +95,7 @@ class Going:
         visitor: Caller,
         *,
         share: bool,
-        budget: RunBudget | None = None,
+        budget: RunBudget,
     ) -> None:
         self.run = new_owner()
         self._runs = runs
@@ -146,7 +142,7 @@ class Going:
             found = RunResult(run=self.run, status="waiting", before=before, expected_wait=wait)
         if self._error is not None:
             found = found.model_copy(update={"error": self._error})
-        if self._budget is not None and self._budget.expected is not None:
+        if self._budget.expected is not None:
             found = found.model_copy(update={"expected": expected_in(self._budget.expected)})
         if found.over:
             return found
@@ -234,15 +230,17 @@ class Api:
             for place, name in enumerate(names)
         ]
         spec = checked_run(asked.question, methods, self._catalog.models)
-        budget = self._budget(spec, asked.limits)
-        if not asked.anyway and (error := excess_error(budget)) is not None:
-            raise Refused(error.message, _OVER, "limits", code=error.code)
-        return await self._begin(spec, request, share=asked.share, budget=budget)
+        return await self._begin(spec, request, asked)
 
-    def _budget(self, spec: RunSpec, limits: LimitsAsked) -> RunBudget:
+    def _budget(self, spec: RunSpec, limits: LimitsAsked, *, anyway: bool) -> RunBudget:
+        """What the run may take; raises Refused where it is expected to pass that."""
         names, models = [one.name for one in spec.methods], self._catalog.models
-        expected = estimate(names, models, basis_for(models["main"]))
-        return RunBudget(RunLimits(**limits.model_dump()), expected=expected)
+        known = basis_for(models["main"], sentences=sentences_in(spec))
+        expected = estimate(names, models, known)
+        budget = RunBudget(RunLimits(**limits.model_dump()), expected=expected)
+        if not anyway and (error := excess_error(budget)) is not None:
+            raise Refused(error.message, _OVER, "limits", code=error.code)
+        return budget
 
     async def check(self, asked: CheckRequest, request: Connection | None) -> Going:
         """Start the check of a given text, as `ask` starts a run."""
@@ -283,7 +281,7 @@ class Api:
                     code="capability",
                 )
         methods = (MethodSpec(name=name, settings=asked.settings.get(name, {})) for name in chosen)
-        return await self._begin(check_run(given, methods, models), request, share=asked.share)
+        return await self._begin(check_run(given, methods, models), request, asked)
 
     async def start(
         self, asked: AskRequest | CheckRequest, request: Connection | None
@@ -382,11 +380,10 @@ class Api:
         self,
         spec: RunSpec,
         request: Connection | None,
-        *,
-        share: bool,
-        budget: RunBudget | None = None,
+        asked: AskRequest | CheckRequest,
     ) -> Going:
-        going = Going(self._runs, spec, caller_of(request), share=share, budget=budget)
+        budget = self._budget(spec, asked.limits, anyway=asked.anyway)
+        going = Going(self._runs, spec, caller_of(request), share=asked.share, budget=budget)
         await going.begun()
         if going.task.done():
             self._keep(going)

@@ -14,8 +14,8 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.public.contract import ApiError
 from app.public.http_api import as_answer
+from app.public.refusals import ApiError
 
 MAX_BODY = 256 * 1024
 """Bytes of a request: the longest texts, however they are escaped."""

@@ -35,10 +35,12 @@ Asked = str | TextToCheck
 
 
 class CheckPart:
-    """The form. `fields` are its inputs: text, question, sources, detectors."""
+    """The form. `fields` are its inputs: text, question, sources, detectors; `estimate` is what the
+    check will take."""
 
-    def __init__(self, put: Any) -> None:
-        """`put` makes a component whose words follow the language."""
+    def __init__(self, put: Any, html_view: Callable[..., gr.HTML]) -> None:
+        """`put` makes a component whose words follow the language, `html_view` one that shows HTML
+        of this package."""
         text = {"label": "check.text", "placeholder": "check.text.placeholder"}
         question = {"label": "check.question", "placeholder": "check.question.placeholder"}
         sources = {"label": "check.sources", "placeholder": "check.sources.placeholder"}
@@ -55,17 +57,20 @@ class CheckPart:
                 gr.CheckboxGroup, choices, value=list(FEWER), show_label=False, container=False
             )
         self.run = put(gr.Button, {"value": "check.run"}, variant="primary", elem_id="check-run")
+        self.estimate = html_view(name="check-estimate")
         self.fields = [self.text, self.question, self.sources, self.detectors]
 
     def connect(
         self,
         answer: Callable[..., AsyncGenerator[list[Any]]],
+        expect: Callable[..., Any],
         inputs: tuple[Any, Any, Sequence[Any]],
         frame: Sequence[Any],
         **how: Any,
     ) -> None:
         """Have a click answered by `answer`, the page's own way of carrying out a run.
 
+        `expect` says what it will take, as soon as the text is complete.
         `inputs` are the visit, the number of the click and the fields of a visitor's own model.
         """
         visit, number, own = inputs
@@ -98,7 +103,10 @@ class CheckPart:
         self.run.click(check_given, [visit, number, *self.fields, *own], list(frame), **how)
         put_in = [self.text, self.question, self.sources]
         quick = {"api_visibility": "private", "show_progress": "hidden", "queue": False}
-        self.samples.click(take, [visit, self.samples], put_in, **quick)
+        taken = self.samples.click(take, [visit, self.samples], put_in, **quick)
+        expected = [expect, [visit, self.text, self.question, self.detectors, *own], self.estimate]
+        for changed in (self.text.blur, self.question.blur, self.detectors.change, taken.then):
+            changed(*expected, **quick)
 
 
 def check_spec(
@@ -108,16 +116,23 @@ def check_spec(
 
     Raises InvalidInputError, also where none of them can work on it.
     """
+    able = able_detectors(asked, methods, models)
+    if methods and not able:
+        raise failure("checking.no_detector")
+    return check_run(asked, [MethodSpec(name=name) for name in able], models)
+
+
+def able_detectors(
+    asked: TextToCheck, methods: Sequence[str], models: Mapping[str, ModelSpec]
+) -> list[str]:
+    """Those of `methods` that can check a text with these models."""
     needs = unmet_needs(
         {role: known_capabilities(spec) or Capabilities() for role, spec in models.items()},
         asked=asked.asked,
         has_evidence=True,
         language=detect_language(asked.text),
     )
-    able = [name for name in methods if name in needs and needs[name] is None]
-    if methods and not able:
-        raise failure("checking.no_detector")
-    return check_run(asked, [MethodSpec(name=name) for name in able], models)
+    return [name for name in methods if name in needs and needs[name] is None]
 
 
 def asked_in(spec: RunSpec) -> Asked:

@@ -34,7 +34,7 @@ MAIN: dict[str, tuple[str, ...]] = {
     "haarag": ("tau_r", "tau_a"),
     "slm": ("threshold",),
 }
-"""The settings that decide most, by method. The workbench has all of them."""
+"""The settings with the largest effect, by method. The workbench has all settings."""
 
 FIELDS: tuple[tuple[str, str], ...] = tuple(
     (method, field) for method, fields in MAIN.items() for field in fields
@@ -118,7 +118,7 @@ def _read(method: str, field: str, typed: str) -> float:
 def foreign_to(spec: RunSpec) -> bool:
     """Whether the main model would write noise, because it does not speak the question's language.
 
-    A model of which nothing is known is believed to speak it.
+    A model of which nothing is known is assumed to speak it.
     """
     return not speaks(spec.models["main"], detect_language(" ".join(spec.question.split())))
 
@@ -184,7 +184,7 @@ def _is_whole(method: str, field: str) -> bool:
 
 
 def _without(name: str) -> dict[str, Any]:
-    """What has a method judge without evidence, where it can; empty where nothing has to be set."""
+    """The settings with which a method judges without evidence, {} where none is needed."""
     method = METHODS[name]
     info = method.settings_type.model_fields.get("context")
     if info is None or NONE not in get_args(info.annotation):

@@ -25,7 +25,7 @@ class Example(NamedTuple):
 
 
 def speaks(model: ModelSpec, language: Language) -> bool:
-    """Whether a model reads and writes `language`, as far as that is known; else it is believed."""
+    """Whether a model reads and writes `language`; True where that is not known."""
     able = known_capabilities(model)
     return able is None or language in able.languages
 

@@ -20,16 +20,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.public.api import Api, Going, checked
 from app.public.contract import (
-    ApiError,
     AskRequest,
     CheckRequest,
     GetRunRequest,
     ListMethodsRequest,
     MethodList,
-    Refused,
-    told,
 )
 from app.public.http_api import as_answer
+from app.public.refusals import ApiError, Refused, told
 from pipelines.errors import VeriscopeError
 
 R = TypeVar("R", bound=BaseModel)

@@ -27,18 +27,16 @@ from starlette.types import Message, Receive, Scope, Send
 
 from app.public.api import Api, checked
 from app.public.contract import (
-    ApiError,
     AskRequest,
     CancelRequest,
     CheckRequest,
     GetRunRequest,
     ListMethodsRequest,
     MethodList,
-    Refused,
     RunResult,
-    told,
     with_methods,
 )
+from app.public.refusals import ApiError, Refused, told
 from pipelines.errors import VeriscopeError, failure
 
 _BEAT = 5.0

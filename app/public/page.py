@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import gradio as gr
 
 from app.engine import Watched
-from app.public.check import Asked, asked_in, check_spec
+from app.public.check import Asked, able_detectors, asked_in, check_spec
 from app.public.choices import Choices, foreign_to
 from app.public.drawing import Drawing
 from app.public.examples import Example, examples_for
@@ -45,6 +45,7 @@ from pipelines.methods.registry import METHODS
 from pipelines.run.defaults import default_models
 from pipelines.run.spec import ModelSpec
 from pipelines.store import is_owner, new_owner
+from pipelines.text import split_sentences
 from pipelines.types import Language
 
 _MINUTES = 120
@@ -128,7 +129,8 @@ class SpacePage:
         )
         asked.then(*expected, **quick)
         inputs = (visit, number, parts.own_fields)
-        parts.check.connect(self.answer, inputs, parts.frame, js=_numbered("ask"), **each)
+        connected = (self.answer, self.expect_check)
+        parts.check.connect(*connected, inputs, parts.frame, js=_numbered("ask"), **each)
         gr.on(
             [view.retry for view in parts.views.values()],
             self.act,
@@ -341,6 +343,30 @@ class SpacePage:
         past = await asyncio.to_thread(earlier.of, visit.owner, models["main"])
         found = estimate(methods, models, basis_for(models["main"], past))
         return view_of(join([estimate_note(found, t, here=False), note]), t)
+
+    async def expect_check(
+        self,
+        visit: VisitorSession,
+        text: str | None,
+        question: str | None,
+        methods: Sequence[str] | None,
+        *own: str | None,
+    ) -> Any:
+        """What the check of a text will take, by those of these detectors that can work on it."""
+        t = Catalogue(visit.language)
+        try:
+            models, _ = self._models(own)
+        except VeriscopeError:
+            models = self._catalog.models
+        given = TextToCheck(text=text or "", question=question or "")
+        able = able_detectors(given, methods or [], models) if given.text.strip() else []
+        if not able:
+            return view_of(tag("p.vs-note", t("check.estimate.none"), key="estimate"), t)
+        earlier = self._runs.engine.service.earlier
+        past = await asyncio.to_thread(earlier.of, visit.owner, models["main"], checks=True)
+        sentences = max(1, len(split_sentences(given.text)))
+        found = estimate(able, models, basis_for(models["main"], past, sentences=sentences))
+        return view_of(estimate_note(found, t, here=False), t)
 
     async def open_page(self, visit: VisitorSession, event: gr.EventData) -> list[Any]:
         """A button inside a run opens another page of it."""

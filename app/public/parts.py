@@ -187,9 +187,12 @@ class Parts:
         self.tabs: dict[str, gr.Tab] = {}
         with gr.Tabs(elem_id="pages") as self.pages:
             for name in PAGES:
-                with put(gr.Tab, {"label": f"nav.{name}"}, id=name) as self.tabs[name]:
+                # All are there from the start: what arrives for one that Gradio is about to put
+                # there can be lost.
+                tab = put(gr.Tab, {"label": f"nav.{name}"}, id=name, render_children=True)
+                with tab as self.tabs[name]:
                     if name == "check":
-                        self.check = CheckPart(put)
+                        self.check = CheckPart(put, html_view)
                     self.views[name] = html_view(name=f"view-{name}", played=name)
         self.verdict = VerdictPart(put, html_view) if verdicts else None
 

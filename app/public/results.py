@@ -17,8 +17,8 @@ from app.public.contract import (
     ScoreFound,
     SourceFound,
     VerdictFound,
-    for_caller,
 )
+from app.public.refusals import for_caller
 from components.messages import Catalogue, named
 from components.method_cards import MethodRow
 from components.run_view import (

@@ -1,7 +1,7 @@
-"""A visitor's verdict on a shared run: kept for the operator of the page, counted once accepted.
+"""A visitor's verdict on a shared run: stored for the operator of the page, counted once accepted.
 
-Where the operator names an annotation session (VERISCOPE_VERDICTS), a folded part stands below a
-run that was shared. What somebody says of it is shown to nobody else.
+Where the operator names an annotation session (VERISCOPE_VERDICTS), a folded form is below each
+shared run. Verdicts are shown to nobody but the operator and the visitor who gave them.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from pipelines.store.recordings import is_recording
 
 OFTEN = {"visitor": "annotation.often_visitor", "address": "annotation.often_address"}
 _HIDDEN: Any = "hidden"
-"""Not shown, but there: what it is given meanwhile is not lost."""
+"""The component is hidden but still in the page, so that values set meanwhile are not lost."""
 
 _SHORT = 90
-"""Characters of an answer by which it is told from the others of its run."""
+"""Characters of an answer by which the list of a run's answers shows it."""
 
 
 class Offered(NamedTuple):
@@ -71,10 +71,10 @@ class Verdicts:
     async def leave(
         self, watched: Watched | None, key: str, verdict: str, caller: Caller
     ) -> tuple[Label, State]:
-        """Keep a verdict on one of the answers of the run; what is kept now.
+        """Store a verdict on one of the answers of the run; returns what is stored now.
 
-        The same again is kept once. Raises InvalidInputError where the run is not shown any more,
-        TooOftenError where the visitor or their network has left many.
+        The same verdict again is stored once. Raises InvalidInputError where the run is not shown
+        any more, TooOftenError where the visitor or their network has left many.
         """
         visitor = caller.visitor or ""
         offered = await self.offered(watched, visitor)

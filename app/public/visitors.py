@@ -97,8 +97,8 @@ def proxies_to_believe(environment: Mapping[str, str], named: str | None) -> str
 class Rates:
     """How many runs each visitor, and each address, has begun in the last hour.
 
-    Or what else is counted so: `words` are the failures that say so to either. 0 for no limit. The
-    least recent visitors are forgotten where there are too many.
+    It can count other things as well: `words` are the failures for a visitor and for an address.
+    0 is no limit. Where there are too many visitors, the least recent ones are forgotten.
     """
 
     def __init__(

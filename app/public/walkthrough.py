@@ -58,8 +58,8 @@ class _Failed(NamedTuple):
 class Walkthroughs:
     """The walkthroughs in the languages of the page. All methods belong to one event loop.
 
-    The first of each language plays for who comes, and is called by its language; the others are
-    computed when somebody opens one, and called by their id. `clock` counts seconds.
+    The first of each language plays for new visitors, and its name is the language; the others are
+    computed when somebody opens one, and their names are their ids. `clock` counts seconds.
     """
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = time.monotonic) -> None:

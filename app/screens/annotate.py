@@ -59,14 +59,14 @@ def show() -> None:
 
 
 def guest() -> bool:
-    """Whether who looks at the page came by a secret link, and sees nothing but its session."""
+    """Whether the visitor came by a secret link, and so sees only its session."""
     return bool(current_link())
 
 
 def _way_out(t: Catalogue) -> None:
-    """Who leads sessions of their own in this browser gets back to them from a link.
+    """A way back from a link, for visitors who lead sessions of their own in this browser.
 
-    Others have nothing there: for them this page is all there is.
+    Other visitors have no such sessions, and see no way back.
     """
     try:
         known = engine().service.store.annotations.list(owner())

@@ -1,4 +1,4 @@
-"""What the page that decides is asked by its component, carried out once and acknowledged.
+"""Requests of the component on the page "Decide": each is carried out once and acknowledged.
 
 As with labels (`app.screens.annotation_requests`), a request may come again, and is stored once.
 """

@@ -23,7 +23,7 @@ from pipelines.annotation.formats import (
     export_ragtruth,
 )
 from pipelines.annotation.leading import Lead
-from pipelines.annotation.sources import read_session_file
+from pipelines.annotation.sources import read_labels
 from pipelines.annotation.types import TASKS, Task
 from pipelines.store.annotations import MAX_NAME
 
@@ -31,6 +31,8 @@ _ERRORS = "annotate-exchange"
 _UPLOADS = "_annotate.imports"
 _SAID = "_annotate.imported"
 _MEGABYTES = 64
+_LABELS = ("json", "jsonl", "csv")
+"""Files that hold labels of items, by their endings."""
 
 
 def draw_exports(lead: Lead, t: Catalogue) -> None:
@@ -91,7 +93,7 @@ def draw_import(lead: Lead, t: Catalogue) -> None:
     """Labels from a file, as those of people who are imported."""
     st.caption(t("annotate.import.note"))
     place = f"annotate.import.labels.{lead.session_id}"
-    _uploader(place, t("annotate.import.labels"), partial(_import_labels, lead, place))
+    _uploader(place, t("annotate.import.labels"), partial(_import_labels, lead, place), *_LABELS)
     draw_error(_ERRORS)
     if said := st.session_state.pop(_SAID, ""):
         show_html(notice(said, "imported", role="status"), key="annotate-imported")
@@ -108,7 +110,7 @@ def draw_import_session(t: Catalogue) -> None:
 def _uploader(place: str, words: str, take: Callable[[], None], *kinds: str) -> None:
     st.file_uploader(
         words,
-        type=list(kinds) or ["json", "jsonl"],
+        type=list(kinds),
         key=f"{place}.{st.session_state.get(_UPLOADS, 0)}",
         on_change=take,
         max_upload_size=_MEGABYTES,
@@ -131,19 +133,19 @@ def _import_labels(lead: Lead, place: str) -> None:
         if file is None:
             return
         t = messages()
-        found = read_session_file(*file)
+        found = read_labels(*file)
         persons = {one.name for one in lead.annotators() if one.kind != "imported"}
         new = 0
-        for name, labels in found.people.items():
+        for name, labels in found.items():
             # Who joined here gave other labels than who is imported under the same name.
             free = t("annotate.import.name", name=name) if name in persons else name
             new += lead.import_labels(free[:MAX_NAME], labels)
         known = {item.key for item in lead.items()}
-        keys = {key for labels in found.people.values() for key, _ in labels}
+        keys = {one.key for labels in found.values() for one in labels}
         st.session_state[_SAID] = t(
             "annotate.import.done",
             count=integer(new),
-            people=integer(len(found.people)),
+            people=integer(len(found)),
             unknown=integer(len(keys - known)),
         )
 

@@ -259,7 +259,9 @@ def draw_seed(place: str, t: Catalogue) -> int:
 def _data(place: str, t: Catalogue) -> Source | None:
     st.caption(t("annotate.data.note"))
     seed = int(st.session_state.get(f"{place}.seed") or 0)
-    data = draw_data(t, seed, place=f"{place}.data", bundled=_LABELLED)
+    # What is in the language of the page is offered first.
+    bundled = sorted(_LABELLED, key=lambda name: not name.endswith(f":{t.language}"))
+    data = draw_data(t, seed, place=f"{place}.data", bundled=bundled)
     if data is None:
         return None
     if "texts" not in data.offers:

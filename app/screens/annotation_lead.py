@@ -1,4 +1,4 @@
-"""A session as who leads it sees it: watch, decide, results, settings."""
+"""A session as the person who leads it sees it: progress, decisions, results, settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an annotator's page is asked by its component, carried out once and acknowledged.
+"""Requests of the component on an annotator's page: each is carried out once and acknowledged.
 
 The component sends a request again until it is acknowledged or refused, because a connection may
 be lost and a server restarted at any moment. The store knows a request by its name.

@@ -179,7 +179,7 @@ def _scores(of: Of, task: Task, which: Which, t: Catalogue) -> None:
 
 
 def _no_scores(found: Detectors, part: str, t: Catalogue) -> None:
-    """Why there is nothing to hold against each other, and what to do."""
+    """Why nothing can be compared, and what to do."""
     key = "unresolved.all" if found.unresolved else "scores.none"
     said = t(f"annotate.results.{key}", count=found.unresolved)
     show_html(notice(said, "no-scores"), key=f"annotate-{part}-none")

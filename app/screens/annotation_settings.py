@@ -74,7 +74,7 @@ def _done(lead: Lead, words: str = "") -> Iterator[None]:
 
 
 def forget_said() -> None:
-    """What was done in the settings was told long enough."""
+    """Remove the message about the last change of the settings."""
     st.session_state.pop(_SAID, None)
 
 

@@ -46,7 +46,7 @@ _JOINED = "_annotate.joined"
 _PROBLEM = "_annotate.join.problem"
 _SHOWN = 20
 _AGAIN = 15.0
-"""Seconds until it is looked again whether other people have left an item."""
+"""Seconds until it is looked again whether other people have left an item, or more were added."""
 
 
 def draw_invitation(invitation: Invitation, t: Catalogue) -> None:
@@ -269,8 +269,7 @@ def _nothing(worker: Worker, found: NothingToDo, newest: GivenLabel | None, t: C
                 on_click=_do,
                 args=(worker, "undo", newest.item),
             )
-    if found.status == "wait":
-        st.fragment(partial(_look_again, worker), run_every=_AGAIN)()
+    st.fragment(partial(_look_again, worker), run_every=_AGAIN)()
 
 
 def _refused(worker: Worker) -> None:

@@ -8,8 +8,8 @@ from functools import partial
 import streamlit as st
 
 from app import live
-from app.budget import session_limits, set_limits
 from app.engine import engine
+from app.limiting import draw_estimate, draw_over_limit, hold_back
 from app.parts import (
     Action,
     act,
@@ -38,18 +38,13 @@ from app.session import language, messages
 from app.touring import offer_tour, tour_button
 from components.ask import ask_view, examples
 from components.elements import notice
-from components.estimate import estimate_help, estimate_line
 from components.markup import tag
 from components.messages import Catalogue, integer
-from components.spending import amount_words, limits_words, over_words
-from pipelines.engine.budget import Excess, excesses, raised
 from pipelines.engine.executor import MAX_QUESTION
 
 _QUESTION = "question"
 _EXAMPLE = "example"
 _REFUSED = "_refused"
-_OVER = "_over_limit"
-"""Whether a run was not started because it is expected to pass a limit."""
 
 
 def show() -> None:
@@ -64,8 +59,9 @@ def show() -> None:
         # After a reload the form shows what the run was asked.
         st.session_state[_QUESTION] = watched.spec.question
     _question_row(t)
-    _estimate(t)
-    over = _over_limit(t)
+    draw_estimate(chosen_estimate(), t("ask.no_method"), t)
+    anyway = partial(_ask, anyway=True)
+    over = draw_over_limit("ask", chosen_estimate(), t, start=anyway, fewer=unfold_setup)
     if watched is not None:
         _examples(t)
         more = st.popover(t("samples.title"), key=SAMPLES, width="content", on_change="rerun")
@@ -100,74 +96,6 @@ def _question_row(t: Catalogue) -> None:
         st.form_submit_button(t("action.run"), type="primary", key="run", on_click=_ask)
 
 
-def _estimate(t: Catalogue) -> None:
-    """What a press on Run will take; a line that is always there, so that nothing moves."""
-    found = chosen_estimate()
-    with st.container(key="estimate"):
-        if found is None:
-            st.caption(t("ask.no_method"))
-        else:
-            line = estimate_line(found, t)
-            limited = limits_words(session_limits(), t)
-            st.caption(f"{line} · {limited}" if limited else line, help=estimate_help(found, t))
-
-
-def _over_limit(t: Catalogue) -> bool:
-    """Which limits the run is expected to pass, and what can be done; whether it was not started.
-
-    As soon as the methods or the limits are changed so that it fits, there is nothing to say.
-    """
-    over = _excesses()
-    if not over or not st.session_state.get(_OVER):
-        st.session_state.pop(_OVER, None)
-        return False
-    words = [over_words(one, t) for one in over]
-    show_html(
-        tag(
-            "div.vs-notice",
-            tag(
-                "div",
-                [tag("p", one, key=str(number)) for number, one in enumerate(words)],
-                tag("p.vs-note", t("limit.over.what")),
-            ),
-            role="alert",
-            key="over-limit",
-        ),
-        key="over-limit",
-    )
-    with st.container(horizontal=True, key="over-limit-ways"):
-        st.button(t("limit.over.anyway"), key="limit-anyway", on_click=_ask, args=(True,))
-        st.button(
-            t("limit.over.raise", limits=_raised_words(over, t)),
-            key="limit-raise",
-            on_click=_raise_limits,
-        )
-        st.button(t("limit.over.fewer"), key="limit-fewer", on_click=unfold_setup)
-    return True
-
-
-def _excesses() -> tuple[Excess, ...]:
-    found = chosen_estimate()
-    return () if found is None else excesses(found, session_limits())
-
-
-def _raised_words(over: tuple[Excess, ...], t: Catalogue) -> str:
-    limits = raised(session_limits(), over)
-    amounts = (
-        t(
-            f"limit.short.{one.limit}",
-            most=amount_words(one.limit, getattr(limits, one.limit), t, one.currency),
-        )
-        for one in over
-    )
-    return t("list.separator").join(amounts)
-
-
-def _raise_limits() -> None:
-    with remembered("ask"):
-        set_limits(raised(session_limits(), _excesses()))
-
-
 def _examples(t: Catalogue) -> None:
     """Questions that the sample library answers; one that is chosen goes into the form."""
     st.pills(
@@ -190,8 +118,8 @@ def _take_example() -> None:
 def _ask(anyway: bool = False) -> None:
     with remembered("ask"):
         st.session_state[_REFUSED] = _refusal(messages()) is not None
-        st.session_state[_OVER] = not anyway and bool(_excesses())
-        if not st.session_state[_REFUSED] and not st.session_state[_OVER]:
+        held = hold_back("ask", None if anyway else chosen_estimate())
+        if not st.session_state[_REFUSED] and not held:
             live.start(chosen_spec(st.session_state[_QUESTION]), anyway=anyway)
             fold_away()
 

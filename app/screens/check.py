@@ -12,7 +12,9 @@ from typing import Any, Literal
 import streamlit as st
 
 from app import live
+from app.budget import basis
 from app.engine import engine
+from app.limiting import draw_estimate, draw_over_limit, hold_back
 from app.parts import (
     Action,
     act,
@@ -27,14 +29,21 @@ from app.parts import (
     section_title,
     show_html,
 )
+from app.profiles import chosen_wording, settings_scope, settings_start
 from app.saving import address_note, save_buttons
+from app.screens.check_file import draw_file
 from app.screens.setup import (
     assumed_capabilities,
     chosen_evidence,
     chosen_models,
     draw_method_settings,
+    draw_own_prompts,
+    draw_profile_select,
+    draw_run_settings,
     draw_sources,
     method_settings,
+    recorded_profile,
+    run_settings,
 )
 from app.session import language, messages, owner
 from components.check_view import READINGS, Reading, check_view, unavailable_words
@@ -53,17 +62,17 @@ from pipelines.engine.checking import (
     title_of,
     unmet_needs,
 )
+from pipelines.engine.estimate import Estimate, estimate
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Need
 from pipelines.run.spec import MAX_SOURCES, MAX_TEXT, MethodSpec, RunSpec
 from pipelines.samples.checks import sample_texts
-from pipelines.text import detect_language
+from pipelines.text import detect_language, split_sentences
 
 Against = Literal["library", "sources"]
 
 _TEXT, _QUESTION, _SOURCES = "check.text", "check.question", "check.sources"
 _AGAINST, _EXAMPLE, _SHOWN = "check.against", "check.example", "check.reading"
-_SCOPE = "check"
 _FORM, _SETUP, _SETTINGS = "check.form", "check.setup", "check.settings"
 _ABOUT = "_check.about"
 _REFUSED = "_check.refused"
@@ -84,14 +93,15 @@ def show() -> None:
     st.session_state.setdefault(_FORM, checked is None)
     form = st.expander(t("check.form"), key=_FORM, on_change="rerun")
     draw_unfolded(form, partial(_form, t))
-    _go(t)
+    over = _go(t)
+    draw_file(t, _spec_of)
     refusal = _refusal(t) if st.session_state.get(_REFUSED) else None
     if refusal is not None:
         show_html(notice(refusal, "refusal", role="alert"), key="check-refusal")
     draw_error("check", missing)
     if checked is not None:
         draw_run(checked, _draw_view, title=t("check.title"))
-    elif refusal is None:
+    elif refusal is None and not over:
         st.html(tag("p", t("check.empty"), class_="workbench-empty"))
 
 
@@ -169,22 +179,30 @@ def _form(t: Catalogue) -> None:
         )
 
 
-def _go(t: Catalogue) -> None:
-    """What is left to choose, and the button."""
+def _go(t: Catalogue) -> bool:
+    """What is left to choose, the button, and what it will take; whether a limit held it back."""
     setup = st.expander(t("check.setup"), key=_SETUP, on_change="rerun")
     draw_unfolded(setup, partial(_choices, t))
     settings = st.expander(t("check.settings"), key=_SETTINGS, on_change="rerun")
     draw_unfolded(settings, partial(_all_settings, t))
+    draw_own_prompts(t)
     # Always there, so that nothing moves: which of the ticked detectors can work on this.
     with st.container(horizontal=True, vertical_alignment="center", key="check-go"):
         st.button(t("check.run"), type="primary", key="check.run", on_click=_check)
         st.caption(_will_work(t))
+    found = _estimate()
+    draw_estimate(found, t("check.estimate.none"), t)
+    start = partial(_check, anyway=True)
+    return draw_over_limit("check", found, t, start=start, fewer=_unfold_setup)
+
+
+def _unfold_setup() -> None:
+    st.session_state[_SETUP] = True
 
 
 def _will_work(t: Catalogue) -> str:
     """How many detectors will work, and what the others of the standard ones need."""
-    needs, ticked = _needs(), _ticked()
-    able = [name for name in ticked if needs[name] is None]
+    needs, able = _needs(), _able()
     lacking = {name: need.reason for name in STANDARD if (need := needs.get(name)) is not None}
     said = t("check.able", count=len(able))
     others = unavailable_words(lacking, t)
@@ -218,13 +236,28 @@ def _tick_boxes(names: list[str], t: Catalogue) -> None:
 
 
 def _all_settings(t: Catalogue) -> None:
+    """A profile to begin with, the detectors' settings, and those of the whole run."""
+    draw_profile_select(t)
     names = _ticked()
-    if not names:
-        st.caption(t("checking.no_detector"))
-        return
-    for tab, name in zip(st.tabs([t(f"method.{one}.title") for one in names]), names, strict=True):
+    titles = [t(f"method.{one}.title") for one in names]
+    *tabs, run_tab = st.tabs([*titles, t("setting.run.title")])
+    for tab, name in zip(tabs, names, strict=True):
         with tab, st.container(key=f"settings-check-{name}"):
-            draw_method_settings(name, t, scope=_SCOPE)
+            draw_method_settings(name, t, scope=_scope(), start=settings_start(name))
+    with run_tab:
+        draw_run_settings(t)
+
+
+def _scope() -> str:
+    """Where the session keeps the settings of checks: for each profile apart, and not Ask's.
+
+    Those of a question, such as how many drafts are written, have no use here.
+    """
+    return f"check.{settings_scope()}"
+
+
+def _settings_of(name: str) -> dict[str, Any]:
+    return method_settings(name, _scope(), settings_start(name))
 
 
 def _ticked() -> list[str]:
@@ -235,15 +268,16 @@ def _ticked() -> list[str]:
     ]
 
 
-def _needs() -> dict[str, Need | None]:
-    given = _given()
+def _needs(given: TextToCheck | None = None) -> dict[str, Need | None]:
+    """What each detector lacks on `given`, or on what the form describes."""
+    formed, given = given is None, given or _given()
     against: Against = st.session_state.get(_AGAINST) or "library"
     return unmet_needs(
         {role: assumed_capabilities(spec) for role, spec in chosen_models().items()},
         asked=given.asked,
-        has_evidence=against == "library" or bool(given.sources),
+        has_evidence=not formed or against == "library" or bool(given.sources),
         language=detect_language(given.text) if given.text.strip() else None,
-        settings={name: method_settings(name, _SCOPE) for name in detectors()},
+        settings={name: _settings_of(name) for name in detectors()},
     )
 
 
@@ -264,39 +298,71 @@ def _refusal(t: Catalogue) -> str | None:
     wrong = problem_of(_given())
     if wrong is not None:
         return t(f"checking.{wrong.name}", **wrong.facts)
-    needs = _needs()
-    able = any(needs[name] is None for name in _ticked())
-    return None if able else t("checking.no_detector")
+    return None if _able() else t("checking.no_detector")
 
 
-def _check() -> None:
+def _estimate() -> Estimate | None:
+    """What a press on the button will take; None where there is no text or no detector."""
+    able, text = _able(), _given().text
+    if not able or not text.strip():
+        return None
+    models, sentences = chosen_models(), max(1, len(split_sentences(text)))
+    return estimate(able, models, basis(models["main"], sentences=sentences))
+
+
+def _check(anyway: bool = False) -> None:
     with remembered("check"):
         st.session_state[_REFUSED] = _refusal(messages()) is not None
-        if st.session_state[_REFUSED]:
+        held = hold_back("check", None if anyway else _estimate())
+        if st.session_state[_REFUSED] or held:
             return
-        _begin(_spec())
+        _begin(_spec(), anyway=anyway)
         for name in (_FORM, _SETUP, _SETTINGS):
             st.session_state[name] = False
 
 
+def _able(given: TextToCheck | None = None) -> list[str]:
+    """Those of the ticked detectors that can work on this."""
+    needs = _needs(given)
+    return [name for name in _ticked() if needs[name] is None]
+
+
 def _spec() -> RunSpec:
-    needs = _needs()
-    methods = [
-        MethodSpec(name=name, settings=method_settings(name, _SCOPE))
-        for name in _ticked()
-        if needs[name] is None
-    ]
-    return check_run(_given(), methods, chosen_models(), evidence=chosen_evidence())
+    return _run_of(_given(), _able())
 
 
-def _begin(spec: RunSpec) -> None:
-    """Start the check and look at it; without a question, lists name it by its text."""
-    live.start(spec)
-    watched, given = live.current(), text_of(spec)
-    if watched is not None and not given.asked:
-        # A text that looks like a key cannot be a name; the run goes on all the same.
-        with suppress(VeriscopeError):
-            engine().service.store.labels.rename(watched.run_id, owner(), title_of(given))
+def _spec_of(given: TextToCheck) -> RunSpec:
+    """As `_spec`, for a text of a file."""
+    return _run_of(given, _able(given))
+
+
+def _run_of(given: TextToCheck, able: list[str]) -> RunSpec:
+    methods = [MethodSpec(name=name, settings=_settings_of(name)) for name in able]
+    return check_run(
+        given,
+        methods,
+        chosen_models(),
+        evidence=chosen_evidence(),
+        prompts=chosen_wording(),
+        profile=recorded_profile(methods),
+        **run_settings(),
+    )
+
+
+def _begin(spec: RunSpec, *, anyway: bool = False) -> None:
+    """Start the check and look at it."""
+    live.start(spec, anyway=anyway)
+    _name_it()
+
+
+def _name_it() -> None:
+    """Without a question, lists name the check by its text."""
+    watched = live.current()
+    if watched is None or (given := text_of(watched.spec)).asked:
+        return
+    # A text that looks like a key cannot be a name; the run goes on all the same.
+    with suppress(VeriscopeError):
+        engine().service.store.labels.rename(watched.run_id, owner(), title_of(given))
 
 
 # --- What was found -------------------------------------------------------------------------------
@@ -307,6 +373,8 @@ def _draw_view(watched: live.Watched, t: Catalogue) -> None:
     with st.container(horizontal=True, vertical_alignment="center", key="check-kept"):
         save_buttons(watched.run_id, t, key="check", disabled=not watched.view.over)
         address_note(watched.run_id)
+    if watched.spec.profile:
+        st.caption(t("run.profile", name=watched.spec.profile))
     reading: Reading = choose_one(
         t("check.reading"),
         READINGS,
@@ -322,7 +390,8 @@ def _act(action: Action) -> None:
     watched = live.current()
     if action["action"] == "retry" and watched is not None:
         with remembered("check"):
-            _begin(watched.spec)
+            live.start_again(watched)
+            _name_it()
         redraw_whole()
         return
     act("check", action)

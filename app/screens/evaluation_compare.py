@@ -5,7 +5,7 @@ The items on which systems differ come first, and each answer leads to its run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import streamlit as st
@@ -31,7 +31,13 @@ from components.evaluation_compare import comparison_view, items_view
 from components.messages import Catalogue, integer
 from pipelines.errors import VeriscopeError
 from pipelines.evaluation.plan import EvaluationSpec
-from pipelines.evaluation.results.compare import ComparedItem
+from pipelines.evaluation.results.compare import ComparedItem, Comparison
+from pipelines.evaluation.results.export_comparison import (
+    comparison_csv,
+    comparison_jsonl,
+    comparison_latex,
+    comparison_markdown,
+)
 from pipelines.evaluation.results.items import Wanted, filtered, finds_right
 from pipelines.evaluation.results.scores import (
     HALLUCINATED,
@@ -89,7 +95,35 @@ def draw_items(of: Of, spec: EvaluationSpec, part: Filter, t: Catalogue) -> None
             return
         items = compared.items
         show_html(comparison_view(compared, t), key="evaluation-comparison")
+        _exports(of, compared, t)
     _draw_list(items, info, systems, f"{of} {part} {other} {metric}", t)
+
+
+def _exports(of: Of, compared: Comparison, t: Catalogue) -> None:
+    """The comparison as files that are made when they are asked for."""
+    fold = st.expander(
+        t("evaluate.compare.export"), key="evaluate.compare.export", on_change="rerun"
+    )
+    files: list[tuple[str, str, str, Callable[[Comparison], str]]] = [
+        ("items_csv", "items.csv", "text/csv", comparison_csv),
+        ("items_jsonl", "items.jsonl", "application/jsonl", comparison_jsonl),
+        ("pairs_markdown", "pairs.md", "text/markdown", comparison_markdown),
+        ("pairs_latex", "pairs.tex", "application/x-tex", comparison_latex),
+    ]
+
+    def draw() -> None:
+        with st.container(horizontal=True, key="evaluate-compare-exports"):
+            for kind, ending, mime, make in files:
+                st.download_button(
+                    t(f"evaluate.compare.export.{kind}"),
+                    data=partial(make, compared),
+                    file_name=f"veriscope-{of.evaluation[:8]}-comparison-{ending}",
+                    mime=mime,
+                    key=f"evaluate.compare.export.{kind}",
+                    on_click="ignore",
+                )
+
+    draw_unfolded(fold, draw)
 
 
 def _draw_list(

@@ -1,4 +1,4 @@
-"""Choosing what is evaluated on: a file with its columns, or a bundled data set."""
+"""Choosing what is evaluated on: a file or a set of the hub with its columns, or a bundled one."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ from typing import Any, NamedTuple, get_args
 
 import streamlit as st
 
+from app.computing import shown
+from app.exposure import workbench_exposure
+from app.fetching import fetched
 from app.parts import choose_one, draw_error, in_rows, remembered, show_error, show_html
-from components.evaluation_state import items_view, rows_view
+from components.elements import notice
+from components.evaluation_state import items_view, offers_words, rows_view
 from components.markup import visible
 from components.messages import Catalogue, integer
 from pipelines.errors import VeriscopeError
@@ -28,8 +32,10 @@ from pipelines.evaluation.datasets import (
 )
 from pipelines.evaluation.datasets.files import read_table
 from pipelines.evaluation.datasets.formats import FORMATS, KINDS, recognised
+from pipelines.evaluation.datasets.hub import HubAddress
 from pipelines.evaluation.datasets.mapping import Separator
 from pipelines.evaluation.items import DataSet
+from pipelines.models.restricted import SWITCH
 
 MOST_MEGABYTES = 64
 """The largest file that can be uploaded, as the server's own limit."""
@@ -79,12 +85,16 @@ def draw_data(
     """
     source = choose_one(
         t("evaluate.data.source"),
-        ("bundled", "file"),
+        # Data sets of the hub are for evaluations.
+        ("bundled", "file", *(["hub"] if place == _HERE else [])),
         f"{place}.source",
         lambda name: t(f"evaluate.data.{name}"),
         **_KEPT,
     )
-    token, read = _bundled(t, place, bundled) if source == "bundled" else _file(t, place)
+    if source == "bundled":
+        token, read = _bundled(t, place, bundled)
+    else:
+        token, read = _file(t, place) if source == "file" else _hub(t, place)
     if read is None:
         return None
     left, right = st.columns(2, gap="medium", vertical_alignment="bottom")
@@ -120,6 +130,7 @@ def draw_data(
         partial(sampled, whole, int(limit), seed),
     )
     show_html(items_view(chosen.items[:_FIRST_ROWS], t), key="first-items")
+    st.caption(offers_words(chosen.items, t))
     return chosen
 
 
@@ -157,7 +168,49 @@ def _file(t: Catalogue, place: str) -> tuple[str, Any]:
     upload: _Upload | None = st.session_state.get(f"_{place}.upload")
     if upload is None:
         return "", None
-    table = upload.table
+    return _of_table(upload.table, f"{upload.number}", t, place)
+
+
+def _hub(t: Catalogue, place: str) -> tuple[str, Any]:
+    """As `_file`, of a data set of the Hugging Face hub."""
+    if workbench_exposure().restricted:
+        said = t("evaluate.hub.restricted", switch=SWITCH)
+        show_html(notice(said, "hub-restricted"), key="hub-restricted")
+        return "", None
+    left, right = st.columns([3, 1], gap="medium", vertical_alignment="bottom")
+    with left:
+        st.text_input(
+            t("evaluate.hub.name"),
+            key=f"{place}.hub",
+            placeholder="OWNER/NAME@SPLIT",
+            help=t("evaluate.hub.name.help"),
+            max_chars=200,
+            **_KEPT,
+        )
+    with right:
+        st.button(t("evaluate.hub.read"), key=f"{place}.hub.read", on_click=_ask_hub, args=(place,))
+    draw_error(f"{place}.hub")
+    address: HubAddress | None = st.session_state.get(f"_{place}.hub")
+    if address is None:
+        return "", None
+    table: Table | None = None
+    with shown(f"{place}-hub"):
+        table = fetched(address)
+    if table is None:
+        return "", None
+    return _of_table(table, ".".join(["hub", *filter(None, address)]), t, place)
+
+
+def _ask_hub(place: str) -> None:
+    with remembered(f"{place}.hub"):
+        name = (st.session_state.get(f"{place}.hub") or "").strip()
+        st.session_state.pop(f"_{place}.hub", None)
+        address = HubAddress.of(f"hub:{name.removeprefix('hub:')}")
+        st.session_state[f"_{place}.hub"] = address
+
+
+def _of_table(table: Table, number: str, t: Catalogue, place: str) -> tuple[str, Any]:
+    """As `_file`, of rows that were read; `number` tells them from others."""
     st.caption(
         t(
             "evaluate.file.read",
@@ -170,16 +223,16 @@ def _file(t: Catalogue, place: str) -> tuple[str, Any]:
     kind = st.selectbox(
         t("evaluate.kind"),
         kinds,
-        key=f"{place}.kind.{upload.number}",
+        key=f"{place}.kind.{number}",
         format_func=lambda kind: KINDS.get(kind) or t("evaluate.kind.columns"),
         help=t("evaluate.kind.help"),
         **_KEPT,
     )
-    token = f"file {upload.number} {kind}"
+    token = f"file {number} {kind}"
     if kind != _MAPPED:
         return token, lambda part: data_set_of(table, kind=kind, part=part)
     show_html(rows_view(table.columns, table.rows[:_FIRST_ROWS], t), key="first-rows")
-    mapping = _mapping(table, f"{place}.map.{upload.number}", t)
+    mapping = _mapping(table, f"{place}.map.{number}", t)
     if not (mapping.question or mapping.text):
         st.caption(t("evaluate.mapping.needed"))
         return token, None

@@ -16,6 +16,7 @@ from app.parts import (
     remembered,
     show_error,
     show_html,
+    stop_button,
 )
 from app.screens.evaluation_compare import open_run
 from app.screens.evaluation_limits import at_once, chosen_limits, draw_limits
@@ -81,7 +82,7 @@ def _draw_progress(stored: StoredEvaluation, standing: Standing) -> None:
                 html = progress_view(progress, now, t, goal=goal, spent=spent)
                 show_html(html, key="evaluation-progress")
             if now.going_on:
-                st.button(t("action.stop"), key="evaluate.stop", on_click=_stop, args=(stored.id,))
+                stop_button(t, key="evaluate.stop", stop=_stop, of=stored.id)
         if now.going_on:
             latest = progress.latest if progress is not None else ()
             html = latest_view(latest, t)

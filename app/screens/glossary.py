@@ -50,5 +50,5 @@ def show() -> None:
 
 
 def _look_elsewhere() -> None:
-    """Who searches no longer looks for the entry of the address."""
+    """From a callback of the search: drop the entry that the address names."""
     st.query_params.pop(_TERM, None)

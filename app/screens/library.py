@@ -20,6 +20,7 @@ from app.parts import (
     section_title,
     show_error,
     show_html,
+    stop_button,
 )
 from app.screens.library_documents import (
     close_document,
@@ -214,7 +215,7 @@ def _draw_indexing(stored: StoredCollection) -> None:
             with guarded(t("library.indexing"), key="indexing"):
                 show_html(indexing_view(now, stored, current, t), key="indexing")
             if going_on:
-                st.button(t("action.stop"), key="library.stop", on_click=_stop, args=(stored.id,))
+                stop_button(t, key="library.stop", stop=_stop, of=stored.id)
             elif stored.documents and not current:
                 begun = now is not None and now.stage == "stopped"
                 st.button(

@@ -345,10 +345,13 @@ def _forget_check() -> None:
 
 def _begin_check(spec: ModelSpec, key: str | None, *, is_new: bool = False) -> None:
     """Check `spec`, as configured without what was assumed or found before."""
-    plain, service = spec.without_capabilities(), engine().service
+    plain, service, mine = spec.without_capabilities(), engine().service, owner()
 
     async def check() -> ProbeReport:
-        return await probe(await service.model(plain, key))
+        report = await probe(await service.model(plain, key))
+        if not is_new:
+            await service.unknown.keep(spec, report, owner=mine)
+        return report
 
     _forget_check()
     st.session_state[_CHECK] = Check(plain, is_new, engine().submit(check()))
@@ -374,7 +377,7 @@ def _save() -> None:
             with suppress(VeriscopeError):
                 report = check.future.result()
                 spec = spec.with_capabilities(report.capabilities, report.unknown)
-        spec = engine().call(engine().service.pinned(spec))
+        spec = engine().call(engine().service.pinned(spec.to_be_checked()))
         engine().service.store.models.save(owner(), spec)
         keep_key(spec, _given_key())
         _forget_check()

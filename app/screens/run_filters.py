@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from typing import get_args
+from typing import Any, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
@@ -27,6 +27,9 @@ _SINCE = "runs.since"
 _UNTIL = "runs.until"
 _LISTS = ("runs.methods", "runs.models", "runs.verdicts", "runs.tags")
 _FILTERS = (*_LISTS, _SINCE, _UNTIL, _STARRED, _OWN_PROMPTS)
+# The address keeps what they say. Lists are kept by hand: Streamlit would write the words of the
+# options into it, which are other words in another language.
+_BOUND: Any = {"bind": "query-params"}
 _UNFOLDED = "_runs.unfolded"
 _FOLLOWED = "_runs.followed"
 
@@ -43,7 +46,7 @@ def draw_search(t: Catalogue) -> None:
         max_chars=MAX_SEARCH,
         live="300ms",
         on_change=_first_page,
-        persist_state="session",
+        **_BOUND,
     )
 
 
@@ -67,20 +70,10 @@ def draw_filters(t: Catalogue) -> None:
                     key=key,
                     format="YYYY-MM-DD",
                     on_change=_first_page,
-                    persist_state="session",
+                    **_BOUND,
                 )
-            st.toggle(
-                t("runs.filter.starred"),
-                key=_STARRED,
-                on_change=_first_page,
-                persist_state="session",
-            )
-            st.toggle(
-                t("runs.filter.own_prompts"),
-                key=_OWN_PROMPTS,
-                on_change=_first_page,
-                persist_state="session",
-            )
+            for key, name in ((_STARRED, "starred"), (_OWN_PROMPTS, "own_prompts")):
+                st.toggle(t(f"runs.filter.{name}"), key=key, on_change=_first_page, **_BOUND)
         st.caption(t("runs.filters.help"))
 
 
@@ -104,17 +97,12 @@ def chosen_filter() -> RunFilter:
 
 
 def keep_address() -> None:
-    """Write what is listed into the address; what says nothing is left out.
+    """Write into the address what the controls do not write themselves.
 
-    It is not left to the widgets (`bind`): Streamlit then refuses to switch to another page.
+    What says nothing is left out.
     """
     state = st.session_state
     said: dict[str, list[str]] = {key: list(state.get(key) or ()) for key in _LISTS}
-    said[_TEXT] = [state[_TEXT]] if state.get(_TEXT) else []
-    for key in (_STARRED, _OWN_PROMPTS):
-        said[key] = ["1"] if state.get(key) else []
-    for key in (_SINCE, _UNTIL):
-        said[key] = [state[key].isoformat()] if state.get(key) else []
     said[PAGE] = [str(state[PAGE])] if (state.get(PAGE) or 1) > 1 else []
     for key, values in said.items():
         if values and st.query_params.get_all(key) != values:
@@ -133,14 +121,6 @@ def _follow_address() -> None:
         if values := asked.get_all(key):
             known = get_args(Verdict) if key == "runs.verdicts" else values
             state[key] = [one for one in values if one in known]
-    if _TEXT in asked:
-        state[_TEXT] = asked[_TEXT][:MAX_SEARCH]
-    for key in (_STARRED, _OWN_PROMPTS):
-        if key in asked:
-            state[key] = asked[key] == "1"
-    for key in (_SINCE, _UNTIL):
-        with suppress(KeyError, ValueError):
-            state[key] = date.fromisoformat(asked[key])
     with suppress(KeyError, ValueError):
         state[PAGE] = max(1, int(asked[PAGE]))
 

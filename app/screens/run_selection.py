@@ -21,7 +21,7 @@ TO_COMPARE = "_compare.wanted"
 """Where the session keeps the runs that were picked until the Compare page takes them."""
 
 COMPARE_VIEW = "_compare.view"
-"""Where it keeps which of its views the Compare page is to show."""
+"""Where the session keeps which of its views the Compare page is to show."""
 
 MOST_PICKED = 10_000
 """Runs that can be picked at once."""

@@ -115,35 +115,51 @@ def _all_settings(t: Catalogue) -> None:
                     persist_state="session",
                 )
     with run_tab:
-        st.toggle(
-            t("setting.run.reproducible"),
-            key="run.reproducible",
-            help=t("setting.run.reproducible.help"),
-            persist_state="session",
-        )
-        st.number_input(
-            t("setting.run.seed"),
-            min_value=0,
-            max_value=2**31 - 1,
-            value=0,
-            key="run.seed",
-            help=t("setting.run.seed.help"),
-            persist_state="session",
-            width=160,
-        )
-        draw_session_limits(t)
+        draw_run_settings(t)
 
 
-def draw_method_settings(name: str, t: Catalogue, *, scope: str | None = None) -> None:
-    """The controls of a method: without a `scope` the same on every page that draws them."""
-    start = {} if scope else settings_start(name)
-    draw_settings(METHODS[name], t, scope=scope or settings_scope(), start=start)
+def draw_run_settings(t: Catalogue) -> None:
+    """What holds for all methods of a run; the same on every page that starts one."""
+    st.toggle(
+        t("setting.run.reproducible"),
+        key="run.reproducible",
+        help=t("setting.run.reproducible.help"),
+        persist_state="session",
+    )
+    st.number_input(
+        t("setting.run.seed"),
+        min_value=0,
+        max_value=2**31 - 1,
+        value=0,
+        key="run.seed",
+        help=t("setting.run.seed.help"),
+        persist_state="session",
+        width=160,
+    )
+    draw_session_limits(t)
 
 
-def method_settings(name: str, scope: str | None = None) -> dict[str, Any]:
+def draw_method_settings(
+    name: str,
+    t: Catalogue,
+    *,
+    scope: str | None = None,
+    start: Mapping[str, Any] | None = None,
+) -> None:
+    """The controls of a method: without a `scope` the same on every page that draws them.
+
+    With one, they begin with `start` over the method's defaults.
+    """
+    start = start if scope else settings_start(name)
+    draw_settings(METHODS[name], t, scope=scope or settings_scope(), start=start or {})
+
+
+def method_settings(
+    name: str, scope: str | None = None, start: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """What these controls say, where it differs from the method's defaults."""
-    start = {} if scope else settings_start(name)
-    return read_settings(METHODS[name], scope=scope or settings_scope(), start=start)
+    start = start if scope else settings_start(name)
+    return read_settings(METHODS[name], scope=scope or settings_scope(), start=start or {})
 
 
 def draw_profile_select(t: Catalogue) -> None:
@@ -429,6 +445,14 @@ def chosen_evidence() -> EvidenceSpec:
     return EvidenceSpec(library=evidence, mode=mode)
 
 
+def run_settings() -> dict[str, Any]:
+    """What `draw_run_settings` says, as fields of a run's description."""
+    return {
+        "seed": int(st.session_state.get("run.seed") or 0),
+        "reproducible": bool(st.session_state.get("run.reproducible")),
+    }
+
+
 def chosen_spec(question: str) -> RunSpec:
     """The run that the Ask page describes at the moment."""
     names = chosen_methods()
@@ -438,8 +462,7 @@ def chosen_spec(question: str) -> RunSpec:
         methods=methods,
         models=used_models(names, chosen_models()),
         evidence=chosen_evidence(),
-        seed=int(st.session_state.get("run.seed") or 0),
-        reproducible=bool(st.session_state.get("run.reproducible")),
+        **run_settings(),
         prompts=chosen_wording(),
         profile=recorded_profile(methods),
     )

@@ -67,7 +67,7 @@ export function peopleRows({ data, measured, hidden, take, toggle }) {
       el("span.vs-badge", { class: person.css }, signOf(person.sign), el("span", {}, person.word)),
       button(words.merge_person, {
         "data-key": `take-person-${person.number}`,
-        "aria-label": `${words.merge_person}: ${person.name}`,
+        "aria-label": person.take,
         press: () => take(person),
       }),
       spans.length > 0 && el("ul.vs-lab-quotes", {}, spans),

@@ -26,6 +26,7 @@ class Labelling {
     const before = this.data;
     this.data = data;
     this.root.lang = data.lang;
+    this.root.dataset.mode = data.mode;
     const refused = data.refused ?? {};
     // Where the page does not acknowledge requests by name, its next answer is to all of them.
     const news = data.asked !== before?.asked;

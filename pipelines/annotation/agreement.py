@@ -25,6 +25,7 @@ from pipelines.evaluation.statistics.agreement import (
     label_alphas,
     pair_agreement,
 )
+from pipelines.evaluation.statistics.gamma import MarkedText, Span, gamma
 from pipelines.evaluation.statistics.resampling import Floats, Sampling
 from pipelines.types import Frozen
 
@@ -43,13 +44,15 @@ _MATCHES: tuple[SpanMatch, ...] = ("exact", "iou", "characters")
 class SpanAgreement(Frozen):
     """How far people mark the same spans.
 
-    `characters` is Krippendorff's alpha over characters with its interval over texts. `f1` in
+    `characters` is Krippendorff's alpha over characters, `gamma` that of Mathet and others, which
+    aligns whole spans and takes their kinds into account; both with intervals over texts. `f1` in
     [0, 1] is by exact spans, by an intersection of at least half of the union ("iou"), and by
     characters, of all pairs of people together: it does not matter who of two counts as the truth.
     `items` counts the texts that two people labelled.
     """
 
     characters: Coefficient
+    gamma: Coefficient
     f1: dict[SpanMatch, float]
     items: int
 
@@ -165,6 +168,7 @@ def _span_agreement(
     pairs = [pair for own in marked.values() for pair in combinations(own.values(), 2)]
     return SpanAgreement(
         characters=character_alpha(texts, sampling),
+        gamma=gamma([_marked(group, bodies) for group in groups.values()], sampling),
         f1={
             match: sum_counts(count_spans(one, other, match) for one, other in pairs).f1
             for match in _MATCHES
@@ -173,6 +177,15 @@ def _span_agreement(
         else {},
         items=sum(len(own) > 1 for own in marked.values()),
     )
+
+
+def _marked(group: Sequence[GivenLabel], bodies: Mapping[int, ItemBody]) -> MarkedText:
+    people = [
+        [Span(span.start, span.end, span.kind) for span in one.label.spans]
+        for one in group
+        if isinstance(one.label, SpanLabel)
+    ]
+    return MarkedText(len(bodies[group[0].item].text), people)
 
 
 def _ends(one: GivenLabel) -> list[tuple[int, int]]:

@@ -10,13 +10,14 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pipelines.annotation.adjudication import by_item, final_labels
-from pipelines.annotation.labels import GivenLabel, decisions, standing_labels
+from pipelines.annotation.labels import GivenLabel, ReadLabel, decisions, standing_labels
 from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import (
     ItemBody,
@@ -58,6 +59,7 @@ COLUMNS = (
     "question",
 )
 
+_DAY = 86_400
 _CHOICE = "verdict"
 _SPANS = "spans"
 
@@ -101,22 +103,25 @@ def export_csv(lead: Lead) -> str:
     return csv_text(COLUMNS, rows)
 
 
-def read_csv(text: str) -> dict[str, list[tuple[str, Label]]]:
+def read_csv(text: str) -> dict[str, list[ReadLabel]]:
     """The labels of each person by the items' keys, from what `export_csv` writes.
 
-    Needed are the columns `key` and `task`, `label` or for spans `spans`, and `annotator`; others
-    are ignored. Raises InvalidInputError that names the line (from 1) which is wrong.
+    Needed are the columns `key` and `task`, `label` or for spans `spans`, and `annotator`; `at` and
+    `seconds` are kept where a spreadsheet has left them readable, and others are ignored. Raises
+    InvalidInputError that names the line (from 1) which is wrong.
     """
     rows = csv.DictReader(io.StringIO(text, newline=""))
     missing = [name for name in ("key", "task", "annotator") if name not in (rows.fieldnames or ())]
     if missing:
         raise _bad(1, f"it has no column {missing[0]}")
-    labels: dict[str, list[tuple[str, Label]]] = {}
+    labels: dict[str, list[ReadLabel]] = {}
     try:
         for row in rows:
             label = _label_of_row(row, rows.line_num)
             person = _unescaped(row["annotator"] or "").strip()[:200]
-            labels.setdefault(person or "CSV", []).append((_unescaped(row["key"] or ""), label))
+            key, at, seconds = _unescaped(row["key"] or ""), row.get("at"), row.get("seconds")
+            read = ReadLabel(key, label, _moment(at), _seconds(seconds))
+            labels.setdefault(person or "CSV", []).append(read)
     except csv.Error as error:
         raise _bad(rows.line_num, str(error)) from None
     return labels
@@ -136,7 +141,11 @@ def export_label_studio(lead: Lead) -> str:
             "piece": body.piece,
             "other": body.other,
             "evidence": [one.text for one in body.evidence],
-            "veriscope": {"key": stored.key, "body": stored.body},
+            "veriscope": {
+                "key": stored.key,
+                "body": stored.body,
+                "labels": [_provenance(one, names) for one in labels.get(stored.number, [])],
+            },
         }
         annotations = [_annotation(one, body, names) for one in labels.get(stored.number, [])]
         tasks.append({"id": stored.number + 1, "data": data, "annotations": annotations})
@@ -156,6 +165,8 @@ class _Annotation(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     completed_by: Any = "Label Studio"
+    created_at: Any = None
+    lead_time: Any = None
     was_cancelled: bool = False
     result: tuple[_Result, ...] = ()
 
@@ -168,13 +179,13 @@ class _TaskOfLabelStudio(BaseModel):
     annotations: tuple[_Annotation, ...] = ()
 
 
-def read_label_studio(text: str) -> tuple[list[SessionItem], dict[str, list[tuple[str, Label]]]]:
+def read_label_studio(text: str) -> tuple[list[SessionItem], dict[str, list[ReadLabel]]]:
     """Items, and the labels of each person by the items' keys, from Label Studio's JSON.
 
-    Tasks that were exported here come back with their items and the labels that stand, without
-    times, comments, skips, control labels and what models said. Of others, those whose data hold a
-    `text`: regions of labels become spans. Cancelled annotations are left out. Raises
-    InvalidInputError that names the task (from 1) which is wrong.
+    Tasks that were exported here come back with their items and the labels that stand, each with
+    who gave it and when, but without comments, skips, control labels and what models said. Of
+    others, those whose data hold a `text`: regions of labels become spans. Cancelled annotations
+    are left out. Raises InvalidInputError that names the task (from 1) which is wrong.
     """
     try:
         tasks = json.loads(text)
@@ -183,7 +194,7 @@ def read_label_studio(text: str) -> tuple[list[SessionItem], dict[str, list[tupl
     if not isinstance(tasks, list) or not tasks:
         raise _bad(1, "it is no list of tasks")
     items: list[SessionItem] = []
-    labels: dict[str, list[tuple[str, Label]]] = {}
+    labels: dict[str, list[ReadLabel]] = {}
     for number, told in enumerate(tasks, start=1):
         try:
             task = _TaskOfLabelStudio.model_validate(told)
@@ -193,7 +204,9 @@ def read_label_studio(text: str) -> tuple[list[SessionItem], dict[str, list[tupl
                 if annotation.was_cancelled:
                     continue
                 label = _label_of(annotation, item.body)
-                labels.setdefault(_person(annotation.completed_by), []).append((item.key, label))
+                at, seconds = _moment(annotation.created_at), _seconds(annotation.lead_time)
+                read = ReadLabel(item.key, label, at, seconds)
+                labels.setdefault(_person(annotation.completed_by), []).append(read)
         except ValidationError as error:
             place, problem = first_problem(error)
             raise _bad(number, f"{place}: {problem}" if place else problem) from None
@@ -333,6 +346,39 @@ def _annotation(one: GivenLabel, body: ItemBody, names: Mapping[int, str]) -> di
         "was_cancelled": False,
         "result": result,
     }
+
+
+def _provenance(one: GivenLabel, names: Mapping[int, str]) -> dict[str, Any]:
+    """What Label Studio has no fields for: it keeps the data of a task as they are."""
+    return {
+        "annotator": names[one.annotator],
+        "at": one.at.isoformat(),
+        "guidelines": one.guidelines,
+        "overlap": one.overlap,
+        "run": one.run,
+        "seconds": one.seconds,
+        "fast": one.fast,
+        "revealed": one.revealed,
+        "changes": one.changes,
+    }
+
+
+def _moment(told: object) -> datetime | None:
+    """A time as ISO 8601 writes it, in UTC where it names no zone; None for anything else."""
+    try:
+        found = datetime.fromisoformat(told.strip()) if isinstance(told, str) else None
+        return found and (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _seconds(told: object) -> float | None:
+    """An active time that is possible, else None."""
+    try:
+        found = float(told) if isinstance(told, int | float | str) else -1.0
+    except ValueError:
+        return None
+    return found if 0 <= found < _DAY else None
 
 
 def _item_of(task: _TaskOfLabelStudio, number: int) -> SessionItem:

@@ -15,7 +15,7 @@ from pipelines.store.annotations import (
 )
 
 PERSONAL_SECONDS = 180 * 86_400.0
-"""So long a personal link works."""
+"""Seconds that a personal link works."""
 
 
 def enter(store: RunStore, token: str, address: str) -> Lead | Invitation | Worker:
@@ -50,12 +50,12 @@ class Invitation:
 
     @property
     def login(self) -> bool:
-        """Whether who joins has to be logged in."""
+        """Whether people have to be logged in to join."""
         session = self.store.annotations.get(self.session_id)
         return SessionSpec.model_validate(session.spec).login
 
     def join(self, name: str) -> tuple[Worker, str]:
-        """Take part as `name`; the personal link, told this once, is for coming back.
+        """Join as `name`; returns the personal link for coming back, which cannot be shown again.
 
         Raises InvalidInputError where the name is taken or not invited, or the session is closed
         or full.
@@ -73,10 +73,10 @@ class Invitation:
         return self._worker(joined.number)
 
     def join_as(self, login: Login) -> tuple[Worker, str]:
-        """Take part as who logged in, on every device as the same annotator; as `join`.
+        """Join as the person who logged in: the same annotator on every device; else as `join`.
 
-        Raises InvalidInputError where the session is closed or full, or they are not invited, and
-        NotFoundError where the lead has withdrawn their place.
+        Raises InvalidInputError where the session is closed or full, or the person is not invited,
+        and NotFoundError where the lead has withdrawn their place.
         """
         links = self.store.annotation_links
         known = links.of_login(self.session_id, login.identity)

@@ -1,8 +1,8 @@
-"""What a session's labels say of those who judge by themselves: models and detectors.
+"""Models and detectors that judge answers, compared with the labels that people gave in a session.
 
-A judge of an evaluation graded all of its answers, people labelled some of them. An answer is the
-same wherever its text is the same and the record of the data set too: several systems, or several
-repeats, that gave it share its label.
+A judge of an evaluation graded all of its answers; people labelled some of them. Answers with the
+same text to the same record of the data set share one label, also those of several systems or
+repeats.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ probabilities, or by groups that are labelled in part; or not at all, because ev
 labelled. "" where it was not."""
 
 _DEVIATIONS = 4.0
-"""So many standard deviations fewer answers than expected were not drawn from all of them."""
+"""From this many standard deviations on, the labelled answers are too few to be drawn from all."""
 
 _BINARY = ("right", "wrong")
 _OF_VERDICT = {
@@ -135,8 +135,8 @@ class SessionJudges(Frozen):
 class DetectorAgreement(Frozen):
     """A detector's verdicts against people's final labels on items of one task.
 
-    For concepts whose verdicts know "not enough information" the grades are people's own. Else they
-    are right and wrong, and what decides neither is counted as undecided.
+    For concepts with verdicts that include "not enough information", the grades are those of the
+    labels. Otherwise they are right and wrong, and a verdict that is neither counts as undecided.
     """
 
     method: str

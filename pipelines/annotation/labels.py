@@ -35,6 +35,18 @@ class GivenLabel(NamedTuple):
     changes: int
 
 
+class ReadLabel(NamedTuple):
+    """A label that was read from elsewhere, of the item with this key.
+
+    `at` is when it was given and `seconds` the active time, None where the source does not tell.
+    """
+
+    key: str
+    label: Label
+    at: datetime | None = None
+    seconds: float | None = None
+
+
 class Skip(NamedTuple):
     """An item that somebody skipped, and why."""
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Any
 
+from pipelines.annotation.labels import ReadLabel
 from pipelines.annotation.types import (
     MAX_GUIDELINES,
     MOST_OVERLAP,
     ItemBody,
-    Label,
     SessionItem,
     SessionSpec,
     parse_label,
@@ -164,11 +164,12 @@ class Lead:
         """Everything that was done."""
         return self.store.annotations.events(self.session_id)
 
-    def import_labels(self, name: str, labels: Iterable[tuple[str, Label]]) -> int:
+    def import_labels(self, name: str, labels: Iterable[ReadLabel]) -> int:
         """Store labels from elsewhere, by the items' keys, as those of one "imported" person.
 
         They do not count towards the overlap. Items that the session does not hold are left out.
-        A label that differs from the one imported before changes it. How many are new.
+        Each keeps when it was given, where that is known. A label that differs from the one
+        imported before changes it. How many are new.
         """
         known = {one.name: one.number for one in self.annotators() if one.kind == "imported"}
         number = known.get(name)
@@ -181,7 +182,7 @@ class Lead:
         standing = {event.item: event.value for event in own}
         earlier = Counter(event.item for event in own)
         actions: list[tuple[int, Action]] = []
-        for key, label in labels:
+        for key, label, at, seconds in labels:
             if key not in items:
                 continue
             item, body = items[key].number, ItemBody.model_validate(items[key].body)
@@ -192,9 +193,8 @@ class Lead:
             said = json.dumps([key, earlier[item], value], sort_keys=True)
             client = f"import:{blake2b(said.encode(), digest_size=16).hexdigest()}"
             kind: EventKind = "changed" if item in standing else "given"
-            actions.append(
-                (item, Action(client=client, kind=kind, value=value, run=body.place.run))
-            )
+            action = Action(client, kind, value, seconds, run=body.place.run, at=at)
+            actions.append((item, action))
             standing[item] = value
             earlier[item] += 1
         return self.store.annotation_work.import_labels(self.session_id, number, actions)

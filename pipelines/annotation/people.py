@@ -1,6 +1,6 @@
 """How far each person of a session agrees with the others, and what the others agree without them.
 
-Who stands out is not always wrong: they may have read the guidelines more closely than the rest.
+A person who differs from the others is not always wrong, and may have read the guidelines best.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def people_agreement(
     bodies: Mapping[int, ItemBody],
     sampling: Sampling | None = None,
 ) -> list[PersonAgreement]:
-    """Every person of `found`, the agreement of `labels`; who agrees least comes first."""
+    """Every person of `found`, the agreement of `labels`, sorted by rising agreement."""
     own = [one for one in labels if bodies[one.item].task == found.task]
     people: list[PersonAgreement] = []
     for place, person in enumerate(found.people):

@@ -41,8 +41,8 @@ class PersonProgress(Frozen):
 class SessionProgress(Frozen):
     """How far a session has come, without control items.
 
-    `needs` has for each number of missing labels the number of items that lack so many; 0 are
-    finished. `missing` is how many labels are missing in all, `stuck_items` the items that
+    `needs` maps each number of missing labels to the number of items that lack that many; 0 is for
+    finished items. `missing` is how many labels are missing in all, `stuck_items` the items that
     everybody who joined has labelled or skipped and that still lack some.
     """
 

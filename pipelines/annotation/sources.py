@@ -15,14 +15,14 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from pipelines.annotation.exchange import import_session
-from pipelines.annotation.formats import read_label_studio
+from pipelines.annotation.formats import read_csv, read_label_studio
 from pipelines.annotation.items import (
     items_of_checked_text,
     items_of_data,
     items_of_evaluation,
     items_of_run,
 )
-from pipelines.annotation.labels import standing_labels
+from pipelines.annotation.labels import ReadLabel, standing_labels
 from pipelines.annotation.leading import Lead, create_session
 from pipelines.annotation.types import (
     TASKS,
@@ -35,7 +35,7 @@ from pipelines.annotation.types import (
     Task,
     label_adapter,
 )
-from pipelines.errors import VeriscopeError
+from pipelines.errors import VeriscopeError, failure
 from pipelines.evaluation.items import DataSet, Item
 from pipelines.evaluation.plan import EvaluationSpec
 from pipelines.run.trace import Trace
@@ -48,7 +48,7 @@ _DATA_STEP = 100
 FIRST_CONTROLS = 10
 """Control items that are suggested where so many labels are known."""
 
-People = Mapping[str, Sequence[tuple[str, Label]]]
+People = Mapping[str, Sequence[ReadLabel]]
 """The labels of each person by the items' keys."""
 
 
@@ -69,7 +69,7 @@ class Collected:
 
     items: dict[str, SessionItem] = field(default_factory=dict)
     known: dict[str, Label] = field(default_factory=dict)
-    people: dict[str, list[tuple[str, Label]]] = field(default_factory=dict)
+    people: dict[str, list[ReadLabel]] = field(default_factory=dict)
     problems: list[VeriscopeError] = field(default_factory=list)
 
     def add(self, step: Step) -> None:
@@ -209,6 +209,18 @@ def read_session_file(name: str, text: str) -> Collected:
     return found
 
 
+def read_labels(name: str, text: str) -> People:
+    """Everybody's labels in a file, by its name's ending: CSV, Label Studio, or a session.
+
+    Raises InvalidInputError that names the place which is wrong, and for a file without labels.
+    """
+    csv = name.lower().endswith(".csv")
+    found = read_csv(text) if csv else read_session_file(name, text).people
+    if not found:
+        raise failure("annotation.no_labels", file=name)
+    return found
+
+
 def _of_export(text: str) -> Collected:
     with TemporaryDirectory() as folder:
         # It is checked in the same way as a session that is taken over whole.
@@ -230,7 +242,7 @@ def _of_export(text: str) -> Collected:
         if item.gold is not None:
             found.known[item.key] = label_adapter.validate_python(item.gold)
     for label in standing_labels(whole.events):
-        one = keys[label.item], label.label
+        one = ReadLabel(keys[label.item], label.label, label.at, label.seconds)
         found.people.setdefault(names[label.annotator], []).append(one)
     return found
 
@@ -239,8 +251,8 @@ def _unanimous(people: People) -> dict[str, Label]:
     """Labels by item on which everybody who labelled it agrees, and at least two people did."""
     said: dict[str, list[Label]] = {}
     for labels in people.values():
-        for key, label in labels:
-            said.setdefault(key, []).append(label)
+        for one in labels:
+            said.setdefault(one.key, []).append(one.label)
     return {
         key: labels[0]
         for key, labels in said.items()
@@ -277,11 +289,12 @@ def make_session(
     spec = spec.model_copy(update={"without_gold": spec.without_gold and not drawn})
     lead = create_session(store, owner, name, spec, items, overlap=overlap, guidelines=guidelines)
     tasks = set(spec.tasks)
-    people: dict[str, Sequence[tuple[str, Label]]] = {}
+    people: dict[str, Sequence[ReadLabel]] = {}
     if keep:
-        people = dict(collected.people) or {keep: list(collected.known.items())}
+        known_labels = [ReadLabel(key, label) for key, label in collected.known.items()]
+        people = dict(collected.people) or {keep: known_labels}
     for person, labels in people.items():
-        own = [one for one in labels if one[1].task in tasks and one[0] not in drawn]
+        own = [one for one in labels if one.label.task in tasks and one.key not in drawn]
         if own:
             lead.import_labels(person, own)
     return lead

@@ -54,10 +54,10 @@ class VisitorsBook:
         self._seed = stored.seed
 
     def leave(self, visitor: str, item: SessionItem, label: object, *, client: str) -> StoredEvent:
-        """Keep a verdict, which counts once it is accepted; a repeated request is kept once.
+        """Store a verdict, which counts once it is accepted; a repeated request is stored once.
 
-        `visitor` is what the page knows them by. Raises InvalidInputError for a label that is none
-        of the item's, and where the session is closed; TooOftenError where too many wait.
+        `visitor` is the page's id of the visitor. Raises InvalidInputError for a label that the
+        item does not have, and where the session is closed; TooOftenError where too many wait.
         """
         if not client or len(client) > MAX_CLIENT:
             raise failure("annotation.bad_value", problem="the request has no usable name")
@@ -83,7 +83,7 @@ class VisitorsBook:
         return {key: found[key] for key in keys if key in found}
 
     def pseudonym(self, visitor: str) -> str:
-        """The name under which a visitor's verdicts are kept: the same each time, and one way."""
+        """The name under which a visitor's verdicts are stored: always the same, not reversible."""
         said = f"{self._seed}:{visitor}".encode()
         return f"visitor {blake2b(said, digest_size=6).hexdigest()}"
 
@@ -97,7 +97,7 @@ def visitor_verdicts(lead: Lead) -> list[VisitorVerdict]:
 
 
 def decide_verdict(lead: Lead, number: int, *, accept: bool) -> State:
-    """Accept a verdict, so that it counts as a label, or refuse it; what it is afterwards.
+    """Accept a verdict, so that it counts as a label, or refuse it; returns it in its new state.
 
     Raises NotFoundError where there is none of this number, or where its visitor has left another
     one in its place.

@@ -25,10 +25,10 @@ not say what to do."""
 
 MOST_ROUNDS = 6
 _LEAST_ROUND = 10
-"""Rounds in which agreement is followed, and labels in one."""
+"""The number of rounds in which agreement is followed, and the least number of labels in one."""
 
 _EXCERPT = 120
-"""Characters of an item's text by which it is known again."""
+"""Characters of an item's text that a list shows."""
 
 _SAMPLING = Sampling(resamples=1000)
 

@@ -65,8 +65,8 @@ class OwnProgress(Frozen):
 class Worker:
     """Labels items as one person. Methods block.
 
-    `client` names a request of the page: the same one, sent again because a connection was lost,
-    is stored once and acknowledged again.
+    `client` is the id of a request of the page: a request that is sent again, because a connection
+    was lost, is stored once and acknowledged again.
     """
 
     def __init__(self, store: RunStore, session_id: str, annotator: int) -> None:
@@ -147,7 +147,7 @@ class Worker:
         return self._task(found, spec) if isinstance(found, Given) else found
 
     def renew(self, item: int) -> datetime:
-        """Keep an open item while somebody is at it; when the lease ends now."""
+        """Renew the lease of the open item; returns when it ends now."""
         work = self._store.annotation_work
         return work.renew(self._session_id, self.annotator, item, lease=self.spec.lease)
 
@@ -185,12 +185,12 @@ class Worker:
         return self._act("skipped", item, {"reason": reason}, client)
 
     def comment(self, item: int, text: str, *, client: str) -> StoredEvent:
-        """Write about an item; it is no label."""
+        """Store a comment on an item. It is not a label."""
         require_text(text, MAX_COMMENT)
         return self._act("comment", item, {"text": text}, client)
 
     def reveal(self, item: int, *, client: str) -> Hidden:
-        """What models said of an item that this person has labelled; that it was shown is kept.
+        """What models said of an item that this person has labelled. That it was shown is stored.
 
         Raises InvalidInputError before the label is stored, or where the session never shows it.
         """
@@ -227,7 +227,7 @@ class Worker:
     def overruled(self) -> list[tuple[int, Label, Label, str]]:
         """Items that an adjudicator decided otherwise: item, own label, decision, note.
 
-        Only in a session that is closed: before, it would tell what others said.
+        Only in a session that is closed: before that, it would reveal the labels of others.
         """
         if self._session.closed is None:
             raise failure("annotation.forbidden")

@@ -149,7 +149,8 @@ def _agreement(one: TaskAgreement) -> str:
         said += f", {overall.raw:.2f} of pairs are equal"
     if one.spans is not None:
         f1 = "".join(f", F1 {name} {value:.2f}" for name, value in one.spans.f1.items())
-        said += f"; characters: alpha {_coefficient(one.spans.characters)}{f1}"
+        said += f"; characters: alpha {_coefficient(one.spans.characters)}"
+        said += f"; spans: gamma {_coefficient(one.spans.gamma)}{f1}"
     return said
 
 

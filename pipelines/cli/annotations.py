@@ -19,7 +19,6 @@ from pipelines.annotation.formats import (
     export_label_studio,
     export_precomputed_scores,
     export_ragtruth,
-    read_csv,
 )
 from pipelines.annotation.items import drawn
 from pipelines.annotation.leading import Lead, create_session
@@ -30,10 +29,11 @@ from pipelines.annotation.sources import (
     data_steps,
     evaluation_steps,
     make_session,
+    read_labels,
     read_session_file,
     run_steps,
 )
-from pipelines.annotation.types import TASKS, Label, SessionSpec, Task, parse_spec
+from pipelines.annotation.types import TASKS, SessionSpec, Task, parse_spec
 from pipelines.cli.annotation_results import add_result_commands
 from pipelines.cli.evaluate import OWNER, column_mapping
 from pipelines.cli.exports import read_export, write_export
@@ -283,7 +283,7 @@ async def _import(service: Service, options: argparse.Namespace) -> int:
         print(lead.session_id)
         return 0
     lead = await asyncio.to_thread(Lead, store, options.into, OWNER)
-    people = await asyncio.to_thread(_labels_in, path.name, text)
+    people = {**await asyncio.to_thread(read_labels, path.name, text)}
     if options.name is not None:
         if len(people) > 1:
             raise InvalidInputError(
@@ -294,25 +294,10 @@ async def _import(service: Service, options: argparse.Namespace) -> int:
     keys = {item.key for item in await asyncio.to_thread(lead.items)}
     for name, labels in people.items():
         new = await asyncio.to_thread(lead.import_labels, name, labels)
-        strange = sum(key not in keys for key, _ in labels)
+        strange = sum(one.key not in keys for one in labels)
         left = f"; {strange} are of items that the session does not have" if strange else ""
         print(printable(f"{name}: {len(labels)} labels, {new} of them new{left}"))
     return 0
-
-
-def _labels_in(name: str, text: str) -> dict[str, list[tuple[str, Label]]]:
-    """Everybody's labels in a file, by the items' keys. Raises InvalidInputError."""
-    if name.lower().endswith(".csv"):
-        found = read_csv(text)
-    else:
-        found = {
-            person: [*labels] for person, labels in read_session_file(name, text).people.items()
-        }
-    if not found:
-        raise InvalidInputError(
-            f"There are no labels in {name}.", remedy="Give a file in which people have labelled."
-        )
-    return found
 
 
 async def _close(service: Service, options: argparse.Namespace) -> int:

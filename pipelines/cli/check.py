@@ -12,12 +12,17 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
+from pipelines.cli.budget import add_budget_options, budget_words, run_budget, taken_words
 from pipelines.cli.evidence import add_evidence_options
 from pipelines.cli.library import chosen_evidence
 from pipelines.cli.models import add_model_options, models_by_role
+from pipelines.cli.prices import add_price_options
+from pipelines.cli.profiles import add_profile_option, chosen_profile
 from pipelines.cli.runs import OWNER
 from pipelines.cli.settings import read_settings
 from pipelines.cli.terminal import Terminal
+from pipelines.cli.wording import add_prompts_option, chosen_wording
+from pipelines.engine.budget import refuse_excess
 from pipelines.engine.check_rows import check_record, check_rows, row_columns
 from pipelines.engine.checked import CheckedText, checked_text
 from pipelines.engine.checking import (
@@ -25,27 +30,26 @@ from pipelines.engine.checking import (
     TextToCheck,
     check_run,
     detectors,
-    split_sources,
     title_of,
     unmet_needs,
 )
+from pipelines.engine.profiles import recorded_name, with_profile
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, VeriscopeError
-from pipelines.evaluation.datasets.files import read_table, read_text
+from pipelines.evaluation.datasets.files import read_text
+from pipelines.evaluation.given_texts import Entry, texts_of
+from pipelines.evaluation.results.export import harmless
 from pipelines.methods.base import Need
 from pipelines.models.base import Capabilities
 from pipelines.models.providers import ModelSpec, known_capabilities
 from pipelines.printable import printable, printable_json
+from pipelines.prompts import Wording
 from pipelines.run.events import Score
 from pipelines.run.spec import EvidenceSpec, MethodSpec
 from pipelines.run.view import RunView, reduce
+from pipelines.store.profiles import Profile
 from pipelines.text import detect_language
 
-MAX_TEXTS = 10_000
-"""Texts of one file."""
-
-_TEXT = ("text", "answer")
-_SOURCES = ("sources", "context")
 _REASONS: Mapping[str, str] = {
     "question": "needs the question",
     "evidence": "needs evidence",
@@ -59,11 +63,16 @@ _REASONS: Mapping[str, str] = {
 }
 
 
-class Entry(NamedTuple):
-    """A text of the command or of a file, under the name that its results have."""
+class _Asked(NamedTuple):
+    """What every text of the command is checked by, and in what."""
 
-    id: str
-    given: TextToCheck
+    names: list[str]
+    settings: Mapping[str, dict[str, Any]]
+    models: Mapping[str, ModelSpec]
+    keys: Mapping[str, str]
+    evidence: EvidenceSpec | None
+    profile: Profile | None
+    prompts: Wording
 
 
 def add_check_command(commands: Any) -> None:
@@ -108,7 +117,11 @@ def add_check_command(commands: Any) -> None:
         " (default: text, with --file jsonl)",
     )
     parser.add_argument("--to", type=Path, metavar="FILE", help="default: standard output")
+    add_profile_option(parser)
+    add_prompts_option(parser)
     add_model_options(parser)
+    add_price_options(parser)
+    add_budget_options(parser)
     add_evidence_options(parser)
     parser.add_argument("--language", choices=["en", "zh"], help="default: each text's own")
     parser.add_argument("--seed", type=int, default=0)
@@ -118,16 +131,26 @@ def add_check_command(commands: Any) -> None:
 
 async def _check(service: Service, options: argparse.Namespace) -> int:
     entries = list(await asyncio.to_thread(_entries, options))
-    models, keys = await models_by_role(service, options, {})
+    profile = await chosen_profile(service, options)
+    models, keys = await models_by_role(service, options, profile.models if profile else {})
     asks_library = any(not entry.given.sources for entry in entries)
     evidence = await chosen_evidence(service, options, keys) if asks_library else None
-    settings = read_settings(
+    names = options.detector or [name for name in detectors() if name in STANDARD]
+    given = read_settings(
         options.detector or detectors(),
         options.set,
         "Write DETECTOR.SETTING=VALUE, for example drad.theta_1=0.5.",
     )
+    asked = _Asked(
+        names=names,
+        settings=with_profile(profile, given, given),
+        models=models,
+        keys=keys,
+        evidence=evidence,
+        profile=profile,
+        prompts=chosen_wording(options, profile.prompts if profile else {}),
+    )
     form = options.output or ("jsonl" if options.file else "text")
-    names = options.detector or [name for name in detectors() if name in STANDARD]
     failed = imperfect = 0
     with ExitStack() as stack:
         out: TextIO = sys.stdout
@@ -139,9 +162,7 @@ async def _check(service: Service, options: argparse.Namespace) -> int:
                 told = printable(f"{number}/{len(entries)} {entry.id}")
                 print(told, file=sys.stderr, flush=True)
             try:
-                view, found = await _one(
-                    service, options, entry, names, settings, models, keys, evidence
-                )
+                view, found = await _one(service, options, entry, asked)
             except VeriscopeError as error:
                 if len(entries) == 1:
                     raise
@@ -158,47 +179,55 @@ async def _check(service: Service, options: argparse.Namespace) -> int:
 
 
 async def _one(
-    service: Service,
-    options: argparse.Namespace,
-    entry: Entry,
-    names: list[str],
-    settings: Mapping[str, dict[str, Any]],
-    models: Mapping[str, ModelSpec],
-    keys: Mapping[str, str],
-    evidence: EvidenceSpec | None,
+    service: Service, options: argparse.Namespace, entry: Entry, asked: _Asked
 ) -> tuple[RunView, CheckedText]:
-    """Check one text to the end; what cannot work on it is said on standard error."""
+    """Check one text to the end; what cannot work on it is said on standard error.
+
+    Raises VeriscopeError for a text that cannot be checked, or not within the limits.
+    """
+    models = asked.models
     needs = unmet_needs(
         {role: known_capabilities(spec) or Capabilities() for role, spec in models.items()},
         asked=entry.given.asked,
-        has_evidence=evidence is not None or bool(entry.given.sources),
+        has_evidence=asked.evidence is not None or bool(entry.given.sources),
         language=entry.given.language or detect_language(entry.given.text),
-        settings=settings,
+        settings=asked.settings,
     )
-    able = [name for name in names if needs[name] is None]
-    for name in names:
+    able = [name for name in asked.names if needs[name] is None]
+    for name in asked.names:
         need = needs[name]
         if need is not None:
             print(printable(f"{name}: {_reason(need)}"), file=sys.stderr)
+    methods = [MethodSpec(name=name, settings=asked.settings.get(name, {})) for name in able]
     spec = check_run(
         entry.given,
-        (MethodSpec(name=name, settings=settings.get(name, {})) for name in able),
+        methods,
         models,
-        evidence=evidence,
+        evidence=asked.evidence,
         seed=options.seed,
         reproducible=options.reproducible,
+        prompts=asked.prompts,
+        profile=recorded_name(asked.profile, methods, asked.prompts),
     )
-    run_id = await service.start(spec, owner=OWNER, keys=keys)
+    budget = await run_budget(service, spec, models, options)
+    if not options.file:
+        print(budget_words(budget), file=sys.stderr)
+    if not options.anyway:
+        refuse_excess(budget)
+    run_id = await service.start(spec, owner=OWNER, keys=asked.keys, budget=budget)
+    account = service.account(run_id, owner=OWNER)
     if not entry.given.asked:
         # A text that looks like a key cannot be a name.
         with suppress(VeriscopeError):
             labels = service.store.labels
             await asyncio.to_thread(labels.rename, run_id, OWNER, title_of(entry.given))
-    terminal, view = Terminal(sys.stderr), RunView()
+    terminal, view = Terminal(sys.stderr, account), RunView()
     async for event in service.follow(run_id, owner=OWNER):
         view = reduce(view, event)
         if not options.file:
             terminal.show(event)
+    if account is not None and (not options.file or account.ledger.reached):
+        print(taken_words(account), file=sys.stderr)
     found = checked_text(view)
     assert found is not None
     return view, found
@@ -222,57 +251,7 @@ def _entries(options: argparse.Namespace) -> Iterator[Entry]:
         raise InvalidInputError(
             "--question belongs to one text.", remedy="Put the questions into the file."
         )
-    rows = list(_rows(options.file))
-    if len(rows) > MAX_TEXTS:
-        raise InvalidInputError(
-            f"{options.file.name} holds {len(rows):,} texts; {MAX_TEXTS:,} can be checked at once.",
-            remedy="Check it in parts.",
-        )
-    for number, row in enumerate(rows, start=1):
-        own = _texts(row, _SOURCES)
-        given = TextToCheck(
-            text=_text(row, _TEXT),
-            question=_text(row, ("question",)),
-            sources=own or sources,
-            samples=_texts(row, ("samples",)),
-            language=options.language,
-        )
-        yield Entry(_text(row, ("id",)) or str(number), given)
-
-
-def _rows(path: Path) -> list[dict[str, Any]]:
-    if path.suffix.lower() == ".txt":
-        blocks = split_sources(read_text(path))
-        if not blocks:
-            raise InvalidInputError(f"{path.name} holds no text.", remedy="Give a file with texts.")
-        return [{"text": block} for block in blocks]
-    table = read_table(path)
-    if not any(name in table.columns for name in _TEXT):
-        raise InvalidInputError(
-            f"{path.name} has no column text or answer; it has: {', '.join(table.columns)}.",
-            remedy="Name the column that holds the texts `text`.",
-        )
-    return table.rows
-
-
-def _text(row: Mapping[str, Any], names: tuple[str, ...]) -> str:
-    """The first of these fields that the row has, as text."""
-    found = next((row[name] for name in names if row.get(name) not in (None, "")), "")
-    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
-
-
-def _texts(row: Mapping[str, Any], names: tuple[str, ...]) -> tuple[str, ...]:
-    """A list of texts; in CSV a list of JSON, or blocks with an empty line between them."""
-    found = next((row[name] for name in names if row.get(name) not in (None, "")), None)
-    if isinstance(found, str):
-        with suppress(ValueError):
-            read = json.loads(found)
-            found = read if isinstance(read, list) else found
-    if isinstance(found, str):
-        return tuple(split_sources(found))
-    if not isinstance(found, list):
-        return ()
-    return tuple(one if isinstance(one, str) else str(one) for one in found)
+    yield from texts_of(options.file, sources=sources, language=options.language)
 
 
 def _opened(path: Path) -> TextIO:
@@ -306,7 +285,7 @@ class _Writer:
             self._line(record | check_record(found))
         elif self._form == "csv":
             self._table.writerows(
-                {name: printable(value) for name, value in row.items()}
+                {name: harmless(printable(value)) for name, value in row.items()}
                 for row in check_rows(found, entry.id, view.run)
             )
         else:
@@ -320,7 +299,8 @@ class _Writer:
         if self._form == "jsonl":
             self._line({"id": entry.id, "status": "refused", "error": told})
         elif self._form == "csv":
-            self._table.writerow({"id": printable(entry.id), "error": printable(told)})
+            cells = {"id": printable(entry.id), "error": printable(told)}
+            self._table.writerow({name: harmless(cell) for name, cell in cells.items()})
         self._out.flush()
 
     def _line(self, record: Mapping[str, Any]) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 from pipelines.cli.evidence import add_evidence_options, qdrant_key
 from pipelines.cli.judge import add_judge_command, judge
@@ -36,7 +37,7 @@ from pipelines.evaluation.beginning import (
 from pipelines.evaluation.datasets.mapping import ColumnMapping
 from pipelines.evaluation.datasets.opening import open_data_set
 from pipelines.evaluation.forecast import Forecast, Range
-from pipelines.evaluation.items import Item
+from pipelines.evaluation.items import Item, Offer
 from pipelines.evaluation.limits import change_limits
 from pipelines.evaluation.plan import (
     MAX_REPEATS,
@@ -46,7 +47,7 @@ from pipelines.evaluation.plan import (
     system_names,
 )
 from pipelines.evaluation.ray_cluster import RayCluster
-from pipelines.evaluation.results.compare import comparison, joined
+from pipelines.evaluation.results.compare import Comparison, comparison, joined
 from pipelines.evaluation.results.export import (
     estimate_words,
     evalstats_csv,
@@ -55,6 +56,12 @@ from pipelines.evaluation.results.export import (
     table_csv,
     table_latex,
     table_markdown,
+)
+from pipelines.evaluation.results.export_comparison import (
+    comparison_csv,
+    comparison_jsonl,
+    comparison_latex,
+    comparison_markdown,
 )
 from pipelines.evaluation.results.remarks import FEW_MARK, has_few_groups
 from pipelines.evaluation.results.scores import Evaluation
@@ -80,6 +87,13 @@ _FORMATS: dict[str, Callable[[Evaluation], str]] = {
     "scores-csv": scores_csv,
     "scores-jsonl": scores_jsonl,
     "evalstats": evalstats_csv,
+}
+
+_COMPARED: dict[str, Callable[[Comparison], str]] = {
+    "markdown": comparison_markdown,
+    "latex": comparison_latex,
+    "csv": comparison_csv,
+    "jsonl": comparison_jsonl,
 }
 
 _ENDS = {
@@ -235,6 +249,9 @@ async def compare(service: Service, options: argparse.Namespace) -> int:
         )
     systems = _names(options.systems) or list(found.systems)
     done = await asyncio.to_thread(comparison, found, systems, options.metric)
+    if options.format != "text":
+        sys.stdout.write(_COMPARED[options.format](done))
+        return 0
     print(f"{done.metric.name} on {done.n} items, {done.left_out} left out")
     for name, estimate in zip(done.systems, done.estimates, strict=True):
         print(printable(f"  {name}: {_interval(estimate)}"))
@@ -344,6 +361,12 @@ def add_evaluation_commands(commands: Any) -> None:
     compared.set_defaults(command=compare)
     compared.add_argument("--systems", default="", help="names with commas; default: all")
     compared.add_argument("--metric", default="accuracy")
+    compared.add_argument(
+        "--format",
+        choices=["text", *_COMPARED],
+        default="text",
+        help="markdown and latex hold the pairs, csv and jsonl every item; default: %(default)s",
+    )
     compared.add_argument("--items", type=whole, default=10, help="so many items are printed")
     compared.add_argument(
         "--reference",
@@ -409,6 +432,10 @@ async def _created(service: Service, options: argparse.Namespace) -> tuple[str, 
         reproducible=options.reproducible,
     )
     spec = spec.model_copy(update={"limits": read_limits(options, spec)})
+    counts = Counter(offer for item in data.items for offer in item.offers)
+    offered = (f"{offer.replace('_', ' ')} {counts[offer]}" for offer in get_args(Offer))
+    held = [words for words in offered if not words.endswith(" 0")]
+    _say(f"{data.name}: {len(data.items)} items, which offer: {', '.join(held)}.")
     items = usable_items(data.items, texts=options.texts)
     if left := len(data.items) - len(items):
         _say(f"{left} items have no {'text' if options.texts else 'question'} and are left out.")

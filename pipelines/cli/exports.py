@@ -13,9 +13,9 @@ from pipelines.printable import printable_json
 
 
 def write_export(text: str, to: Path | None, *, json: bool = True) -> None:
-    """JSON `text` to the file `to`, without one to standard output.
+    """Write JSON `text` to the file `to`, or to standard output where `to` is None.
 
-    Without `json` it is a text of another kind, which has to be safe on a terminal as it is. Raises
+    With `json` False it is text of another kind, which must already be safe for a terminal. Raises
     InvalidInputError for a file that cannot be written.
     """
     if to is None:
@@ -27,7 +27,7 @@ def write_export(text: str, to: Path | None, *, json: bool = True) -> None:
 
 
 def write_archive(data: bytes, to: Path) -> None:
-    """`data` as the file `to`, whole or not at all.
+    """Write `data` to the file `to`, completely or not at all.
 
     Raises InvalidInputError for a file that cannot be written.
     """

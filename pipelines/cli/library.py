@@ -32,9 +32,9 @@ _EXCERPT = 300
 async def chosen_evidence(
     service: Service, options: argparse.Namespace, keys: dict[str, str]
 ) -> EvidenceSpec:
-    """What the options name: also a collection, or a folder, which is brought up to date first.
+    """The evidence that the options name: a library, a collection or a folder, indexed first.
 
-    Keys of services are added to `keys`. Raises NotFoundError for a library that is neither.
+    Keys of services are added to `keys`. Raises NotFoundError for a library that does not exist.
     """
     evidence = read_evidence(options, keys)
     if evidence.source != "library" or evidence.library in service.libraries.names:

@@ -122,8 +122,8 @@ async def models_by_role(
     main = saved.get("main") if unnamed else None
     specs = dict(saved)
     specs["main"] = main or _spec(options.profile, options.model, options.base_url)
-    urls = _assigned(options.role_url, "--role-url")
-    given = _assigned(options.role, "--role")
+    urls = by_role(options.role_url, "--role-url")
+    given = by_role(options.role, "--role")
     if options.proxy:
         given["proxy"] = f"local:{options.proxy}"
     given |= _judges(options.judge, given)
@@ -156,9 +156,9 @@ def role_models(roles: Sequence[str], addresses: Sequence[str]) -> dict[str, Mod
 
     Raises InvalidInputError when an assignment cannot be understood.
     """
-    urls = _assigned(addresses, "--role-url", ROLES)
+    urls = by_role(addresses, "--role-url", ROLES)
     found: dict[str, ModelSpec] = {}
-    for role, value in _assigned(roles, "--role", ROLES).items():
+    for role, value in by_role(roles, "--role", ROLES).items():
         kind, _, model = value.partition(":")
         found[role] = _spec(kind, model, urls.get(role))
     if unused := [role for role in urls if role not in found]:
@@ -175,7 +175,7 @@ def keys_of(options: argparse.Namespace, models: Mapping[str, ModelSpec]) -> dic
     Raises InvalidInputError where two services have a model of the same name: the key of one would
     go to the other.
     """
-    variables = {"main": options.key_env, **_assigned(options.role_key_env, "--role-key-env")}
+    variables = {"main": options.key_env, **by_role(options.role_key_env, "--role-key-env")}
     services: dict[str, tuple[str, str | None]] = {}
     keys: dict[str, str] = {}
     for role, spec in models.items():
@@ -218,7 +218,7 @@ def _with_readings(
         ("languages", "--judge-languages", options.judge_languages, _languages),
     )
     for field, option, assigned, read in said:
-        for role, value in _assigned(assigned, option).items():
+        for role, value in by_role(assigned, option).items():
             if role not in found or found[role].kind != "hub_judge":
                 raise InvalidInputError(
                     f"{option} names {role}, which has no judge of the hub or a folder.",
@@ -274,10 +274,14 @@ def _spec(profile: str, model: str, base_url: str | None) -> ModelSpec:
     return ModelSpec(kind=profile, name=name, model=model, base_url=base_url, revision=revision)
 
 
-def _assigned(
+def by_role(
     assignments: Sequence[str], option: str, roles: Sequence[str] = _OTHER_ROLES
 ) -> dict[str, str]:
-    found = {}
+    """The values of `assignments`, each written ROLE=VALUE, as given to `option`.
+
+    Raises InvalidInputError for one without a value, or whose role is not among `roles`.
+    """
+    found: dict[str, str] = {}
     for assignment in assignments:
         role, _, value = assignment.partition("=")
         if role not in roles or not value:

@@ -6,12 +6,12 @@ import argparse
 import asyncio
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pipelines.cli.exports import read_export, write_export
-from pipelines.cli.models import role_models
+from pipelines.cli.models import by_role, role_models
 from pipelines.cli.prices import priced_models
 from pipelines.cli.settings import read_settings
 from pipelines.cli.wording import chosen_wording
@@ -88,8 +88,8 @@ async def _make(service: Service, options: argparse.Namespace) -> int:
     profile = made(
         template(options.template),
         options.name,
-        addresses=_by_role(options.address, "--address"),
-        models=_by_role(options.model, "--model"),
+        addresses=by_role(options.address, "--address", ROLES),
+        models=by_role(options.model, "--model", ROLES),
         description=options.description,
     )
     await _keep(service, profile, replace=options.replace)
@@ -207,19 +207,6 @@ def _needs(one: Lack) -> str:
         return f"an address: --address {one.role}=URL"
     variable = provider_of(one.model.kind).key_variable
     return f"a key: set {variable}, or give --key-env or --role-key-env"
-
-
-def _by_role(assignments: Sequence[str], option: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for assignment in assignments:
-        role, _, value = assignment.partition("=")
-        if role not in ROLES or not value:
-            raise InvalidInputError(
-                f"{option} {assignment!r} names no role.",
-                remedy=f"Write ROLE=…, where ROLE is one of: {', '.join(ROLES)}.",
-            )
-        found[role] = value
-    return found
 
 
 def add_profile_commands(commands: Any) -> None:

@@ -1,4 +1,4 @@
-"""`prompts`: the prompts of methods in view, texts of one's own checked and compared with them."""
+"""`prompts`: show the prompts of methods, and check and compare texts that replace them."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from pipelines.store import RunFilter, RunSummary
 from pipelines.store.archive import export_archive, import_archive, is_archive
 
 OWNER = "command-line"
-"""Who asks and keeps what is done on the command line."""
+"""The owner of the runs of the command line."""
 
 # The report is drawn by what is above the engine. It is named here, and loaded only when a report
 # is wanted: the engine works without it.
@@ -33,7 +33,7 @@ _REPORTS = ("components.report", "components.messages")
 
 
 async def list_runs(service: Service, options: argparse.Namespace) -> int:
-    """Print the runs that are meant, newest first."""
+    """Print the runs that match the options, newest first."""
     where = chosen_filter(options)
     found = await asyncio.to_thread(
         service.store.list, OWNER, options.limit, where=where, offset=options.offset
@@ -183,7 +183,7 @@ def chosen_filter(options: argparse.Namespace) -> RunFilter:
 
 
 def add_filter_options(parser: argparse.ArgumentParser) -> None:
-    """The options that say which runs are meant; something of each that is given must be true."""
+    """The options that filter runs; a run must fulfil each option that is given."""
     parser.add_argument("--limit", type=int, default=20, help="at most so many (20)")
     parser.add_argument("--offset", type=int, default=0, help="without the first so many")
     parser.add_argument("--text", default="", help="words in question, name or note")

@@ -1,7 +1,7 @@
 """Texts in place of shipped prompts, as the command line reads them from a file.
 
-A file with texts of one's own is written as the files in `assets/prompts` are, each language under
-the name of its prompt file::
+A file with such texts has the form of the files in `assets/prompts`, with each language under the
+name of its prompt file::
 
     [ever.en]
     verify = '''

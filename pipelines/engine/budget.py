@@ -1,4 +1,4 @@
-"""A run's limits held against its estimate before it starts, and what it takes against both."""
+"""The limits of a run compared with its estimate before it starts, and what the run has used."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _MARGIN = 1.25
 
 
 class RunBudget(NamedTuple):
-    """What a run may take: its limits, the prices by role that money is counted by, and what it is
-    expected to take, None where nobody has estimated that."""
+    """The limits of a run, the prices of its models by role, and the estimate of what it will use,
+    None where there is no estimate."""
 
     limits: RunLimits = RunLimits()
     prices: Mapping[str, Price] = {}
     expected: Estimate | None = None
 
     def opened(self) -> Account:
-        """What the run is counted in."""
+        """An account of this budget in which nothing is used yet."""
         return Account(self, Ledger(self.limits, self.prices))
 
 
 class Account(NamedTuple):
-    """What a run may take and was expected to take, and what it has taken so far.
+    """The budget of a run, and what the run has used so far.
 
     It stays up to date, in any thread, and after the end of the run.
     """
@@ -96,12 +96,13 @@ def excesses(estimate: Estimate, limits: RunLimits) -> tuple[Excess, ...]:
 
 
 def raised(limits: RunLimits, over: tuple[Excess, ...]) -> RunLimits:
-    """`limits` with those that would be passed raised to what is enough for most questions."""
+    """`limits`, with each that would be passed raised so far that it is enough for most questions:
+    `_MARGIN` times the estimate, rounded up to two digits."""
     return limits.model_copy(update={one.limit: _enough(one) for one in over})
 
 
 def refuse_excess(budget: RunBudget) -> None:
-    """Raises the error of a run that is expected to pass a limit, which says which and how far."""
+    """Raise InvalidInputError if the run is expected to pass a limit; it says which and how far."""
     if error := excess_error(budget):
         raise error
 

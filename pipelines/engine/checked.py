@@ -1,7 +1,7 @@
-"""What a run that checks a given text has found: every sentence once, with every detector's word.
+"""What a run that checks a given text has found: every sentence once, with each detector's verdict.
 
-Read from the run as far as it has come, by the same function for every caller: the page, the Space,
-programs and the command line.
+It is read from the events that the run has so far. The page, the Space, programs and the command
+line use the same function.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from pipelines.types import Frozen, Language, Offset, Token
 
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
 Agreement = Literal["doubted", "mixed", "supported", "open"]
-"""What the detectors say of a sentence together: every one that has a verdict doubts it, some do,
-none does, or there is no verdict yet."""
+"""What the detectors with a verdict on a sentence say together: all doubt it, some do, none does,
+or there is no verdict yet."""
 
 _DOUBTS: frozenset[Verdict] = frozenset({"contradicted", "doubtful", "not_enough"})
 _WORST_FIRST: tuple[Verdict, ...] = (
@@ -42,7 +42,7 @@ _BY_SAMPLES = ("selfcheck", "semantic_entropy", "luq", "sac3")
 
 
 class PieceFound(Frozen):
-    """A verdict on a stretch [start, end) of the given text: an entity, a concept or a sentence."""
+    """A verdict on the characters [start, end) of the given text: entity, concept or sentence."""
 
     start: Offset
     end: Offset
@@ -92,7 +92,7 @@ class SentenceFound(Frozen):
 
 
 class DetectorFound(Frozen):
-    """What one detector came to on the whole text.
+    """The result of one detector on the whole text.
 
     `score` decided the verdict. `weak` says that the model behind it was measured to tell right
     from wrong no better than chance: a judge, a reader of the text's tokens, or one that draws

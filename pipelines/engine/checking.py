@@ -17,7 +17,7 @@ from pipelines.methods.registry import METHODS
 from pipelines.methods.replies.questions import echoes
 from pipelines.models.base import Capabilities
 from pipelines.models.providers import ModelSpec
-from pipelines.prompts import load_prompts
+from pipelines.prompts import Wording, checked_wording, load_prompts
 from pipelines.retrieval.bm25 import terms
 from pipelines.run.spec import (
     JUDGES,
@@ -130,9 +130,13 @@ def check_run(
     evidence: EvidenceSpec | None = None,
     seed: int = 0,
     reproducible: bool = False,
+    prompts: Wording | None = None,
     profile: str = "",
 ) -> RunSpec:
     """The run that checks `given` by `methods`; its evidence are the sources where there are any.
+
+    `prompts` are texts in place of shipped prompts, `profile` the name of the saved profile whose
+    settings and prompts these are.
 
     Raises InvalidInputError, which says what to do, for a text that cannot be checked: an empty one
     or one that is too long, sources that are too long, or a method that only writes.
@@ -167,6 +171,7 @@ def check_run(
         ),
         seed=seed,
         reproducible=reproducible,
+        prompts=checked_wording(prompts or {}),
         profile=profile,
     )
     make_plan(spec)

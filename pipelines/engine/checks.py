@@ -2,7 +2,7 @@
 
 A check of the capability probe that a busy, slow or absent service did not answer leaves an ability
 "unknown", and the model is used as its kind usually is. The next run that uses the model asks
-again, beside its own calls.
+again, beside its own calls. So it does for whether a model can judge that was never checked.
 """
 
 from __future__ import annotations
@@ -53,6 +53,18 @@ class UnknownAbilities:
         self._tries[place] += 1
         task = self._tasks[place] = asyncio.create_task(self._ask(spec, key, owner))
         task.add_done_callback(lambda _: self._tasks.pop(place, None))
+
+    async def keep(self, spec: ModelSpec, report: ProbeReport, *, owner: str) -> None:
+        """Save what a check of the owner's model `spec` found, unless that was changed meanwhile.
+
+        What it could not find out stays as it was found before.
+        """
+        found = spec.with_capabilities(report.capabilities, report.unknown)
+        known = known_capabilities(spec)
+        if spec.judges is not None and known is not None:
+            left = tuple(key for key in report.unknown if key in spec.unknown)
+            found = spec.with_capabilities(report.on(known), left)
+        await asyncio.to_thread(self._save, spec, found, owner)
 
     async def aclose(self) -> None:
         """Stop what is under way."""

@@ -51,7 +51,7 @@ from pipelines.store.collections import (
 from pipelines.types import Language, Passage
 
 _SOON = 10.0
-"""Seconds that an indexing is waited for to end what it is at."""
+"""Seconds that `stop` waits for an indexing to end."""
 
 _RESERVE = 2**29
 """Bytes that documents leave free on the disk: the database needs room too."""
@@ -104,7 +104,7 @@ class Collections:
     # Collections
 
     def create(self, owner: str, name: str, embedder: EmbedderSpec | None = None) -> str:
-        """A new, empty collection; its id."""
+        """Create an empty collection, and return its id. Raises InvalidInputError."""
         embedder = embedder or EmbedderSpec()
         self.embedders.check(embedder)
         return self.store.create(owner, name, embedder)
@@ -117,8 +117,10 @@ class Collections:
         name: str | None = None,
         embedder: EmbedderSpec | None = None,
     ) -> None:
-        """Rename it, or change its embedder: then it has to be indexed again, and until that is
-        done it is searched by words."""
+        """Rename a collection, or change its embedder.
+
+        With another embedder it has to be indexed again; until then it is searched by words.
+        """
         if embedder is not None:
             self.embedders.check(embedder)
         if embedder is not None and embedder != self.store.get(owner, collection).embedder:
@@ -214,7 +216,7 @@ class Collections:
     # Indexing
 
     def index(self, owner: str, collection: str, key: str | None = None) -> Indexing:
-        """Begin to index, or go on with it; the one that goes on already where there is one.
+        """Start or continue indexing; returns the running one where there is one.
 
         `key` is for the embedding service.
         """
@@ -238,9 +240,9 @@ class Collections:
         return job
 
     def stop(self, owner: str, collection: str) -> None:
-        """End the indexing, if this process does any, and wait until it has ended.
+        """Stop this process's indexing of a collection, if any, and wait until it has ended.
 
-        Not for long: a model that is being downloaded, or a service that is slow, cannot be told.
+        It waits `_SOON` seconds at most: a download or a slow service cannot be interrupted.
         """
         self.store.get(owner, collection)
         job = self._jobs.get(collection)
@@ -269,7 +271,7 @@ class Collections:
         return held == ready and index.manifest.embedder == identity
 
     def build(self, collection: str) -> str | None:
-        """Tells the index in use from others; None where there is none."""
+        """The name of the index in use, which changes with every build; None without an index."""
         return build_name(self._place(collection) / "index")
 
     # Searching

@@ -27,15 +27,18 @@ class EarlierRuns:
         self._known: dict[str, Past | None] = {}
         self._lock = threading.Lock()
 
-    def of(self, owner: str, main: ModelSpec) -> tuple[Past, ...]:
+    def of(self, owner: str, main: ModelSpec, *, checks: bool = False) -> tuple[Past, ...]:
         """The owner's latest finished runs with `main` as their main model, newest first.
 
+        Those that answered a question, or those that checked a given text (`checks`).
         Runs that asked no model, because everything was cached, and imported ones,
         which took their time elsewhere, are left out.
         """
         found: list[Past] = []
         for run in self._store.finished(owner):
-            if same_model(run.main, main) and (past := self._past(run, owner)) is not None:
+            if run.checks != checks or not same_model(run.main, main):
+                continue
+            if (past := self._past(run, owner)) is not None:
                 found.append(past)
                 if len(found) == LATEST:
                     break
@@ -68,4 +71,4 @@ class EarlierRuns:
             return None
         here = abs(run.created.timestamp() - view.header.created) < _ROUNDING
         past = past_of(view)
-        return past if here and past.made.calls else None
+        return past if here and (past.made.calls or past.judge_calls) else None

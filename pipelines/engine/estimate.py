@@ -1,114 +1,59 @@
 """What a run will take, before it is started: calls, tokens, seconds and money.
 
 What a method takes on one question is a mean: over the questions of a shipped measurement, or over
-earlier runs of the visitor. The shipped table, `assets/effort.json`, is written by
-`python -m pipelines.research.default_report --effort FILE`.
+earlier runs of the visitor. What it takes to check a given text grows with its sentences.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
-from typing import Annotated, Literal
 
 from pydantic import Field
 
+from pipelines.engine.effort_table import (
+    Amount,
+    Effort,
+    EffortTable,
+    Measured,
+    MeasuredChecks,
+    Pace,
+    Source,
+    effort_table,
+)
 from pipelines.methods.registry import METHODS, standard_methods
 from pipelines.models.base import GenerationRequest, SimilarityRequest
 from pipelines.models.providers import PROVIDERS, Currency, only_judges
-from pipelines.paths import ASSETS
 from pipelines.run.cache import request_key
 from pipelines.run.defaults import default_models
 from pipelines.run.events import ModelCalled
 from pipelines.run.ledger import tokens_of
-from pipelines.run.spec import JUDGES, ModelSpec
+from pipelines.run.spec import JUDGES, ModelSpec, RunSpec
 from pipelines.run.view import MethodView, RunView
+from pipelines.text import split_sentences
 from pipelines.types import Frozen
 
 PATIENCE = 30.0
 """Seconds that a first run may take: so long people watch before they have chosen anything."""
 
-Amount = Annotated[float, Field(ge=0)]
-
-
-class Effort(Frozen):
-    """Calls, and the tokens they read and write; means, so they need not be whole numbers."""
-
-    calls: Amount = 0.0
-    read: Amount = 0.0
-    written: Amount = 0.0
-
-    def __add__(self, other: Effort) -> Effort:
-        return Effort(
-            calls=self.calls + other.calls,
-            read=self.read + other.read,
-            written=self.written + other.written,
-        )
-
-    def __mul__(self, factor: float) -> Effort:
-        return Effort(
-            calls=self.calls * factor, read=self.read * factor, written=self.written * factor
-        )
-
-
 Efforts = Mapping[str, Effort]
 """What a method asks of the model of each role."""
-
-
-class Pace(Frozen):
-    """Seconds of a run: `start`, and for each token read and written; on a machine of `cores`."""
-
-    start: Amount
-    read: Amount
-    written: Amount
-    cores: int
-
-    def seconds(self, effort: Effort) -> float:
-        """How long a run takes whose calls are `effort`."""
-        return self.start + self.read * effort.read + self.written * effort.written
-
-
-class Measured(Frozen):
-    """What each method took, by role: means over `questions`, asked of the model called `model`.
-
-    A call that several methods share counts for the one that made it (see `Method.starts_from`).
-    `fewer` names the methods that were asked fewer questions, each in a run of its own, and how
-    many.
-    """
-
-    model: str
-    questions: int
-    methods: dict[str, dict[str, Effort]]
-    fewer: dict[str, int] = Field(default_factory=dict)
-
-
-class EffortTable(Frozen):
-    """The shipped measurements: the default models, and English walkthroughs (strong models, whose
-    tokens are characters / 4); `pace` is that of the default models."""
-
-    default: Measured
-    walkthroughs: Measured
-    pace: Pace
-
-
-@cache
-def effort_table() -> EffortTable:
-    """The table that ships with the code."""
-    return EffortTable.model_validate_json((ASSETS / "effort.json").read_bytes())
 
 
 class Past(Frozen):
     """What a run took that is over.
 
-    `methods` is what each method would have taken with nothing cached, `made` what was really
-    asked, and `seconds` how long that took, from the first call to the end.
+    `methods` is what each method would have taken with nothing cached, `made` and `judge_calls`
+    what was really asked, and `seconds` how long that took, from the first call to the end.
+    `sentences` are those of the text that it checked, None where it answered a question.
     """
 
     main: ModelSpec
     methods: dict[str, dict[str, Effort]]
     made: Effort
     seconds: Amount
+    judge_calls: Amount = 0.0
+    sentences: int | None = None
 
 
 class Basis(Frozen):
@@ -116,15 +61,18 @@ class Basis(Frozen):
 
     `measured` is the shipped part that is used for methods without an entry in `own`, which are
     means over `runs` earlier runs. `pace` None where nothing is known about time; `scale` is what
-    its seconds are multiplied by.
+    its seconds are multiplied by. `sentences` are those of the text to be checked, None for a
+    question; `of` are those that were measured.
     """
 
-    source: Literal["default", "walkthroughs"]
+    source: Source
     measured: Measured
     own: dict[str, dict[str, Effort]] = Field(default_factory=dict)
     runs: int = 0
     pace: Pace | None = None
     scale: float = 1.0
+    sentences: int | None = None
+    of: int = 0
 
 
 class Money(Frozen):
@@ -156,31 +104,73 @@ class Estimate(Frozen):
     few: tuple[str, ...] = ()
 
 
-def basis_for(main: ModelSpec, past: Sequence[Past] = ()) -> Basis:
+def basis_for(main: ModelSpec, past: Sequence[Past] = (), *, sentences: int | None = None) -> Basis:
     """What is known about runs of the model `main`, `past` being earlier runs of it.
 
-    Time is known of the embedded model, and of a model with earlier runs: the ratio of their real
-    to their estimated seconds scales the shipped pace. For the embedded model, the shipped
-    measurement counts as one more run, so that one short run does not decide.
+    `sentences` are those of the text that is to be checked, None for a question; earlier runs of
+    the other kind are left out. Time is known of the embedded model, and of a model with earlier
+    runs: the ratio of their real to their estimated seconds scales the shipped pace. For the
+    embedded model, the shipped measurement counts as one more run, so that one short run does not
+    decide.
     """
     table = effort_table()
     embedded = same_model(main, default_models()["main"])
-    measured = table.default if embedded else table.walkthroughs
-    expected = [table.pace.seconds(one.made) for one in past if one.made.written]
-    real = [one.seconds for one in past if one.made.written]
+    source: Source = "default" if embedded else "walkthroughs"
+    alike = [one for one in past if (one.sentences is None) == (sentences is None)]
+    if sentences is None:
+        measured, pace, of = getattr(table, source), table.pace, 0
+        own = mean_efforts([one.methods for one in alike])
+    else:
+        measured, pace, of = measured_checks(table, source, sentences)
+        own = _own_checks(alike, sentences)
+    expected = [pace.seconds(one.made, one.judge_calls) for one in alike if _took_time(one)]
+    real = [one.seconds for one in alike if _took_time(one)]
     if embedded:
         usual = sum((_all_of(roles) for roles in measured.methods.values()), Effort())
-        expected.append(table.pace.seconds(usual))
+        expected.append(pace.seconds(usual, _judged(measured.methods.values())))
         real.append(expected[-1])
     known = sum(expected) > 0
     return Basis(
-        source="default" if embedded else "walkthroughs",
+        source=source,
         measured=measured,
-        own=mean_efforts([one.methods for one in past]),
-        runs=len(past),
-        pace=table.pace if known else None,
+        own=own,
+        runs=len(alike),
+        pace=pace if known else None,
         scale=sum(real) / sum(expected) if known else 1.0,
+        sentences=sentences,
+        of=of,
     )
+
+
+def _own_checks(past: Sequence[Past], sentences: int) -> dict[str, dict[str, Effort]]:
+    """What each method took for a sentence of the texts in `past`, times `sentences`."""
+    found = sum_efforts([one.methods for one in past])
+    of = {name: sum(one.sentences or 1 for one in past if name in one.methods) for name in found}
+    return {name: _scaled(roles, sentences / of[name]) for name, roles in found.items()}
+
+
+def measured_checks(
+    table: EffortTable, source: Source, sentences: int
+) -> tuple[Measured, Pace, int]:
+    """What was measured for a text of so many sentences, the pace of checks, and the sentences that
+    were measured. What illustrations do not show was measured with the default models."""
+    default = table.checks.get(
+        "default", MeasuredChecks(model="", texts=0, sentences=0, methods={})
+    )
+    chosen = table.checks.get(source, default)
+    measured = chosen.of(sentences)
+    shipped = default.of(sentences)
+    update = {
+        "methods": {**shipped.methods, **measured.methods},
+        "shares": {**shipped.shares, **measured.shares},
+        "alone": {
+            name: efforts
+            for name, efforts in shipped.alone.items()
+            if name not in measured.methods or measured is shipped
+        }
+        | measured.alone,
+    }
+    return measured.model_copy(update=update), default.pace or table.pace, chosen.sentences
 
 
 def same_model(one: ModelSpec, other: ModelSpec) -> bool:
@@ -190,19 +180,21 @@ def same_model(one: ModelSpec, other: ModelSpec) -> bool:
 
 def estimate(methods: Iterable[str], models: Mapping[str, ModelSpec], basis: Basis) -> Estimate:
     """What one run of `methods` takes with `models`, role to model."""
-    names = _with_bases(methods)
+    # A given text is there already: no baseline has to write it.
+    names = list(methods) if basis.sentences is not None else _with_bases(methods)
     asked: dict[str, Effort] = defaultdict(Effort)
     for name in names:
-        for role, effort in _effort_of(name, basis).items():
+        for role, effort in _effort_of(name, basis, names).items():
             asked[_answering(role, models)] += effort
     asked.pop("", None)
     priced = all(_tokens_known(name, models, basis) for name in names)
     judged = {role for role in asked if only_judges(models[role])}
     total = sum((asked[role] for role in asked if role not in judged), Effort())
-    seconds = None if basis.pace is None else basis.pace.seconds(total) * basis.scale
+    judge_calls = sum(asked[role].calls for role in judged)
+    seconds = None if basis.pace is None else basis.pace.seconds(total, judge_calls) * basis.scale
     return Estimate(
         calls=total.calls,
-        judge_calls=sum(asked[role].calls for role in judged),
+        judge_calls=judge_calls,
         read=total.read,
         written=total.written,
         seconds=seconds,
@@ -236,35 +228,38 @@ def past_of(view: RunView) -> Past:
     assert view.header is not None
     models = view.header.spec.models
     calls = [call for method in view.methods.values() for call in method.calls]
-    made = [
-        call
-        for call in calls
-        if _counts(call)
-        and not call.cached
-        and call.role in models
-        and not only_judges(models[call.role])
-    ]
+    counted = [c for c in calls if _counts(c) and not c.cached and c.role in models]
+    made = [call for call in counted if not only_judges(models[call.role])]
     started = min((call.started for call in calls), default=0.0)
     return Past(
         main=models["main"].without_capabilities(),
         methods=efforts_of(view),
         made=sum((_effort(call) for call in made), Effort()),
         seconds=max(0.0, view.time - started),
+        judge_calls=len(counted) - len(made),
+        sentences=sentences_in(view.header.spec),
     )
+
+
+def sentences_in(spec: RunSpec) -> int | None:
+    """How many sentences the text has that a run checks; None for a run that answers a question."""
+    return None if spec.answer is None else max(1, len(split_sentences(spec.answer.text)))
 
 
 def efforts_of(view: RunView, *, by_characters: bool = False) -> dict[str, dict[str, Effort]]:
     """What each method of a run takes where nothing is cached; the same request counts once.
 
-    A baseline that was not run, but whose answer a method started from, has what that draft took.
+    A baseline that was not run, but whose answer a method started from, has what that draft took;
+    a text that was given took none.
     Methods that did not answer, or ended early, are left out. `by_characters` estimates all tokens
     from characters.
     """
     seen: set[tuple[str, str]] = set()
     found: dict[str, dict[str, Effort]] = {}
+    given = view.header is not None and view.header.spec.answer is not None
     # In the order of the table, whose first are the baselines; a method may have left the table.
     for name in (name for name in METHODS if name in view.methods):
-        method, base = view.methods[name], METHODS[name].starts_from
+        method, base = view.methods[name], None if given else METHODS[name].starts_from
         if method.answer is None or method.error is not None:
             continue
         draft = _first_draft(method) if base and base not in view.methods else None
@@ -279,7 +274,7 @@ def efforts_of(view: RunView, *, by_characters: bool = False) -> dict[str, dict[
             if key in seen and not _is_random(asked):
                 continue
             seen.add(key)
-            roles = found.setdefault(base if draft and call.span == draft else name, {})
+            roles = found.setdefault(base if base and draft and call.span == draft else name, {})
             effort = _effort(call, by_characters=by_characters)
             roles[call.role] = roles.get(call.role, Effort()) + effort
     return found
@@ -287,16 +282,27 @@ def efforts_of(view: RunView, *, by_characters: bool = False) -> dict[str, dict[
 
 def mean_efforts(runs: Sequence[Mapping[str, Efforts]]) -> dict[str, dict[str, Effort]]:
     """The mean of what each method took, over the runs that have it."""
-    means: dict[str, dict[str, Effort]] = {}
+    return {
+        name: _scaled(roles, 1 / sum(name in run for run in runs))
+        for name, roles in sum_efforts(runs).items()
+    }
+
+
+def sum_efforts(runs: Sequence[Mapping[str, Efforts]]) -> dict[str, dict[str, Effort]]:
+    """The sum of what each method took, over the runs that have it."""
+    sums: dict[str, dict[str, Effort]] = {}
     for name in METHODS:
         of = [run[name] for run in runs if name in run]
-        roles = dict.fromkeys(role for one in of for role in one)
         if of:
-            means[name] = {
-                role: sum((one.get(role, Effort()) for one in of), Effort()) * (1 / len(of))
-                for role in roles
+            roles = dict.fromkeys(role for one in of for role in one)
+            sums[name] = {
+                role: sum((one.get(role, Effort()) for one in of), Effort()) for role in roles
             }
-    return means
+    return sums
+
+
+def _scaled(roles: Efforts, factor: float) -> dict[str, Effort]:
+    return {role: effort * factor for role, effort in roles.items()}
 
 
 def _with_bases(methods: Iterable[str]) -> list[str]:
@@ -309,14 +315,31 @@ def _is_measured(name: str, basis: Basis) -> bool:
     return name in basis.own or name in basis.measured.methods
 
 
-def _effort_of(name: str, basis: Basis) -> Efforts:
-    """What is known of a method; of one that was never measured, its number of calls, each of them
-    as the others' are."""
-    for known in (basis.own, basis.measured.methods):
+def _effort_of(name: str, basis: Basis, beside: Sequence[str] = ()) -> Efforts:
+    """What is known of a method that is asked `beside` others; of one that was never measured, its
+    number of calls, each of them as the others' are."""
+    measured = basis.measured
+    if name in measured.alone and not set(measured.shares.get(name, ())) & set(beside):
+        # Its calls are shared with methods that are not asked now.
+        return measured.alone[name]
+    for known in (basis.own, measured.methods):
         if name in known:
             return known[name]
     total = sum((_all_of(roles) for roles in basis.measured.methods.values()), Effort())
-    return {"main": total * (METHODS[name].effort / total.calls)} if total.calls else {}
+    # What goes through a given text does so sentence by sentence.
+    times = basis.sentences if basis.sentences and METHODS[name].checks == "text" else 1
+    calls = METHODS[name].effort * times
+    return {"main": total * (calls / total.calls)} if total.calls else {}
+
+
+def _took_time(past: Past) -> bool:
+    """Whether the run tells something about the pace: something was written, or judged."""
+    return bool(past.made.written or (past.sentences is not None and past.judge_calls))
+
+
+def _judged(methods: Iterable[Efforts]) -> float:
+    """Calls of judges."""
+    return sum(one.calls for roles in methods for role, one in roles.items() if role in JUDGES)
 
 
 def _all_of(roles: Efforts) -> Effort:

@@ -261,8 +261,8 @@ async def run_method(
 ) -> Answer:
     """Run one method in a span of its own; raises what it raises, after recording it.
 
-    Where a method fails that has a draft already, or reaches a limit of the run, its answer is what
-    it had by then, and the error is recorded beside it.
+    Where a method that has a draft fails, or reaches a limit of the run, its last draft is its
+    answer, and the error is recorded beside it.
     """
     spec, question = plan.spec, plan.question
     capabilities = {role: slot.model.capabilities for role, slot in materials.slots.items()}

@@ -1,7 +1,7 @@
-"""Indexing of a collection, on a thread: fetch, read, embed, put together.
+"""Indexing of a collection, on a thread: fetch pages, read, embed, and build the index.
 
-Every step is kept as soon as it is done: a page that was fetched, a document that was read, every
-batch of vectors. So what is stopped, or killed, goes on where it ended.
+Every step is stored as soon as it is done: a page that was fetched, a document that was read, every
+batch of vectors. So an indexing that was stopped or killed continues where it ended.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Stage = Literal["waiting", "fetch", "read", "embed", "index", "done", "stopped",
 _BATCH = 64
 _PARTIAL = ".partial"
 _OLD = 3600.0
-"""Seconds after which a file that is not listed never will be."""
+"""Seconds after which a file that is not listed is taken to be left over, and is deleted."""
 
 _log = logging.getLogger(__name__)
 

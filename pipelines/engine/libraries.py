@@ -126,9 +126,8 @@ class Libraries:
         """What searches the chosen evidence; a library is opened by the first search.
 
         `key` is for a search of the web that needs one, or the embedding service of a collection,
-        which must be the `owner`'s. Raises NotFoundError at once for an
-        unknown library, InvalidInputError for a given text without a word, or an address that is
-        not allowed.
+        which must be the `owner`'s. Raises NotFoundError at once for an unknown library, and
+        InvalidInputError for a given text without a word, or an address that is not allowed.
         """
         if evidence.source == "given":
             return GivenText(evidence.text)

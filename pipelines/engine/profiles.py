@@ -22,9 +22,9 @@ _FORMAT = "veriscope-profile-1"
 def checked_profile(profile: Profile) -> Profile:
     """`profile` with the settings and prompts that differ from the defaults.
 
-    Raises InvalidInputError for a method, a setting, a role, a kind of model or a prompt that there
-    is not, for a prompt that cannot be filled, for a name that `--profile` has for kinds of models,
-    and for anything that looks like a key.
+    Raises InvalidInputError for a method, setting, role, kind of model or prompt that does not
+    exist, for a prompt that cannot be filled, for a name that is a kind of model (as `--profile`
+    takes), and for anything that looks like a key.
     """
     if profile.name in PROVIDERS:
         raise failure("profiles.name_of_kind", name=repr(profile.name))

@@ -1,7 +1,7 @@
-"""Prompts as people look at them: which methods use them, and what a recorded run filled them with.
+"""Which methods use a prompt, and the values that a recorded run filled it with.
 
-What a prompt was filled with is read back from the requests of a run: the wording that the run had
-is turned into a pattern, which fits what was sent. No run has to record its values apart.
+The values are read back from the requests of the run: the text of the prompt becomes a regular
+expression that matches what was sent. So runs need not record the values.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _messages(call: ModelCalled) -> tuple[Message, ...]:
 
 
 def _parts(content: str, patterns: list[re.Pattern[str]]) -> Iterator[str]:
-    """What `content` was put together from, as far as other prompts tell: their values, and the
+    """The parts of `content`, as far as other prompts show them: their values, and the
     lines of these, and again the same of what is found."""
     known = {content}
     left = [content]

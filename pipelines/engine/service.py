@@ -159,7 +159,7 @@ class Service:
         return live.unstored if live is not None else None
 
     def account(self, run_id: str, *, owner: str) -> Account | None:
-        """What a run that goes on may take and has taken; None for one that is stored, or a replay.
+        """The account of a run that is running; None for one that has ended, and for a replay.
 
         It may be called from any thread.
         """
@@ -303,7 +303,7 @@ class Service:
         It may be called from any thread.
         Another model that the owner has under this name keeps it.
         """
-        spec = model_spec(entry)
+        spec = model_spec(entry).to_be_checked()
         saved = self.store.models.list(owner)
         if known := next(
             (one for one in saved if (one.kind, one.model) == (spec.kind, spec.model)), None

@@ -1,7 +1,7 @@
-"""Templates of profiles: models for the roles, to begin with. What they still need, they say.
+"""Templates of profiles: models for the roles to start from.
 
-A template is no profile yet: `made` makes one of it, with the addresses and model names that were
-given. Keys are given beside it, for a session.
+A template is not a profile: `made` makes a profile from it, with the addresses and model names that
+the user gives. Keys are never part of it.
 """
 
 from __future__ import annotations

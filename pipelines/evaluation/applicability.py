@@ -10,6 +10,7 @@ from pipelines.evaluation.items import Offer
 from pipelines.evaluation.metrics.table import METRICS
 from pipelines.evaluation.results.scores import CONTROLS
 from pipelines.evaluation.statistics.detection import RANKINGS
+from pipelines.evaluation.statistics.qualities import QUALITIES
 from pipelines.methods.registry import METHODS
 
 _ON_ANSWERS = ("answer", "list")
@@ -28,7 +29,9 @@ def metric_reasons(
     reasons: dict[str, str | None] = {}
     for metric in METRICS.values():
         name = metric.name
-        if name in RANKINGS:
+        if metric.span_match is not None and checks == "questions":
+            reasons[name] = "evaluate.metrics.own_texts"
+        elif name in (*RANKINGS, *QUALITIES):
             # A method's own first answer is hallucinated where it is wrong.
             needs = metric.needs if checks == "texts" else ("answers",)
             lacks = applies(needs, offers)

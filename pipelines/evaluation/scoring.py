@@ -20,6 +20,7 @@ from pipelines.evaluation.derived import OFFERS, blocks_of, read_block, scoring_
 from pipelines.evaluation.items import Item, LabelledSpan, Offer
 from pipelines.evaluation.judging.reading import with_judgements
 from pipelines.evaluation.metrics.answers import word_count
+from pipelines.evaluation.metrics.spans import SpanMatch
 from pipelines.evaluation.metrics.table import METRICS, GivenAnswer, Metric
 from pipelines.evaluation.outcomes import Cost, Outcome, Piece
 from pipelines.evaluation.plan import EvaluationSpec
@@ -282,6 +283,7 @@ def outcome_scores(
         values=values,
         original_values=originals,
         cost=_costs(outcome.cost, system),
+        spans=_span_counts(item, outcome) if spec.checks == "texts" else {},
         answer=outcome.answer,
         original=outcome.original,
         flags=tuple(dict.fromkeys(flags)),
@@ -308,6 +310,7 @@ def outcome_scores(
                     "values": {**found, ANSWER_WORDS: length},
                     "original_values": {},
                     "cost": share,
+                    "spans": score.spans if number == 1 else {},
                     "answer": text,
                     "original": text,
                 }
@@ -416,6 +419,30 @@ def piece_of(sentence: LabelledSpan, pieces: Iterable[Piece]) -> Piece | None:
         return max(sentences, key=shared)
     rated = [piece for piece in over if piece.doubt is not None]
     return max(rated, key=lambda piece: piece.doubt or 0.0, default=None)
+
+
+_SPAN_METRICS = [metric for metric in METRICS.values() if metric.span_match is not None]
+
+
+def _span_counts(item: Item, outcome: Outcome) -> dict[SpanMatch, tuple[int, int, int]]:
+    """What was found, marked and labelled of the errors of a text.
+
+    Marked is each sentence that was found hallucinated, else each such part of one. Empty where the
+    method judged no part of the text, or where nobody has labelled its errors.
+    """
+    parts = [piece for piece in outcome.pieces if piece.draft == 0 and piece.what in _PARTS]
+    sentences = [piece for piece in parts if piece.what == "sentence"]
+    judged = [(piece, flag) for piece in sentences or parts
+              if (flag := _flagged(piece.verdict)) is not None]  # fmt: skip
+    if not judged:
+        return {}
+    marked = [(piece.start, piece.end) for piece, flag in judged if flag]
+    found: dict[SpanMatch, tuple[int, int, int]] = {}
+    for metric in _SPAN_METRICS:
+        counts = metric.counts(marked, item)
+        if counts is not None and metric.span_match is not None:
+            found[metric.span_match] = counts.found, counts.predicted, counts.labelled
+    return found
 
 
 def stored_items(

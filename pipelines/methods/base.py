@@ -69,8 +69,8 @@ _QUERY = 600
 (ours)."""
 
 Checks = Literal["", "answer", "text"]
-"""What a method can check that it did not write: nothing, an answer whose question is known, or any
-text."""
+"""What a method can check that it did not write: "" nothing, "answer" the answer to a known
+question, "text" any text."""
 
 
 class Question(Frozen):
@@ -205,8 +205,8 @@ class Method(ABC, Generic[S]):
     def needs_for_text(self, settings: S, *, asked: bool) -> tuple[Need, ...]:
         """What must be available to check a text that is there already, with these settings.
 
-        `asked` says whether its question is known. A method that measures what a model wrote has
-        to say here what it needs to measure what it did not.
+        `asked` says whether its question is known. A method that measures the probabilities of its
+        own text has to say here what it needs to measure those of a given text.
         """
         if not self.checks:
             return (Need(reason="writes"),)

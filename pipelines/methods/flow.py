@@ -13,9 +13,9 @@ from pipelines.run.events import StepName
 class Stage(NamedTuple):
     """A step of a method, under the name of its spans.
 
-    `also` are further spans that belong to it, mostly inside it. A run may do without an `optional`
-    step, and comes back to one that `repeats`, with the steps before it that repeat too. Spans that
-    no step names hold others.
+    `also` are further spans that belong to it, mostly inside it. A run may skip an `optional` step,
+    and may repeat one that `repeats`, together with the repeating steps before it. Spans that no
+    step names only contain other spans.
     """
 
     step: StepName

@@ -160,6 +160,25 @@ _TAKEN_BACK = re.compile(
     rf"|.*?,\s*{_BUT}[^.;!。\n]*?(?:{_WRONG})",
     re.DOTALL,
 )
+# "True, the year is wrong" agrees with less than all of it, although no "but" says so.
+_PART_WRONG = re.compile(
+    r"的?[\s.,;:!。、–—-]+(?:[a-z]{1,6},\s)?[^.,;:!?。、\n]{1,60}?(?:"
+    r"(?:(?<=that|this)s|(?<=it)s|\s(?:is|are|was|were|seems?|looks?))\s"
+    r"(?:wrong|incorrect|mistaken|inaccurate|off|false|not (?:right|correct|true|accurate))"
+    r"|有误|错了|错误|不对|不符|不正确|不准确|除外|存疑)\s*(?:[.,;!。、\n]|$)"
+)
+_UNSURE = re.compile(
+    r"的?[\s.,;:!。、–—-]+(?:(?:most )?(?:probably|possibly|likely)|perhaps|maybe"
+    r"|i (?:guess|suppose)|im (?:guessing|unsure)"
+    r"|(?:im )?not (?:(?:entirely|quite|very) )?(?:sure|certain)|unsure|uncertain"
+    r"|不太?(?:确定|肯定)|也许|可能|大概|或许|存疑)\s*(?:[.,;!。、\n]|吧|$)"
+)
+# What a clause before "the answer is True" may make depend on something.
+_CONDITION = re.compile(
+    r"\s*(?:(?:so|but|and|then|however|now)[\s,]+)?(?:(?:if|unless|assuming|suppos(?:e|ing)|provided"
+    r"|should|were|only if|in case)\b|如果|假如|假设|若|倘若|要是|除非|只要|只有)"
+)
+_SENTENCE_END = re.compile(r"[.;!?。\n]")
 _CORRECTED = re.compile(rf"的?[\s.,;:!。、–—-]*{_BACK}|.*?[.;!。\n]\s*{_BACK}", re.DOTALL)
 # Behind an option in a list ("True, False or NEI") more words may stand, but not more of the word.
 _LISTED_END = r"(?![a-z0-9])"
@@ -196,6 +215,8 @@ def _named(text: str, options: Sequence[Option]) -> set[str]:
     reply = _plain(text)
     named = _at_start(reply, options) | _alone(reply.rsplit("\n", 1)[-1], options)
     for lead in _LEAD.finditer(reply):
+        if _CONDITION.match(_SENTENCE_END.split(reply[: lead.start()])[-1]):
+            continue
         named |= _at_start(reply[lead.end() :], options)
     if named:
         # What begins the reply was read above, with what takes it back.
@@ -224,11 +245,17 @@ def _at_start(text: str, options: Sequence[Option]) -> set[str]:
     spelled = _spelled(options)
     for word, label in spelled:
         if re.match(re.escape(word) + _END, text):
-            if label in _AGREES and _CORRECTED.match(text, len(word)):
-                # The empty label makes the result ambiguous, even if no other option is named.
-                return {label, ""}
-            if label in _AGREES and _TAKEN_BACK.match(text, len(word)):
-                return set()
+            # The empty label makes the result ambiguous, even if no other option is named.
+            undecided = {label, ""}
+            if _UNSURE.match(text, len(word)):
+                return undecided
+            if label in _AGREES:
+                if _CORRECTED.match(text, len(word)):
+                    return undecided
+                if _TAKEN_BACK.match(text, len(word)):
+                    return set()
+                if _PART_WRONG.match(text, len(word)):
+                    return undecided
             # A list of options, as in "true, false", names them all and so decides nothing.
             following = _BETWEEN.sub("", text[len(word) :], count=1)
             return {label} | {

@@ -3,7 +3,7 @@
 import json
 import time
 import unicodedata
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
 
 from pipelines.concurrency import together
 from pipelines.errors import ModelTimeoutError, VeriscopeError
@@ -52,6 +52,10 @@ class ProbeReport(Frozen):
     def unknown(self) -> tuple[str, ...]:
         """The keys of the checks that could not be carried out."""
         return tuple(finding.key for finding in self.findings if finding.ok is None)
+
+    def on(self, known: Capabilities) -> Capabilities:
+        """What was found, on top of what is `known`."""
+        return _found(known, self.findings)
 
 
 async def probe(model: Model) -> ProbeReport:
@@ -121,7 +125,7 @@ async def _checked(model: Model, keys: Iterable[str]) -> AsyncGenerator[Finding]
         yield Finding(key=key, ok=ok, value=value, note=note)
 
 
-def _found(can: Capabilities, findings: list[Finding]) -> Capabilities:
+def _found(can: Capabilities, findings: Sequence[Finding]) -> Capabilities:
     found = {finding.key: finding for finding in findings if finding.ok is not None}
     spoken: dict[str, Language] = {"english": "en", "chinese": "zh"}
 

@@ -111,6 +111,12 @@ class ModelSpec(Frozen):
             update["top_logprobs"] = found.top_logprobs if found.logprobs else 0
         return self.model_copy(update=update)
 
+    def to_be_checked(self) -> ModelSpec:
+        """This configuration, of which nobody knows yet whether it can judge: the next run asks."""
+        if self.judges is not None or self.unknown or provider_of(self.kind).only_judges:
+            return self
+        return self.model_copy(update={"unknown": ("judging",)})
+
     def without_capabilities(self) -> ModelSpec:
         """This configuration without what a probe finds out, and without its price."""
         kept = ("kind", "name", "model", "base_url", "revision", "judge_format", "judge_labels")

@@ -25,7 +25,7 @@ _AT_ONCE = 4096
 """Vectors that are copied together."""
 
 _TOLD = 1000
-"""Passages after which it is told how far it is."""
+"""Progress is reported after this many passages."""
 
 
 class Source(Frozen):
@@ -52,10 +52,10 @@ class Assembly(Frozen):
 
 
 def assemble(assembly: Assembly, tell: Callable[[int, int], None]) -> int:
-    """Write the index of `assembly` and put it in place of the one before; its passages.
+    """Write the index of `assembly` in place of the former one; returns its number of passages.
 
-    `tell` is given how many of all passages are indexed. OSError or ValueError where a document's
-    files are damaged, or nothing can be written.
+    `tell` is called with the number of indexed passages and the number of all. Raises OSError or
+    ValueError where a document's files are damaged or nothing can be written.
     """
     documents = [PreparedDocument(source.folder) for source in assembly.sources]
     total = sum(len(document.passages) for document in documents)

@@ -328,7 +328,7 @@ def publish(partial: Path, manifest: Manifest) -> None:
 
 
 def withdraw(target: Path) -> None:
-    """From now on there is no index in `target`; who has it open keeps it."""
+    """Withdraw the index in `target`. Readers that have it open can still read it."""
     with suppress(FileNotFoundError):
         (target / _CURRENT).unlink()
 

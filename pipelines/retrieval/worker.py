@@ -1,8 +1,8 @@
-"""A process of its own that reads files and makes indexes, which can be stopped at any time.
+"""A separate process that reads files and makes indexes, and can be stopped at any time.
 
-A damaged or hostile file may need hours or all memory, or end the process that reads it. Here it
-ends this one, and the document says so. What would hold up the loop of the application is done here
-too. The two sides send each other JSON, one object a line.
+A damaged or hostile file may take hours or all memory, or end the process that reads it. Then only
+this process ends, and the document is refused. Work that would block the application's event loop
+is done here too. The two processes exchange JSON, one object a line.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Tell = Callable[[int, int], None]
 
 
 class StoppedError(Exception):
-    """What was asked for is not wanted any more."""
+    """The caller stopped the work."""
 
 
 class WorkerFailedError(Exception):
@@ -44,9 +44,9 @@ class WorkerFailedError(Exception):
 
 
 class Worker:
-    """The process, started when it is first asked, and anew after it was ended.
+    """The process, started at the first task, and again after it has ended.
 
-    `stopped` is asked every moment whether to go on. One thread may use it.
+    `stopped` is called often and says whether to stop. Only one thread may use a Worker.
     """
 
     def __init__(self, stopped: Callable[[], bool] = lambda: False) -> None:

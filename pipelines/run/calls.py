@@ -39,9 +39,10 @@ CANCELLED = ErrorInfo(
 def recorded(
     record: Callable[..., Any], late: Callable[[], LimitReached | None] = lambda: None
 ) -> Iterator[dict[str, Any]]:
-    """Hands what the block puts into the dictionary to `record`, or the `error` that ended it.
+    """Call `record` with what the block put into the dictionary, or with the `error` that ended it.
 
-    `late` says why the block was cancelled, where it was not stopped.
+    `late` returns the error of the time limit that cancelled the block, None where a user stopped
+    the run.
     """
     outcome: dict[str, Any] = {}
     try:
@@ -136,7 +137,8 @@ class RunModel(Model):
         self, request: ModelRequest, number: int, call: Callable[[], Awaitable[T]]
     ) -> T:
         started = self._now()
-        wait = {"queued": 0.0, "in_flight": 1}
+        # A call that waits for its model, or that the ledger refuses, is recorded as never begun.
+        wait = {"queued": 0.0, "in_flight": 0}
 
         def record(**outcome: Any) -> None:
             self._record(request, attempt=number, started=started, **wait, **outcome)
@@ -149,8 +151,6 @@ class RunModel(Model):
             await self._model.prepare()
             limiter, alone = self._slot.limiter, request.reproducible
             writes = self._model.capabilities.writes
-            # A call that is refused never gets under way.
-            wait["in_flight"] = 0
             async with self._ledger.admitted(self._role, request, writes=writes) as settle:
                 async with limiter.slot(exclusive=alone, effort=self._effort):
                     wait["queued"] = self._now() - started

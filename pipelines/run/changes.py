@@ -46,7 +46,7 @@ class MethodChanges(NamedTuple):
     """A method in both runs, or in one: then the other side is None.
 
     `settings` are those that differ; `verdicts` the last ones on the answer; `scores` their
-    numbers; `passages` what was found in one run alone, first the earlier run's.
+    numbers; `passages` those that only one run found, first the earlier run's.
     """
 
     name: str
@@ -61,11 +61,6 @@ class MethodChanges(NamedTuple):
     def answers(self) -> tuple[str | None, str | None]:
         """What each run answered in the end."""
         return _answer(self.before), _answer(self.after)
-
-    @property
-    def originals(self) -> tuple[str | None, str | None]:
-        """What each answer began as."""
-        return _original(self.before), _original(self.after)
 
     @property
     def changed(self) -> bool:
@@ -84,8 +79,8 @@ class RunChanges(NamedTuple):
     """Two runs, the earlier one first. `facts`, `versions` and `prompts` are those that differ.
 
     `facts` are named "question", "language", "evidence", "seed", "reproducible", "profile" and
-    "answer" (a given one); `models` are named by their role. `wording` holds the texts of one's own
-    that differ, named by file, language and prompt; None is the default.
+    "answer" (a given one); `models` are named by their role. `wording` holds the prompts whose
+    texts differ, by file, language and prompt, with both texts; None is the shipped text.
     """
 
     facts: tuple[Pair, ...]
@@ -109,7 +104,7 @@ class RunChanges(NamedTuple):
 
 
 def in_order(first: RunView, second: RunView) -> tuple[RunView, RunView]:
-    """The two runs as they were begun."""
+    """The two runs, the one that began earlier first."""
     if first.header and second.header and second.header.created < first.header.created:
         return second, first
     return first, second
@@ -160,7 +155,7 @@ def _text(wording: Wording, place: tuple[str, str, str]) -> str:
 
 
 def model_words(model: ModelSpec | None) -> str:
-    """A model by all that tells it from another: name, id, address, revision."""
+    """What distinguishes a model from others: name, id, address and revision, as one text."""
     if model is None:
         return ""
     parts = (model.name, model.model, model.base_url, model.revision)
@@ -234,11 +229,3 @@ def _answer(method: MethodView | None) -> str | None:
     if method.answer is not None:
         return method.answer.text
     return method.drafts[-1].after if method.drafts else None
-
-
-def _original(method: MethodView | None) -> str | None:
-    if method is None:
-        return None
-    if method.answer is not None:
-        return method.answer.original
-    return method.drafts[0].after if method.drafts else None

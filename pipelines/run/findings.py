@@ -66,9 +66,9 @@ ConfidenceSource = Literal["logprobs", "samples", "proxy"]
 probabilities that a proxy model gives to the same text."""
 
 EntropyThresholdSource = Literal["set", "calibrated", "reworded", "missing", "off"]
-"""theta_2 was set, is the one calibrated for this model and its top-k, is that one although answers
-were asked for by other prompts than then ("reworded"), was never calibrated for them ("missing":
-only P(E) decides), or is switched off."""
+"""Where theta_2 comes from. "set": a user set it. "calibrated": it was calibrated for this model
+and its top-k. "reworded": the same, but with other prompts than this run uses. "missing": none was
+calibrated, so only P(E) decides. "off": the entropy does not decide."""
 
 
 class DraftMeasured(Frozen):

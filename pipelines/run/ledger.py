@@ -1,4 +1,4 @@
-"""What a run may take, and what it has taken: the one place where the limits of a run are kept.
+"""The limits of a run, and what it has used of them.
 
 Every call of a model asks here before it is made, whichever method makes it. A call that could
 pass a limit is not made. So calls never pass their limit, and neither do tokens and money as far
@@ -22,27 +22,28 @@ from pipelines.models.providers import Currency, Price
 from pipelines.types import Frozen, Generation
 
 CHARACTERS_PER_TOKEN = 4
-"""What a token is taken for where a model does not count: about right for English."""
+"""Characters that are counted as one token where a model reports none: about right for English."""
 
 _BYTES_PER_TOKEN = 3
-"""The same where too few would pass a limit: a Chinese character has three bytes."""
+"""Bytes of UTF-8 that are counted as one token before a call is made. The estimate must not be too
+low, or a limit would be passed: a Chinese character has three bytes."""
 
 _ROUNDING = 1e-9
 """How far a sum of money may pass its limit, as a part of it: sums of fractions are not exact."""
 
 _TURNS = 20
-"""Turns of the event loop that a refusal waits for, with nothing under way."""
+"""Turns of the event loop that a refusal waits while no call is running."""
 
 LimitName = Literal["calls", "tokens", "seconds", "money"]
 LIMIT_NAMES: tuple[LimitName, ...] = get_args(LimitName)
 
 
 class RunLimits(Frozen):
-    """What a run may take over all its methods; None: as much as it needs.
+    """The most that all methods of a run may use together; None is no limit.
 
-    `calls` are those that reach a model, judges and failed attempts too; `tokens` are read and
-    written; `seconds` are counted from the start of the run; `money` is in `currency`. Replies
-    that are known already take nothing.
+    `calls` (at least 1) are those that reach a model, including judges and failed attempts;
+    `tokens` (at least 1) are those read and written; `seconds` (above 0) count from the start of
+    the run; `money` (0 or more) is in `currency`. Replies from the cache count as nothing.
     """
 
     calls: Annotated[int, Field(ge=1)] | None = None
@@ -113,7 +114,8 @@ def tokens_of(
 
 
 def most_tokens(request: ModelRequest) -> TokenCount:
-    """What a call takes at most, as far as it can be known before it is made."""
+    """The most tokens that a call can use, estimated before it is made: read from the bytes of its
+    texts, written from what it asks for."""
     texts = [message.content for message in request.messages]
     if isinstance(request, ScoreRequest):
         texts.append(request.text)
@@ -126,17 +128,17 @@ def most_tokens(request: ModelRequest) -> TokenCount:
 
 
 Settle = Callable[[Sequence[Generation]], None]
-"""Is told what an admitted call was answered."""
+"""Called with the replies to an admitted call."""
 
 
 @dataclass(eq=False)
 class Ledger:
-    """Counts what the calls of one run take, and refuses the one that could pass a limit.
+    """Counts what the calls of one run use, and refuses a call that could pass a limit.
 
-    `prices` are those of the models by role; a role without one costs nothing. A call that does
-    not fit while others are under way waits for these: they may take less than they could, and
-    what they were asked for is not lost. Once a call was refused, every further one is. To be used
-    on one event loop; `spent` and `reached` may be read in any thread.
+    `prices` are those of the models by role, for a million tokens; a role without one costs
+    nothing. A call that could pass a limit while others are running waits for them to end, because
+    they may use less than was reserved for them. After the first refusal every further call is
+    refused. Use it on one event loop; `spent` and `reached` may be read in any thread.
     """
 
     limits: RunLimits = field(default_factory=RunLimits)
@@ -150,10 +152,11 @@ class Ledger:
     async def admitted(
         self, role: str, request: ModelRequest, *, writes: bool = True
     ) -> AsyncIterator[Settle]:
-        """Room for one call in the block, which says what the call was answered.
+        """Reserve what one call can use; the block makes the call and gives its replies to the
+        function that it receives.
 
-        An attempt that fails counts as a call that took no tokens. `writes` False is for models
-        that only judge: they count no tokens. Raises LimitReached before the block.
+        A failed attempt counts as one call without tokens. `writes` is False for models that only
+        judge, whose tokens are not counted. Raises LimitReached before the block begins.
         """
         most = self._taken(role, most_tokens(request)) if writes else Taken(calls=1)
         await self._make_room(most)
@@ -177,9 +180,9 @@ class Ledger:
 
     @asynccontextmanager
     async def within_time(self, now: float) -> AsyncIterator[None]:
-        """Ends the block where the seconds of the run are over, of which `now` have passed.
+        """Cancel the block when the run's time limit is reached; the run began `now` seconds ago.
 
-        Raises LimitReached then.
+        Raises LimitReached if that happens.
         """
         most = self.limits.seconds
         clock = asyncio.timeout(None if most is None else max(0.0, most - now))
@@ -192,7 +195,7 @@ class Ledger:
             raise self._refusal("seconds") from None
 
     def late(self, now: float) -> LimitReached | None:
-        """The error of a call that ended because the seconds of the run are over, if they are."""
+        """The error of the time limit if it is reached `now` seconds after the start, else None."""
         most = self.limits.seconds
         return None if most is None or now < most else self._refusal("seconds")
 
@@ -200,7 +203,7 @@ class Ledger:
         quiet = 0
         while (name := self.reached or self._passed(most)) is not None:
             if not self._held:
-                # What was just answered is first recorded by those who asked.
+                # First let the callers record the replies that have just come.
                 if quiet == _TURNS:
                     raise self._refusal(name)
                 quiet += 1

@@ -20,7 +20,8 @@ class Action(NamedTuple):
     """What somebody does to an item.
 
     `client` is the page's own name of the request, by which a repeated one is recognised. `seconds`
-    is the active time on the item, `fast` that it was too short to have been read.
+    is the active time on the item, `fast` that it was too short to have been read. `at` is when it
+    was done elsewhere, None for now.
     """
 
     client: str
@@ -29,6 +30,7 @@ class Action(NamedTuple):
     seconds: float | None = None
     fast: bool = False
     run: str = ""
+    at: datetime | None = None
 
 
 def repeated(
@@ -57,16 +59,18 @@ def append(
     revealed: bool,
 ) -> StoredEvent:
     """Store an event as the next of the session; `revealed` as in its row."""
+    told = action._asdict()
+    at: datetime | None = told.pop("at")
     event = AnnotationEventRow(
         session=row.id,
         seq=row.events,
         item=item,
         annotator=annotator,
-        at=now,
+        at=now if at is None else min(at, now),
         guidelines=row.guidelines,
         overlap=row.overlap,
         revealed=revealed,
-        **action._asdict(),
+        **told,
     )
     session.add(event)
     row.events += 1

@@ -123,10 +123,10 @@ class AnnotationLinks:
             return _of_login(session, _login_id(session_id, identity))
 
     def join_login(self, session_id: str, identity: str, name: str, most: int) -> int:
-        """Have `identity` take part under `name`, or that with a number where it is taken.
+        """Make `identity` an annotator called `name`, or `name` with a number where that is taken.
 
-        From two devices at once it is one annotator. Which one it is, is kept as a link of which
-        nobody has the secret, so that the lead can withdraw it as any other. Raises
+        Returns its number; somebody who logs in from two devices is one annotator. It is stored as
+        a link whose secret nobody has, so that the lead can withdraw it like any other link. Raises
         InvalidInputError if `most` persons take part already.
         """
         mark = _login_id(session_id, identity)

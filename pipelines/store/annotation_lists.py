@@ -1,6 +1,6 @@
-"""How annotation sessions stand, counted by the database: for lists, and to see what is new.
+"""The progress of annotation sessions, counted by the database: for lists, and to notice changes.
 
-Nothing of an item or an event is read, so that it costs the same however long the texts are.
+No item and no event is read, so that the cost does not depend on the length of the texts.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from pipelines.types import Frozen
 
 
 class TaskStanding(Frozen):
-    """How far the items of one task are, without its `gold` control items.
+    """The progress of the items of one task. `items` does not include the `gold` control items.
 
-    `given` counts the labels that were wanted, so none beyond the overlap; `finished` the items
-    that have all of theirs.
+    `given` counts labels up to the overlap of each item; `finished` counts the items that have as
+    many labels as the overlap.
     """
 
     items: int = 0

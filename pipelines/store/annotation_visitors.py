@@ -1,8 +1,8 @@
 """Verdicts of a public page's visitors: proposed by them, accepted or refused by the lead.
 
-A proposal is an event that is no label. Accepting it stores the label as the same visitor's, so
-that whatever reads labels needs to know nothing of proposals. Each change is one transaction, in
-which the row of the session is locked.
+A proposal is an event, not a label. Accepting it stores a label of the same visitor, so that code
+that reads labels need not know proposals. Each change is one transaction, in which the row of the
+session is locked.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ MOST_WAITING = 1000
 """Verdicts of one session that wait to be looked at."""
 
 State = Literal["waiting", "accepted", "refused", "replaced"]
-"""What became of a proposal. It is replaced by a later one of the same visitor on the same item."""
+"""The state of a proposal; a later one of the same visitor on the same item replaces it."""
 
 
 class Proposal(NamedTuple):
-    """A verdict that a visitor left, and what became of it."""
+    """A verdict that a visitor proposed, and its state."""
 
     event: StoredEvent
     state: State
 
 
 def proposals(events: Sequence[StoredEvent]) -> list[Proposal]:
-    """Every verdict that visitors left, in order, and what became of each."""
+    """Every verdict that visitors proposed, in order, each with its state."""
     left = {one.seq: one for one in events if one.kind == "proposed"}
     said: dict[int, State] = {}
     for one in events:
@@ -106,10 +106,10 @@ class AnnotationVisitors:
             return append(session, row, number, place, action, self._clock(), True)
 
     def decide(self, session_id: str, seq: int, *, accept: bool) -> Proposal:
-        """Accept a proposal, or refuse it; one that was accepted before does not count any more.
+        """Accept a proposal, or refuse it; to refuse an accepted one takes its label back.
 
-        What was decided already is left as it is. Raises NotFoundError for no proposal, also for
-        one that a later one has replaced.
+        A repeated decision changes nothing. Raises NotFoundError where there is no such proposal,
+        and for one that a later one has replaced.
         """
         wanted: State = "accepted" if accept else "refused"
         with self._database.write() as session:

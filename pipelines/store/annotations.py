@@ -265,7 +265,7 @@ class AnnotationStore:
             locked(session, session_id).overlap = overlap
 
     def set_spec(self, session_id: str, changes: dict[str, Any]) -> None:
-        """Change some of what a session was asked to be."""
+        """Replace these fields of a session's specification. Raises NotFoundError."""
         with self._database.write() as session:
             row = locked(session, session_id)
             row.spec = {**row.spec, **changes}

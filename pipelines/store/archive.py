@@ -21,14 +21,15 @@ MOST_RUNS = 500
 """Runs of one file, written or read."""
 
 MOST_BYTES = 512 * 2**20
-"""Bytes that all runs of a file may take unpacked."""
+"""Bytes that all runs of an archive may have when they are unpacked."""
 
 # A fixed moment, so that the same runs give the same file.
 _MOMENT = (1980, 1, 1, 0, 0, 0)
 
 
 class Imported(NamedTuple):
-    """The ids of what was stored, and why other files of the archive could not be."""
+    """`runs`: the ids of the runs that were stored. `refused`: file names and the errors of those
+    that could not be stored."""
 
     runs: tuple[str, ...]
     refused: tuple[tuple[str, VeriscopeError], ...]
@@ -37,8 +38,8 @@ class Imported(NamedTuple):
 def export_archive(store: RunStore, run_ids: Sequence[str], owner: str) -> bytes:
     """These runs of `owner` as a zip file.
 
-    Raises InvalidInputError where they are too many for one file, NotFoundError if one of them is
-    no run of this owner.
+    Raises InvalidInputError for more than MOST_RUNS runs, NotFoundError if one of them does not
+    belong to this owner.
     """
     if len(run_ids) > MOST_RUNS:
         raise failure("storage.many_exported", count=len(run_ids), most=MOST_RUNS)
@@ -61,8 +62,8 @@ def is_archive(data: bytes) -> bool:
 def import_archive(store: RunStore, data: bytes, owner: str) -> Imported:
     """Store every run of a zip file as a new run of `owner`.
 
-    What is wrong with one of its files does not keep the others from being stored. Raises
-    InvalidInputError for what is no zip file, or holds no run, or too much.
+    A file that cannot be read does not prevent the others from being stored. Raises
+    InvalidInputError for data that is not a zip file, holds no run, or is too large.
     """
     runs: list[str] = []
     refused: list[tuple[str, VeriscopeError]] = []

@@ -28,8 +28,8 @@ class CollectionRow(Base):
 class CollectionDocumentRow(Base):
     """A document of a collection, the `number`th that was added to it.
 
-    `digest` is that of the file's content, or of the address of a page not fetched yet; `body` what
-    else there is to say of it, see `pipelines.store.collections` StoredDocument.
+    `digest` is that of the file's content, or of the address of a page not fetched yet; `body`
+    holds the other fields, see DocumentFacts in `pipelines.store.collections`.
     """
 
     __tablename__ = "collection_documents"

@@ -3,8 +3,8 @@
 Lists are in the database, because they are changed by several processes and must survive any of
 them; what they list is in files of the data folder, because an index is read memory-mapped from
 there and originals of many megabytes would make every copy of the database as large. A file is
-written whole before its row is, and removed after its row is: what was acknowledged is there, and
-what a killed process left without a row is nobody's and is swept away.
+written completely before its row, and removed after its row. So every listed file exists, and files
+without a row, which a killed process leaves behind, can be deleted safely.
 """
 
 from __future__ import annotations
@@ -39,12 +39,15 @@ MAX_BYTES = 2**30
 """Bytes of all files of a collection."""
 
 DocumentState = Literal["address", "stored", "ready", "refused"]
-"""Of a page: not fetched yet. Stored: not read yet. Ready: cut into passages. Refused: see
-`reason`."""
+"""What is known of a document. "address": a web page that is not fetched yet. "stored": a file that
+is not read yet. "ready": cut into passages. "refused": cannot be used, see `reason`."""
 
 
 class StoredCollection(Frozen):
-    """A collection and what its documents come to. `created` is in UTC, `size` in bytes."""
+    """A collection, with counts over its documents. `created` is in UTC, `size` in bytes.
+
+    `waiting` counts the documents that are not read yet, `refused` those that cannot be used.
+    """
 
     id: str
     name: str
@@ -58,10 +61,11 @@ class StoredCollection(Frozen):
 
 
 class DocumentFacts(Frozen):
-    """What reading a document said of it.
+    """What reading a document found.
 
-    `reason` is why it was refused, with its `facts`; `remarks` are what to know of it though it
-    was read. `pages` counts its sections. `rules` are those by which it was prepared.
+    `reason` says why it was refused, with the values of `facts`; `remarks` are things to know about
+    a document that was read. `pages` counts its sections. `rules` is the version of the rules by
+    which it was prepared.
     """
 
     kind: str = ""
@@ -131,7 +135,7 @@ class CollectionStore:
         return collection
 
     def of(self, owner: str) -> list[StoredCollection]:
-        """Those of `owner`, by name."""
+        """The collections of `owner`, sorted by name."""
         return self._list(CollectionRow.owner == owner)
 
     def get(self, owner: str, collection: str) -> StoredCollection:
@@ -172,10 +176,10 @@ class CollectionStore:
             session.delete(_owned(session, owner, collection))
 
     def add(self, owner: str, collection: str, documents: Iterable[NewDocument]) -> list[str]:
-        """List documents as stored, in one transaction; ids of those that they take the place of.
+        """Add documents to the list, in one transaction; returns the ids of those they replace.
 
-        A document takes the place of one with the same name. Raises InvalidInputError where a
-        collection would become too large.
+        A document replaces one of the same name. Raises InvalidInputError for more than
+        MAX_DOCUMENTS documents or MAX_BYTES bytes, NotFoundError for no such collection.
         """
         row = CollectionDocumentRow
         replaced: list[str] = []
@@ -238,7 +242,7 @@ class CollectionStore:
         digest: str | None = None,
         size: int | None = None,
     ) -> None:
-        """Keep what reading a document said of it. Raises NotFoundError where it was deleted."""
+        """Store what reading a document found. Raises NotFoundError where it was deleted."""
         with self._database.write() as session:
             _owned(session, owner, collection)
             row = _listed(session, collection, document)

@@ -22,21 +22,20 @@ MAX_FACET = 200
 """Characters of a value by which runs are found; of a longer one only the beginning counts."""
 
 Facet = Literal["method", "model", "model_id", "verdict", "finding", "tag", "prompt"]
-"""What a run is found by. "model" is the name that people see, "model_id" the provider's;
-"verdict" is one on an answer, "finding" a method and its verdict, as in `drad:doubtful`; "prompt"
-is one with a text of the run's own, as in `ever/verify`."""
+"""The kinds of values by which runs are found. "model" is the name on the pages, "model_id" the
+provider's; "verdict" is one on an answer, "finding" a method and its verdict, as in
+`drad:doubtful`; "prompt" is a prompt that the run replaced, as in `ever/verify`."""
 
 Values = Annotated[tuple[str, ...], Field(max_length=100)]
 
 
 class RunFilter(Frozen):
-    """What a run must have: something of every field that says anything.
+    """Conditions on runs. A run must fulfil every field that is set.
 
-    Of several methods, models, verdicts or tags, one is enough. `text` is searched for in
-    question, name and note (Latin letters in either case). With methods and verdicts, one of these
-    methods must have given one of these verdicts on an answer. `own_prompts` asks for runs that had
-    a prompt of their own. `since` is the first moment that
-    counts, `until` the first that does not; both are times with a zone.
+    Of several methods, models, verdicts or tags, one is enough. `text` is searched for in question,
+    name and note, ignoring the case of Latin letters. With methods and verdicts, one of these
+    methods must have given one of these verdicts on an answer. `own_prompts` selects runs that
+    replaced a prompt. `since` is included, `until` is not; both are times with a zone.
     """
 
     text: str = ""
@@ -51,7 +50,7 @@ class RunFilter(Frozen):
 
     @property
     def empty(self) -> bool:
-        """Whether every run is meant."""
+        """Whether no condition is set, so that every run matches."""
         return self == RunFilter()
 
 
@@ -89,7 +88,7 @@ def conditions(owner: str, where: RunFilter) -> list[ColumnElement[bool]]:
 
 
 def asked(spec: RunSpec) -> set[tuple[Facet, str]]:
-    """What a run is found by from its beginning."""
+    """The values by which a run is found as soon as it has begun, each at most MAX_FACET long."""
     found: set[tuple[Facet, str]] = {("method", method.name) for method in spec.methods}
     for model in spec.models.values():
         found |= {("model", model.name), ("model_id", model.model)}

@@ -1,4 +1,4 @@
-"""What its owner writes on a run: a name, a note, a star and tags; and what runs are found by."""
+"""Labels that owners give their runs (name, note, star, tags), and the values to find runs by."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class KnownValues(NamedTuple):
 
 
 class Labels(NamedTuple):
-    """What was written on a run; `findings` are methods with their verdicts on the answer."""
+    """The labels of a run; `findings` are methods with their last verdicts on the answer."""
 
     name: str = ""
     note: str = ""
@@ -70,7 +70,7 @@ class RunLabels:
         self._database = database
 
     def rename(self, run_id: str, owner: str, name: str) -> None:
-        """Call a run `name`; "" gives it its question back."""
+        """Name a run; "" deletes the name, and pages show the question again."""
         name = _clean(name, "name", MAX_RUN_NAME)
         with self._database.write() as session:
             _change(session, run_id, owner, name=name)
@@ -128,7 +128,7 @@ class RunLabels:
 
 
 def read_labels(session: Session, run_ids: Sequence[str]) -> dict[str, Labels]:
-    """The labels of these runs, those of every run that has any."""
+    """The labels of these runs by id, without runs that have none."""
     found: dict[str, Labels] = {}
     for at in range(0, len(run_ids), _TOGETHER):
         some = run_ids[at : at + _TOGETHER]
@@ -151,12 +151,12 @@ def read_labels(session: Session, run_ids: Sequence[str]) -> dict[str, Labels]:
 
 
 def add_facets(session: Session, run: RunRow, found: Iterable[tuple[Facet, str]]) -> None:
-    """Let a new run be found by these values."""
+    """Store the values by which a new run is found."""
     _add_facets(session, run.id, run.owner, found)
 
 
 def record_verdicts(session: Session, run: RunRow, events: Sequence[Event]) -> None:
-    """Let a run be found by the verdicts on answers that are among its newest `events`."""
+    """Store the verdicts on answers among a run's newest `events`, so that it is found by them."""
     judged = [event for event in events if isinstance(event, Judged) and event.what == "answer"]
     if not judged:
         return

@@ -111,9 +111,9 @@ class ProfileStore:
             ]
 
     def edit(self, owner: str, name: str, profile: Profile) -> None:
-        """Keep `profile` in place of the one called `name`, which may get another name by it.
+        """Replace the profile called `name` by `profile`, which may have another name.
 
-        Raises NotFoundError if there is none, InvalidInputError as `save` does, and if another
+        Raises NotFoundError if there is none, and InvalidInputError as `save` does or if another
         profile has the new name.
         """
         self.get(owner, name)

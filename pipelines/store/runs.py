@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
 
-from pydantic import Field, ValidationError
-from sqlalchemy import Row, Select, delete, func, insert, select
+from pydantic import ValidationError
+from sqlalchemy import delete, func, insert, select
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from pipelines.errors import VeriscopeError, failure
 from pipelines.run.events import (
-    CancelReason,
     Event,
-    Judged,
-    ModelCalled,
-    Retrieved,
-    RunCancelled,
     RunStarted,
-    SpanEnded,
     TerminalEvent,
     TokenWritten,
-    Verdict,
     event_adapter,
 )
 from pipelines.run.spec import ModelSpec, RunSpec
@@ -39,7 +30,7 @@ from pipelines.store.collections import CollectionStore
 from pipelines.store.database import Database
 from pipelines.store.evaluations import EvaluationStore
 from pipelines.store.exchange import cancelled_after, export_lines, parse_lines
-from pipelines.store.filters import RunFilter, asked, conditions
+from pipelines.store.filters import RunFilter, asked
 from pipelines.store.labels import (
     Labels,
     RunLabels,
@@ -51,18 +42,24 @@ from pipelines.store.migrations import check, upgrade
 from pipelines.store.opening import DEFAULT_URL
 from pipelines.store.profiles import ProfileStore
 from pipelines.store.sizes import SHARED, StoredBytes, copy_id, size_of
+from pipelines.store.summaries import (
+    SUMMARY,
+    RunSummary,
+    Tally,
+    runs_where,
+    status_after,
+    summary_of,
+    tally,
+)
 from pipelines.store.tables import (
     EventRow,
     ModelStore,
-    RunLabelRow,
     RunRow,
     new_run_id,
     refuse_keys_in_run,
     to_json,
 )
-from pipelines.types import Frozen, Language
-
-Status = Literal["running", "finished", "failed", "cancelled"]
+from pipelines.types import Frozen
 
 _TOGETHER = 20
 """Runs that are deleted in one transaction, between which others can write."""
@@ -71,55 +68,16 @@ _LOOKED_FOR = 500
 """Runs that are looked for in one statement."""
 
 
-class Tally(Frozen):
-    """Counts over the events of a run.
-
-    `duration` is the time of the last event in seconds since the start. `model_calls` counts the
-    attempts that reached a model, `cached_calls` those that the cache answered. `verdicts` counts
-    judgements by verdict; `flags` are the remarks on the answers, each once, sorted. `reason` is
-    why the run was cancelled, if it was.
-    """
-
-    methods: tuple[str, ...] = ()
-    duration: float = 0.0
-    model_calls: int = 0
-    cached_calls: int = 0
-    retrievals: int = 0
-    verdicts: dict[Verdict, int] = Field(default_factory=dict)
-    flags: tuple[str, ...] = ()
-    reason: CancelReason | None = None
-
-
-class RunSummary(Tally):
-    """One line of the list of runs. `created` is when the run entered the store, in UTC.
-
-    `name`, `note`, `starred` and `tags` are what its owner wrote on it; `findings` are the methods
-    that judged the answer, each with its last verdict.
-    """
-
-    id: str
-    question: str
-    language: Language
-    status: Status
-    created: datetime
-    name: str = ""
-    note: str = ""
-    starred: bool = False
-    tags: tuple[str, ...] = ()
-    findings: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def title(self) -> str:
-        """Its name, or its question where it has none."""
-        return self.name or self.question
-
-
 class FinishedRun(Frozen):
-    """A run that ended well, and the model that answered. `created` as in `RunSummary`."""
+    """A run that ended well, and the model that answered. `created` as in `RunSummary`.
+
+    `checks` says that it checked a given text.
+    """
 
     id: str
     created: datetime
     main: ModelSpec
+    checks: bool = False
 
 
 class RunStore:
@@ -220,7 +178,7 @@ class RunStore:
             return Trace(events=events)
 
     def specs(self, owner: str, run_ids: Sequence[str]) -> dict[str, RunSpec]:
-        """What was asked in these runs of `owner`, by id; what cannot be read is left out."""
+        """The specifications of these runs of `owner`, by id; without those that cannot be read."""
         found: dict[str, RunSpec] = {}
         with self._database.read() as session:
             for start in range(0, len(run_ids), _LOOKED_FOR):
@@ -246,7 +204,9 @@ class RunStore:
             for run_id, created, spec in session.execute(query):
                 with suppress(KeyError, ValidationError):
                     main = ModelSpec.model_validate(spec["models"]["main"])
-                    found.append(FinishedRun(id=run_id, created=created, main=main))
+                    checks = spec.get("answer") is not None
+                    one = FinishedRun(id=run_id, created=created, main=main, checks=checks)
+                    found.append(one)
         return found
 
     def share(self, run_id: str, owner: str) -> str:
@@ -282,7 +242,10 @@ class RunStore:
                 raise failure("storage.no_run")
 
     def delete_many(self, run_ids: Sequence[str], owner: str) -> int:
-        """Delete those of these runs that are the owner's; how many. Others can write between."""
+        """Delete those of these runs that belong to `owner`, and return how many.
+
+        They are deleted in several transactions, so that others can write meanwhile.
+        """
         gone = 0
         for at in range(0, len(run_ids), _TOGETHER):
             some = run_ids[at : at + _TOGETHER]
@@ -362,7 +325,7 @@ class RunStore:
         InvalidInputError if the text is longer than a search may be.
         """
         query = (
-            _found(owner, where or RunFilter(text=text or ""), _SUMMARY)
+            runs_where(owner, where or RunFilter(text=text or ""), SUMMARY)
             .order_by(RunRow.created.desc(), RunRow.id.desc())
             .limit(max(limit, 0))
             .offset(max(offset, 0))
@@ -374,31 +337,31 @@ class RunStore:
             writers = {run.writer for run in runs if run.status == "running"}
             alive = {one for one in writers if self._database.presence.is_alive(one, session)}
             return [
-                _summary(run, labels.get(run.id, Labels()), alive=run.writer in alive)
+                summary_of(run, labels.get(run.id, Labels()), alive=run.writer in alive)
                 for run in runs
             ]
 
     def summary(self, run_id: str, owner: str) -> RunSummary:
         """The line of one run. Raises NotFoundError if this owner has none of that id."""
-        query = _found(owner, RunFilter(), _SUMMARY).where(RunRow.id == run_id)
+        query = runs_where(owner, RunFilter(), SUMMARY).where(RunRow.id == run_id)
         with self._database.read() as session:
             run = session.execute(query).one_or_none()
             if run is None:
                 raise failure("storage.no_run")
             alive = self._database.presence.is_alive(run.writer, session)
             labels = read_labels(session, [run.id]).get(run.id, Labels())
-            return _summary(run, labels, alive=alive)
+            return summary_of(run, labels, alive=alive)
 
     def count(self, owner: str, where: RunFilter | None = None) -> int:
-        """How many runs of `owner` are meant. Raises InvalidInputError as `list`."""
-        query = _found(owner, where or RunFilter(), (func.count(),))
+        """How many runs of `owner` match `where`. Raises InvalidInputError as `list` does."""
+        query = runs_where(owner, where or RunFilter(), (func.count(),))
         with self._database.read() as session:
             return session.scalar(query) or 0
 
     def ids(self, owner: str, where: RunFilter | None = None, limit: int = 10_000) -> list[str]:
         """The ids of at most `limit` runs of `owner`, newest first."""
         query = (
-            _found(owner, where or RunFilter(), (RunRow.id,))
+            runs_where(owner, where or RunFilter(), (RunRow.id,))
             .order_by(RunRow.created.desc(), RunRow.id.desc())
             .limit(max(limit, 0))
         )
@@ -494,48 +457,3 @@ def _load_events(session: Session, run_id: str, owner: str) -> tuple[Event, ...]
     if not events:
         raise failure("storage.no_run")
     return events
-
-
-_COLUMNS = ("id", "question", "language", "status", "created")
-_SUMMARY = (*(getattr(RunRow, name) for name in _COLUMNS), RunRow.writer, RunRow.summary)
-
-
-def _found(owner: str, where: RunFilter, columns: Sequence[Any]) -> Select[*tuple[Any, ...]]:
-    """These columns of the runs that are meant."""
-    query = select(*columns).select_from(RunRow)
-    if where.text or where.starred:
-        query = query.outerjoin(RunLabelRow, RunLabelRow.run_id == RunRow.id)
-    return query.where(*conditions(owner, where))
-
-
-def _summary(run: Row[Any], labels: Labels, *, alive: bool) -> RunSummary:
-    told = run.summary | {name: getattr(run, name) for name in _COLUMNS} | labels._asdict()
-    if run.status == "running" and not alive:
-        told |= {"status": "cancelled", "reason": "interrupted"}
-    return RunSummary.model_validate(told)
-
-
-def tally(events: Sequence[Event], before: Tally) -> Tally:
-    """The counts of `before` with `events`, which follow on it, added."""
-    # An embedder compares texts; it is not asked anything.
-    calls = [e for e in events if isinstance(e, ModelCalled) and e.role != "embedder"]
-    cached = sum(call.cached for call in calls)
-    verdicts: Counter[Verdict] = Counter(before.verdicts)
-    verdicts.update(event.verdict for event in events if isinstance(event, Judged))
-    answers = [e.answer for e in events if isinstance(e, SpanEnded) and e.answer is not None]
-    flags = {flag for answer in answers for flag in answer.flags}
-    return Tally(
-        methods=before.methods,
-        duration=max([before.duration, *(event.time for event in events)]),
-        model_calls=before.model_calls + len(calls) - cached,
-        cached_calls=before.cached_calls + cached,
-        retrievals=before.retrievals + sum(isinstance(event, Retrieved) for event in events),
-        verdicts=verdicts,
-        flags=tuple(sorted(flags.union(before.flags))),
-        reason=events[-1].reason if isinstance(events[-1], RunCancelled) else before.reason,
-    )
-
-
-def status_after(event: Event) -> str:
-    """What a run is once `event` is its last: one of `Status`."""
-    return event.kind.removeprefix("run_") if isinstance(event, TerminalEvent) else "running"

@@ -96,9 +96,8 @@ class RunRow(Base):
     """A run. `created` is when it entered this store, which for an imported run is the import.
 
     `length` counts its events, hence is the next sequence number; `size` is that of their bodies in
-    characters; `writer` names the store object
-    that writes them (see `pipelines.store.presence`); `summary` is a `pipelines.store.runs`
-    Tally.
+    characters; `writer` names the store object that writes them (see `pipelines.store.presence`);
+    `summary` is a Tally of `pipelines.store.summaries`.
     """
 
     __tablename__ = "runs"
@@ -124,9 +123,9 @@ class RunRow(Base):
 
 
 class RunLabelRow(Base):
-    """What its owner wrote on a run; a run without a row has no name, no note and no star.
+    """The labels of a run; a run without a row has no name, no note and no star.
 
-    It is a table of its own, so that neither a copy for others nor an export takes it along.
+    They are in their own table, so that shared copies and exports of a run do not contain them.
     """
 
     __tablename__ = "run_labels"
@@ -463,7 +462,7 @@ def refuse_keys_in_run(spec: RunSpec) -> None:
 
 
 def refuse_keys_in_prompts(wording: Wording) -> None:
-    """Raise InvalidInputError if a prompt of one's own holds something that looks like a key."""
+    """Raise InvalidInputError if a prompt of `wording` contains something that looks like a key."""
     for file, language, key in own_prompts(wording):
         if looks_like_key(wording[file][language][key]):
             raise failure("prompts.key", prompt=f"{file}/{key} ({language})")

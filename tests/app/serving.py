@@ -215,7 +215,7 @@ def question_field(page: Page) -> Locator:
 
 
 def stop_button(page: Page) -> Locator:
-    return page.get_by_role("button", name=re.compile("^(Stop|停止)$"))
+    return page.get_by_role("button", name=re.compile("^(Stop|停止)"))
 
 
 UNFOLDED = """() => document.querySelector('.st-key-setup details')

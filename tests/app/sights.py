@@ -20,8 +20,10 @@ from components.messages import Catalogue
 from components.report import report_html
 from pipelines.annotation.joining import Invitation, enter
 from pipelines.annotation.working import Task, Worker
+from pipelines.engine.checking import FEWER, check_run
 from pipelines.engine.collections import Collections
 from pipelines.engine.libraries import SAMPLE_LIBRARY
+from pipelines.engine.templates import made, template
 from pipelines.engine.thread import Engine
 from pipelines.evaluation.beginning import create_evaluation
 from pipelines.evaluation.datasets import open_data_set
@@ -32,6 +34,7 @@ from pipelines.run.defaults import default_models
 from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.run.view import fold
 from pipelines.samples.annotating import EXAMPLE_TASKS, example_session
+from pipelines.samples.checks import sample_texts
 from pipelines.samples.walkthroughs import walkthrough
 from pipelines.store import RunStore, new_owner
 from pipelines.store.recordings import FOLDER
@@ -60,9 +63,9 @@ _SETTLED = (
 class Filled:
     """What a data folder was filled with, each by what its address says.
 
-    `owner` is the browser it belongs to; `run` holds a run of all methods by language, and
-    `changed` is another run of the question in English; `join` and `worker` are secret links to the
-    session, for who is new to it and for who has labelled some of it.
+    `owner` is the browser it belongs to; `run` holds a run of all methods by language, `changed` is
+    another run of the question in English, and `checked` a text that was checked; `join` and
+    `worker` are secret links to the session, for who is new to it and for who has labelled some.
     """
 
     owner: str
@@ -74,13 +77,14 @@ class Filled:
     join: str
     worker: str
     collection: str
+    checked: str
 
 
 def fill(data: Path, open_engine: Callable[[Path], Engine] = Engine, *, items: int = 12) -> Filled:
     """Fill the data folder of a workbench that is not served yet; blocks until all is done.
 
-    Runs, an evaluation of so many `items`, an annotation session that two people have labelled and
-    a third has begun, and a collection that is indexed.
+    Runs, a profile, an evaluation of so many `items`, an annotation session that two people have
+    labelled and a third has begun, and a collection that is indexed.
     """
     owner = new_owner()
     engine = open_engine(data)
@@ -93,6 +97,9 @@ def fill(data: Path, open_engine: Callable[[Path], Engine] = Engine, *, items: i
         labels.save(recorded, owner, name="An earlier version", note="", tags=["paper", "talk"])
         labels.save(runs[0], owner, name="", note="DRAD finds what is wrong.", tags=["paper"])
         labels.star(runs[0], owner)
+        store.profiles.save(
+            owner, made(template("openai_qwen_max"), description="As in the paper.")
+        )
         return Filled(
             owner=owner,
             run={"en": runs[0], "zh": run(engine, walkthrough(EVEREST).spec(), owner)},
@@ -103,6 +110,7 @@ def fill(data: Path, open_engine: Callable[[Path], Engine] = Engine, *, items: i
             join=join,
             worker=worker,
             collection=_collection(engine.service.collections, owner),
+            checked=_checked(engine, owner),
         )
     finally:
         engine.close()
@@ -121,6 +129,12 @@ def _baselines(engine: Engine, owner: str) -> str:
         models=default_models(),
     )
     return run(engine, spec, owner)
+
+
+def _checked(engine: Engine, owner: str) -> str:
+    sample = next(one for one in sample_texts() if one.language == "en")
+    methods = [MethodSpec(name=name) for name in FEWER]
+    return run(engine, check_run(sample.given, methods, default_models()), owner)
 
 
 def _evaluation(engine: Engine, owner: str, items: int) -> str:
@@ -265,6 +279,18 @@ def _unfolded(page: Page, t: Catalogue) -> None:
         wait_until_drawn(page)
 
 
+def _details(page: Page, t: Catalogue) -> None:
+    """What is behind the Details of the first run that has any."""
+    page.get_by_role("button", name=t("runs.more_about")).first.click()
+    expect(page.get_by_test_id("stPopoverBody").locator("code").first).to_be_visible()
+
+
+def _results(page: Page, t: Catalogue) -> None:
+    """The results of an annotation session, with all their tables."""
+    _part("results")(page, t)
+    _unfolded(page, t)
+
+
 _RUN_PAGES = [name for name in method_pages() if name != "baselines"]
 
 SIGHTS: tuple[Sight, ...] = (
@@ -284,19 +310,24 @@ SIGHTS: tuple[Sight, ...] = (
     Sight("annotate-progress", "/annotate?session={session}"),
     Sight("annotate-decide", "/annotate?session={session}", _part("decide")),
     Sight("annotate-results", "/annotate?session={session}", _part("results")),
+    Sight("annotate-results-unfolded", "/annotate?session={session}", _results),
     Sight("annotate-settings", "/annotate?session={session}", _part("settings")),
     Sight("annotate-join", "/annotate?link={join}", guest=True),
     Sight("annotate-item", "/annotate?link={worker}", guest=True),
     Sight("library", "/library"),
     Sight("library-new", "/library", guest=True),
     Sight("library-collection", "/library?collection={collection}", _search),
+    Sight("library-unfolded", "/library?collection={collection}", _unfolded),
     Sight("library-document", "/library?collection={collection}", _document),
     Sight("runs", "/runs"),
+    Sight("runs-details", "/runs", _details),
     Sight("runs-new", "/runs", guest=True),
     Sight("models", "/models"),
-    Sight("profiles", "/profiles"),
+    Sight("profiles", "/profiles", _unfolded),
+    Sight("profiles-new", "/profiles", guest=True),
     Sight("prompts", "/prompts"),
-    Sight("check", "/check"),
+    Sight("check", "/check?run={checked}"),
+    Sight("check-new", "/check", guest=True),
     Sight("glossary", "/glossary"),
 )
 """Every page, the state in which it has the most to show first."""

@@ -137,7 +137,7 @@ def test_a_session_is_made_of_picked_runs(engine: Engine):
     drawn(test)
     assert "× 2 people =" in seen(test)
     assert test.button(key=f"{MAKE}.go").disabled
-    assert "The session has no control items." in seen(test)
+    assert "The session has no control items" in seen(test)
     test.checkbox(key=f"{MAKE}.without_gold").check()
     test.text_input(key=f"{MAKE}.name").input("Clinton")
     drawn(test)

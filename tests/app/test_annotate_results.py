@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from app import annotated
 from app.evaluated import NotYet
 from pipelines.annotation.adjudication import adjudicate
-from pipelines.annotation.labels import Decision
+from pipelines.annotation.labels import Decision, ReadLabel
 from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import Hidden, Label, ModelVerdict, SessionItem, label_adapter
 from pipelines.engine.thread import Engine
@@ -156,7 +156,7 @@ def test_detectors_are_held_against_final_labels(engine: Engine):
     # Of the verdicts those between 0.4 and 0.5 are wrong.
     assert "it is low in spite of much agreement" in seen(test)
     # What people disagree on is missing, and said to be.
-    lead.import_labels("Person 0", [("answer-0", label("answer", "partly"))])
+    lead.import_labels("Person 0", [ReadLabel("answer-0", label("answer", "partly"))])
     assert "People disagree on 1 item, which is missing here." in seen(results(lead, "scores"))
     adjudicate(lead, "Chief", 0, Decision(label=label("answer", "wrong")), client="a")
     assert "People disagree on" not in seen(results(lead, "scores"))

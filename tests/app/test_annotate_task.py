@@ -321,6 +321,12 @@ def test_the_end_waiting_and_undo(engine: Engine):
     press(test, "annotate.again")
     assert "There is no item left for you." in seen(test)
     done = opened(given(bo, session))
+    # What is added later comes up by itself: the page looks again.
+    session.add_items([item("answer", 9)])
+    done.run()
+    assert component(done)["item"] == 1
+    bo.skip(1, "Not mine.", client="s")
+    done.run()
     assert "Active time: 1 min 15 s" in seen(done)
     data = component(press(done, "annotate.undo"))
     assert (data["item"], data["undone"]) == (held, {"verdict": "partly"})

@@ -8,15 +8,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from components.messages import LANGUAGES, Catalogue
 from pipelines.annotation.joining import Invitation, enter
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.working import Task, Worker
 from pipelines.store import RunStore
 from pipelines.types import Language
 from tests.app.conftest import Visit
-from tests.app.serving import Workbench, expect_to_fit_everywhere, wait_until_drawn
+from tests.app.serving import (
+    SCRIPTED,
+    Workbench,
+    expect_to_fit_everywhere,
+    serve_workbench,
+    visiting,
+    wait_until_drawn,
+)
 from tests.app.test_browser_evaluate import press
 
 VERDICTS = {"sentence": "minor", "answer": "partly", "concept": "true", "comparison": "same"}
@@ -144,6 +152,79 @@ def test_a_session_of_the_sample_runs_is_made_shared_and_watched(
     choose_radio(page, t("annotate.part.progress"))
     page.get_by_role("button", name=t("annotate.open_run")).first.click()
     expect(page.get_by_role("heading", level=1, name=t("ask.title"))).to_be_visible()
+
+
+@pytest.mark.verify
+def test_items_are_added_beside_an_open_page(visit: Visit, beside: RunStore) -> None:
+    t = Catalogue("en")
+    page = visit().open("/annotate")
+    press(page, t("annotate.example"))
+    page.wait_for_url(re.compile(r"[?&]session="))
+    press(page, t("annotate.link.make"))
+    address = link_of(page)
+    lead = Lead(beside, page.url.partition("session=")[2].partition("&")[0])
+    # Ann has an item in hand, and Bob has none left.
+    labelled(join(beside, address, "Bob"))
+    ann = visit().open("/annotate" + address.partition("/annotate")[2])
+    ann.get_by_role("textbox", name=t("annotate.join.name")).fill("Ann")
+    press(ann, t("annotate.join.go"))
+    press(ann, t("annotate.task.begin"))
+    expect(ann.locator(".vs-lab-ask")).to_be_visible()
+    bob = visit().open(f"/annotate?link={lead.invite('annotator', annotator=0)}")
+    expect(bob.get_by_text(t("annotate.task.done.note"))).to_be_visible()
+    count = len(lead.items())
+    text = ann.locator(".vs-lab-text, .vs-lab-paper").first
+    held, at = text.inner_text(), ann.locator(".vs-lab-at").inner_text()
+
+    choose_radio(page, t("annotate.part.settings"))
+    unfold(page, f"annotate-add-{lead.session_id}")
+    # The session has all samples already; labelled statements are new to it.
+    choose_radio(page, t("annotate.source.data"))
+    press(page, t("annotate.add.go"))
+    expect(page.locator(".st-key-annotate-said")).to_be_visible()
+    more = len(lead.items())
+    assert more > count
+
+    # Nothing is taken from Ann: she labels the item that she had, and has more to come.
+    assert (text.inner_text(), ann.locator(".vs-lab-at").inner_text()) == (held, at)
+    ann.keyboard.press("1")
+    expect(ann.locator(".vs-lab-at")).to_have_text(t("annotate.label.progress", at=2, total=more))
+    # Bob's page finds one by itself.
+    expect(bob.locator(".vs-lab-ask")).to_be_visible(timeout=60_000)
+
+
+@pytest.mark.verify
+def test_a_session_is_the_same_in_an_empty_workbench(
+    visit: Visit, browser: Browser, beside: RunStore, tmp_path: Path
+) -> None:
+    t = Catalogue("en")
+    page = visit().open("/annotate")
+    press(page, t("annotate.example"))
+    page.wait_for_url(re.compile(r"[?&]session="))
+    press(page, t("annotate.link.make"))
+    address = link_of(page)
+    labelled(join(beside, address, "Ann"))
+    labelled(join(beside, address, "Bob"), 4, sentence="major")
+    first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
+    save_session(page, t, first)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with serve_workbench(empty, SCRIPTED) as other, visiting(browser, other) as visitor:
+        copy = visitor.open("/annotate")
+        expect(copy.get_by_text(t("annotate.empty"))).to_be_visible()
+        unfold(copy, "annotate-import")
+        copy.locator(".st-key-annotate-import input[type='file']").set_input_files(first)
+        copy.wait_for_url(re.compile(r"[?&]session="))
+        save_session(copy, t, second)
+    assert second.read_bytes() == first.read_bytes()
+
+
+def save_session(page: Page, t: Catalogue, to: Path) -> None:
+    """Export the session that is looked at."""
+    choose_radio(page, t("annotate.part.settings"))
+    with page.expect_download() as download:
+        page.get_by_role("button", name=t("annotate.export.jsonl")).click()
+    download.value.save_as(to)
 
 
 @pytest.mark.verify

@@ -29,7 +29,12 @@ from tests.app.serving import (
 )
 from tests.app.sights import SIGHTS, Filled, Sight, fill, report_of, show_whole
 
-CHINESE = ("ask", "evaluate", "annotate-item", "library-collection")
+CHINESE = (
+    "ask",
+    "evaluate",
+    *(one.name for one in SIGHTS if one.page == "annotate"),
+    "library-collection",
+)
 """Pages that are also looked at in Chinese: their markup is the same, their letters are not."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -39,3 +41,30 @@ def test_an_example_is_checked_and_read_on_a_desk_and_on_a_phone(visit: Visit, l
         page.get_by_text(t(f"check.reading.{reading}"), exact=True).first.click()
         expect(page.locator(f".vs-section-check-{reading}")).to_be_visible()
         expect_to_fit_everywhere(page)
+
+
+@pytest.mark.verify
+def test_a_check_above_a_limit_is_held_back_raised_and_begun(visit: Visit):
+    t = Catalogue("en")
+    page = visit(viewport=DESKTOP).open("/check")
+    wait_until_drawn(page)
+    estimate = page.locator(".st-key-estimate")
+    expect(estimate).to_contain_text(t("check.estimate.none"))
+    take_example(page, "en", 1)
+    expect(estimate).to_contain_text(re.compile(r"About \d+ calls"))
+    page.get_by_text(t("check.settings"), exact=True).click()
+    page.get_by_role("tab", name=t("setting.run.title")).click()
+    field = page.get_by_role("spinbutton", name=t("limit.calls"))
+    field.fill("2")
+    field.press("Enter")
+    expect(estimate).to_contain_text("limit: 2 calls")
+    page.get_by_role("button", name=t("check.run"), exact=True).click()
+    expect(page.locator(".st-key-over-limit")).to_contain_text("more than the limit of 2")
+    expect(page).not_to_have_url(re.compile("run="))
+    expect_to_fit_everywhere(page)
+    page.set_viewport_size(DESKTOP)
+    page.get_by_role("button", name=t("limit.over.anyway")).click()
+    expect(page.locator(".vs-notices")).to_contain_text("The run stopped at the limit of calls")
+    expect(page.locator(".vs-spending")).to_contain_text(re.compile(r"limit 2"))
+    # What there is of it is kept: every sentence stands there.
+    expect(page.locator(".vs-check-sentences tbody tr")).to_have_count(4)

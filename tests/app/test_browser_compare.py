@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from pipelines.run.trace import Trace
 from pipelines.store.exchange import export_lines
 from tests.app.conftest import Visit
-from tests.app.serving import PHONE, fits
+from tests.app.serving import DESKTOP, FITS, PHONE, fits
 from tests.components.recorded import CORRECTED, ORIGINAL, Record, passage
 
 
@@ -62,7 +62,10 @@ def test_two_runs_are_picked_and_laid_side_by_side(visit: Visit, tmp_path: Path)
         "(parts) => parts.map((part) => Math.round(part.getBoundingClientRect().y))"
     )
     assert len(set(tops)) == 1
-    assert fits(page)
+    for width in (DESKTOP["width"], 1180):
+        page.set_viewport_size({"width": width, "height": DESKTOP["height"]})
+        page.wait_for_function(FITS)
+    page.set_viewport_size(DESKTOP)
 
     page.get_by_text("the first column", exact=True).click()
     expect(columns.nth(2).locator("del").first).to_contain_text("London")

@@ -42,6 +42,8 @@ What is the capital of Japan?,Tokyo,Tokyo is the capital of Japan.,asia
 What is the capital of Peru?,Lima,Lima is the capital of Peru.,america
 What is the capital of Italy?,Rome,Rome is the capital of Italy.,europe
 """
+OWN_NAMES = CAPITALS.replace("question,answer,context,area", "ask,gold,found,area")
+"""The same under names that say nothing: its columns are mapped by hand."""
 
 
 class HeldHandler(Handler):
@@ -207,8 +209,19 @@ def test_the_whole_walk_in_both_languages_on_both_widths(
     # The file, two settings of one method, the metrics that apply, a limit.
     wait_until_drawn(page)
     page.get_by_role("radio", name=t("evaluate.data.file")).click()
-    page.locator("input[type='file']").set_input_files(_file("capitals.csv", CAPITALS))
+    page.locator("input[type='file']").set_input_files(_file("capitals.csv", OWN_NAMES))
+    expect(page.get_by_text(t("evaluate.mapping.needed"))).to_be_visible()
+    fits(page)
+    choose(page, t("evaluate.part.question"), "ask")
+    for part, column in (("answers", "gold"), ("passages", "found")):
+        wait_until_drawn(page)
+        field = page.locator(f".st-key-evaluate-map-1-{part} input")
+        field.fill(column)
+        field.press("Enter")
+        field.press("Escape")
     expect(page.get_by_role("region", name=t("evaluate.first_items"))).to_contain_text("Japan")
+    offered = t("evaluate.offer.count", name=t("evaluate.offer.passages"), count="4")
+    expect(page.get_by_text(offered)).to_be_visible()
     for part in ("sources", "settings", "metrics", "more"):
         unfold(page, part)
     choose(page, t("ask.model"), name)
@@ -229,9 +242,20 @@ def test_the_whole_walk_in_both_languages_on_both_widths(
     fits(page)
     unfold(page, "limits")
     fill_number(page, t("evaluate.most.calls"), "1000")
+    gate.clear()
+    press(page, t("evaluate.continue"))
+    answered(page, t("status.running"))
+    press(page, t("action.stop"))
+    answered(page, t("evaluate.paused"))
+    fits(page)
+    gate.set()
     press(page, t("evaluate.continue"))
     answered(page, t("status.done"))
     address = page.url
+    unfold(page, "export")
+    for kind, begins in (("csv", "system,"), ("markdown", "| System"), ("latex", "%")):
+        assert downloaded(page, t(f"evaluate.export.table_{kind}")).startswith(begins)
+    assert downloaded(page, t("evaluate.export.scores_jsonl")).count("\n") == 1 + 3 * 4
 
     # One system alone, the wrong items of it, then all beside another evaluation.
     expect(page.locator(".vs-evaluation-item")).to_have_count(4)
@@ -254,7 +278,19 @@ def test_the_whole_walk_in_both_languages_on_both_widths(
     this, that = t("evaluate.compare.this"), t("evaluate.compare.that")
     expect(page.locator(".vs-evaluation-item").first).to_contain_text(f"{that}: direct")
     expect(page.locator(".vs-evaluation-item").first).to_contain_text(f"{this}: direct")
+    unfold(page, "compare-export")
+    items = downloaded(page, t("evaluate.compare.export.items_csv"))
+    assert items.startswith("item,question,spread")
+    assert items.count("What is the capital of") == 4
     fits(page)
+
+
+def downloaded(page: Page, name: str) -> str:
+    """The text of the file that a button gives."""
+    wait_until_drawn(page)
+    with page.expect_download() as download:
+        page.get_by_role("button", name=name, exact=True).click()
+    return download.value.path().read_text(encoding="utf-8")
 
 
 def unfold(page: Page, part: str) -> None:

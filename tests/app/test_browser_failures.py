@@ -89,7 +89,9 @@ def test_a_reload_goes_on_watching_and_stop_keeps_what_was_written(
     assert wire.gone.wait(60)
     page.get_by_role("button", name="Try again").first.click()
     expect(page.locator(".vs-counters")).to_contain_text("Running")
-    stop_button(page).click()
+    # The button says which keys do the same.
+    expect(stop_button(page)).to_contain_text("Alt + S")
+    page.keyboard.press("Alt+s")
     expect(page.locator(".vs-counters")).to_contain_text("Stopped")
 
 

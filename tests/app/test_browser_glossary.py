@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 import pytest
@@ -67,3 +68,17 @@ def test_streamlits_own_words_are_in_the_language_of_the_page(visit: Visit):
     page.get_by_text("EN", exact=True).click()
     expect(upload).to_contain_text("Upload")
     expect(upload).not_to_contain_text("上传")
+
+
+def test_its_menus_dates_and_buttons_too(visit: Visit):
+    page = visit().open("/runs?lang=zh")
+    wait_until_drawn(page)
+    page.get_by_text(ZH("runs.filters"), exact=True).click()
+    dates = page.get_by_test_id("stDateInput").first
+    expect(dates.get_by_role("button", name="选择日期")).to_be_visible()
+    page.get_by_test_id("stMainMenuButton").click()
+    menu = page.get_by_test_id("stMainMenuPopover")
+    expect(menu).to_be_visible()
+    # Icons are written as words too, in small letters.
+    words = re.findall(r"[A-Z][a-z]{2,}", menu.inner_text())
+    assert set(words) <= {"Streamlit"}, words

@@ -8,8 +8,13 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from components.run_pages import PAGES
+from pipelines.annotation.types import SessionSpec
 from pipelines.models.providers import ModelSpec
+from pipelines.retrieval.embedders import EmbedderSpec
 from pipelines.store import RunStore
+from pipelines.store.collections import NewDocument, new_document_id
+from pipelines.store.profiles import Profile, ProfileOrigin
+from pipelines.store.tables import to_json
 from tests.app.serving import (
     DESKTOP,
     SCRIPTED,
@@ -26,6 +31,12 @@ from tests.components.sentinel import Sentinel
 _MODELS = 30
 """Models of the visitor with hostile names."""
 
+_THINGS = 6
+"""Profiles, collections and annotation sessions of the visitor with hostile texts."""
+
+_LISTS = ("runs", "models", "profiles", "prompts", "library", "evaluate", "annotate")
+"""Pages that list what the visitor has."""
+
 
 def brought(workbench: Workbench, owner: str) -> list[str]:
     """Stores a run of every method, and models, of `owner`; the runs' ids."""
@@ -35,10 +46,25 @@ def brought(workbench: Workbench, owner: str) -> list[str]:
         for number in range(_MODELS):
             name = texts[number * len(texts) // _MODELS].strip()[:100] or "none"
             store.models.save(owner, ModelSpec(kind="openai", name=name, model=name))
+        bring_things(store, owner, texts)
         each = (Injected(trace).spread(number * 17) for number, trace in enumerate(runs()))
         return [store.import_run(lines, owner) for lines in each]
     finally:
         store.close()
+
+
+def bring_things(store: RunStore, owner: str, texts: tuple[str, ...]) -> None:
+    """Profiles, collections with documents, and annotation sessions with hostile texts."""
+    for number in range(_THINGS):
+        text = texts[(number * len(texts) + 5) // _THINGS]
+        name = "".join(filter(str.isprintable, text)).strip()[:80] or "none"
+        origin = ProfileOrigin(data_set=text, system=text, study=text, metric=text)
+        profile = Profile(name=f"{number} {name}", description=text, origin=origin)
+        store.profiles.save(owner, profile)
+        place = store.collections.create(owner, f"{number} {name}", EmbedderSpec())
+        document = NewDocument(id=new_document_id(), name=name, digest=str(number), size=1)
+        store.collections.add(owner, place, [document])
+        store.annotations.create(owner, f"{number} {name}", to_json(SessionSpec()), 1, text)
 
 
 def opened(page: Page, address: str) -> None:
@@ -76,7 +102,7 @@ def look_through(browser: Browser, workbench: Workbench) -> None:
                 assert page.get_by_test_id("stException").count() == 0
         opened(page, f"{workbench.url}/compare?runs={','.join(ids[-3:])}")
         sentinel.look(page)
-        for address in ("runs", "models"):
+        for address in (*_LISTS, f"check?run={ids[0]}"):
             opened(page, f"{workbench.url}/{address}")
             sentinel.look(page)
             assert page.get_by_test_id("stException").count() == 0

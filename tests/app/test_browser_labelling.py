@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -29,6 +30,7 @@ from pipelines.types import Language
 from tests.app.conftest import Visit
 from tests.app.serving import (
     PHONE,
+    ROOT,
     SCRIPTED,
     Workbench,
     expect_to_fit_everywhere,
@@ -55,6 +57,8 @@ class Script(NamedTuple):
         start = self.text.index(self.piece)
         return start, start + len(self.piece)
 
+
+REQUESTS = ROOT / "assets" / "labelling" / "requests.js"
 
 SCRIPTS = {
     "english": Script("en", "Ada was born in Delft in 1904.", "Delft", 16, 5),
@@ -500,6 +504,47 @@ def _open_when_served(visitor: Any, folder: Path, port: int | None, address: str
     return page
 
 
+@pytest.mark.verify
+def test_time_counts_while_the_tab_is_seen_and_something_was_done(browser: Browser):
+    page = browser.new_page()
+    page.clock.install(time=datetime(2026, 1, 1, tzinfo=UTC))
+    # From here on time passes only as the test says.
+    page.clock.pause_at(datetime(2026, 1, 2, tzinfo=UTC))
+    page.set_content("<p>An item</p>")
+    script = re.sub(r"^(import .*|export )", "", REQUESTS.read_text("utf-8"), flags=re.MULTILINE)
+    page.add_script_tag(content=f"{script}; globalThis.time = new ActiveTime();")
+
+    def after(seconds: int) -> float:
+        page.clock.run_for(1000 * seconds)
+        return page.evaluate("time.seconds")
+
+    def seen(state: str) -> None:
+        page.evaluate(
+            """(state) => {
+                const told = { value: state, configurable: true };
+                Object.defineProperty(document, 'visibilityState', told);
+                document.dispatchEvent(new Event('visibilitychange'));
+            }""",
+            state,
+        )
+
+    assert after(10) == pytest.approx(10)
+    # A minute after the last input nobody is at it any more.
+    assert after(300) == pytest.approx(60)
+    assert page.evaluate("time.active") is False
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("time.active") is True
+    assert after(5) == pytest.approx(65)
+    seen("hidden")
+    assert after(30) == pytest.approx(65)
+    seen("visible")
+    assert after(5) == pytest.approx(70)
+    page.evaluate("time.reset(12)")
+    assert after(3) == pytest.approx(15)
+    page.close()
+
+
+@pytest.mark.verify
 def test_what_is_shown_is_text_and_never_markup(visit: Visit, store: RunStore):
     evil = "<img src=x onerror=alert(1)> \u202e"
     body = ItemBody(

@@ -15,10 +15,10 @@ from pipelines.types import Language
 from tests.app.conftest import Visit
 from tests.app.serving import (
     DESKTOP,
+    FITS,
     PHONE,
     choose,
     expect_to_fit_everywhere,
-    fits,
     open_setup,
     wait_until_drawn,
 )
@@ -134,18 +134,18 @@ def test_the_whole_page_in_both_languages_and_themes(
     page = visit(scheme=scheme, viewport=size).open(f"/library?lang={language}")
     press(page, t("library.try"))
     state(page, t("library.state.current"))
-    fits(page)
+    page.wait_for_function(FITS)
     expect(page.get_by_role("table", name=t("library.documents.caption"))).to_be_visible()
     field = page.get_by_role("textbox", name=t("library.search.query"))
     field.fill("Marie Curie" if language == "en" else "大熊猫吃什么")
     field.press("Enter")
     expect(page.locator(".vs-library-hit").first).to_be_visible()
-    fits(page)
+    page.wait_for_function(FITS)
     page.locator(".vs-library-hit button[data-action='passage']").first.click()
     expect(page.locator(".vs-cut-marked").first).to_be_visible()
-    fits(page)
+    page.wait_for_function(FITS)
     press(page, t("library.document.back"))
     wait_until_drawn(page)
     page.locator(".st-key-library-embedder summary").click()
     expect(page.get_by_text(t("library.embedder.note"))).to_be_visible()
-    fits(page)
+    page.wait_for_function(FITS)

@@ -8,7 +8,14 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.app.conftest import Visit
-from tests.app.serving import ask, expect_to_fit_everywhere, wait_for_end
+from tests.app.serving import (
+    DESKTOP,
+    ask,
+    expect_to_fit_everywhere,
+    run_of,
+    wait_for_end,
+    wait_until_drawn,
+)
 
 
 @pytest.mark.verify
@@ -35,3 +42,28 @@ def test_a_limit_is_set_held_against_the_estimate_and_reached(visit: Visit) -> N
     )
     expect(page.locator(".vs-notices")).to_contain_text("The run stopped at the limit of calls")
     expect_to_fit_everywhere(page)
+    first = run_of(page)
+
+    # Compare says of the run what it took of what it was allowed.
+    page.set_viewport_size(DESKTOP)
+    page.get_by_role("link", name="Compare", exact=True).click()
+    bar = page.locator(".st-key-run-bar-0")
+    expect(bar).to_contain_text(re.compile(r"Calls: [12] of about \d+, limit 2"))
+    expect(bar.get_by_role("progressbar").first).to_be_visible()
+    expect_to_fit_everywhere(page)
+
+    # With a higher limit it is tried again, to its end.
+    page.set_viewport_size(DESKTOP)
+    page.get_by_role("link", name="Ask", exact=True).click()
+    wait_until_drawn(page)
+    if not field.is_visible():
+        page.get_by_text("Settings", exact=True).click()
+        page.get_by_role("tab", name="This run").click()
+    field.fill("2000")
+    field.press("Enter")
+    expect(estimate).to_contain_text("limit: 2,000 calls")
+    page.locator(".vs-notices").get_by_role("button", name="Try again").click()
+    page.wait_for_url(lambda url: first not in url)
+    wait_for_end(page)
+    expect(page.locator(".vs-notices")).not_to_contain_text("The run stopped at the limit")
+    expect(spent).to_contain_text("limit 2,000")

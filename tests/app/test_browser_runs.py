@@ -11,6 +11,7 @@ from playwright.sync_api import Download, Locator, Page, expect
 
 from tests.app.conftest import Visit
 from tests.app.serving import (
+    DESKTOP,
     PHONE,
     Visitor,
     expect_to_fit_everywhere,
@@ -102,12 +103,26 @@ def test_runs_are_named_and_found_and_the_address_keeps_what_is_listed(
     page.get_by_text("Only with a star").click()
     expect(rows(page)).to_have_count(1)
     expect(rows(page)).to_contain_text(question("one"))
+    verdicts = page.get_by_role("combobox", name="Verdicts")
+    verdicts.click()
+    page.get_by_role("option", name="Doubtful").click()
+    expect(rows(page)).to_have_count(1)
+    expect(page).to_have_url(re.compile(r"runs\.verdicts=doubtful"))
+    # What the controls write into the address and what is written by hand stay together.
+    expect(page).to_have_url(re.compile(r"runs\.starred=true"))
+    page.keyboard.press("Escape")
     expect_to_fit_everywhere(page)
     page.reload()
     # An address with a filter shows that filter.
     expect(page.get_by_text("Only with a star")).to_be_visible()
     expect(rows(page)).to_have_count(1)
     assert fits(page)
+    # It is still chosen after a look at another page.
+    page.set_viewport_size(DESKTOP)
+    row(page, "one").get_by_role("button", name="Open").click()
+    expect(page.get_by_role("heading", level=1, name="Ask")).to_be_visible()
+    page.get_by_role("link", name="Runs").click()
+    expect(rows(page)).to_have_count(1)
 
 
 @pytest.mark.verify
@@ -169,6 +184,10 @@ def test_a_run_has_an_address_a_report_and_a_replay(visit: Visit, tmp_path: Path
     report = saved(download.value, tmp_path)
     assert report.suffix == ".html"
     assert question("one") in report.read_text(encoding="utf-8")
+    with page.expect_popup() as opened:
+        body.get_by_role("link", name="Open the report").click()
+    expect(opened.value.get_by_role("heading", level=1, name=question("one"))).to_be_visible()
+    opened.value.close()
 
     page.goto(address)
     expect(page.get_by_role("heading", level=2, name=question("one"))).to_be_visible()

@@ -11,13 +11,17 @@ import pandas
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import evaluating
+from app import evaluating, fetching
+from app.exposure import Exposure
+from app.screens import evaluation_data
 from app.screens.evaluation_compare import open_run
 from app.screens.evaluation_data import read_upload
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.thread import Engine
-from pipelines.errors import InvalidInputError, UnreachableError
+from pipelines.errors import InvalidInputError, OfflineError, UnreachableError
+from pipelines.evaluation.datasets.files import Table
+from pipelines.evaluation.datasets.hub import HubAddress
 from pipelines.evaluation.items import Item
 from pipelines.evaluation.plan import Budget, EvaluationSpec
 from pipelines.models.providers import ModelSpec, Price
@@ -213,6 +217,62 @@ def test_parquet_and_chinese_are_read():
     assert read_upload("a\x00b.csv", chinese).rows[0]["答案"] == "青莲居士"
     with pytest.raises(InvalidInputError, match="form is not known"):
         read_upload("..", b"x")
+
+
+def test_a_parquet_file_is_mapped_by_hand_on_the_page(engine: Engine):
+    file = io.BytesIO()
+    frame = pandas.DataFrame({"ask": ["Who?", "When?"], "gold": [["Ada", "A. L."], ["1843"]]})
+    frame.to_parquet(file)
+    test = with_file("own.parquet", file.getvalue())
+    test.selectbox(key="evaluate.map.1.question").set_value("ask")
+    test.multiselect(key="evaluate.map.1.answers").set_value(["gold"]).run()
+    assert not test.exception
+    assert "Ada; A. L." in seen(test)
+    assert any("questions (2)" in one for one in captions(test))
+    press(test, "run")
+    items = stored_items(engine, test.query_params["evaluation"])
+    assert [item.answers for item in items] == [("Ada", "A. L."), ("1843",)]
+
+
+def test_a_set_of_the_hub_is_read_and_mapped(engine: Engine, monkeypatch: pytest.MonkeyPatch):
+    asked: list[HubAddress] = []
+
+    def read(address: HubAddress) -> Table:
+        asked.append(address)
+        if address.name == "no/such":
+            raise OfflineError("The hub cannot be reached.", remedy="Connect this machine.")
+        rows = [{"prompt": "Who?", "gold": "Ada"}, {"prompt": "When?", "gold": "1843"}]
+        return Table(f"{address.name}@test", rows, [1, 2], "row")
+
+    monkeypatch.setattr(fetching, "read_hub", read)
+    test = evaluate(**{"evaluate.source": "hub"}).run()
+    test.text_input(key="evaluate.hub").set_value("a b")
+    test.button(key="evaluate.hub.read").click().run()
+    assert "names no data set of the hub" in seen(test)
+    test.text_input(key="evaluate.hub").set_value("no/such")
+    test.button(key="evaluate.hub.read").click().run()
+    assert "Connect this machine." in seen(test)
+    test.text_input(key="evaluate.hub").set_value("own/people@test")
+    test.button(key="evaluate.hub.read").click().run()
+    assert not test.exception
+    assert asked[-1] == HubAddress("own/people", None, "test")
+    where = "evaluate.map.hub.own/people.test"
+    test.selectbox(key=f"{where}.question").set_value("prompt")
+    test.multiselect(key=f"{where}.answers").set_value(["gold"]).run()
+    assert "2 items × 2 systems = 4 answers" in captions(test)
+    # Drawn again, it is not read again.
+    assert asked.count(HubAddress("own/people", None, "test")) == 1
+
+
+def test_strangers_have_no_set_of_the_hub_downloaded(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(
+        evaluation_data, "workbench_exposure", lambda: Exposure("0.0.0.0", any_address=False)
+    )
+    test = evaluate(**{"evaluate.source": "hub"}).run()
+    assert "downloads no data sets for them" in seen(test)
+    assert not [one for one in test.button if one.key == "evaluate.hub.read"]
 
 
 def test_texts_are_checked_only_by_methods_that_judge(engine: Engine):

@@ -70,6 +70,8 @@ def test_the_operator_is_told_what_is_open_and_no_key():
     said = what_is_open(OPEN, secrets)
     assert "served on 0.0.0.0" in said
     assert "addresses on the public internet" in said
+    for work in ("check texts", "start evaluations", "make annotation sessions", "add documents"):
+        assert work in said
     assert "OPENAI_API_KEY of this machine's environment is used by the command line alone" in said
     assert "this machine's HF_TOKEN" in said
     assert "DASHSCOPE" not in said

@@ -13,9 +13,10 @@ from streamlit.testing.v1 import AppTest
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.thread import Engine
 from pipelines.errors import NotFoundError
-from pipelines.retrieval.embedders import EmbedderSpec
+from pipelines.retrieval.embedders import Embedders, EmbedderSpec
 from tests.app.opening import always, page_engine
 from tests.app.test_screens import ME, page, told
+from tests.pipelines.engine.test_collections import HeldEmbedder
 from tests.pipelines.retrieval.reading.made import PAGE, encrypted_pdf, pdf
 
 WHALES = pdf(["Whales swim in the sea.", "They breathe air."], title="On whales")
@@ -95,6 +96,28 @@ def test_files_are_stored_indexed_and_listed(engine: Engine):
     assert "One was there already, unchanged: whales.pdf" in told(test)
     test = settled(engine, test)
     assert engine.service.collections.store.get(ME, opened(test)).documents == 4
+
+
+def test_indexing_shows_how_far_it_is_is_stopped_and_goes_on(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+):
+    held = HeldEmbedder(free=2)
+    engine.service.collections.embedders = Embedders(lambda: held)
+    monkeypatch.setattr("pipelines.engine.indexing._BATCH", 2)
+    monkeypatch.setattr("pipelines.engine.collections._SOON", 0.01)
+    test = created()
+    rows = "\n".join(f'{{"text": "Animal number {at} is seen."}}' for at in range(9))
+    upload(test, ("rows.jsonl", rows.encode()))
+    assert held.waiting.wait(120)
+    assert "Embedding passages: 4 of 9" in told(drawn(test))
+    press(test, "library.stop")
+    held.go.set()
+    test = settled(engine, test)
+    assert "Stopped. What is done is kept" in told(test)
+    assert test.button(key="library.index").label == "Continue"
+    press(test, "library.index")
+    assert "Indexed: can be chosen" in told(settled(engine, test))
+    assert len(held.embedded) == 9
 
 
 def test_a_search_shows_three_columns(engine: Engine):

@@ -105,6 +105,33 @@ def test_the_address_says_what_is_listed(opened: Engine):
     other = page("runs")
     other.query_params["runs.text"] = "wrote"
     assert found not in listed(other.run())
+    # What cannot be meant is passed over.
+    odd = page("runs")
+    odd.query_params.update({"runs.since": "yesterday", "runs.starred": "maybe"})
+    odd.query_params.update({"runs.verdicts": "so", "runs.page": "x"})
+    assert len(listed(odd.run())) == 2
+
+
+def test_an_address_sets_every_filter(opened: Engine):
+    day = datetime(2026, 1, 2, 12, tzinfo=UTC).timestamp()
+    found = run_of(opened, "Where was Ada born?", "drad", created=day)
+    opened.service.store.labels.star(found, ME, True)
+    run_of(opened, "Where was Ada raised?", "drad")
+    test = page("runs")
+    test.query_params.update(
+        {
+            "runs.text": "Ada",
+            "runs.starred": "true",
+            "runs.since": "2026-01-02",
+            # By its name and not by its title, which is another in another language.
+            "runs.methods": "drad",
+        }
+    )
+    assert listed(test.run()) == [found]
+    assert test.date_input(key="runs.since").value == date(2026, 1, 2)
+    assert test.toggle(key="runs.starred").value
+    assert test.text_input(key="runs.text").value == "Ada"
+    assert test.query_params["runs.methods"] == "drad"
 
 
 def test_a_long_list_has_pages(opened: Engine, monkeypatch: pytest.MonkeyPatch):

@@ -9,7 +9,7 @@ from pipelines.methods.registry import METHODS, method_pages
 from tests.app.serving import ROOT
 from tests.app.sights import BASELINES, SIGHTS, Filled
 
-FILLED = Filled("me", {"en": "e", "zh": "z"}, "c", "b", "v", "s", "j", "w", "k")
+FILLED = Filled("me", {"en": "e", "zh": "z"}, "c", "b", "v", "s", "j", "w", "k", "t")
 
 
 def navigation() -> set[str]:
@@ -36,6 +36,7 @@ def test_an_address_names_what_the_folder_was_filled_with_and_the_language():
     known = {one.name: one for one in SIGHTS}
     assert known["ask"].at(FILLED, "zh") == "/?run=z&lang=zh"
     assert known["compare-changes"].at(FILLED, "en") == "/compare?runs=e,c&view=changes&lang=en"
+    assert known["check"].at(FILLED, "en") == "/check?run=t&lang=en"
     assert known["runs"].at(FILLED, "en") == "/runs?lang=en"
 
 

@@ -13,8 +13,14 @@ SCRIPTS = Path(streamlit.__file__).parent / "static" / "static" / "js"
 ZH = framework_words("zh")
 
 
-def test_in_english_nothing_is_replaced():
-    assert framework_words("en") == {"places": [], "words": {}, "patterns": []}
+EN = framework_words("en")
+
+
+def test_in_english_only_the_dialog_of_a_lost_connection_is_worded():
+    assert (EN["places"], EN["patterns"]) == (["[data-testid='stDialog']"], [])
+    assert set(EN["words"]) <= set(ZH["words"])
+    assert not any("Streamlit" in words for words in EN["words"].values())
+    assert EN["words"]["streamlit run yourscript.py"] == "make run"
 
 
 def test_streamlit_still_writes_these_words():
@@ -33,8 +39,16 @@ def test_a_pattern_is_for_a_whole_text_and_keeps_what_it_names():
         return next((p.sub(to, text) for p, to in patterns if p.match(text)), text)
 
     assert worded("200MB per file") == "每个文件最大 200MB"
+    assert worded("Page 12") == "第 12 页"
+    assert worded("Add: paper") == "新增：paper"
     assert worded("Remove Qwen") == "移除 Qwen"
     assert worded("It says 200MB per file here") == "It says 200MB per file here"
+
+
+def test_the_places_are_still_there():
+    written = "\n".join(path.read_text(encoding="utf-8") for path in SCRIPTS.glob("*.js"))
+    named = [place.split("'")[1] for place in ZH["places"]]
+    assert [name for name in named if f"`{name}`" not in written] == []
 
 
 def test_only_parts_of_streamlit_itself_are_searched():

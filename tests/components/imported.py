@@ -28,7 +28,7 @@ from pipelines.run.trace import Trace
 from pipelines.run.view import RunView, fold
 from pipelines.store.exchange import export_lines, parse_lines
 from pipelines.store.recordings import load_recording, recordings
-from pipelines.store.runs import Tally, tally
+from pipelines.store.summaries import Tally, tally
 from pipelines.store.tables import to_json
 from tests.pipelines.engine.test_cut_runs import recorded
 

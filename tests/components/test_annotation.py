@@ -145,11 +145,11 @@ def test_a_card_without_agreement_leaves_it_out():
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({}, "Under way"),
+        ({}, "In progress"),
         ({"people": 0}, "Nobody has joined"),
         ({"closed": NOW}, "Closed"),
         ({"overlap": 1, "tasks": {"span": TaskStanding(items=3, given=3)}}, "All labels are there"),
-        ({"tasks": {}}, "Under way"),
+        ({"tasks": {}}, "In progress"),
     ],
 )
 def test_the_state_of_a_session_is_in_words(more: dict[str, object], said: str):

@@ -33,6 +33,19 @@ HIDDEN = """(without) => [...document.querySelectorAll("main *")].filter((elemen
 CHOICES = ".vs-draft-panel, .vs-by-entropy, .vs-by-probability"
 """Of these one is seen at a time, as the reader chooses; on paper all."""
 
+PRINTED_ONCE = ".vs-part-evidence details, tr .vs-means, thead"
+"""On paper the passages stand in the part with the evidence, what a number means in a table is said
+in its first row, and cells that stand one below the other are labelled themselves."""
+
+CUT = """() => [...document.querySelectorAll("main *")].filter((element) => {
+  const style = getComputedStyle(element);
+  if (element.closest(".vs-sr, thead") || element.clientWidth < 2) return false;
+  const wide = element.scrollWidth > element.clientWidth + 1 && style.overflowX !== "visible";
+  const long = element.scrollHeight > element.clientHeight + 1 && style.overflowY !== "visible";
+  return wide || long;
+}).map((element) => `${element.tagName} ${element.className}`)"""
+"""What would have to be scrolled, which paper cannot be."""
+
 FITS = "() => document.documentElement.scrollWidth <= document.documentElement.clientWidth"
 
 
@@ -112,9 +125,13 @@ def test_on_paper_nothing_is_out_of_sight(offline: Offline, tmp_path: Path):
     unfolded = page.locator("details[open]").count()
     page.emulate_media(media="print")
     # The styles alone unfold everything, where a browser does not say that it prints.
-    assert page.evaluate(HIDDEN, ".vs-choices") == []
+    assert page.evaluate(HIDDEN, f".vs-choices, {PRINTED_ONCE}") == []
     page.evaluate("() => dispatchEvent(new Event('beforeprint'))")
     expect(page.locator("details:not([open])")).to_have_count(0)
+    assert page.evaluate(CUT) == []
+    # Methods that are compared stand one below the other.
+    tops = "(all) => all.map((one) => one.getBoundingClientRect().left)"
+    assert len(set(page.locator(".vs-column").evaluate_all(tops))) == 1
     page.evaluate("() => dispatchEvent(new Event('afterprint'))")
     expect(page.locator("details[open]")).to_have_count(unfolded)
     page.emulate_media(media="screen")

@@ -17,6 +17,7 @@ from components.evaluation_state import (
     limits_words,
     metrics_view,
     money_range,
+    offers_words,
     progress_view,
     rows_view,
     summary_view,
@@ -255,3 +256,11 @@ def test_the_list_names_an_evaluation(t: Catalogue):
     assert t("evaluate.answered", done="12", total="60") in page.text()
     assert "2026-01-02 10:00" in page.text()
     assert page.all("script") == []
+
+
+def test_what_a_data_set_offers_is_counted(t: Catalogue) -> None:
+    items = [Item(id="a", question="Who?", answers=("Ada",)), Item(id="b", question="When?")]
+    said = offers_words(items, t)
+    assert t("evaluate.offer.count", name=t("evaluate.offer.questions"), count="2") in said
+    assert t("evaluate.offer.count", name=t("evaluate.offer.answers"), count="1") in said
+    assert t("evaluate.offer.passages") not in said

@@ -111,6 +111,21 @@ def test_what_papers_print_stands_beside_with_model_data_and_date(t: Catalogue) 
     assert t("papers.not_comparable") in drawn(full(), t).text()
 
 
+def test_detectors_have_their_errors_and_f1_of_spans(t: Catalogue) -> None:
+    made = evaluation([
+        score(f"q{n}", "a", None, spans={"exact": (1, 1, 2)}, values={
+            "hallucination_score": n / 4, "hallucinated": float(n > 1)})
+        for n in range(4)
+    ])  # fmt: skip
+    page = drawn(made, t)
+    row = next(row for row in page.all("tr") if row.attributes.get("data-key") == "detector-a")
+    held = {cell.attributes.get("data-label", ""): cell.text() for cell in row.all("td")}
+    # (0 + 1/16 + 1/4 + 1/16) / 4 = 0.094, and 2 * 4 / (4 + 8).
+    assert held[f"{t('metric.brier.title')} 0–1 ↓"].startswith("0.09")
+    assert held[f"{t('metric.span_f1_exact.title')} 0–1 ↑"].startswith("0.67")
+    assert t("metric.ece.title") in page.text()
+
+
 def test_a_cost_that_some_items_lack_says_so(t: Catalogue) -> None:
     made = evaluation([score("q0", "a", 1, cost={"calls": 2}), score("q1", "a", 1)])
     row = cells(drawn(made, t), "a")

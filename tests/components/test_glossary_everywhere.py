@@ -10,6 +10,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from components.annotation_detectors import (
+    detectors_view,
+    fitted_view,
+    judges_view,
+    located_view,
+    verdicts_view,
+)
 from components.annotation_results import agreement_view, spans_view
 from components.ask import ask_view
 from components.compare import CompareColumn, compare_view
@@ -22,15 +29,22 @@ from components.messages import LANGUAGES, Catalogue
 from components.report import report_html
 from components.run_changes import changes_view
 from components.run_pages import panel_of
+from pipelines.annotation.detectors import detector_report, fit_detectors
+from pipelines.annotation.judges import DetectorAgreement
+from pipelines.annotation.located import LocatedSpans
+from pipelines.evaluation.metrics.spans import SpanMatch
 from pipelines.evaluation.results.compare import comparison
 from pipelines.evaluation.results.table import results_table
+from pipelines.evaluation.statistics.judges import agreement as judge_agreement
+from pipelines.evaluation.statistics.resampling import Estimate
 from pipelines.methods.registry import METHODS
 from pipelines.run.view import RunView, fold
 from pipelines.store.recordings import load_recording, recordings
 from pipelines.types import Language
 from tests.components import samples as s
 from tests.components.html_tree import Node, read
-from tests.components.test_annotation_results import agreed
+from tests.components.test_annotation_results import RATE, agreed, judged
+from tests.components.test_annotation_results import scores as labelled
 from tests.components.test_evaluation_table import SAMPLING, full
 from tests.pipelines.evaluation.results.evaluations import binary
 from tests.pipelines.methods.test_reevaluate import Setting
@@ -141,6 +155,72 @@ def test_a_comparison_explains_its_metric_its_interval_and_its_p(t: Catalogue):
         assert f'data-means="{name}"' in html
 
 
+HEADS = {
+    "auroc": "auroc",
+    "auc_pr": "auc_pr_nonfactual",
+    "brier": "brier",
+    "ece": "ece",
+    "threshold": "threshold",
+    "accuracy": "flagging",
+    "found": "flagging",
+    "spared": "flagging",
+    **dict.fromkeys(
+        (f"located.{one}" for one in ("characters", "precision", "recall", "iou", "exact")),
+        "located",
+    ),
+}
+"""What stands over a column of numbers of the detectors, and the entry that explains it."""
+
+
+def unexplained(html: str, t: Catalogue) -> list[str]:
+    """Columns of numbers of a view with detectors that nothing in it explains."""
+    view = read(html)
+    means = {node.attributes.get("data-means") for node in view.walk()}
+    words = {t(f"annotate.results.{name}"): entry for name, entry in HEADS.items()}
+    plain = {t("annotate.results.detector"), t("annotate.results.items")}
+    heads = [column.text() for column in view.all("table")[0].one("thead").all("th")]
+    # What a column is called comes first, then its range and its direction.
+    found = {head: head.partition(" 0–1")[0].strip() for head in heads if head not in plain}
+    return [head for head, name in found.items() if words.get(name) not in means]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_number_of_the_detectors_of_a_session_is_explained(language: Language):
+    t = Catalogue(language, strict=True)
+    found = labelled()._replace(methods=("slm", "ever"))
+    whole = Estimate(value=0.7, low=0.5, high=0.8, n=9, groups=9)
+    f1: dict[SpanMatch, Estimate] = {"exact": whole, "iou": whole, "characters": whole}
+    located = LocatedSpans(method="drad", texts=9, f1=f1, precision=whole, recall=whole)
+    fitted = fit_detectors(found)
+    settings = {"slm": ("slm", "threshold")}
+    drawn = {
+        "detectors": detectors_view(found, detector_report(found, SAMPLING), {}, 0, t),
+        "fitted": fitted_view(fitted, found.mixed, settings, 0.5, t),
+        "located": located_view([located], t),
+    }
+    assert [(name, unexplained(html, t)) for name, html in drawn.items()] == [
+        (name, []) for name in drawn
+    ]
+    # The score of each detector too, and what a probability was made by.
+    assert all('data-means="entailment"' in drawn[name] for name in ("detectors", "fitted"))
+    assert 'data-means="calibrated"' in drawn["fitted"]
+    broken = drawn["fitted"].replace('data-means="flagging"', "")
+    assert len(unexplained(broken, t)) == 3
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_number_about_judges_of_a_session_is_explained(language: Language):
+    t = Catalogue(language, strict=True)
+    grades = judge_agreement(["right", "wrong"], ["right", "right"], ("right", "wrong"))
+    detector = DetectorAgreement(method="ever", task="answer", agreement=grades)
+    wanted = {
+        judges_view(judged(RATE), 0.03, t): ("corrected_rate", "cohen", "flagging"),
+        verdicts_view([detector], t): ("cohen", "flagging"),
+    }
+    for html, names in wanted.items():
+        assert [name for name in names if f'data-means="{name}"' not in html] == []
+
+
 def test_coefficients_of_agreement_are_explained(t: Catalogue):
     html = agreement_view(agreed("answer", ["correct", "wrong"], ["correct", "correct"]), t)
     for name in ("alpha", "raw_agreement", "fleiss"):
@@ -148,4 +228,6 @@ def test_coefficients_of_agreement_are_explained(t: Catalogue):
     found = agreed("span", [[(0, 10)], [(0, 4)]], [[(2, 10)], [(0, 4)]]).spans
     assert found is not None
     html = spans_view(found, t)
-    assert all(f'data-means="{name}"' in html for name in ("span_alpha", "span_overlap"))
+    assert all(
+        f'data-means="{name}"' in html for name in ("span_alpha", "span_gamma", "span_overlap")
+    )

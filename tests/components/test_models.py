@@ -27,6 +27,20 @@ def test_a_model_in_a_few_lines(t: Catalogue):
     assert "Languages: English, Chinese · token probabilities" in page.text()
 
 
+def test_what_is_not_known_and_a_weak_judge_are_told_beside_the_model(t: Catalogue):
+    can = Capabilities(languages=frozenset({"en"}))
+    spec = ModelSpec(kind="openai", name="x", model="m", unknown=("judging", "prefill"))
+    told = read(model_facts(spec, can, t)).text()
+    assert "taken as usual: Judging claims, Continuing a text." in told
+    assert "no better than chance" not in told
+    found = spec.model_copy(update={"unknown": (), "judges": False})
+    told = read(model_facts(found, can.overridden(judges=False), t)).text()
+    assert "Not known yet" not in told
+    assert "judges claims no better than chance" in told
+    only = can.model_copy(update={"writes": False, "judges": False})
+    assert "no better than chance" not in read(model_facts(found, only, t)).text()
+
+
 def test_a_judge_says_how_often_it_is_right(t: Catalogue, monkeypatch: pytest.MonkeyPatch):
     sentences = {"examples": 200, "supported": 0.36, "right": 144, "auroc": 0.634, "ece": 0.04}
     measured = {"biographies": sentences, "answers_same_kind": {"auroc": 0.55}}

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.faults.cells import PROGRAMS, Result, all_cells
+from tests.faults.cells import ALL_PROGRAMS, Result, all_cells
 from tests.faults.matrix import OUTCOMES, counted, problems_of, run_all
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability-faults.md"
@@ -20,8 +20,10 @@ _TEXT = """\
 
 Every kind of call that a method makes was answered by a server that is at fault, once or always,
 in one piece and streamed, in English and Chinese, by the protocols of OpenAI and of DashScope.
-The server is a process of its own; all other calls of the run are answered well. Written by
-`{command}`, which makes {part} of the matrix.
+The server is a process of its own; all other calls of the run are answered well. Calls of the five
+methods, of Direct and RAG, and of the check of a model meet every fault; those of the other
+baselines meet a third of them, {least} or more. Written by `{command}`, which makes {part} of the
+matrix.
 
 | counted | |
 |---|---|
@@ -53,7 +55,9 @@ def page(results: list[Result], every: int) -> str:
         f"| {fault.replace('_', ' ')} | {' | '.join(str(counts[o]) for o in OUTCOMES)} |"
         for fault, counts in table.items()
     )
+    met = Counter((cell.program, cell.kind) for cell in all_cells() if cell.often == "always")
     return _TEXT.format(
+        least=min(met.values()),
         command="python -m tests.faults" + (f" {every}" if every > 1 else ""),
         part="all runs" if every == 1 else f"one in {every} runs",
         kinds=len({(cell.program, cell.kind) for cell in all_cells()}),
@@ -74,7 +78,7 @@ def main() -> int:
     print("\n".join(problems))
     outcomes = dict(Counter(result.outcome for result in results))
     seconds = time.monotonic() - began
-    print(f"{len(results)} runs of {len(PROGRAMS)} set-ups in {seconds:.0f} s: {outcomes}")
+    print(f"{len(results)} runs of {len(ALL_PROGRAMS)} set-ups in {seconds:.0f} s: {outcomes}")
     print(f"{len(problems)} problems")
     if not problems:
         PAGE.write_text(page(results, every), encoding="utf-8")

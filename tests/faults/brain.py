@@ -10,6 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from tests.faults import baselines
+
 FALSE_DETAILS = ("Utrecht", "乌得勒支")
 """No verdict may support a text that holds one of these."""
 
@@ -159,6 +161,9 @@ def kind_of(body: dict[str, Any]) -> str:
             if kind == "reachable":
                 return "prefill" if role == "assistant" else "logprobs" if _probes(body) else kind
             return "again" if last.startswith(_AGAIN) else kind
+    options = body.get("parameters") or body
+    if kind := baselines.kind_of(whole, options.get("temperature") or 0.0):
+        return kind
     if any(mark in whole for mark in _REASON):
         kind = "short" if last.startswith(_SHORT) else "reason"
         asked = next(text for speaker, text in turns if speaker == "user")
@@ -167,7 +172,7 @@ def kind_of(body: dict[str, Any]) -> str:
         return kind
     if role == "assistant":
         return "go_on"
-    return "sample" if (body.get("parameters") or body).get("temperature") else "draft"
+    return "sample" if options.get("temperature") else "draft"
 
 
 def _probes(body: dict[str, Any]) -> bool:
@@ -195,6 +200,9 @@ def answer(body: dict[str, Any]) -> str:
 
 
 def _answer(kind: str, world: World, turns: list[tuple[str, str]], whole: str) -> str:
+    known = baselines.answer(kind, world, turns, whole)
+    if known is not None:
+        return known
     role, last = turns[-1]
     wrong = any(detail in last.rpartition("\n\n")[2] for detail in FALSE_DETAILS)
     match kind:

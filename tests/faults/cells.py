@@ -35,6 +35,7 @@ from pipelines.run.spec import JUDGES
 from pipelines.run.view import fold
 from pipelines.store.exchange import export_lines, parse_lines
 from pipelines.types import Answer, Generation
+from tests.faults import baselines
 from tests.faults.brain import FALSE_DETAILS, PROBE_KINDS, VERDICT_KINDS, WORLDS, kind_of
 from tests.faults.faults import FAULTS, REFUSAL_EN, REFUSAL_ZH, Fault
 from tests.pipelines.methods.bench import ClaimReader, FixedRecognizer, Outcome, Shelf, run_method
@@ -94,12 +95,61 @@ PROGRAMS: dict[str, Program] = {
     ),
     "slm": Program("slm", ("draft", "judge"), {"context": "retrieved"}),
 }
+_MAIN = {"checked_by": "main"}
+BASELINES: dict[str, Program] = {
+    "token_probability": Program("token_probability", ("draft",)),
+    "selfcheck": Program(
+        "selfcheck", ("draft", "sample", "supported"), {"variant": "prompt", "samples": 2}
+    ),
+    "selfcheck_qa": Program(
+        "selfcheck",
+        ("choice_questions", "choice"),
+        {"variant": "qa", "samples": 2, "questions": 1},
+    ),
+    "selfcheck_nli": Program("selfcheck", ("relation",), {"variant": "nli", "samples": 2, **_MAIN}),
+    "p_yes": Program("p_yes", ("draft", "judge"), _MAIN),
+    "p_true": Program("p_true", ("draft", "p_true")),
+    "semantic_entropy": Program("semantic_entropy", ("draft", "sample"), {"samples": 2, **_MAIN}),
+    "sac3": Program("sac3", ("draft", "paraphrase", "same_cm"), {"paraphrases": 2, **_MAIN}),
+    "luq": Program("luq", ("draft", "sample", "relation"), {"samples": 2, **_MAIN}),
+    "verbalised_confidence": Program("verbalised_confidence", ("draft", "confidence")),
+    "chain_of_thought": Program("chain_of_thought", ("reasoned",)),
+    "abstain": Program("abstain", ("draft",)),
+    "ircot": Program("ircot", ("step", "next", "conclude_reasoning"), {"max_sentences": 2}),
+    "flare": Program("flare", ("draft",)),
+    "detect_and_mitigate": Program(
+        "detect_and_mitigate",
+        ("draft", "concepts", "concept_question", "validate_concept", "repair_sentence"),
+        _MAIN,
+    ),
+    "adaptive_rag": Program("adaptive_rag", ("classify", "draft")),
+    "cove": Program("cove", ("draft", "plan", "check_answer", "final")),
+    "cove_compared": Program("cove", ("check_agrees",), {"variant": "factor_revise"}),
+    "self_reflection": Program(
+        "self_reflection",
+        (
+            *("knowledge", "factual", "refine_knowledge", "answer_known"),
+            *("agrees_known", "refine_answer", "relevant"),
+        ),
+        _MAIN,
+    ),
+    "debate": Program(
+        "debate", ("debate_draft", "debate", "debate_others", "summary"), {"agents": 2, "rounds": 2}
+    ),
+    "rarr": Program("rarr", ("draft", "fact_questions", "agrees_fact", "edit"), _MAIN),
+    "critic": Program("critic", ("draft", "query", "critique", "repair"), _MAIN),
+    "factool": Program("factool", ("draft", "claims", "claim_queries", "verify_claim"), _MAIN),
+}
+"""The other baselines. Each kind of their calls meets a third of the faults."""
+
+ALL_PROGRAMS = PROGRAMS | BASELINES
+_THIRD = 3
 VERDICTS = {"verify": "concept", "recall": "concept", "judge": "sentence", "same_cl": "pair",
-            "same_cm": "pair"}  # fmt: skip
+            "same_cm": "pair", **baselines.VERDICTS}  # fmt: skip
 """Kinds of calls that decide something, and what."""
 
 REWRITES = ("go_on", "continue", "next", "rectify", "repair", "revise_answer", "candidates",
-            "conclude", "nearest")  # fmt: skip
+            "conclude", "nearest", *baselines.REWRITES)  # fmt: skip
 """Kinds of calls whose reply may become a part of an answer that is there already."""
 
 _UNUSABLE = {
@@ -107,9 +157,14 @@ _UNUSABLE = {
     *("content_empty", "content_spaces", "filtered_halfway", "cut_at_the_limit", "tool_calls"),
     *("thinking_unclosed", "thinking_only", "thinking_in_its_field", "other_language"),
 }
+_ANSWERS = ("draft", "first_short", *baselines.ANSWERS)
 _SILENT = {"content_empty", "content_null", "content_spaces", "thinking_unclosed",
            "thinking_in_its_field"}  # fmt: skip
+_FAVOURABLE = ("supported", "confident")
 _STILL_RIGHT = {"stream_duplicated", "stream_reordered", "cut_at_the_limit", "wrong_content_type"}
+_WITHOUT: dict[str, str] = {"flare": "early", "detect_and_mitigate": "early"}
+"""Methods that nothing can stand in for log-probabilities in: their draft is the answer then."""
+
 _NUMBERS = {name for name in FAULTS if name.startswith("logprobs_")} | {"no_logprobs"}
 
 
@@ -305,7 +360,7 @@ async def _struck(server: Server, place: str) -> int:
 async def _run(
     server: Server, cell: Cell, place: str, fault: Fault | None, baseline: Answer | None
 ) -> Result:
-    program, world = PROGRAMS[cell.program], WORLDS[cell.language]
+    program, world = ALL_PROGRAMS[cell.program], WORLDS[cell.language]
     slow = fault is not None and fault.slow
     address = f"http://127.0.0.1:{server.port}/{place}"
     model = _model(cell, address, program.known, slow=slow)
@@ -368,7 +423,7 @@ def _expected(
     final = outcome.final
     undone = result.outcome in ("failed", "early")
     if fault.sort == "harmless" or (fault.sort == "passing" and cell.often == "once"):
-        if undone:
+        if undone and not (fault.name in _NUMBERS and result.outcome == _WITHOUT.get(cell.program)):
             return [f"not recovered: {result.code}"]
         numbers = fault.name in _NUMBERS
         if baseline and final and not numbers and final.text != baseline.text:
@@ -379,7 +434,7 @@ def _expected(
             return [f"another answer without a remark: {final.text!r}"]
     if final is None:
         return []
-    said = [] if cell.kind in ("draft", "first_short") else [REFUSAL_EN, REFUSAL_ZH, "<think>"]
+    said = [] if cell.kind in _ANSWERS else [REFUSAL_EN, REFUSAL_ZH, "<think>"]
     found = [words for words in said if words in final.text]
     if found:
         return [f"the answer holds {found[0]!r}"]
@@ -400,6 +455,7 @@ def _expected(
 def _verdicts(cell: Cell, fault: Fault | None, outcome: Outcome) -> list[str]:
     """Nothing false is supported, and nothing is supported by replies that say nothing."""
     judged = [e for e in outcome.events if isinstance(e, Judged) and e.verdict == "supported"]
+    found = [e for e in outcome.events if isinstance(e, Judged) and e.verdict in _FAVOURABLE]
     problems = [
         f"{event.what} supported: {event.text!r}"
         for event in judged
@@ -411,8 +467,8 @@ def _verdicts(cell: Cell, fault: Fault | None, outcome: Outcome) -> list[str]:
         if fault.name not in _STILL_RIGHT and not whole:
             side = cell.kind.removeprefix("same_")
             problems += [
-                f"{event.what} supported by nothing: {event.text!r}"
-                for event in judged
+                f"{event.what} {event.verdict} by nothing: {event.text!r}"
+                for event in found
                 if event.what == what and (what != "pair" or event.label == side)
             ]
     return problems
@@ -483,14 +539,18 @@ def all_cells() -> Iterator[Cell]:
     """Every kind of call with every fault, once and always, each of these streamed or whole.
 
     Which of the two, which protocol and which language alternate, so that every kind of call and
-    every fault is met in all of them.
+    every fault is met in all of them. Kinds of calls of `BASELINES` meet a third of the faults.
     """
-    kinds = [(name, kind) for name, one in PROGRAMS.items() for kind in one.kinds]
-    kinds += [("probe", kind) for kind in PROBE_KINDS]
-    for number, (program, kind) in enumerate(kinds):
+    kinds = [(name, kind, 1) for name, one in PROGRAMS.items() for kind in one.kinds]
+    kinds += [("probe", kind, 1) for kind in PROBE_KINDS]
+    kinds += [(name, kind, _THIRD) for name, one in BASELINES.items() for kind in one.kinds]
+    for number, (program, kind, step) in enumerate(kinds):
         for at, fault in enumerate(FAULTS):
+            if (at + number) % step:
+                continue
             for turn, often in enumerate(("once", "always")):
-                streamed = (number + at + turn) % 2 == 0
-                language = "zh" if program != "probe" and (number + at) % 3 == 0 else "en"
-                native = (number + at) % 5 == 0
+                streamed = (number // step + at // step + turn) % 2 == 0
+                turned = number // step + at // step
+                language = "zh" if program != "probe" and turned % 3 == 0 else "en"
+                native = turned % 5 == 0
                 yield Cell(program, kind, fault, often, streamed, native, language)

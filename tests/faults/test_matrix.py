@@ -7,8 +7,9 @@ from collections import Counter
 
 import pytest
 
+from pipelines.methods.registry import METHODS
 from tests.faults.brain import PROBE_KINDS
-from tests.faults.cells import PROGRAMS, all_cells
+from tests.faults.cells import ALL_PROGRAMS, BASELINES, all_cells
 from tests.faults.faults import FAULTS
 from tests.faults.matrix import OUTCOMES, problems_of, run_all, run_cells
 
@@ -18,11 +19,15 @@ SAMPLE = 30
 def test_the_matrix_is_complete():
     cells = list(all_cells())
     kinds = {(cell.program, cell.kind) for cell in cells}
-    assert len(kinds) == sum(len(one.kinds) for one in PROGRAMS.values()) + len(PROBE_KINDS)
-    assert len(FAULTS) >= 30
+    assert len(kinds) == sum(len(one.kinds) for one in ALL_PROGRAMS.values()) + len(PROBE_KINDS)
+    assert {one.method for one in ALL_PROGRAMS.values()} == set(METHODS)
     met = Counter((cell.program, cell.kind, cell.fault, cell.often) for cell in cells)
     assert set(met.values()) == {1}
-    assert len(met) == 2 * len(kinds) * len(FAULTS)
+    faults = Counter((cell.program, cell.kind, cell.often) for cell in cells)
+    assert min(faults.values()) >= 30
+    for program, kind, _ in faults:
+        if program not in BASELINES:
+            assert faults[program, kind, "once"] == faults[program, kind, "always"] == len(FAULTS)
     for fault in FAULTS:
         ways = {(c.streamed, c.native, c.language) for c in cells if c.fault == fault}
         assert len(ways) == 8
@@ -31,7 +36,8 @@ def test_the_matrix_is_complete():
 async def test_a_sample_of_the_matrix():
     # What only a limit ends takes seconds.
     quick = [cell for cell in all_cells() if not FAULTS[cell.fault].slow]
-    one_program = [cell for cell in quick if cell.program in ("direct", "drad", "slm")]
+    programs = ("direct", "drad", "slm", "critic", "factool")
+    one_program = [cell for cell in quick if cell.program in programs]
     results = await run_cells(random.Random(3).sample(one_program, SAMPLE))
     assert problems_of(results) == []
     assert len(results) == SAMPLE

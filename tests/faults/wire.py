@@ -91,12 +91,14 @@ def stream(asked: Asked, reply: Reply) -> list[Any]:
     else:
         cut = pieces(reply.text)
         entries = reply.entries
-        if not isinstance(entries, list) or len(entries) != len(cut):
+        if not isinstance(entries, list) or len(entries) > len(cut):
             parts = [reply.but(finish=None)]
         else:
+            # The last pieces have no entries where there are fewer.
+            given = [[entry] for entry in entries] + [None] * (len(cut) - len(entries))
             parts = [
-                reply.but(text=text, entries=[entry], finish=None)
-                for text, entry in zip(cut, entries, strict=True)
+                reply.but(text=text, entries=own, finish=None)
+                for text, own in zip(cut, given, strict=True)
             ]
     last = reply.but(text="", content="text", entries=None, message={})
     made = [_around(asked, [_choice(asked, one, 0, "delta")], one.but(usage=None)) for one in parts]

@@ -95,17 +95,22 @@ def best_accuracy(scores: Sequence[float], positive: Sequence[bool]) -> float:
 
     It is an upper bound: a threshold that was chosen elsewhere reaches at most this.
     """
-    positives, negatives = _count(positive)
-    _, false, _, true, _ = confusion_matrix_at_thresholds(positive, _finite(scores))
-    # A threshold above all scores flags nothing.
-    right = max(float(np.max(true + negatives - false)), float(negatives))
-    return right / (positives + negatives)
+    return best_accuracies(scores, positive)[0]
 
 
 def best_balanced_accuracy(scores: Sequence[float], positive: Sequence[bool]) -> float:
     """The balanced accuracy in [0.5, 1] at the threshold that is best on these very items."""
-    cut = best_cut(scores, positive)
-    return 0.5 if cut is None else (cut.youden + 1) / 2
+    return best_accuracies(scores, positive)[1]
+
+
+def best_accuracies(scores: Sequence[float], positive: Sequence[bool]) -> tuple[float, float]:
+    """`best_accuracy` and `best_balanced_accuracy`, from one look at all thresholds."""
+    positives, negatives = _count(positive)
+    _, false, _, true, _ = confusion_matrix_at_thresholds(positive, _finite(scores))
+    # A threshold above all scores flags nothing.
+    right = max(float(np.max(true + negatives - false)), float(negatives))
+    youden = max(float(np.max(true * negatives - false * positives)), 0.0)
+    return right / (positives + negatives), (youden / (positives * negatives) + 1) / 2
 
 
 def precision_recall_f1(

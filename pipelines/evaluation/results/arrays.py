@@ -1,9 +1,14 @@
-"""Scores of an evaluation as arrays: the form that statistics take."""
+"""Scores of an evaluation as arrays: the form that statistics take.
+
+What is read of all scores of an evaluation is kept, so that a part of them is taken at once.
+"""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +16,24 @@ from numpy.typing import NDArray
 from pipelines.evaluation.metrics.answers import word_count
 from pipelines.evaluation.results.scores import ANSWER_WORDS, Evaluation, ItemScore
 from pipelines.evaluation.statistics.resampling import Floats
+from pipelines.types import Language
 
-Reader = Callable[[Sequence[ItemScore]], Sequence[float | None]]
-"""Reads one number of each score, None where it has none."""
+Numbers = Sequence[float | None]
+
+_KEPT = 3
+"""Evaluations whose numbers are kept: with 10,000 items and 3 systems about 10 MB each."""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads one number of each score, None where it has none; `key` tells it from other readers."""
+
+    key: str
+    read: Callable[[Sequence[ItemScore]], Numbers]
+
+    def __call__(self, scores: Sequence[ItemScore]) -> Numbers:
+        """One number for each of `scores`."""
+        return self.read(scores)
 
 
 def value_reader(metric: str, *, original: bool = False) -> Reader:
@@ -34,12 +54,67 @@ def value_reader(metric: str, *, original: bool = False) -> Reader:
             for one, value, text in zip(scores, read(scores), texts, strict=True)
         ]
 
-    return read_length if metric == ANSWER_WORDS else read
+    key = f"{'original' if original else 'value'} {metric}"
+    return Reader(key, read_length if metric == ANSWER_WORDS else read)
 
 
 def cost_reader(cost: str) -> Reader:
     """Reads one cost of scores; what failed has cost something too."""
-    return lambda scores: [one.cost.get(cost) for one in scores]
+    return Reader(f"cost {cost}", lambda scores: [one.cost.get(cost) for one in scores])
+
+
+FAILED = Reader("failed", lambda scores: [float(bool(one.error)) for one in scores])
+"""1 for what failed, else 0."""
+
+
+@dataclass
+class _Whole:
+    """All scores of an evaluation: where each belongs, and what was read of them."""
+
+    scores: tuple[ItemScore, ...]
+    systems: dict[str, int] = field(default_factory=dict)
+    items: dict[str, int] = field(default_factory=dict)
+    groups: dict[str, str] = field(default_factory=dict)
+    columns: dict[str, Floats] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for score in self.scores:
+            self.systems.setdefault(score.method, len(self.systems))
+            self.items.setdefault(score.item, len(self.items))
+            if score.group:
+                self.groups[score.item] = score.group
+        self.of_system = self._numbers([self.systems[one.method] for one in self.scores])
+        self.of_item = self._numbers([self.items[one.item] for one in self.scores])
+        self.repeats = self._numbers([one.repeat for one in self.scores])
+
+    @staticmethod
+    def _numbers(found: list[int]) -> NDArray[np.intp]:
+        return np.array(found, dtype=np.intp)
+
+    def column(self, reader: Reader) -> Floats:
+        """What `reader` reads of every score, NaN where it has nothing."""
+        known = self.columns.get(reader.key)
+        if known is None:
+            # None becomes NaN.
+            known = self.columns[reader.key] = np.array(reader(self.scores), dtype=np.float64)
+            known.flags.writeable = False
+        return known
+
+
+_wholes: OrderedDict[int, _Whole] = OrderedDict()
+_lock = Lock()
+
+
+def _whole(scores: tuple[ItemScore, ...]) -> _Whole:
+    """What is kept of these very scores, which never change."""
+    with _lock:
+        known = _wholes.get(id(scores))
+        if known is None or known.scores is not scores:
+            known = _wholes[id(scores)] = _Whole(scores)
+        _wholes.move_to_end(id(scores))
+        while len(_wholes) > _KEPT:
+            _wholes.popitem(last=False)
+        return known
 
 
 @dataclass(frozen=True)
@@ -50,38 +125,57 @@ class Grid:
     of `scores`. `groups` holds the group of each item.
     """
 
-    scores: tuple[ItemScore, ...]
     systems: tuple[str, ...]
     items: tuple[str, ...]
     groups: tuple[str, ...]
     rows: NDArray[np.intp]
     columns: NDArray[np.intp]
     repeats: NDArray[np.intp]
+    _all: _Whole
+    _picked: NDArray[np.intp]
 
     @classmethod
-    def of(cls, evaluation: Evaluation, systems: Sequence[str] | None = None) -> Grid:
-        """The scores of `systems`, by default of all that the evaluation lists."""
+    def of(
+        cls,
+        evaluation: Evaluation,
+        systems: Sequence[str] | None = None,
+        *,
+        tags: tuple[str, ...] = (),
+        language: Language | None = None,
+    ) -> Grid:
+        """The scores of `systems`, by default of all that the evaluation lists.
+
+        They are those on items that have all of `tags` and, if given, the `language`.
+        """
         names = tuple(evaluation.systems if systems is None else systems)
-        items = tuple(evaluation.items)
-        row = {name: place for place, name in enumerate(names)}
-        column = {name: place for place, name in enumerate(items)}
-        scores = tuple(score for score in evaluation.scores if score.method in row)
-        groups = dict.fromkeys(items, "")
-        groups.update((score.item, score.group) for score in scores if score.group)
+        items = evaluation.selected_items(tags=tags, language=language)
+        whole = _whole(evaluation.scores)
+        row, column = (np.full(len(known), -1) for known in (whole.systems, whole.items))
+        for known, numbers, wanted in ((whole.systems, row, names), (whole.items, column, items)):
+            for place, name in enumerate(wanted):
+                if name in known:
+                    numbers[known[name]] = place
+        rows, columns = row[whole.of_system], column[whole.of_item]
+        picked = np.flatnonzero((rows >= 0) & (columns >= 0))
         return cls(
-            scores=scores,
             systems=names,
             items=items,
-            groups=tuple(groups[item] for item in items),
-            rows=np.array([row[score.method] for score in scores], dtype=np.intp),
-            columns=np.array([column[score.item] for score in scores], dtype=np.intp),
-            repeats=np.array([score.repeat for score in scores], dtype=np.intp),
+            groups=tuple(whole.groups.get(item, "") for item in items),
+            rows=rows[picked],
+            columns=columns[picked],
+            repeats=whole.repeats[picked],
+            _all=whole,
+            _picked=picked,
         )
+
+    @property
+    def scores(self) -> tuple[ItemScore, ...]:
+        """The scores themselves, in the order of the evaluation."""
+        return tuple(self._all.scores[place] for place in self._picked.tolist())
 
     def read(self, reader: Reader) -> Floats:
         """One number for each score, NaN where it has none."""
-        # None becomes NaN.
-        return np.array(reader(self.scores), dtype=np.float64)
+        return self._all.column(reader)[self._picked]
 
     def means(self, values: Floats) -> Floats:
         """[systems, items]: the mean over the repeats of what `read` gave; NaN without any."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import InvalidInputError
-from pipelines.evaluation.results.arrays import Grid, value_reader
+from pipelines.evaluation.results.arrays import FAILED, Grid, value_reader
 from pipelines.evaluation.results.scores import (
     Evaluation,
     ItemScore,
@@ -116,7 +116,7 @@ def comparison(
             remedy=f"Choose one of these: {', '.join(evaluation.metric_names())}.",
         )
     part = evaluation.selected(tags=tags, language=language)
-    grid = Grid.of(part, chosen)
+    grid = Grid.of(evaluation, chosen, tags=tags, language=language)
     values = grid.means(grid.read(value_reader(metric)))
     shared = np.asarray(np.isfinite(values).all(axis=0))
     if not shared.any():
@@ -296,7 +296,7 @@ def _two_by_two(values: Floats) -> tuple[int, int, int, int] | None:
 
 def _lacking(grid: Grid, values: Floats) -> tuple[LeftOut, ...]:
     """For each system that lacks items: never run, failed, or without this metric."""
-    failed = grid.means(grid.read(lambda scores: [float(bool(one.error)) for one in scores]))
+    failed = grid.means(grid.read(FAILED))
     found: list[LeftOut] = []
     for row, system in enumerate(grid.systems):
         lacks = ~np.isfinite(values[row])

@@ -19,7 +19,6 @@ from pipelines.evaluation.results.papers import PaperFigure
 from pipelines.evaluation.results.remarks import FEW_MARK, FEW_NOTE, has_few_groups
 from pipelines.evaluation.results.scores import COSTS, Evaluation, ItemScore, MetricInfo
 from pipelines.evaluation.results.table import ResultsRow, ResultsTable
-from pipelines.evaluation.statistics.detection import RANKINGS
 from pipelines.evaluation.statistics.estimates import Correction
 from pipelines.evaluation.statistics.resampling import Estimate
 
@@ -98,8 +97,7 @@ def table_csv(table: ResultsTable) -> str:
     for name in corrected:
         for kind in ("corrected", "spoiled", "change"):
             names += [f"{name}_{kind}", f"{name}_{kind}_low", f"{name}_{kind}_high"]
-    ranked = RANKINGS if table.detection else ()
-    for name in ranked:
+    for name in table.detection.measures if table.detection else ():
         names += [name, f"{name}_low", f"{name}_high", f"{name}_n"]
     for name in COSTS:
         names += [f"{name}_mean", f"{name}_total"]
@@ -127,9 +125,9 @@ def _table_row(row: ResultsRow, table: ResultsTable, corrected: Sequence[str]) -
             one = getattr(found, kind) if found else Estimate(value=None)
             cells += [one.value, one.low, one.high]
     if table.detection:
-        rankings = dict(zip(table.detection.detectors, table.detection.rankings, strict=True))
-        for name in RANKINGS:
-            one = rankings.get(row.system, {}).get(name, Estimate(value=None))
+        known = table.detection.estimates(row.system)
+        for name in table.detection.measures:
+            one = known.get(name, Estimate(value=None))
             cells += [one.value, one.low, one.high, one.n]
     for name in COSTS:
         cells += [row.costs[name].mean, row.costs[name].total]
@@ -177,7 +175,7 @@ def estimate_words(estimate: Estimate, digits: int = 3, missing: str = "–") ->
 
 
 def _columns(table: ResultsTable, digits: int) -> list[_Column]:
-    """The printed table: metrics, rankings, abstentions, errors and costs, and the papers'."""
+    """The printed table: metrics, detectors, abstentions, errors and costs, and the papers'."""
     rows = table.rows
     found = [_Column("System", None, [row.system for row in rows])]
     for info in shown_metrics(table):
@@ -185,14 +183,12 @@ def _columns(table: ResultsTable, digits: int) -> list[_Column]:
         found.append(_Column(info.name, info.better, cells))
         found += _papers(table, info.name, info.better)
     if table.detection:
-        known = dict(zip(table.detection.detectors, table.detection.rankings, strict=True))
-        for name in RANKINGS:
-            cells = [
-                estimate_words(known[row.system][name], digits) if row.system in known else "–"
-                for row in rows
-            ]
-            found.append(_Column(name, "higher", cells))
-            found += _papers(table, name, "higher")
+        known = [table.detection.estimates(row.system) for row in rows]
+        for name in table.detection.measures:
+            better = MetricInfo.of(name).better
+            cells = [estimate_words(one.get(name, Estimate(value=None)), digits) for one in known]
+            found.append(_Column(name, better, cells))
+            found += _papers(table, name, better)
     for metric in dict.fromkeys(name for row in rows for name in row.corrections):
         for kind, better in (("corrected", "higher"), ("spoiled", "lower")):
             cells = [
@@ -242,7 +238,7 @@ def judge_notes(table: ResultsTable) -> list[str]:
 
 def marks_few_groups(table: ResultsTable) -> bool:
     """Whether one of the table's numbers is marked for its few groups."""
-    ranked = table.detection.rankings if table.detection else ()
+    ranked = (*table.detection.rankings, *table.detection.qualities) if table.detection else ()
     numbers = [
         *(one for row in table.rows for one in (row.abstained, *row.metrics.values())),
         *(one for row in table.rows for c in row.corrections.values() for one in _ends(c)),

@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 
+from pipelines.evaluation.metrics.spans import SpanMatch
 from pipelines.evaluation.metrics.table import METRICS
 from pipelines.models.providers import Currency
 from pipelines.types import Frozen, Language
@@ -83,7 +84,9 @@ class ItemScore(Frozen):
     recorded run, `group` that of the document which the item shares with others. `error` is the
     code of what failed, empty otherwise. `values` are the metrics of the final answer, None where
     one does not apply; `original_values` those of the answer that the method started from, where
-    it rewrites. `cost` holds what `COSTS` names.
+    it rewrites. `cost` holds what `COSTS` names. `spans` counts what was found, marked and labelled
+    of a text whose errors are labelled, for each way to match them; of labelled sentences the first
+    holds the counts of their text.
     """
 
     item: Annotated[str, Field(min_length=1)]
@@ -95,6 +98,9 @@ class ItemScore(Frozen):
     values: dict[str, float | None] = Field(default_factory=dict)
     original_values: dict[str, float | None] = Field(default_factory=dict)
     cost: dict[str, float] = Field(default_factory=dict)
+    spans: Annotated[
+        dict[SpanMatch, tuple[int, int, int]], Field(exclude_if=lambda spans: not spans)
+    ] = Field(default_factory=dict)
     answer: str = ""
     original: str = ""
     flags: tuple[str, ...] = ()
@@ -240,16 +246,23 @@ class Evaluation(Frozen):
         listed = [one.name for one in self.metrics if one.name in held]
         return (*listed, *sorted(held.difference(listed)))
 
+    def selected_items(
+        self, *, tags: tuple[str, ...] = (), language: Language | None = None
+    ) -> tuple[str, ...]:
+        """The ids of the items that have all of `tags` and, if given, the `language`."""
+        return tuple(
+            name
+            for name, item in self.items.items()
+            if set(tags) <= set(item.tags) and language in (None, item.language)
+        )
+
     def selected(
         self, *, tags: tuple[str, ...] = (), language: Language | None = None
     ) -> Evaluation:
         """The part of it on items that have all of `tags` and, if given, the `language`."""
         if not tags and language is None:
             return self
-        items = {
-            name: item
-            for name, item in self.items.items()
-            if set(tags) <= set(item.tags) and language in (None, item.language)
-        }
+        chosen = self.selected_items(tags=tags, language=language)
+        items = {name: self.items[name] for name in chosen}
         scores = tuple(score for score in self.scores if score.item in items)
         return self.model_copy(update={"items": items, "scores": scores})

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 import numpy as np
 from pydantic import Field
 
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.metrics.answers import word_count
+from pipelines.evaluation.metrics.spans import SpanMatch
 from pipelines.evaluation.metrics.table import METRICS
-from pipelines.evaluation.results.arrays import Grid, cost_reader, value_reader
+from pipelines.evaluation.results.arrays import FAILED, Grid, Reader, cost_reader, value_reader
 from pipelines.evaluation.results.papers import PaperFigure, paper_figures
 from pipelines.evaluation.results.scores import (
     ANSWER_WORDS,
@@ -30,6 +31,7 @@ from pipelines.evaluation.results.scores import (
     PASSAGE_OVERLAP,
     Cost,
     Evaluation,
+    ItemScore,
     JudgeInfo,
     MetricInfo,
     System,
@@ -42,6 +44,11 @@ from pipelines.evaluation.statistics.paired import (
     bands,
     differences,
 )
+from pipelines.evaluation.statistics.qualities import (
+    Quality,
+    score_qualities,
+    span_qualities,
+)
 from pipelines.evaluation.statistics.resampling import (
     Estimate,
     Floats,
@@ -52,6 +59,18 @@ from pipelines.types import Frozen, Language
 T = TypeVar("T")
 
 _DETECTOR_VALUES = (HALLUCINATION_SCORE, HALLUCINATED)
+
+_ABSTAINED = Reader(
+    "abstained", lambda scores: [None if one.error else float(one.abstained) for one in scores]
+)
+_REWRITTEN = Reader(
+    "rewritten", lambda scores: [float(one.original != one.answer) for one in scores]
+)
+_HAS_SPANS = Reader("has spans", lambda scores: [float(bool(one.spans)) for one in scores])
+_LENGTHS = Reader(
+    "length",
+    lambda scores: [float(word_count(one.answer)) if one.answer else None for one in scores],
+)
 
 
 class CostSummary(Frozen):
@@ -161,13 +180,12 @@ def results_table(
     added. Raises InvalidInputError for a filter that leaves nothing and for an unknown metric.
     """
     sampling = sampling or Sampling(seed=evaluation.seed)
-    part = evaluation.selected(tags=tags, language=language)
-    if not part.items:
+    grid = Grid.of(evaluation, tags=tags, language=language)
+    if not grid.items:
         raise InvalidInputError(
             "No item of this evaluation has these tags and this language.",
             remedy="Choose fewer tags or another language.",
         )
-    grid = Grid.of(part)
     infos = _chosen(evaluation, metrics)
     arrays = {info.name: grid.read(value_reader(info.name)) for info in infos}
     means = {name: grid.means(values) for name, values in arrays.items()}
@@ -181,8 +199,8 @@ def results_table(
     }
     with ThreadPoolExecutor(1) as pool:
         # Both compute in numpy, which lets another thread work meanwhile.
-        ranked = pool.submit(detectors, part, sampling, grid)
-        rows = _rows(part, grid, infos, arrays, estimates, estimator)
+        ranked = pool.submit(detectors, evaluation, sampling, grid)
+        rows = _rows(evaluation, grid, infos, arrays, estimates, estimator)
         tested = {name: tuple(found()) for name, found in compared.items()}
     alike = {
         info.name: tuple(
@@ -198,7 +216,7 @@ def results_table(
         created=evaluation.created,
         tags=tags,
         language=language,
-        items=len(part.items),
+        items=len(grid.items),
         groups=estimator.size,
         metrics=infos,
         rows=rows,
@@ -230,7 +248,7 @@ def detector_arrays(
 def detectors(
     evaluation: Evaluation, sampling: Sampling, grid: Grid | None = None
 ) -> Detection | None:
-    """How well each detector ranks the items, and the controls; None without any detector.
+    """How well each detector finds the hallucinated items, and the controls; None without any.
 
     As a control, an answer is the more suspicious the longer it is, or the fewer of its words the
     evidence holds. Controls have the texts and labels of the first detector.
@@ -241,20 +259,51 @@ def detectors(
         return None
     first = grid.systems.index(names[0])
     controls = {
-        ANSWER_WORDS: grid.means(
-            grid.read(
-                lambda scores: [
-                    float(word_count(one.answer)) if one.answer else None for one in scores
-                ]
-            )
-        )[first],
+        ANSWER_WORDS: grid.means(grid.read(_LENGTHS))[first],
         PASSAGE_OVERLAP: -grid.means(grid.read(value_reader(PASSAGE_OVERLAP)))[first],
     }
     for name, row in controls.items():
         if np.isfinite(row).any():
             names.append(name)
             scores, labels = np.vstack([scores, row]), np.vstack([labels, labels[0]])
-    return detection(scores, labels, names, grid.groups, sampling)
+    found = detection(scores, labels, names, grid.groups, sampling)
+    marked = _span_estimates(grid, sampling)
+    measured = score_qualities(scores, labels, grid.groups, sampling)
+    qualities = tuple(
+        each | marked.get(name, {}) for name, each in zip(names, measured, strict=True)
+    )
+    return found.model_copy(update={"qualities": qualities})
+
+
+_MATCHES: tuple[SpanMatch, ...] = get_args(SpanMatch)
+
+
+def _span_estimates(grid: Grid, sampling: Sampling) -> dict[str, dict[Quality, Estimate]]:
+    """F1 of the marked spans of each system that marks any where errors are labelled."""
+    if not grid.read(_HAS_SPANS).any():
+        return {}
+    counts: dict[SpanMatch, Floats] = {
+        match: np.stack(
+            [grid.means(grid.read(_span_reader(match, place))) for place in range(3)], axis=1
+        )
+        for match in _MATCHES
+    }
+    return {
+        system: span_qualities(
+            {match: each[row] for match, each in counts.items()}, grid.groups, sampling
+        )
+        for row, system in enumerate(grid.systems)
+    }
+
+
+def _span_reader(match: SpanMatch, place: int) -> Reader:
+    """Reads what was found (0), marked (1) or labelled (2)."""
+
+    def read(scores: Sequence[ItemScore]) -> list[float | None]:
+        known = (one.spans.get(match) for one in scores)
+        return [None if counts is None else float(counts[place]) for counts in known]
+
+    return Reader(f"spans {match} {place}", read)
 
 
 def _chosen(evaluation: Evaluation, metrics: Sequence[str] | None) -> tuple[MetricInfo, ...]:
@@ -284,17 +333,15 @@ def _ranked(info: MetricInfo, estimates: Sequence[Estimate], systems: Sequence[s
 
 
 def _rows(
-    part: Evaluation,
+    evaluation: Evaluation,
     grid: Grid,
     infos: Sequence[MetricInfo],
     arrays: dict[str, Floats],
     estimates: dict[str, Callable[[], list[Estimate]]],
     estimator: Estimator,
 ) -> tuple[ResultsRow, ...]:
-    failed = grid.read(lambda scores: [float(bool(one.error)) for one in scores])
-    abstained = grid.means(
-        grid.read(lambda scores: [None if one.error else float(one.abstained) for one in scores])
-    )
+    failed = grid.read(FAILED)
+    abstained = grid.means(grid.read(_ABSTAINED))
     declined = estimator.means(abstained)
     costs: dict[Cost, Floats] = {name: grid.read(cost_reader(name)) for name in COSTS}
     originals = {
@@ -303,7 +350,7 @@ def _rows(
         if (info.low, info.high, info.better) == (0.0, 1.0, "higher")
         and (info.name not in METRICS or METRICS[info.name].binary)
     }
-    rewritten = grid.read(lambda scores: [float(one.original != one.answer) for one in scores])
+    rewritten = grid.read(_REWRITTEN)
     # A system that never changed an answer is not one that corrects.
     changed = [
         {
@@ -316,7 +363,7 @@ def _rows(
     rows: list[ResultsRow] = []
     for k, system in enumerate(grid.systems):
         among = grid.rows == k
-        description = part.systems[system]
+        description = evaluation.systems[system]
         rows.append(
             ResultsRow(
                 system=system,
@@ -328,7 +375,7 @@ def _rows(
                 metrics={info.name: estimates[info.name]()[k] for info in infos},
                 corrections={name: found() for name, found in changed[k].items()},
                 costs={name: _cost(values[among]) for name, values in costs.items()},
-                papers=paper_figures(description.method, part.data_set),
+                papers=paper_figures(description.method, evaluation.data_set),
             )
         )
     return tuple(rows)

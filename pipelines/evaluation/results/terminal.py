@@ -25,6 +25,7 @@ from pipelines.evaluation.results.remarks import FEW_MARK, FEW_NOTE
 from pipelines.evaluation.results.scores import COSTS, JUDGED, WEAK, Cost, Evaluation
 from pipelines.evaluation.results.table import ResultsTable, results_table
 from pipelines.evaluation.statistics.detection import RANKINGS
+from pipelines.evaluation.statistics.qualities import QUALITIES
 from pipelines.evaluation.statistics.resampling import Estimate
 
 WIDTH = 120
@@ -42,7 +43,14 @@ _DECIDING = (
         "list_f1_5",
         "list_recall_5",
     ),
-    *("fact_precision", "auroc", "auc_pr_nonfactual", "auc_pr_factual", "abstention"),
+    *(
+        "fact_precision",
+        "auroc",
+        "auc_pr_nonfactual",
+        "auc_pr_factual",
+        "span_f1_characters",
+        "abstention",
+    ),
 )
 """The first of these that have a value are shown: those that compare methods come first."""
 
@@ -87,9 +95,10 @@ def evaluation_text(evaluation: Evaluation, metrics: Sequence[str] = ()) -> str:
     """
     held = evaluation.metric_names()
     if metrics:
-        unknown = [name for name in metrics if name not in (*held, *RANKINGS)]
+        ranked = (*RANKINGS, *QUALITIES)
+        unknown = [name for name in metrics if name not in (*held, *ranked)]
         # The whole table tells what there is instead.
-        wanted = None if unknown else [name for name in metrics if name not in RANKINGS]
+        wanted = None if unknown else [name for name in metrics if name not in ranked]
     else:
         wanted = [name for name in _DECIDING if name in held] or None
     table = results_table(evaluation, metrics=wanted)
@@ -157,15 +166,15 @@ def _halves(word: str, width: int) -> list[str]:
 
 
 def _known(table: ResultsTable) -> dict[str, list[Estimate]]:
-    """Every metric and ranking with a value, and the estimate of each system."""
+    """Every metric and measure of a detector with a value, and the estimate of each system."""
     found = {
         info.name: [row.metrics[info.name] for row in table.rows] for info in shown_metrics(table)
     }
     if table.detection:
-        ranked = dict(zip(table.detection.detectors, table.detection.rankings, strict=True))
         missing = Estimate(value=None)
-        for name in RANKINGS:
-            found[name] = [ranked.get(row.system, {}).get(name, missing) for row in table.rows]
+        known = [table.detection.estimates(row.system) for row in table.rows]
+        for name in table.detection.measures:
+            found[name] = [one.get(name, missing) for one in known]
     return {
         name: estimates
         for name, estimates in found.items()

@@ -201,7 +201,7 @@ def character_alpha(texts: Sequence[Floats], sampling: Sampling) -> Coefficient:
         return Coefficient(value=None, n=len(shared), why="all_equal")
     features = shared.reshape(len(shared), 4)
     drawn = _drawn(features, lambda sums: _alpha_of(sums.reshape(-1, 2, 2), "nominal"), sampling)
-    return _ended(value, drawn, len(shared), sampling)
+    return ended(value, drawn, len(shared), sampling)
 
 
 Sums = Callable[[Floats], Floats]
@@ -298,7 +298,7 @@ def _with_interval(
     if value is None:
         equal = len(np.unique(ratings[np.isfinite(ratings)])) < 2
         return Coefficient(value=None, n=n, why="all_equal" if equal else "few_resamples")
-    return _ended(value, _drawn(*parts, sampling), n, sampling)
+    return ended(value, _drawn(*parts, sampling), n, sampling)
 
 
 def _drawn(features: Floats, measure: Sums, sampling: Sampling) -> Floats:
@@ -307,7 +307,8 @@ def _drawn(features: Floats, measure: Sums, sampling: Sampling) -> Floats:
     return np.concatenate([measure(batch @ features) for batch in batches])
 
 
-def _ended(value: float, drawn: Floats, n: int, sampling: Sampling) -> Coefficient:
+def ended(value: float, drawn: Floats, n: int, sampling: Sampling) -> Coefficient:
+    """A coefficient with its percentile interval; `drawn` is the value under every draw, or NaN."""
     known = drawn[np.isfinite(drawn)]
     if len(known) < _RESAMPLES_NEEDED * len(drawn):
         return Coefficient(value=value, n=n, why="few_resamples")

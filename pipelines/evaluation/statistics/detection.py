@@ -17,6 +17,7 @@ from sklearn.metrics import precision_recall_curve, roc_curve
 
 from pipelines.evaluation.metrics.reliability import Binning, reliability_bins
 from pipelines.evaluation.statistics.paired import PairedDifference, adjusted
+from pipelines.evaluation.statistics.qualities import QUALITIES, Quality
 from pipelines.evaluation.statistics.resampling import (
     Estimate,
     Floats,
@@ -33,6 +34,9 @@ Ranking = Literal["auroc", "auc_pr_nonfactual", "auc_pr_factual"]
 
 RANKINGS: tuple[Ranking, ...] = ("auroc", "auc_pr_nonfactual", "auc_pr_factual")
 
+_AT_ONCE = 50
+"""Draws that are ranked together."""
+
 
 class _Ranked(NamedTuple):
     """The rankings [RANKINGS] of one detector, and their bootstrap distribution.
@@ -44,69 +48,90 @@ class _Ranked(NamedTuple):
     draws: Floats | None
 
 
-Weights = NDArray[np.floating[Any]]
-"""How often each item counts in each draw: [items, draws], which adds up fastest in this order."""
+Weights = NDArray[np.int32]
+"""How often each item counts in each draw: [draws, items]."""
 
 
 def _under(scores: Floats, labels: Floats) -> Callable[[Weights], Floats]:
     """A function of weights that gives every ranking under each draw: [draws, RANKINGS]."""
     items = np.argsort(-scores, kind="stable")
-    ordered = scores[items]
-    # Items of equal scores are flagged together, so only the ends of ties count.
-    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
-    starts = np.append(0, ends[:-1] + 1)
     wanted = labels[items] == 1
+    hits, misses = items[wanted], items[~wanted]
+    # Lower is more suspicious, as `searchsorted` wants it. Equal scores are flagged together.
+    of_hits, of_misses = -scores[hits], -scores[misses]
+    hits_before = np.searchsorted(of_hits, of_misses, side="left")
+    hits_until = np.searchsorted(of_hits, of_misses, side="right")
+    own_until = np.searchsorted(of_hits, of_hits, side="right")
+    misses_until = np.searchsorted(of_misses, of_hits, side="right")
+    misses_before = np.searchsorted(of_misses, of_misses, side="left")
 
     def under(weights: Weights) -> Floats:
-        drawn = weights[items]
-        if len(ends) < len(items):
-            hits = np.add.reduceat(drawn * wanted[:, None], starts, axis=0)
-            misses = np.add.reduceat(drawn, starts, axis=0) - hits
-            return np.stack(_areas(hits, misses), axis=1)
-        hits = drawn * wanted[:, None]
-        return np.stack(_areas(hits, drawn - hits), axis=1)
+        positive, negative = weights.take(hits, axis=1), weights.take(misses, axis=1)
+        found, wrong = _so_far(positive), _so_far(negative)
+        all_hits, all_misses = found[:, -1].astype(float), wrong[:, -1].astype(float)
+        before = found.take(hits_before, axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            # A pair of equal scores counts half.
+            above = before + found.take(hits_until, axis=1)
+            auroc = _sum(negative, above) / (2 * all_hits * all_misses)
+            flagged = found.take(own_until, axis=1)
+            precision = _share(flagged, flagged + wrong.take(misses_until, axis=1))
+            shares = _sum(positive, precision) / all_hits
+            # From the other end: what is not flagged yet is taken for accurate.
+            right = wrong[:, -1:] - wrong.take(misses_before, axis=1)
+            accurate = _share(right, right + found[:, -1:] - before)
+            turned = _sum(negative, accurate) / all_misses
+        one_class = (all_hits == 0) | (all_misses == 0)
+        return np.where(one_class[:, None], np.nan, np.stack([auroc, shares, turned], axis=1))
 
     return under
 
 
-def _areas(hits: Weights, misses: Weights) -> tuple[Floats, Floats, Floats]:
-    """Each ranking from the hallucinated and accurate items at each score: [scores, draws]."""
-    # Rows without any of a class add nothing to a sum over that class.
-    some_hits, some_misses = hits.any(axis=1), misses.any(axis=1)
-    hits_so_far = np.cumsum(hits, axis=0)
-    flagged = hits_so_far + np.cumsum(misses, axis=0)
-    all_hits, every = hits_so_far[-1].astype(np.float64), flagged[-1].astype(np.float64)
-    all_misses = every - all_hits
-    with np.errstate(invalid="ignore", divide="ignore"):
-        false = misses[some_misses]
-        # A pair of equal scores counts half.
-        above = hits_so_far[some_misses] - hits[some_misses] / 2
-        auroc = np.einsum("ij,ij->j", false, above, dtype=np.float64) / (all_hits * all_misses)
-        found, until = hits[some_hits], flagged[some_hits]
-        precision = hits_so_far[some_hits] / np.maximum(until, 1)
-        shares = np.einsum("ij,ij->j", found, precision, dtype=np.float64) / all_hits
-        # From the other end: what is not flagged yet is taken for accurate.
-        wrong = hits_so_far[-1] - hits_so_far[some_misses] + hits[some_misses]
-        right = flagged[-1] - flagged[some_misses] + false + hits[some_misses] - wrong
-        accurate = right / np.maximum(right + wrong, 1)
-        turned = np.einsum("ij,ij->j", false, accurate, dtype=np.float64) / all_misses
-    one_class = (all_hits == 0) | (all_misses == 0)
-    auroc, shares, turned = (np.where(one_class, np.nan, x) for x in (auroc, shares, turned))
-    return auroc, shares, turned
+def _so_far(counts: Weights) -> Weights:
+    """Sums over the first items, from none of them to all: [draws, items + 1]."""
+    sums = np.zeros((len(counts), counts.shape[1] + 1), dtype=np.int32)
+    np.cumsum(counts, axis=1, out=sums[:, 1:])
+    return sums
+
+
+def _share(part: Weights, whole: Weights) -> Floats:
+    # An item that was not drawn may have none before it; its weight of 0 leaves it out.
+    return part / np.maximum(whole, 1)
+
+
+def _sum(weights: Weights, values: NDArray[Any]) -> Floats:
+    """The weighted sum of `values` in each draw."""
+    return np.einsum("ij,ij->i", weights, values, dtype=np.float64)
 
 
 class Detection(Frozen):
     """Rankings of several detectors on the same items, and every pair of detectors compared.
 
-    `rankings` holds, for each detector in order, name to estimate. `base_rate` is the share of
+    `rankings` holds, for each detector in order, name to estimate; `qualities` likewise the other
+    measures that it has, and is empty where they were not asked for. `base_rate` is the share of
     hallucinated items, which is the AUC-PR of a detector without any skill.
     """
 
     detectors: tuple[str, ...]
     rankings: tuple[dict[Ranking, Estimate], ...]
+    qualities: tuple[dict[Quality, Estimate], ...] = ()
     differences: dict[Ranking, tuple[PairedDifference, ...]]
     base_rate: float | None
     n: int
+
+    def estimates(self, detector: str) -> dict[str, Estimate]:
+        """Every ranking and measure that the detector called `detector` has, in order."""
+        if detector not in self.detectors:
+            return {}
+        place = self.detectors.index(detector)
+        others = self.qualities[place] if self.qualities else {}
+        return {**self.rankings[place], **others}
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The rankings, and what else at least one detector has a value of."""
+        held = {name for each in self.qualities for name in each}
+        return (*RANKINGS, *(name for name in QUALITIES if name in held))
 
 
 def detection(
@@ -188,7 +213,7 @@ class _Ranker:
         if not len(labels) or np.ptp(labels) == 0:
             return None
         under = _under(self._scores[detector, items], labels)
-        value = under(np.ones((len(labels), 1)))[0]
+        value = under(np.ones((1, len(labels)), dtype=np.int32))[0]
         weights = self._subset(items)[1]
         if not weights:
             return _Ranked(value, None)
@@ -204,8 +229,12 @@ class _Ranker:
             weights: list[Weights] = []
             if size > 1:
                 drawn = draws(size, self._sampling.resamples, self._sampling.seed)
-                # Single precision holds these counts exactly, in half the time.
-                weights = [batch.T.astype(np.float32)[numbers] for batch in drawn]
+                # Parts that a processor's cache holds take a fraction of the time.
+                weights = [
+                    part.astype(np.int32)[:, numbers]
+                    for batch in drawn
+                    for part in np.array_split(batch, -(-len(batch) // _AT_ONCE))
+                ]
             # The draws of one subset are kept: a pair of detectors mostly has the same items.
             self._subsets = {key: (numbers, weights)}
         return self._subsets[key]

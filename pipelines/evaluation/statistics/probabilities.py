@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pipelines.evaluation.metrics.reliability import Binning
 from pipelines.evaluation.statistics.estimates import mean_estimates
 from pipelines.evaluation.statistics.resampling import (
     Estimate,
@@ -49,30 +50,57 @@ def probability_errors(
     kept = [group for group, there in zip(groups, known, strict=True) if there]
     (brier,) = mean_estimates(((predicted - happened) ** 2)[None], kept, sampling)
     return ProbabilityErrors(
-        brier=brier, calibration=_calibration(predicted, happened, kept, sampling)
+        brier=brier, calibration=calibration_estimate(predicted, happened, kept, sampling)
     )
 
 
-def _calibration(
+def calibration_estimate(
     predicted: Floats, happened: Floats, groups: Sequence[str], sampling: Sampling
 ) -> Estimate:
+    """The expected calibration error of predictions in [0, 1] of events (0 or 1): [items] each.
+
+    There must be an item, and nothing missing.
+    """
     numbers = group_numbers(groups)
-    count = int(numbers.max(initial=-1)) + 1
+    columns = calibration_columns(predicted, happened)
+    sums = group_sums(columns, numbers, int(numbers.max(initial=-1)) + 1)
+    drawn = draw_sums(sums, sampling) if len(sums) > 1 else None
+    return calibration_of(sums, drawn, len(predicted), sampling)
+
+
+def calibration_columns(
+    predicted: Floats, happened: Floats, *, binning: Binning = "width"
+) -> Floats:
+    """What the calibration error is made of: [bins + 1, items], zero where something is missing.
+
+    For each bin how far its predictions are from what happened, and in the last row which items
+    count. The bins are those of all items in every draw.
+    """
+    known = np.isfinite(predicted) & np.isfinite(happened)
     edges = np.linspace(0, 1, BINS + 1)
+    if binning == "mass":
+        edges = np.unique(np.quantile(predicted[known], edges))
     # As `reliability_bins`: a bin holds its upper edge.
-    places = np.searchsorted(edges[1:-1], predicted, side="left")
+    places = np.searchsorted(edges[1:-1], predicted[known], side="left")
     columns = np.zeros((BINS + 1, len(predicted)))
-    columns[places, np.arange(len(predicted))] = predicted - happened
-    columns[BINS] = 1
-    sums = group_sums(columns, numbers, count)
+    columns[places, np.flatnonzero(known)] = (predicted - happened)[known]
+    columns[BINS] = known
+    return columns
+
+
+def calibration_of(sums: Floats, drawn: Floats | None, items: int, sampling: Sampling) -> Estimate:
+    """The error from `calibration_columns` summed over groups, [groups, bins + 1], and over draws.
+
+    `items` is how many count; without `drawn`, or with fewer than two groups, it has no interval.
+    """
 
     def error(of: Floats) -> Floats:
-        return np.abs(of[:, :BINS]).sum(axis=1) / of[:, BINS]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.abs(of[:, :BINS]).sum(axis=1) / of[:, BINS]
 
-    base = Estimate(value=float(error(sums.sum(axis=0)[None])[0]), n=len(predicted), groups=count)
-    if count < 2:
+    count = int((sums[:, BINS] > 0).sum())
+    base = Estimate(value=float(error(sums.sum(axis=0)[None])[0]), n=items, groups=count)
+    if count < 2 or drawn is None:
         return base.model_copy(update={"reason": "too_few_groups"})
-    low, high, method = interval(
-        base.value or 0.0, error(draw_sums(sums, sampling)), None, sampling.level
-    )
+    low, high, method = interval(base.value or 0.0, error(drawn), None, sampling.level)
     return base.model_copy(update={"low": low, "high": high, "method": method})

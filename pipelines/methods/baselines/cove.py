@@ -106,7 +106,8 @@ class Cove(Method[CoveSettings]):
         if not checks:
             return _answer(draft.text, draft.text, "not_checked")
         checks = await _compared(scope, question, draft, checks, settings)
-        flags = ["checks_incomplete"] if len(checks) < len(planned) else []
+        unread = settings.variant == "factor_revise" and any(one.agrees is None for one in checks)
+        flags = ["checks_incomplete"] if len(checks) < len(planned) or unread else []
         async with scope.span("correct", draft=0) as step:
             final = await _final(step, question, draft, checks, settings)
             if final is None:

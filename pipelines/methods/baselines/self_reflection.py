@@ -156,6 +156,7 @@ class _Run(BaselineRun[SelfReflectionSettings]):
                     PROMPTS,
                 )
                 self._record_knowledge(step, text, value)
+                self.flag("checks_incomplete", when=value is None)
             if value is None or value >= settings.threshold:
                 break
         if not text:
@@ -228,6 +229,7 @@ class _Run(BaselineRun[SelfReflectionSettings]):
         for number in range(settings.answer_rounds + 1):
             async with self.scope.span("judge", round=number) as step:
                 value = await self._agrees(step, knowledge, current.text)
+                self.flag("checks_incomplete", when=value is None and bool(knowledge))
                 score = self._score("knowledge_agreement", value)
                 if judges and number == 0:
                     said = "doubtful" if score.flagged else "confident"
@@ -277,6 +279,7 @@ class _Run(BaselineRun[SelfReflectionSettings]):
                 question.language, "relevant", question=question.text, answer=current.text
             )
             value = await p_yes(step, asked, question, PROMPTS)
+            self.flag("checks_incomplete", when=value is None)
         return value is None or value >= self.settings.threshold
 
     def _score(self, name: str, value: float | None) -> Score:

@@ -112,9 +112,10 @@ class SentenceRun(BaselineRun[T]):
             draft = await first_draft(step, self.messages, self.settings.max_tokens)
             if step.given is not None:
                 draft = await self._scored(step, draft)
-            elif draft.tokens is None:
-                raise failure("asking.no_logprobs", name=step.model().name)
             step.revised(draft)
+            if step.given is None and draft.tokens is None:
+                # The draft is the answer then, unchecked.
+                raise failure("asking.no_logprobs", name=step.model().name)
         return draft
 
     async def _scored(self, step: Scope, given: Generation) -> Generation:

@@ -7,7 +7,7 @@ passages in view. What it then writes is checked in turn; each sentence is revis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipelines.errors import failure
@@ -15,11 +15,13 @@ from pipelines.methods import nearest
 from pipelines.methods.base import Method, Need, Question
 from pipelines.methods.direct import direct_messages
 from pipelines.methods.drad import rhd, sek
+from pipelines.methods.drad.early import EarlyStop
 from pipelines.methods.drad.rhd import EntityReading, EntityVerdict
 from pipelines.methods.drad.settings import DradSettings
 from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.questions import asks_yes_or_no, echoes
+from pipelines.methods.replies.verdicts import checker
 from pipelines.methods.writing import (
     Continuation,
     appended,
@@ -30,13 +32,13 @@ from pipelines.methods.writing import (
     units_of,
     write,
 )
-from pipelines.models.base import Delta, ScoreRequest
+from pipelines.models.base import ScoreRequest
 from pipelines.prompts import load_prompts
 from pipelines.run.findings import ConfidenceSource, DetectorThresholds, DraftMeasured
 from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
-from pipelines.text import Entity, has_han, split_sentences
-from pipelines.types import Answer, Generation, Message, Passage, Token
+from pipelines.text import Entity, split_sentences
+from pipelines.types import Answer, Generation, Message, Passage
 
 PROMPTS = load_prompts("drad")
 
@@ -68,7 +70,7 @@ class Drad(Method[DradSettings]):
         return tuple(needs)
 
     def needs_for_text(self, settings: DradSettings, *, asked: bool) -> tuple[Need, ...]:
-        # It is marked only: nothing is searched for.
+        # Where nothing can be searched for, the text is marked and not corrected.
         needs = [Need(reason="model")]
         match settings.confidence:
             case "samples":
@@ -141,7 +143,7 @@ class _Run:
 
     async def answer(self) -> Answer:
         if self.scope.given is not None:
-            return await self._mark(self.scope.given.text)
+            return await self._given(self.scope.given.text)
         draft = await self._first_draft()
         original = draft.generation.text
         verdicts = await self._detect(draft)
@@ -174,26 +176,97 @@ class _Run:
         flags = tuple(dict.fromkeys(self.flags))
         return Answer(text=draft.generation.text, original=original, flags=flags)
 
-    async def _mark(self, text: str) -> Answer:
-        """Find the doubtful entities of a given text, and leave it as it is.
+    async def _given(self, text: str) -> Answer:
+        """A given text with its doubtful sentences corrected in place; the rest stays (ours).
 
-        Its correction is to have the writer go on from the doubtful entity, and the writer of a
-        given text is not here.
+        The writer of the text is not here: the main model goes on from the doubtful entity to the
+        end of its sentence, and what the text says after that is read anew.
         """
         messages = direct_messages(self.question)
         async with self.scope.span("draft", detail=DraftMeasured(confidence=self.source)) as step:
-            tokens = None
-            if self.source != "samples":
-                role = "proxy" if self.source == "proxy" else "main"
-                request = ScoreRequest(messages=messages, text=text, reproducible=step.reproducible)
-                tokens = (await step.model(role).score(request)).tokens
-            generation = Generation(text=text, tokens=tokens)
+            generation = await self._read(step, messages, text)
             step.revised(generation)
-        await self._detect(_Draft(0, generation, messages, "", ((0, step.id),)))
-        flags = ["tokens_proxy" if self.source == "proxy" else "tokens_read"]
+            draft = _Draft(0, generation, messages, "", ((0, step.id),))
+        read = {"proxy": "tokens_proxy", "samples": "confidence_samples"}
+        self.flags = [read.get(self.source, "tokens_read")]
+        verdicts = await self._detect(draft)
+        while (target := rhd.first_doubtful(verdicts, after=self.handled)) is not None:
+            self.handled = target.reading.sentence_start
+            following = await self._corrected_sentence(draft, target.reading)
+            if following is not None:
+                draft = following
+                verdicts = await self._detect(draft)
+        if any(v.doubtful and v.reading.sentence_start in self.revised for v in verdicts):
+            self.flags.append("still_doubtful")
+        flags = tuple(dict.fromkeys(self.flags))
+        return Answer(text=draft.generation.text, original=text, flags=flags)
+
+    async def _read(self, step: Scope, messages: tuple[Message, ...], text: str) -> Generation:
+        """`text` with the probabilities that its reader gives its tokens; none beside samples."""
         if self.source == "samples":
-            flags = ["confidence_samples"]
-        return Answer(text=text, original=text, flags=(*flags, "text_marked_only"))
+            return Generation(text=text)
+        role = "proxy" if self.source == "proxy" else "main"
+        request = ScoreRequest(messages=messages, text=text, reproducible=step.reproducible)
+        return Generation(text=text, tokens=(await step.model(role).score(request)).tokens)
+
+    async def _corrected_sentence(self, draft: _Draft, target: EntityReading) -> _Draft | None:
+        """The given text with another sentence in place of the one of `target`; None without."""
+        before = draft.generation.text
+        start = target.sentence_start
+        end = next(span.end for span in split_sentences(before) if span.end > target.start)
+        async with self.scope.span(
+            "correct", draft=draft.number, start=target.start, end=target.end
+        ) as step:
+            quotes = nearest.takes_sentence(step, self.settings.wording)
+            if quotes and checker(step, {self.question.language}, "judge") == "main":
+                # Nobody could tell whether the evidence supports what the weak model doubts.
+                self.flags.append("text_marked_only")
+                return None
+            passages = await self._sought(step, draft, target)
+            if not passages:
+                return None
+            write = self._quoted if quotes else self._rewritten
+            found = await write(step, draft, target, passages)
+            text = None if found is None else found + before[end:]
+            if found is None or text is None or text == before:
+                return None
+            generation = await self._read(step, draft.messages, text)
+            reason = "quoted" if quotes else "corrected"
+            number = draft.number + 1
+            step.revised(generation, draft=number, before=before, start=start, reason=reason)
+        self.revised.add(start)
+        # What stands there now is not corrected once more, however many sentences it has.
+        self.handled = max(start, len(found) - 1)
+        return _Draft(number, generation, draft.messages, "", ((0, step.id),))
+
+    async def _quoted(
+        self, step: Scope, draft: _Draft, target: EntityReading, passages: Sequence[Passage]
+    ) -> str | None:
+        """The text up to the end of the sentence of `target`, which the evidence takes the place
+        of where the judge does not find it supported."""
+        before, start = draft.generation.text, target.sentence_start
+        said = next(one for one in split_sentences(before) if one.end > target.start)
+        states = Question(text=said.text, language=self.question.language)
+        found = await nearest.correct(step, states, passages, said.text, states=True)
+        self.flags.append(found.flag)
+        return before[:start] + found.text if found.changes else None
+
+    async def _rewritten(
+        self, step: Scope, draft: _Draft, target: EntityReading, passages: Sequence[Passage]
+    ) -> str | None:
+        """The text before `target`, and what the main model makes of the rest of its sentence."""
+        units = units_of(draft.generation)
+        end = sek.prefix_end(units, sek.kept_prefix(units, target.first), target.start)
+        head = draft.generation.text[:end]
+        messages = grounded_messages(PROMPTS, self.question, passages)
+        asked = Continuation.of(step, self.question, messages, head, PROMPTS)
+        reply = await write(step, asked.messages, self.settings.max_tokens)
+        whole = _joined(Generation(text=head), asked.added(reply))
+        if not _goes_on(whole, len(head), self.question):
+            self.flags.append("continuation_unusable")
+            return None
+        begun = len(head.rstrip())
+        return whole.text[: next(s.end for s in split_sentences(whole.text) if s.end > begun)]
 
     async def _first_draft(self) -> _Draft:
         messages = direct_messages(self.question)
@@ -302,16 +375,21 @@ class _Run:
             self.flags.append("search_failed" if passages is None else "no_evidence")
         return passages or []
 
+    async def _sought(self, step: Scope, draft: _Draft, target: EntityReading) -> list[Passage]:
+        """What SEK finds with the text around `target`."""
+        text, units = draft.generation.text, units_of(draft.generation)
+        query = sek.formulate_query(text, units, target.first, target.stop, self.settings.m)
+        # A text that is the entity alone leaves no query: the question is searched for.
+        return await self._found(step, query or self.question.query)
+
     async def _correct(self, draft: _Draft, target: EntityReading) -> _Draft | None:
         """SEK at `target`; None when there was nothing to correct it with."""
         generation = draft.generation
         async with self.scope.span(
             "correct", draft=draft.number, start=target.start, end=target.end
         ) as step:
-            units, m = units_of(generation), self.settings.m
-            query = sek.formulate_query(generation.text, units, target.first, target.stop, m)
-            # A text that is the entity alone leaves no query: the question is searched for.
-            passages = await self._found(step, query or self.question.text)
+            units = units_of(generation)
+            passages = await self._sought(step, draft, target)
             if not passages:
                 return None
             if nearest.takes_sentence(step, self.settings.wording):
@@ -404,7 +482,7 @@ class _Run:
         """
         stop = None
         if ends_early and self.settings.early_stop and self.source == "logprobs":
-            stop = _EarlyStop(
+            stop = EarlyStop(
                 lambda reply: self._tokens_to_go(step, _joined(head, asked.added(reply))),
                 self.settings.m + 1,
             )
@@ -482,61 +560,3 @@ def _joined(head: Generation, added: Generation) -> Generation:
         # A text is measured by the tokens of all of it, or by none.
         whole = whole.model_copy(update={"tokens": None})
     return part_of(whole, 0, len(whole.text.rstrip()))
-
-
-class _EarlyStop:
-    """A watcher that ends a text as soon as `to_go` says so, between two words.
-
-    `to_go` is given the reply so far, `first` tokens long at least, and says how many more tokens
-    it needs; 0 ends the text.
-    Where the text ends depends on its tokens alone, not on the pieces in which they arrive or on
-    whether the backend stops at once: so it ends there again when the run is replayed.
-    """
-
-    def __init__(self, to_go: Callable[[Generation], int], first: int) -> None:
-        self._to_go = to_go
-        self._first = first
-        self._begin()
-
-    def _begin(self) -> None:
-        self._text = ""
-        self._seen: list[Token] = []
-        self._look_at = self._first
-        self._end: int | None = None
-
-    def __call__(self, delta: Delta) -> bool:
-        if delta.restart:
-            self._begin()
-        self._text += delta.text
-        for token in delta.tokens:
-            self._follow(token)
-        return self._end is not None
-
-    def cut(self, reply: Generation) -> Generation:
-        """`reply` as far as it was to be written."""
-        self._text = reply.text
-        for token in (reply.tokens or ())[len(self._seen) :]:
-            self._follow(token)
-        if self._end is None:
-            return reply
-        kept = part_of(reply, 0, self._end)
-        return kept.model_copy(update={"finish_reason": "watcher"})
-
-    def _follow(self, token: Token) -> None:
-        if self._end is not None:
-            return
-        if len(self._seen) >= self._look_at and self._begins_a_word(token):
-            so_far = Generation(text=self._text[: token.start], tokens=tuple(self._seen))
-            wait = self._to_go(so_far)
-            if wait == 0:
-                self._end = token.start
-                return
-            self._look_at = len(self._seen) + wait
-        self._seen.append(token)
-
-    def _begins_a_word(self, token: Token) -> bool:
-        if token.start < self._seen[-1].end:
-            # Both hold bytes of one character.
-            return False
-        around = self._text[token.start - 1 : token.start] + token.text[:1]
-        return any(char.isspace() or has_han(char) for char in around)

@@ -221,6 +221,8 @@ class Checker:
             concept=span,
             others=tuple(others),
             context=target.context,
+            given=step.given is not None,
+            alone=bool(self.question.about),
         )
         async with step.span(
             "concept",

@@ -159,7 +159,9 @@ def passages_about(claim: str, question: str, passages: Sequence[Passage]) -> tu
         # "李白的号": the pen name of Li Bai is known by his name.
         names = {subject.partition("的")[0]}
     else:
-        names = {word for word in words_of(subject) if word[0].isupper()}
+        words = words_of(subject)
+        # "She" names nobody, and passages that hold the word are about anybody.
+        names = {one for one in words if one[0].isupper() and one.casefold() not in SMALL_WORDS}
     found = tuple(
         one
         for one in passages

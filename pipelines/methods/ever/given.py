@@ -1,7 +1,7 @@
 """EVER for a text that is there already: its sentences are verified one after the other (ours).
 
-Nothing is written but corrections: what is not supported is rectified in its place, in view of what
-was verified before it, and the rest of the text stays as it was given.
+Only corrections are written: an unsupported sentence is rectified in its place, on the sentences
+verified before it, and the rest of the text stays as it was given.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from pipelines.methods.ever.concepts import (
     main_subject,
     words_of,
 )
+from pipelines.methods.ever.references import named
 from pipelines.methods.wording import load_wording
 from pipelines.text import Span, split_sentences
 from pipelines.text.languages import has_han
@@ -54,7 +55,8 @@ class Checked(Frozen):
     """What a validation question has to go by: a concept of `sentence`, and what goes with it.
 
     `others` are the sentence's other concepts, `question` is what the text answers, `context` the
-    text before the sentence.
+    text before the sentence. `given` says that the text was there already, and `alone` that nobody
+    knows what it answers: then nothing but the claim is searched for.
     """
 
     question: str
@@ -62,6 +64,8 @@ class Checked(Frozen):
     concept: Span
     others: tuple[Span, ...] = ()
     context: str = ""
+    given: bool = False
+    alone: bool = False
 
 
 class Validation(Frozen):
@@ -89,6 +93,9 @@ def validation_for(reply: str, about: Checked, language: Language) -> Validation
             claim = _statement(asked, about)
             return Validation(kind="written", text=asked, claim=claim, query=asked)
     claim = reduced(about.sentence, about.concept, about.others)
+    if about.given:
+        # "Its Nepali name is …" claims nothing that could be judged: the whole sentence does.
+        claim = named(about.sentence if "…" in claim else claim, about.context)
     text = PROMPTS.fill(
         language,
         "fallback",
@@ -96,7 +103,8 @@ def validation_for(reply: str, about: Checked, language: Language) -> Validation
         claim=claim.rstrip(_FINAL),
         concept=about.concept.text,
     )
-    return Validation(kind="template", text=text, claim=claim, query=f"{about.question} {claim}")
+    query = claim if about.alone else f"{about.question} {claim}"
+    return Validation(kind="template", text=text, claim=claim, query=query)
 
 
 def is_usable(asked: str, about: Checked, language: Language) -> bool:

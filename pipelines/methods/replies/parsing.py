@@ -85,10 +85,20 @@ def load_json(text: str) -> tuple[bool, Any]:
     """Whether the whole of `text` is a JSON value, and the value."""
     for attempt in (text, _TRAILING_COMMA.sub(r"\1", text)):
         try:
-            return True, json.loads(attempt)
+            return True, json.loads(attempt, object_pairs_hook=_object)
         except (ValueError, RecursionError):
             continue
     return False, None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; the texts of a key that occurs twice are joined, so that neither is lost."""
+    read: dict[str, Any] = {}
+    for key, value in pairs:
+        before = read.get(key)
+        both = isinstance(before, str) and isinstance(value, str) and before != value
+        read[key] = f"{before}\n{value}" if both else value
+    return read
 
 
 def parse_json(text: str) -> Any | None:
@@ -110,7 +120,7 @@ def parse_json(text: str) -> Any | None:
 def embedded_json(text: str) -> Iterator[tuple[str, Any]]:
     """The objects and arrays that stand in `text`, each with the text before it."""
     text = _TRAILING_COMMA.sub(r"\1", text)
-    decoder, past = json.JSONDecoder(), 0
+    decoder, past = json.JSONDecoder(object_pairs_hook=_object), 0
     for number, opening in enumerate(_OPENING.finditer(text)):
         if number == _MAX_STARTS:
             return
@@ -135,7 +145,7 @@ def parse_fields(text: str, names: Mapping[str, Sequence[str]]) -> dict[str, str
     `names` gives the labels accepted for each name, in any case. A label stands at the beginning
     of a line or, capitalised, further on; bare, emphasised or bracketed with a colon of either
     width, or as a heading of its own. Its field runs to the next label; the parts of a label that
-    occurs twice are joined by a line break. A JSON object is read by its keys, which may also be
+    occurs twice are joined by a line break. JSON objects are read by their keys, which may also be
     the names themselves.
     """
     text = visible(text)
@@ -143,21 +153,38 @@ def parse_fields(text: str, names: Mapping[str, Sequence[str]]) -> dict[str, str
     value = parse_json(text)
     if isinstance(value, dict):
         keys = {_label(name): name for name in names} | accepted
-        read = {
-            keys[_label(key)]: _text(part) for key, part in value.items() if _label(key) in keys
-        }
+        read = _joined(
+            (keys[_label(key)], _text(part))
+            for one in _objects(text, value)
+            for key, part in one.items()
+            if _label(key) in keys
+        )
         if read:
             return {name: part for name, part in read.items() if part}
     if not accepted:
         return {}
     starts = list(_labels(accepted).finditer(text))
     ends = [*(start.start() for start in starts), len(text)][1:]
+    return _joined(
+        (name, part)
+        for start, end in zip(starts, ends, strict=True)
+        if (name := accepted.get(_label(start["label"]))) is not None
+        and (part := _loose(text[start.end() : end]))
+    )
+
+
+def _objects(text: str, first: dict[str, Any]) -> list[dict[str, Any]]:
+    """The JSON objects of a reply; a second one may say something else than the `first`."""
+    if load_json(text)[0]:
+        return [first]
+    return [one for _, one in embedded_json(text) if isinstance(one, dict)] or [first]
+
+
+def _joined(parts: Iterable[tuple[str, str]]) -> dict[str, str]:
     fields: dict[str, str] = {}
-    for start, end in zip(starts, ends, strict=True):
-        name = accepted.get(_label(start["label"]))
-        part = _loose(text[start.end() : end])
-        if name is not None and part:
-            fields[name] = f"{fields[name]}\n{part}" if name in fields else part
+    for name, part in parts:
+        before = fields.get(name)
+        fields[name] = f"{before}\n{part}" if before and part != before else part or before or ""
     return fields
 
 

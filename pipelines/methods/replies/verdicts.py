@@ -191,12 +191,16 @@ def read_verdict(
 ) -> tuple[str, str | None]:
     """The reasoning of a reply and the label of its verdict, None where it has none.
 
-    With a field for the verdict only that field counts. Where the reply was cut off (`cut_off`),
-    nothing else does.
+    With a field for the verdict only that field counts, unless reasons behind it come to another
+    verdict. Where the reply was cut off (`cut_off`), nothing else does.
     """
     said = visible(text)
     fields = parse_fields(said, labels)
     label = parse_choice(fields.get("verdict", "" if cut_off else said), options)
+    if list(fields) == ["verdict", "reasoning"]:
+        # Reasons that stand behind the verdict and come to another one leave neither.
+        reasoned = parse_choice(fields["reasoning"], options)
+        label = label if reasoned in (None, label) else None
     if "reasoning" in fields or isinstance(parse_json(said), dict):
         return fields.get("reasoning", ""), label
     # What stands before the first label is the reasoning that was not called so.

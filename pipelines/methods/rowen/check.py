@@ -79,6 +79,8 @@ class RowenCheck:
                 demonstrations=self.settings.demonstrations,
             )
             self.paraphrases = [paraphrase.text for paraphrase in taken]
+            # Evidence is searched for with all of them, however few are compared.
+            taken = taken[: self.settings.compared]
             if not self.settings.early_stop:
                 await together(*(self._pair(step, n, one) for n, one in enumerate(taken)))
                 return

@@ -19,13 +19,20 @@ _AUTO: tuple[Variant, ...] = ("hybrid", "cm")
 class RowenSettings(Settings):
     """Settings of Rowen: what is compared, when to retrieve, and how to repair."""
 
-    REPLAYABLE = ("variant", "alpha", "threshold", "soft")
+    REPLAYABLE = ("variant", "compared", "alpha", "threshold", "soft")
 
     variant: Literal["auto", "hybrid", "cl", "cm"] = Field(
         "auto",
         description="What is compared; auto leaves the languages out where the model lacks one.",
     )
     k: int = Field(6, ge=1, le=20, description="Paraphrases of the question (paper: 6).")
+    compared: int = Field(
+        20,
+        ge=1,
+        le=20,
+        description="Paraphrases whose answers are compared, at most, in their order (ours: all). A"
+        " smaller k can so be tried on recorded runs, which a new request for fewer could not.",
+    )
     min_similarity: float = Field(
         0.5,
         ge=0,

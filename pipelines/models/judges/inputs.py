@@ -2,14 +2,15 @@
 
 Evidence longer than a window is not cut where it happens to stand: a window is filled with the
 sentences that have most to do with the statement, wherever in the evidence they are. What concerns
-one statement is thereby read together, and little has to be read.
+one statement is thereby read together, and little has to be read. Evidence is split into sentences
+and word pieces once, however many claims are made about it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,6 +35,33 @@ _AGAIN = 0.25
 
 _FIRST_WORD = 1996
 """The index of "the" in BERT's vocabulary, which is in order of frequency from there on."""
+
+
+_REMEMBERED = 4096
+"""Texts of evidence whose word pieces are kept for the next claim about them."""
+
+_LEANING = ("he", "she", "it", "they", "his", "her", "its", "their", "this", "these", "that")
+"""Words with which a sentence begins that says of whom it speaks only in the one before it."""
+
+
+class Reading(NamedTuple):
+    """How evidence is read: what training was done with, judging has to be done with.
+
+    At most `windows` of at most `pieces` word pieces. With `neighbours`, the sentence before one
+    that begins with a pronoun is read with it. `nearness` is what the cosine of statement and
+    sentence is worth in choosing sentences, beside the share of the statement's words.
+    """
+
+    pieces: int = MAX_PIECES
+    windows: int = 2
+    neighbours: bool = False
+    nearness: float = 0.0
+
+
+PLAIN = Reading()
+
+Near = Callable[[str, Sequence[str]], Sequence[float]]
+"""The cosine of a statement with each of some sentences."""
 
 
 class Pieces(NamedTuple):
@@ -73,19 +101,51 @@ def pieces_of(tokenizer: Tokenizer, text: str) -> Pieces:
     return Pieces(tuple(encoded.ids), counted)
 
 
+@lru_cache(maxsize=_REMEMBERED)
+def _whole_sentences(tokenizer: Tokenizer, text: str) -> tuple[tuple[str, Pieces], ...]:
+    """The sentences of `text`, each with its pieces."""
+    found = split_sentences(text)
+    return tuple((one.text, pieces_of(tokenizer, one.text)) for one in found)
+
+
 def sentences_of(tokenizer: Tokenizer, text: str, room: int) -> Iterator[Pieces]:
     """The sentences of `text` as pieces; one longer than `room` in parts."""
-    for sentence in split_sentences(text):
-        whole = pieces_of(tokenizer, sentence.text)
-        for at in range(0, len(whole.ids), room):
-            yield Pieces(whole.ids[at : at + room], whole.counted[at : at + room])
+    for part in _parts(tokenizer, (text,), room):
+        yield part.pieces
 
 
-def windows_of(asked: Pieces, sentences: Sequence[Pieces], room: int, most: int) -> list[Pieces]:
+class _Part(NamedTuple):
+    """A sentence of the evidence, or a part of a long one."""
+
+    sentence: str
+    pieces: Pieces
+    leans: bool
+    """Whether it speaks of what the part before it names."""
+
+
+def _parts(tokenizer: Tokenizer, texts: Sequence[str], room: int) -> Iterator[_Part]:
+    for text in texts:
+        for number, (sentence, whole) in enumerate(_whole_sentences(tokenizer, text)):
+            leans = number > 0 and sentence.split(maxsplit=1)[0].casefold() in _LEANING
+            for at in range(0, len(whole.ids), room):
+                pieces = Pieces(whole.ids[at : at + room], whole.counted[at : at + room])
+                yield _Part(sentence, pieces, leans and at == 0)
+
+
+def windows_of(
+    asked: Pieces,
+    sentences: Sequence[Pieces],
+    room: int,
+    most: int,
+    *,
+    leaning: Sequence[bool] = (),
+    near: Sequence[float] = (),
+) -> list[Pieces]:
     """At most `most` windows of at most `room` pieces, the one most like the statement first.
 
     A window takes the sentences that hold most of the statement's pieces, rare ones and new ones
-    above all, and keeps them in order.
+    above all, and keeps them in order. `leaning` says which sentences are read with the one before
+    them, `near` what each is worth beside its pieces, whose worth is a share of the statement's.
     """
     weights = {
         piece: math.log1p(max(0, piece - _FIRST_WORD))
@@ -95,7 +155,7 @@ def windows_of(asked: Pieces, sentences: Sequence[Pieces], room: int, most: int)
     left = list(range(len(sentences)))
     windows: list[Pieces] = []
     while left and len(windows) < most:
-        chosen = _chosen(weights, sentences, left, room)
+        chosen = _chosen(weights, sentences, left, room, leaning, near)
         kept = [sentences[at] for at in sorted(chosen)]
         ids = tuple(piece for one in kept for piece in one.ids)
         windows.append(Pieces(ids, tuple(counts for one in kept for counts in one.counted)))
@@ -104,24 +164,36 @@ def windows_of(asked: Pieces, sentences: Sequence[Pieces], room: int, most: int)
 
 
 def _chosen(
-    weights: dict[int, float], sentences: Sequence[Pieces], left: Sequence[int], room: int
+    weights: dict[int, float],
+    sentences: Sequence[Pieces],
+    left: Sequence[int],
+    room: int,
+    leaning: Sequence[bool],
+    near: Sequence[float],
 ) -> set[int]:
     """Of the sentences that are `left`, those for one window."""
     if sum(len(sentences[at].ids) for at in left) <= room:
         return set(left)
     shared = {at: weights.keys() & set(sentences[at].ids) for at in left}
+    total = sum(weights.values()) or 1.0
     chosen: set[int] = set()
     covered: set[int] = set()
 
     def gain(at: int) -> tuple[float, int]:
         worth = sum(weights[piece] * (_AGAIN if piece in covered else 1.0) for piece in shared[at])
-        return worth, -at
+        return worth + (total * near[at] if near else 0.0), -at
 
     while fitting := [at for at in left if at not in chosen and len(sentences[at].ids) <= room]:
         best = max(fitting, key=gain)
-        chosen.add(best)
-        covered |= shared[best]
-        room -= len(sentences[best].ids)
+        taken = [best]
+        before = best - 1
+        if leaning and leaning[best] and before in shared and before not in chosen:
+            both = len(sentences[best].ids) + len(sentences[before].ids)
+            taken = [best, before] if both <= room else taken
+        for at in taken:
+            chosen.add(at)
+            covered |= shared[at]
+            room -= len(sentences[at].ids)
     return chosen
 
 
@@ -166,23 +238,38 @@ def pair_of(
     )
 
 
-def pairs_for(tokenizer: Tokenizer, claim: Claim, most: int) -> list[Pair]:
+def pairs_for(
+    tokenizer: Tokenizer,
+    claim: Claim,
+    most: int,
+    reading: Reading = PLAIN,
+    near: Near | None = None,
+) -> list[Pair]:
     """What is read of all evidence: at most `most` windows, the most like the statement first.
 
     Evidence that fits into one window is read whole; no evidence gives no pair. Another answer
-    stands behind the question: alone it may be one word, which says nothing.
+    stands behind the question: alone it may be one word, which says nothing. `near` is needed where
+    the `reading` chooses by nearness.
     """
     evidence = claim.evidence
     if claim.relation == "same":
         evidence = tuple(f"{claim.question} {answer}".strip() for answer in evidence)
     asked = asked_pieces(tokenizer, claim.question, claim.statement)
-    room = room_for(asked)
-    sentences = [sentence for text in evidence for sentence in sentences_of(tokenizer, text, room)]
+    room = room_for(asked, reading.pieces)
+    parts = list(_parts(tokenizer, evidence, room))
+    sentences = [part.pieces for part in parts]
     everywhere = frozenset(piece for sentence in sentences for piece in sentence.ids)
-    windows = windows_of(asked, sentences, room, most)
+    cosines: list[float] = []
+    # Nothing is chosen of evidence that fits.
+    if near and reading.nearness and sum(len(one.ids) for one in sentences) > room:
+        said = f"{claim.question} {claim.statement}".strip()
+        found = near(said, [part.sentence for part in parts])
+        cosines = [reading.nearness * max(0.0, cosine) for cosine in found]
+    leaning = [part.leans for part in parts] if reading.neighbours else []
+    windows = windows_of(asked, sentences, room, most, leaning=leaning, near=cosines)
     return [pair_of(tokenizer, asked, window, everywhere) for window in windows]
 
 
-def room_for(asked: Pieces) -> int:
-    """Pieces of evidence that fit beside `asked`."""
-    return MAX_PIECES - len(asked.ids) - 3
+def room_for(asked: Pieces, pieces: int = MAX_PIECES) -> int:
+    """Pieces of evidence that fit beside `asked` into a window of `pieces`."""
+    return pieces - len(asked.ids) - 3

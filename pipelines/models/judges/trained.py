@@ -7,14 +7,23 @@ import math
 import threading
 from collections.abc import Sequence
 from itertools import chain, islice
+from math import log2
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pipelines.errors import failure
 from pipelines.loading import minilm_folder
 from pipelines.models.base import Claim
 from pipelines.models.judges.base import ClaimVerdict, JudgeModel
-from pipelines.models.judges.inputs import Pair, load_tokenizer, pairs_for
+from pipelines.models.judges.inputs import (
+    PLAIN,
+    Near,
+    Pair,
+    Reading,
+    load_tokenizer,
+    pairs_for,
+    statement_offsets,
+)
 from pipelines.paths import ASSETS
 
 if TYPE_CHECKING:
@@ -32,9 +41,6 @@ def encoder_folder() -> Path:
     return folder
 
 
-MAX_WINDOWS = 2
-"""Windows of the evidence that are read: those that share most with the statement."""
-
 _BATCH = 16
 
 
@@ -42,21 +48,68 @@ Scores = tuple[float, ...]
 """The network's output for one window: a number a label, in the order of `ClaimVerdict`."""
 
 
+Kind = Literal["statements", "questions", "answers", "same"]
+"""What is judged: a statement, one put as a question, an answer, or two answers."""
+
+
+def kind_of(claim: Claim) -> Kind:
+    """Which calibration a claim has."""
+    if claim.relation == "same":
+        return "same"
+    if claim.question:
+        return "answers"
+    return "questions" if claim.statement.rstrip().endswith("?") else "statements"
+
+
+class Lengths(NamedTuple):
+    """Word pieces of a statement with its question, and of the windows of evidence read."""
+
+    statement: int = 0
+    evidence: int = 0
+
+
+_UNKNOWN = Lengths()
+_USUAL = Lengths(16, 128)
+_SHORTEST = Lengths(4, 16)
+
+
 class Calibration(NamedTuple):
     """What makes probabilities mean what they say: scores are divided, and the offsets are added.
 
-    `lean` is added to contradiction where what is not supported is shared with silence.
+    `lean` is added to contradiction where what is not supported is shared with silence. `longer`
+    and `wordier` are added to the log-odds of support for every doubling of the evidence read,
+    above 128 pieces, and of the statement, above 16; below that they are taken away.
     """
 
     temperature: float = 1.0
     offsets: tuple[float, float, float] = (0.0, 0.0, 0.0)
     lean: float = 0.0
+    longer: float = 0.0
+    wordier: float = 0.0
 
 
 _PLAIN = Calibration()
 
+Calibrations = dict[Kind, Calibration]
 
-def combined(windows: Sequence[Scores], scaling: Calibration = _PLAIN) -> ClaimVerdict:
+
+def shift_of(scaling: Calibration, lengths: Lengths) -> float:
+    """What the lengths add to the log-odds of support; nothing where they are not known."""
+    if not lengths.evidence:
+        return 0.0
+    return scaling.longer * doublings(lengths.evidence, _USUAL.evidence, _SHORTEST.evidence) + (
+        scaling.wordier * doublings(lengths.statement, _USUAL.statement, _SHORTEST.statement)
+    )
+
+
+def doublings(pieces: int, usual: int, least: int) -> float:
+    """How often `usual` must be doubled to come to `pieces`, which count as `least` or more."""
+    return log2(max(pieces, least) / usual)
+
+
+def combined(
+    windows: Sequence[Scores], scaling: Calibration = _PLAIN, lengths: Lengths = _UNKNOWN
+) -> ClaimVerdict:
     """One verdict of several windows, the first of which has most to do with the statement.
 
     The clearest support counts. How what is left is shared between contradiction and silence is
@@ -65,10 +118,18 @@ def combined(windows: Sequence[Scores], scaling: Calibration = _PLAIN) -> ClaimV
     if not windows:
         return ClaimVerdict(0.0, 0.0, 1.0)
     supported = max(_supported(scores, scaling) for scores in windows)
+    if shift := shift_of(scaling, lengths):
+        supported = _moved(supported, shift)
     _, contradicted, silent = windows[0]
     against = (silent - contradicted) / scaling.temperature - scaling.lean
     share = 1 / (1 + math.exp(min(700.0, against)))
     return ClaimVerdict(supported, (1 - supported) * share, (1 - supported) * (1 - share))
+
+
+def _moved(share: float, shift: float) -> float:
+    """The share whose log-odds are higher by `shift`."""
+    raised = share * math.exp(min(700.0, shift))
+    return raised / (raised + 1 - share)
 
 
 def _supported(scores: Scores, scaling: Calibration) -> float:
@@ -81,39 +142,91 @@ def _supported(scores: Scores, scaling: Calibration) -> float:
     return powers[0] / sum(powers)
 
 
+class WordDoubt(NamedTuple):
+    """A word [start, end) of a statement, and how little the evidence supports it, in [0, 1]."""
+
+    start: int
+    end: int
+    doubt: float
+
+
+class Read(NamedTuple):
+    """What the network says of one claim: scores and doubts about word pieces, by window."""
+
+    scores: list[Scores]
+    lengths: Lengths
+    doubts: list[list[float]]
+
+
 class JudgeReader:
     """The network with its tokenizer. Safe to call from several threads; one reads at a time.
 
-    `scaling` is that of statements, `of_answers` that of answers to a question.
+    `scalings` are those of the kinds of claims. `near` is needed where the `reading` chooses
+    sentences by nearness.
     """
 
     def __init__(
         self,
         network: JudgeNetwork,
         encoder: Path,
-        scaling: Calibration = _PLAIN,
-        of_answers: Calibration = _PLAIN,
+        scalings: Calibrations | None = None,
+        reading: Reading = PLAIN,
+        near: Near | None = None,
     ) -> None:
         self._network = network.eval()
         self._tokenizer = load_tokenizer(encoder)
-        self._scaling = scaling
-        self._of_answers = of_answers
+        self._scalings: Calibrations = scalings or {}
+        self._reading = reading
+        self._near = near
         self._lock = threading.Lock()
 
     def read(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
         """A verdict for every claim; without evidence it is "not enough"."""
         return [
-            combined(windows, self._of_answers if claim.question else self._scaling)
-            for claim, windows in zip(claims, self.scores(claims), strict=True)
+            combined(found.scores, self._scalings.get(kind_of(claim), _PLAIN), found.lengths)
+            for claim, found in zip(claims, self.looked_at(claims), strict=True)
         ]
 
     def scores(self, claims: Sequence[Claim]) -> list[list[Scores]]:
         """The network's scores for every window of every claim."""
-        pairs = [pairs_for(self._tokenizer, claim, MAX_WINDOWS) for claim in claims]
-        scored = iter(self._scored(list(chain.from_iterable(pairs))))
-        return [list(islice(scored, len(windows))) for windows in pairs]
+        return [found.scores for found in self.looked_at(claims)]
 
-    def _scored(self, pairs: Sequence[Pair]) -> list[Scores]:
+    def looked_at(self, claims: Sequence[Claim]) -> list[Read]:
+        """What the network says of every claim, before any calibration."""
+        reading = self._reading
+        pairs = [
+            pairs_for(self._tokenizer, claim, reading.windows, reading, self._near)
+            for claim in claims
+        ]
+        scored = iter(self._scored(list(chain.from_iterable(pairs))))
+        found: list[Read] = []
+        for windows in pairs:
+            said = list(islice(scored, len(windows)))
+            found.append(
+                Read(
+                    [scores for scores, _ in said],
+                    lengths_of(windows),
+                    [words for _, words in said],
+                )
+            )
+        return found
+
+    def doubts(self, claims: Sequence[Claim]) -> list[list[WordDoubt]]:
+        """How doubtful each word of each statement is; without evidence all words are, by 1.
+
+        Of several windows the one that supports a word best counts. Of a very long statement the
+        last words are told.
+        """
+        return [
+            words_of(
+                statement_offsets(self._tokenizer, claim.question, claim.statement),
+                claim.statement,
+                _lowest(found.doubts),
+            )
+            for claim, found in zip(claims, self.looked_at(claims), strict=True)
+        ]
+
+    def _scored(self, pairs: Sequence[Pair]) -> list[tuple[Scores, list[float]]]:
         import torch
 
         from pipelines.models.judges.network import Batch
@@ -121,7 +234,7 @@ class JudgeReader:
 
         # Pairs of like length side by side: less padding is read.
         order = sorted(range(len(pairs)), key=lambda at: len(pairs[at].ids))
-        found: dict[int, Scores] = {}
+        found: dict[int, tuple[Scores, list[float]]] = {}
         # Where the processor computes in it natively, this takes a third less time.
         kind = choose_dtype(torch.device("cpu"))
         fast = torch.autocast("cpu", torch.bfloat16, enabled=kind is torch.bfloat16)
@@ -130,27 +243,104 @@ class JudgeReader:
                 chosen = order[start : start + _BATCH]
                 judged = self._network(Batch([pairs[at] for at in chosen]))
                 rows = judged.labels.double().tolist()
-                found.update((at, tuple(row)) for at, row in zip(chosen, rows, strict=True))
+                doubts = judged.doubts.double().tolist()
+                for at, row, words in zip(chosen, rows, doubts, strict=True):
+                    # Between the first two marks stand question and statement.
+                    found[at] = tuple(row), words[1 : pairs[at].types.count(0) - 1]
         return [found[at] for at in range(len(pairs))]
 
 
-def calibrations_of(folder: Path) -> tuple[Calibration, Calibration]:
-    """What makes probabilities of the scores of the weights in `folder`: of statements, of answers.
+def lengths_of(windows: Sequence[Pair]) -> Lengths:
+    """The lengths of what is read, without the three marks of every window."""
+    if not windows:
+        return Lengths()
+    statement = windows[0].types.count(0) - 2
+    return Lengths(statement, sum(window.types.count(1) - 1 for window in windows))
 
-    Raises UnknownModelError when the card that says so is missing or does not say it.
+
+def _lowest(windows: Sequence[Sequence[float]]) -> list[float]:
+    return [min(at) for at in zip(*windows, strict=True)]
+
+
+def words_of(
+    offsets: Sequence[tuple[int, int]], statement: str, doubts: Sequence[float]
+) -> list[WordDoubt]:
+    """The words of a statement from the doubts about its pieces, before the sigmoid.
+
+    `offsets` are the places of the pieces; those before 0 belong to the question. A word is as
+    doubtful as its most doubtful piece. No doubts at all mean that nothing was read.
     """
+    found: list[WordDoubt] = []
+    for place, (start, end) in enumerate(offsets):
+        if start < 0 or not any(char.isalnum() for char in statement[start:end]):
+            continue
+        doubt = 1 / (1 + math.exp(-max(-700.0, doubts[place]))) if doubts else 1.0
+        if found and found[-1].end == start:
+            last = found.pop()
+            start, doubt = last.start, max(last.doubt, doubt)
+        found.append(WordDoubt(start, end, doubt))
+    return found
+
+
+def reading_of(folder: Path) -> Reading:
+    """How the judge in `folder` reads evidence, as its card says; raises as `calibrations_of`."""
+    try:
+        return Reading(**_card(folder).get("reading", {}))
+    except TypeError as error:
+        raise failure("loading.no_calibration", "judge") from error
+
+
+def calibrations_of(folder: Path) -> Calibrations:
+    """What makes probabilities of the scores of the weights in `folder`, for every kind of claim.
+
+    A card with statements and answers alone means by them also questions and two answers. Raises
+    UnknownModelError when the card that says so is missing or does not say it.
+    """
+    scaling: dict[str, Any] = _card(folder).get("scaling") or {}
+    try:
+        found: Calibrations = {
+            "statements": _scaling(scaling["statements"]),
+            "questions": _scaling(scaling.get("questions", scaling["statements"])),
+            "answers": _scaling(scaling["answers"]),
+            "same": _scaling(scaling.get("same", scaling["answers"])),
+        }
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise failure("loading.no_calibration", "judge") from error
+    return found
+
+
+def _card(folder: Path) -> dict[str, Any]:
     try:
         card = json.loads((folder / "judge.json").read_text(encoding="utf-8"))
-        statements, answers = (_scaling(card["scaling"][of]) for of in ("statements", "answers"))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError) as error:
         raise failure("loading.no_calibration", "judge") from error
-    return statements, answers
+    if not isinstance(card, dict):
+        raise failure("loading.no_calibration", "judge")
+    return card
 
 
 def _scaling(said: dict[str, Any]) -> Calibration:
     supported, contradicted, rest = map(float, said["offsets"])
-    offsets = (supported, contradicted, rest)
-    return Calibration(float(said["temperature"]), offsets, float(said.get("lean", 0.0)))
+    return Calibration(
+        temperature=float(said["temperature"]),
+        offsets=(supported, contradicted, rest),
+        **{name: float(said.get(name, 0.0)) for name in ("lean", "longer", "wordier")},
+    )
+
+
+def nearness() -> Near:
+    """Cosines by the embedder that is installed; it keeps the vectors of sentences it has seen."""
+    from pipelines.retrieval.dense import default_embedder
+
+    embedder = default_embedder()
+    if embedder is None:
+        raise failure("loading.no_encoder", "judge")
+
+    def near(statement: str, sentences: Sequence[str]) -> list[float]:
+        vectors = embedder.embed([statement, *sentences])
+        return (vectors[1:] @ vectors[0]).tolist()
+
+    return near
 
 
 class TrainedJudge(JudgeModel):
@@ -161,9 +351,15 @@ class TrainedJudge(JudgeModel):
 
         encoder = encoder_folder()
         network = read_network(folder, encoder)
+        scalings, reading = calibrations_of(folder), reading_of(folder)
         self.name = name
-        self._reader = JudgeReader(network, encoder, *calibrations_of(folder))
+        near = nearness() if reading.nearness else None
+        self._reader = JudgeReader(network, encoder, scalings, reading, near)
 
     def read(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
         """A verdict for every claim; blocks."""
         return self._reader.read(claims)
+
+    def doubts(self, claims: Sequence[Claim]) -> list[list[WordDoubt]]:
+        """How doubtful each word of each statement is; blocks."""
+        return self._reader.doubts(claims)

@@ -139,9 +139,9 @@ async def ask_all(
 ) -> AsyncIterator[Record]:
     """Answer one question after the other with all `methods` in one run, as a visitor has it.
 
-    With `apart` each method has a run of its own, beside the baseline that it starts from, and
-    shares no reply with another method: so what one method takes by itself is known. Models and
-    library are loaded by a question before, which is not counted.
+    With `apart` each method, with the baseline that it starts from, has its own run and shares no
+    reply with another method: so the run shows what one method takes by itself. A first question,
+    which is not counted, loads models and library.
     """
     await service.record(_spec(_WARM_UP, methods[:1] if apart else methods), owner=_OWNER)
     for one in asked if apart else ():

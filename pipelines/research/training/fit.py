@@ -33,16 +33,18 @@ from pipelines.models.judges.inputs import (
 )
 from pipelines.models.judges.network import Batch, JudgeNetwork, read_network, save_weights
 from pipelines.models.judges.trained import Calibration, JudgeReader, Scores
-from pipelines.research.training.examples import LABELS, Example
+from pipelines.research.training.examples import LABELS, Example, Label
 from pipelines.research.training.recipe import Files, Recipe, Split, split
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-_TARGETS = {
+TARGETS: dict[Label, tuple[float, ...]] = {
     **{label: tuple(float(label == one) for one in LABELS) for label in LABELS},
     "unsupported": (0.0, 1.0, 1.0),
 }
+"""The labels that count as right, in the order of the judge's outputs."""
+
 _SMOOTHING = 0.05
 _UNKNOWN = -1
 _WRONG_WEIGHT = 3.0
@@ -102,7 +104,7 @@ def prepared(examples: Sequence[Example], folder: Path) -> list[Prepared]:
     tokenizer = load_tokenizer(folder)
     read = {
         example: [
-            Prepared(pair, _TARGETS[example.label], _doubted(tokenizer, example))
+            Prepared(pair, TARGETS[example.label], doubted_pieces(tokenizer, example))
             for pair in pairs_for(tokenizer, example.claim, 1)
         ]
         for example in set(examples)
@@ -110,7 +112,7 @@ def prepared(examples: Sequence[Example], folder: Path) -> list[Prepared]:
     return [pair for example in examples for pair in read[example]]
 
 
-def _doubted(tokenizer: Tokenizer, example: Example) -> tuple[int, ...]:
+def doubted_pieces(tokenizer: Tokenizer, example: Example) -> tuple[int, ...]:
     """Of every piece of `asked_pieces`, after the first special token, whether it is wrong."""
     wrong = example.wrong
     offsets = statement_offsets(tokenizer, example.question, example.statement)

@@ -207,11 +207,11 @@ def examples_of(
 ) -> Iterator[Example]:
     """Every family of pairs for every sentence of `text`; `others` lend foreign sentences."""
     for at, sentence in enumerate(text.sentences):
-        yield from _Maker(text, others, names, random, at, sentence).examples()
+        yield from PairMaker(text, others, names, random, at, sentence).examples()
 
 
 @dataclass(frozen=True)
-class _Maker:
+class PairMaker:
     """The pairs of one sentence, which is number `at` of `text`."""
 
     text: Text
@@ -233,26 +233,26 @@ class _Maker:
         """One statement, three labels: the evidence says it, contradicts it, or lacks it."""
         sentence = self.sentence
         statement = self._worded(sentence)
-        yield self._example(statement, self._context(sentence), "supported", "evidence")
-        change = self._changed(sentence)
+        yield self.example(statement, self.context(sentence), "supported", "evidence")
+        change = self.changed(sentence)
         # A rewrite may have left out what was changed in the evidence.
         if change is not None and change.before and change.before in statement:
             true = statement.replace(change.before, change.after)
             make = f"evidence-{change.kind}"
-            yield self._example(statement, self._context(change.text), "contradicted", make, true)
-        yield self._example(statement, self._context(None), "not_enough", "evidence")
+            yield self.example(statement, self.context(change.text), "contradicted", make, true)
+        yield self.example(statement, self.context(None), "not_enough", "evidence")
         poorer = self._poorer(sentence)
         if poorer is not None and poorer[1] in statement:
             true = statement.replace(poorer[1], "")
             make = "evidence-poorer"
-            yield self._example(statement, self._context(poorer[0]), "not_enough", make, true)
+            yield self.example(statement, self.context(poorer[0]), "not_enough", make, true)
 
     def _by_statement(self) -> Iterator[Example]:
         """One piece of evidence, three labels: it supports, contradicts or lacks the statement."""
-        context = self._context(self.sentence)
-        yield self._example(self._worded(self.sentence), context, "supported", "statement")
+        context = self.context(self.sentence)
+        yield self.example(self._worded(self.sentence), context, "supported", "statement")
         for times in (1, self.random.randint(1, 3)):
-            change = self._changed(self.sentence, times)
+            change = self.changed(self.sentence, times)
             if change is None:
                 continue
             worded = self._worded_alike(change.text, self.sentence)
@@ -260,22 +260,22 @@ class _Maker:
                 continue
             statement, true = worded
             make = f"statement-{change.kind}"
-            yield self._example(statement, context, "contradicted", make, true)
+            yield self.example(statement, context, "contradicted", make, true)
             # The same words are true where the evidence says them.
-            yield self._example(statement, self._context(change.text), "supported", make)
+            yield self.example(statement, self.context(change.text), "supported", make)
             if self.random.random() < 0.4:
-                yield self._example(statement, self._context(None), "not_enough", "statement")
+                yield self.example(statement, self.context(None), "not_enough", "statement")
 
     def _with_more(self) -> Iterator[Example]:
         """A statement with a foreign end: one half is supported, the other is nowhere."""
         sentence = self.sentence
-        tail = _TAIL.search(self._foreign())
+        tail = _TAIL.search(self.foreign())
         if tail is None or not sentence.endswith("."):
             return
         true = named(sentence, self.text.title)
         longer = f"{true[:-1]}{tail[0]}"
-        yield self._example(longer, self._context(sentence), "not_enough", "more", true)
-        yield self._example(longer, self._context(f"{sentence[:-1]}{tail[0]}"), "supported", "more")
+        yield self.example(longer, self.context(sentence), "not_enough", "more", true)
+        yield self.example(longer, self.context(f"{sentence[:-1]}{tail[0]}"), "supported", "more")
 
     def _merged(self) -> Iterator[Example]:
         """Two sentences in one, both true or one changed, each elsewhere in the evidence."""
@@ -283,30 +283,30 @@ class _Maker:
         if self.at + 1 >= len(self.text.sentences) or self.random.random() < 0.5:
             return
         second = self.text.sentences[self.at + 1]
-        change = self._changed(self.random.choice((sentence, second)))
-        context = self._context(sentence)
+        change = self.changed(self.random.choice((sentence, second)))
+        context = self.context(sentence)
         if second not in context:
             return
         true = self._joined(sentence, second)
-        yield self._example(true, context, "supported", "merged")
+        yield self.example(true, context, "supported", "merged")
         if change is not None:
             first = change.text if change.before and change.before in sentence else sentence
             last = second if first != sentence else change.text
             if (first, last) != (sentence, second):
                 joined = self._joined(first, last)
-                yield self._example(joined, context, "contradicted", "merged", true)
+                yield self.example(joined, context, "contradicted", "merged", true)
                 changed = context.replace(sentence, first).replace(second, last)
-                yield self._example(joined, changed, "supported", "merged")
+                yield self.example(joined, changed, "supported", "merged")
 
     def _claims(self) -> Iterator[Example]:
         """What the sentence says in passing, as a statement of its own."""
         for claim in claims_in(self.sentence, self.text.title):
-            yield self._example(claim, self._context(self.sentence), "supported", "claim")
-            change = self._changed(claim)
+            yield self.example(claim, self.context(self.sentence), "supported", "claim")
+            change = self.changed(claim)
             if change is not None:
-                context, make = self._context(self.sentence), f"claim-{change.kind}"
-                yield self._example(change.text, context, "contradicted", make, claim)
-            yield self._example(claim, self._context(None), "not_enough", "claim")
+                context, make = self.context(self.sentence), f"claim-{change.kind}"
+                yield self.example(change.text, context, "contradicted", make, claim)
+            yield self.example(claim, self.context(None), "not_enough", "claim")
 
     def _of_another(self) -> Iterator[Example]:
         """A sentence about somebody else, said of this text's subject: made up in its style."""
@@ -314,12 +314,15 @@ class _Maker:
         if said is None:
             return
         whole = self.text.sentences
-        statement = rewritten(said, self.random, 3)
-        yield self._example(statement, " ".join(whole), "unsupported", "another")
+        yield self.example(self._of_subject(said), " ".join(whole), "unsupported", "another")
         at = self.random.randint(0, len(whole))
         with_it = " ".join((*whole[:at], said, *whole[at:]))
-        statement = rewritten(said, self.random, 3)
-        yield self._example(statement, with_it, "supported", "another")
+        yield self.example(self._of_subject(said), with_it, "supported", "another")
+
+    def _of_subject(self, said: str) -> str:
+        """`said` in other words, which still name the subject."""
+        other = rewritten(said, self.random, 3)
+        return other if self.text.title.split()[-1] in other else said
 
     def _said_of_another(self) -> str | None:
         """Of some foreign sentences the one that has most words in common with this text."""
@@ -354,7 +357,7 @@ class _Maker:
         # The subject's name has replaced what was changed.
         return None
 
-    def _changed(self, sentence: str, times: int = 1) -> Swap | None:
+    def changed(self, sentence: str, times: int = 1) -> Swap | None:
         """`sentence` after up to `times` changes."""
         change = None
         for _ in range(times):
@@ -363,7 +366,7 @@ class _Maker:
                 change, sentence = one, one.text
         return change
 
-    def _context(self, sentence: str | None) -> str:
+    def context(self, sentence: str | None) -> str:
         """Sentences around the place, or the whole text, with `sentence` or nothing in the place.
 
         Some foreign sentences are among them, and the title before them, as in a library.
@@ -377,11 +380,11 @@ class _Maker:
         around += sentences[self.at + 1 : self.at + 1 + after]
         foreign = random.randint(0, 8) if whole else int(random.random() < 0.25 or not around)
         for _ in range(foreign):
-            around.insert(random.randint(0, len(around)), self._foreign())
+            around.insert(random.randint(0, len(around)), self.foreign())
         title = f"{self.text.title}: " if self.text.title and random.random() < 0.6 else ""
         return title + " ".join(around)
 
-    def _foreign(self) -> str:
+    def foreign(self) -> str:
         for _ in range(6):
             other = self.random.choice(self.others)
             if other.group != self.text.group and other.sentences:
@@ -403,7 +406,7 @@ class _Maker:
             second = second[0].lower() + second[1:]
         return f"{first[:-1]}, and {second}"
 
-    def _example(
+    def example(
         self, statement: str, evidence: str, label: Label, make: str, true: str | None = None
     ) -> Example:
         """`true` is what the evidence says instead of the statement, where that is known."""

@@ -126,7 +126,7 @@ def qa_pairs(records: Sequence[QaRecord], names: Names, random: Random) -> Itera
         yield right.wholly_right
         hallucinated = {"statement": record.hallucinated_answer, "label": "contradicted"}
         yield right.model_copy(update=hallucinated)
-        wrong = _wrong_span(record.right_answer, record.knowledge, names, random)
+        wrong = wrong_answer(record.right_answer, record.knowledge, names, random)
         if wrong is not None:
             span = {"statement": wrong, "label": "contradicted", "make": "qa-span"}
             yield right.model_copy(update=span).wholly_wrong
@@ -181,7 +181,7 @@ def article_pairs(path: Path | None, half: Half, names: Names, random: Random) -
         around, without = _around(paragraph.context, answer, random)
         right = _right_answer("article", group, question.question, answer, around)
         yield right.wholly_right
-        wrong = _wrong_span(answer, paragraph.context, names, random)
+        wrong = wrong_answer(answer, paragraph.context, names, random)
         if wrong is not None:
             span = {"statement": wrong, "label": "contradicted"}
             yield right.model_copy(update=span).wholly_wrong
@@ -202,7 +202,7 @@ def article_claims(
         context = ""
         for _, question, paragraph in asked:
             context, answer = paragraph.context, question.answers[0].text
-            wrong = _wrong_span(answer, context, names, random)
+            wrong = wrong_answer(answer, context, names, random)
             told = [as_statement(question.question, one) for one in (answer, wrong) if one]
             if len(told) == 2 and told[0] and told[1]:
                 claims.append((question.question, told[0], told[1]))
@@ -234,7 +234,7 @@ def same_pairs(
     "not_enough": an answer that says something else contradicts.
     """
     for number, (question, answer, text) in enumerate(asked):
-        wrong = _wrong_span(answer, text, names, random)
+        wrong = wrong_answer(answer, text, names, random)
         if wrong is None or len(answer.split()) > 12:
             continue
         first, *seconds = (
@@ -289,7 +289,7 @@ def _around(context: str, answer: str, random: Random) -> tuple[str, str]:
     return " ".join(sentences[start:stop]), " ".join(without[:4])
 
 
-def _wrong_span(answer: str, text: str, names: Names, random: Random) -> str | None:
+def wrong_answer(answer: str, text: str, names: Names, random: Random) -> str | None:
     """Something else of the answer's kind: a name or number of the text, or from elsewhere."""
     if re.fullmatch(r"[\d,.]+", answer):
         others = [n for n in re.findall(r"\d[\d,.]*\d|\d", text) if n != answer]

@@ -84,7 +84,7 @@ def split(files: Files, recipe: Recipe) -> Split:
 
 def _build(files: Files, recipe: Recipe) -> list[Example]:
     random = Random(recipe.seed)
-    texts = list(_texts(files))
+    texts = list(training_texts(files))
     names = Names()
     names.learn(texts)
     generated: list[Example] = []
@@ -96,7 +96,7 @@ def _build(files: Files, recipe: Recipe) -> list[Example]:
             generated += examples_of(text, texts, names, random)
     found = balanced(generated, random)
     for _ in range(recipe.repeats):
-        found += [e for e in _labelled(files, names, random) if e.make not in recipe.without]
+        found += [e for e in labelled_pairs(files, names, random) if e.make not in recipe.without]
     random.shuffle(found)
     return found
 
@@ -110,7 +110,8 @@ def held_out(example: Example) -> bool:
     return crc32(example.group.encode()) % share == 0
 
 
-def _texts(files: Files) -> Iterator[Text]:
+def training_texts(files: Files) -> Iterator[Text]:
+    """The texts that pairs are generated from: of the library those that no statement is about."""
     measured_on = {row["article"] for row in sample_rows("statements.csv", "en")}
     for article in library("en"):
         if article.id not in measured_on:
@@ -124,7 +125,7 @@ def _texts(files: Files) -> Iterator[Text]:
     yield from (text for text in texts if len(text.sentences) > 1)
 
 
-def _labelled(files: Files, names: Names, random: Random) -> Iterator[Example]:
+def labelled_pairs(files: Files, names: Names, random: Random) -> Iterator[Example]:
     """The even half of every public file as pairs."""
     qa = read_qa(files.qa)[::2]
     answered = [

@@ -1,6 +1,7 @@
 """Sentences in other words, by rule: as true as before, or with one word exchanged.
 
-The words are in `assets/judge/words.toml`. Questions with their answers become statements here,
+The words are in `assets/judge/words.toml`, those far from a text's own in `paraphrases.toml` beside
+it, as the table "far". Questions with their answers become statements here,
 and statements questions.
 """
 
@@ -15,20 +16,26 @@ from typing import Any
 
 from pipelines.paths import ASSETS
 
-_FILE = ASSETS / "judge" / "words.toml"
+_FILES = ASSETS / "judge"
 
 
 @cache
 def _words() -> dict[str, dict[str, Any]]:
-    return tomllib.loads(_FILE.read_text(encoding="utf-8"))
+    near = tomllib.loads((_FILES / "words.toml").read_text(encoding="utf-8"))
+    return {**near, "far": paraphrases()["same"]}
+
+
+@cache
+def paraphrases() -> dict[str, dict[str, Any]]:
+    """The tables of `paraphrases.toml`."""
+    return tomllib.loads((_FILES / "paraphrases.toml").read_text(encoding="utf-8"))
 
 
 @cache
 def _alternatives(table: str) -> dict[str, tuple[str, ...]]:
     """The other words of each word's group, for the groups of a table of the file."""
-    groups = _words()[table]
     found: dict[str, tuple[str, ...]] = {}
-    for words in groups.get("pairs") or groups.get("sets") or groups.values():
+    for words in _groups(table):
         for word in words:
             others = tuple(other for other in words if other != word)
             found[word] = (*found.get(word, ()), *others)
@@ -39,13 +46,29 @@ def _alternatives(table: str) -> dict[str, tuple[str, ...]]:
     return capitals | found
 
 
+def _groups(table: str) -> list[list[str]]:
+    groups = _words()[table]
+    return groups.get("pairs") or groups.get("sets") or list(groups.values())
+
+
+@cache
+def _plain_words(table: str) -> frozenset[str]:
+    """The words of a table as it writes them, without the capitals of a sentence's beginning."""
+    return frozenset(word for words in _groups(table) for word in words)
+
+
 def replaced(sentence: str, random: Random, table: str) -> str | None:
     """`sentence` with a word of `table` replaced by another of its group; None where it has none.
 
     The tables of the file say what the words of a group are to each other.
     """
     others = _alternatives(table)
-    places = list(_pattern(table).finditer(sentence))
+    places = [
+        place
+        for place in _pattern(table).finditer(sentence)
+        # "Prize" within a sentence is part of a name.
+        if place.start() == 0 or place[0] in _plain_words(table)
+    ]
     if not places:
         return None
     place = random.choice(places)

@@ -12,9 +12,9 @@ from pipelines.retrieval.reading.sniffing import kind_of, promised
 def read_file(path: Path, name: str) -> Reading:
     """What the file at `path`, which people call `name`, holds.
 
-    Raises RefusedError, which says why it cannot be used. MemoryError and RecursionError are left
-    to who calls this: only a process of its own can deal with them. ImportError says that a library
-    is missing, which is no fault of the file.
+    Raises RefusedError, which says why it cannot be used. MemoryError and RecursionError are passed
+    on to the caller, which has to run in a separate process to survive them. ImportError says that
+    a library is missing, which is not a fault of the file.
     """
     if path.stat().st_size > MAX_FILE:
         raise RefusedError("too_large", most=MAX_FILE // 2**20)
@@ -25,7 +25,7 @@ def read_file(path: Path, name: str) -> Reading:
     except (RefusedError, MemoryError, RecursionError, ImportError):
         raise
     except Exception as error:
-        # Damaged files make libraries raise whatever there is.
+        # Damaged files make libraries raise errors of every kind.
         raise RefusedError("broken", said=type(error).__name__) from error
     promise = promised(name)
     if promise is not None and promise != kind:

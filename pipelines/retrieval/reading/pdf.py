@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from unicodedata import normalize
 
 from pypdf import PdfReader
 from pypdf.errors import DependencyError, FileNotDecryptedError
@@ -13,13 +14,18 @@ from pypdf.errors import DependencyError, FileNotDecryptedError
 from pipelines.retrieval.reading.parsed import MAX_PAGES, MAX_TEXT, Part, Reading, RefusedError
 from pipelines.text.languages import HAN
 
-# What it finds to mend in a file is nothing to tell.
+# It logs every repair of a damaged file, which no user needs to see.
 logging.getLogger("pypdf").setLevel(logging.CRITICAL)
 
 _BETWEEN = "\n\n"
 _HYPHEN = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\n(?=[a-zà-ÿ])")
 _ENDED = re.compile(r"[.!?:;。！？：；…\"”’)\]）】」』]\s*$")
 _EAST = re.compile(rf"[{HAN}\u3000-\u303f\uff00-\uffef]")
+# Fonts draw two letters as one sign, and Chinese characters as the radicals that look the same:
+# who searches types the letters and the characters.
+_SIGNS = {
+    code: normalize("NFKC", chr(code)) for code in (*range(0x2E80, 0x2FD6), *range(0xFB00, 0xFB07))
+}
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -89,9 +95,10 @@ def flowing(text: str) -> str:
     """The text of a page as it would be written without pages: lines of a sentence are joined.
 
     A line that ends a sentence, and one much shorter than the others, such as a heading, end a
-    paragraph. Words divided at the end of a line are put together.
+    paragraph. Words divided at the end of a line are put together, and signs that only a font needs
+    are written as what they stand for.
     """
-    text = _SURROGATES.sub("\ufffd", text).replace("\x00", "")
+    text = _SURROGATES.sub("\ufffd", text).replace("\x00", "").translate(_SIGNS)
     text = _HYPHEN.sub("", text.replace("\r", "\n"))
     lines = [" ".join(line.split()) for line in text.split("\n")]
     longest = sorted(map(len, filter(None, lines)))

@@ -48,7 +48,7 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (b"SQLite format 3", "SQLite"),
     (b"PAR1", "Parquet"),
 )
-"""How files begin that hold no text that is read here, and what they are called."""
+"""First bytes of kinds of files that are not read here, each with the name of the kind."""
 
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _PACKAGE = "EncryptedPackage".encode("utf-16-le")

@@ -28,6 +28,11 @@ _LEFT_OUT = frozenset(
     f"{_W}{name}"
     for name in ("del", "moveFrom", "instrText", "delText", "pPr", "rPr", "txbxContent")
 ) | {"{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"}
+# In the line of the text or beside it, as newer and as older programs write them.
+_PICTURES = (
+    "{http://schemas.openxmlformats.org/drawingml/2006/picture}pic",
+    "{urn:schemas-microsoft-com:vml}imagedata",
+)
 _SPACES = {f"{_W}tab": "\t", f"{_W}br": "\n", f"{_W}cr": "\n", f"{_W}noBreakHyphen": "-"}
 
 
@@ -53,7 +58,8 @@ def read_docx(path: Path, title: str) -> Reading:
         lines.append(line)
     text = "\n".join(lines).strip()
     if not text:
-        raise RefusedError("scanned" if document.inline_shapes else "no_text", pages=1)
+        pictures = next(document.element.body.iter(*_PICTURES), None)
+        raise RefusedError("no_text" if pictures is None else "scanned", pages=1)
     own = " ".join((document.core_properties.title or "").split())[:300]
     own = own or _first_heading(document) or title
     return Reading("docx", own, iter([Part(own, text)]))

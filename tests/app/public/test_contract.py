@@ -11,18 +11,15 @@ from pydantic import BaseModel
 
 from app.public.api import check_settings, checked
 from app.public.contract import (
-    ApiError,
     AskRequest,
     CheckRequest,
     GetRunRequest,
     ListMethodsRequest,
     MethodInfo,
-    Refused,
-    for_caller,
-    told,
     with_methods,
 )
 from app.public.http_api import as_answer
+from app.public.refusals import ApiError, Refused, for_caller, told
 from app.public.results import methods_for
 from pipelines.engine.executor import MAX_QUESTION
 from pipelines.errors import (

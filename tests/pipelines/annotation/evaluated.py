@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pipelines.annotation.labels import ReadLabel
 from pipelines.annotation.leading import Lead, create_session
 from pipelines.annotation.types import (
     AnswerLabel,
@@ -125,5 +126,5 @@ def session_of(
     settings = SessionSpec.model_validate({"without_gold": True} | spec)
     lead = create_session(store, owner, "Ada", settings, items, guidelines="Read the evidence.")
     for number, labels in enumerate(people):
-        lead.import_labels(f"Person {number}", labels.items())
+        lead.import_labels(f"Person {number}", [ReadLabel(*one) for one in labels.items()])
     return lead

@@ -91,6 +91,10 @@ def test_agreement_on_spans_by_characters_overlap_and_exactly(store: RunStore):
     # 72 characters... each text has n; both marked 12, one of them 2, so o01 = 2, n1 = 26.
     total = 2 * sum(len(body.text) for body in bodies.values())
     assert found.characters.value == pytest.approx(1 - (total - 1) * 2 / (26 * (total - 26)))
+    # Of three aligned pairs of spans one differs, a little.
+    assert found.gamma.value is not None
+    assert 0.9 < found.gamma.value < 1
+    assert found.gamma.n == 2
 
 
 def test_comments_and_skips_are_no_disagreement(store: RunStore):

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,13 @@ from pipelines.annotation.formats import (
     export_label_studio,
     export_precomputed_scores,
     export_ragtruth,
+    read_csv,
     read_label_studio,
     utf16_offset,
 )
-from pipelines.annotation.labels import Decision, standing_labels
+from pipelines.annotation.labels import Decision, ReadLabel, standing_labels
 from pipelines.annotation.leading import Lead
+from pipelines.annotation.sources import read_labels
 from pipelines.annotation.types import ItemPlace, SessionItem, SpanLabel, label_adapter
 from pipelines.errors import InvalidInputError
 from pipelines.store import RunStore
@@ -46,7 +49,8 @@ def worked(store: RunStore) -> Lead:
     ann.comment(0, "Delft \u2014 代尔夫特\u2028?", client="m")
     label = label_adapter.validate_python(VALUES["span"])
     adjudicate(lead, "Lee", 1, Decision(label=label, gap=True), client="d")
-    lead.import_labels("published", [("answer-0", label_adapter.validate_python(VALUES["answer"]))])
+    published = label_adapter.validate_python(VALUES["answer"])
+    lead.import_labels("published", [ReadLabel("answer-0", published)])
     return lead
 
 
@@ -149,6 +153,63 @@ def test_csv_has_a_row_for_each_label_with_who_when_and_which_guidelines(store: 
     assert {row["guidelines"] for row in rows if row["annotator"] == "'=Bo()"} == {"2"}
 
 
+def test_labels_that_go_out_and_come_back_keep_who_and_when(store: RunStore, tmp_path: Path):
+    lead = worked(store)
+    given = standing_labels(lead.events())
+    names = {one.number: one.name for one in lead.annotators()}
+    kept = {(one.item, names[one.annotator]): (one.at, one.seconds) for one in given}
+    files = {"labels.csv": export_csv(lead), "labels.json": export_label_studio(lead)}
+    items = read_label_studio(files["labels.json"])[0]
+    for name, text in files.items():
+        with closing(RunStore(f"sqlite:///{tmp_path}/{name}/runs.db")) as other:
+            copy = lead_session(other, items)
+            for person, labels in read_labels(name, text).items():
+                copy.import_labels(person, labels)
+            found = {one.number: one.name for one in copy.annotators()}
+            assert {
+                (one.item, found[one.annotator]): (one.at, one.seconds)
+                for one in standing_labels(copy.events())
+            } == kept
+
+
+def test_label_studio_has_what_it_has_no_fields_for_in_the_data(store: RunStore):
+    lead = worked(store)
+    tasks = json.loads(export_label_studio(lead))
+    told = {one["data"]["veriscope"]["key"]: one["data"]["veriscope"]["labels"] for one in tasks}
+    (ann, bo) = told["span-0"]
+    assert (ann["annotator"], ann["guidelines"], ann["overlap"], ann["run"]) == ("Ann", 1, 2, "")
+    assert (bo["annotator"], bo["guidelines"], bo["seconds"]) == ("=Bo()", 2, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("at", "seconds", "read"),
+    [
+        ("2024-05-01T10:00:00+02:00", "2.5", (datetime(2024, 5, 1, 8, tzinfo=UTC), 2.5)),
+        ("2024-05-01 10:00", "", (datetime(2024, 5, 1, 10, tzinfo=UTC), None)),
+        ("01/05/2024", "-1", (None, None)),
+        ("", "nan", (None, None)),
+    ],
+)
+def test_times_are_kept_where_they_can_be_read(at: str, seconds: str, read: object):
+    head = "key,task,annotator,label,at,seconds"
+    (one,) = read_csv(f"{head}\nk,answer,Ann,wrong,{at},{seconds}\n")["Ann"]
+    assert (one.at, one.seconds) == read
+
+
+def test_a_time_to_come_is_now(store: RunStore):
+    lead = lead_session(store, [item("answer")])
+    label = label_adapter.validate_python(VALUES["answer"])
+    lead.import_labels("other", [ReadLabel("answer-0", label, datetime(2999, 1, 1, tzinfo=UTC))])
+    (event,) = lead.events()
+    assert event.at < datetime(2998, 1, 1, tzinfo=UTC)
+
+
+def test_a_file_without_labels_says_so(store: RunStore):
+    text = export_label_studio(lead_session(store))
+    with pytest.raises(InvalidInputError, match=r"no labels in a\.json"):
+        read_labels("a.json", text)
+
+
 def test_label_studio_reads_utf16_and_what_was_exported_comes_back(store: RunStore):
     lead = worked(store)
     text = export_label_studio(lead)
@@ -164,7 +225,8 @@ def test_label_studio_reads_utf16_and_what_was_exported_comes_back(store: RunSto
     names = {one.number: one.name for one in lead.annotators()}
     expected: dict[str, list[object]] = {}
     for one in standing_labels(lead.events()):
-        expected.setdefault(names[one.annotator], []).append((stored[one.item].key, one.label))
+        read = ReadLabel(stored[one.item].key, one.label, one.at, one.seconds)
+        expected.setdefault(names[one.annotator], []).append(read)
     assert {name: sorted(given, key=str) for name, given in labels.items()} == {
         name: sorted(given, key=str) for name, given in expected.items()
     }
@@ -188,9 +250,9 @@ def test_tasks_of_label_studio_become_items():
     ]
     (found,), labels = read_label_studio(json.dumps(told))
     assert (found.body.task, found.body.question) == ("span", "Which?")
-    (_, label) = labels["ann@example.org"][0]
+    label = labels["ann@example.org"][0].label
     assert label == SpanLabel.model_validate({"spans": [{"start": 2, "end": 3}]})
-    assert labels["3"] == [(found.key, SpanLabel())]
+    assert labels["3"] == [ReadLabel(found.key, SpanLabel())]
     for text, said in (("{", "no JSON"), ("[]", "no list"), ('[{"data": {}}]', "line 1")):
         with pytest.raises(InvalidInputError, match=said):
             read_label_studio(text)

@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.annotation.exchange import export_session
 from pipelines.annotation.joining import Invitation, enter
-from pipelines.annotation.labels import standing_labels
+from pipelines.annotation.labels import ReadLabel, standing_labels
 from pipelines.annotation.leading import Lead, create_session
 from pipelines.annotation.types import (
     Hidden,
@@ -286,7 +286,7 @@ def test_control_items_are_mixed_in_and_look_like_the_others(store: RunStore):
 def test_labels_from_elsewhere_are_one_person_and_do_not_count(store: RunStore):
     lead = lead_session(store, [item("answer", n) for n in range(2)], overlap=1)
     label = parse_label(VALUES["answer"], item("answer").body)
-    labels = [("answer-0", label), ("answer-1", label), ("unknown", label)]
+    labels = [ReadLabel(key, label) for key in ("answer-0", "answer-1", "unknown")]
     assert lead.import_labels("published", labels) == 2
     assert lead.import_labels("published", labels) == 0
     assert [(one.name, one.kind) for one in lead.annotators()] == [("published", "imported")]
@@ -301,11 +301,12 @@ def test_labels_from_elsewhere_can_be_imported_anew_and_change(store: RunStore):
         parse_label({"task": "answer", "verdict": one}, item("answer").body)
         for one in ("correct", "wrong")
     )
-    assert lead.import_labels("other", [(key, right) for key in keys]) == 2
-    assert lead.import_labels("other", [(keys[0], wrong), (keys[1], right)]) == 1
+    assert lead.import_labels("other", [ReadLabel(key, right) for key in keys]) == 2
+    other = [ReadLabel(keys[0], wrong), ReadLabel(keys[1], right)]
+    assert lead.import_labels("other", other) == 1
     # Back to what it was is a change as well.
-    assert lead.import_labels("other", [(keys[0], right)]) == 1
-    assert lead.import_labels("other", [(keys[0], right)]) == 0
+    assert lead.import_labels("other", [ReadLabel(keys[0], right)]) == 1
+    assert lead.import_labels("other", [ReadLabel(keys[0], right)]) == 0
     assert [(one.kind, one.item) for one in lead.events()] == [
         ("given", 0),
         ("given", 1),

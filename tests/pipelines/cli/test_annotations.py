@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.annotation.adjudication import adjudicate
 from pipelines.annotation.joining import Invitation, enter
+from pipelines.annotation.labels import Decision
 from pipelines.annotation.leading import Lead
-from pipelines.annotation.types import Hidden
+from pipelines.annotation.types import Hidden, label_adapter
 from pipelines.annotation.visitors import VisitorsBook
 from pipelines.annotation.working import Task, Worker
 from pipelines.cli import main as cli
@@ -253,6 +255,33 @@ def test_labels_go_out_and_into_another_session(line: Line, tmp_path: Path, form
     assert "Guest (imported): 24 labelled" in status
     assert "=Ann (imported): 24 labelled" in status
     assert "alpha not defined. All labels are equal" in status
+
+
+def test_a_session_is_the_same_in_an_empty_database(
+    line: Line, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    create = ("--data", str(line.lives), "--tasks", "sentence,answer", "--gold", "3")
+    session, token = line.created("Carried", *create)
+    ann, bo = line.join(token, "Ann"), line.join(token, "Bo")
+    label_all(ann)
+    first = bo.next()
+    assert isinstance(first, Task)
+    bo.skip(first.item, "The picture is missing 🌷.", client="s")
+    label_all(bo, sentence="accurate")
+    ann.comment(first.item, "她生于荷兰\u2028?", client="m")
+    decision = Decision(label=label_adapter.validate_python(VALUES[first.body.task]), gap=True)
+    adjudicate(Lead(line.store(), session, OWNER), "Lee", first.item, decision, client="d")
+    line.run("close", session)
+    file, again = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
+    line.run("export", session, "--to", str(file))
+    with ExitStack() as stack:
+        (tmp_path / "empty").mkdir()
+        other = Line(tmp_path / "empty", capsys, stack)
+        assert other.run("list") == ""
+        copy = other.run("import", str(file)).strip()
+        other.run("export", copy, "--to", str(again))
+        assert other.run("status", copy) == line.run("status", session)
+    assert again.read_bytes() == file.read_bytes()
 
 
 def test_a_whole_session_is_imported_as_it_was(line: Line, tmp_path: Path):

@@ -138,3 +138,43 @@ def test_where_no_detector_can_work_nothing_is_run(run):
     assert status == 2
     assert "selfcheck: needs the question" in err
     assert "No detector was chosen" in err
+
+
+def test_a_text_above_a_limit_is_not_checked_unless_it_shall_begin_anyway(run):
+    status, out, err = checked(run, TEXT, "--max-calls", "1")
+    assert (status, out) == (2, "")
+    assert "Expected: about" in err
+    assert "limit: 1 calls" in err
+    assert "calls, limit 1" in err
+    status, _, err = checked(run, TEXT, "--max-calls", "1", "--anyway")
+    assert status == 3
+    assert "Taken: 1 calls" in err
+    assert "stopped at the limit of calls" in err
+    status, _, err = checked(run, TEXT, "--max-calls", "50")
+    assert status == 0
+    assert "Taken: " in err
+
+
+def test_of_a_file_the_texts_that_fit_are_checked(run, tmp_path):
+    file = tmp_path / "texts.txt"
+    file.write_text(f"Tea is hot.\n\n{' '.join([TEXT] * 20)}\n", encoding="utf-8")
+    most = ("--max-calls", "20")
+    status, out, err = checked(run, "--file", str(file), *most)
+    first, second = (json.loads(line) for line in out.splitlines())
+    assert (status, first["status"], second["status"]) == (3, "finished", "refused")
+    assert "calls, limit 20" in second["error"]
+    assert "2: " in err
+
+
+def test_a_profile_holds_for_a_check(run, tmp_path):
+    saved = {
+        "format": "veriscope-profile-1",
+        "name": "Strict",
+        "settings": {"slm": {"threshold": 0.9}},
+    }
+    file = tmp_path / "strict.json"
+    file.write_text(json.dumps(saved), encoding="utf-8")
+    assert run("profiles", "import", str(file))[0] == 0
+    status, out, _ = checked(run, TEXT, "--settings-profile", "Strict", "--output", "jsonl")
+    assert status == 0
+    assert json.loads(out)["detectors"]["slm"]["score"]["threshold"] == 0.9

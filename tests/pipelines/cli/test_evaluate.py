@@ -189,6 +189,11 @@ def test_systems_are_compared_item_by_item(line: Line):
     assert "accuracy on 5 items, 0 left out" in out
     assert "  direct - direct 2: 0.000" in out
     assert out.count("\ncapital") + out.count("?\n") == 1
+    for form, begins in (("markdown", "| First |"), ("latex", "% \\usepackage{booktabs}"),
+                         ("csv", "item,question,spread"), ("jsonl", '{"comparison"')):  # fmt: skip
+        status, out, err = line.call("evaluations", "compare", evaluation, "--format", form)
+        assert status == 0, err
+        assert out.startswith(begins)
 
 
 def test_two_evaluations_are_compared(line: Line):

@@ -48,3 +48,40 @@ def test_nobody_waits_for_a_thread_that_loads(tmp_path: Path):
     last = store.load(run.id, "command-line").events[-1]
     assert isinstance(last, RunCancelled)
     store.close()
+
+
+# The import of the commands takes for ever, with a destructor that would hold up the end.
+IMPORTING = """
+import builtins, runpy, sys, threading
+real = builtins.__import__
+
+class Held:
+    def __del__(self):
+        threading.Event().wait()
+
+def held(name, *rest, **named):
+    if name == "pipelines.cli.main":
+        sys.modules["held"] = Held()
+        print("importing", flush=True)
+        threading.Event().wait()
+    return real(name, *rest, **named)
+
+builtins.__import__ = held
+runpy.run_module("pipelines", run_name="__main__")
+"""
+
+
+def test_what_is_still_being_imported_is_not_taken_apart():
+    process = subprocess.Popen(
+        [sys.executable, "-c", IMPORTING],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "importing\n"
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    # A shell shows this as 130.
+    assert (process.returncode, said) == (-signal.SIGINT, "")

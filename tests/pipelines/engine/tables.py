@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from pipelines.engine.estimate import Effort, EffortTable, Measured, Pace
+from pipelines.engine.effort_table import (
+    Effort,
+    EffortTable,
+    Measured,
+    MeasuredChecks,
+    Pace,
+    PerText,
+)
 
 
 def effort(calls: float, read: float = 0.0, written: float = 0.0) -> Effort:
@@ -36,5 +43,34 @@ STRONG = Measured(
 # A run of all methods reads 1,930 tokens and writes 740: 5 + 2 + 37 - 0.07 seconds.
 PACE = Pace(start=5.0, read=0.001, written=0.05, cores=2)
 
-TABLE = EffortTable(default=WEAK, walkthroughs=STRONG, pace=PACE)
+WEAK_CHECKS = MeasuredChecks(
+    model="Small",
+    texts=3,
+    sentences=9,
+    methods={
+        "drad": {"main": PerText(text=effort(1), sentence=effort(0, 30))},
+        "ever": {
+            "main": PerText(sentence=effort(2, 500, 20)),
+            "judge_1": PerText(sentence=effort(1.5)),
+        },
+        "token_probability": {},
+        "p_yes": {"judge_1": PerText(text=effort(1), sentence=effort(1))},
+    },
+    shares={"token_probability": ("drad",)},
+    alone={"token_probability": {"main": PerText(text=effort(1), sentence=effort(0, 30))}},
+    pace=Pace(start=2.0, read=0.002, written=0.1, cores=2, judged=0.5),
+)
+STRONG_CHECKS = MeasuredChecks(
+    model="",
+    texts=2,
+    sentences=5,
+    methods={"ever": {"main": PerText(sentence=effort(6, 900, 100))}},
+)
+
+TABLE = EffortTable(
+    default=WEAK,
+    walkthroughs=STRONG,
+    pace=PACE,
+    checks={"default": WEAK_CHECKS, "walkthroughs": STRONG_CHECKS},
+)
 WHOLE_RUN = 5.0 + 1.93 + 37.0

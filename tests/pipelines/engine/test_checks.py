@@ -113,6 +113,57 @@ async def test_what_is_found_then_is_marked_in_runs(service: Service):
     assert not known.judges
 
 
+async def test_a_check_of_a_saved_model_is_kept_with_it(service: Service):
+    spec, _ = await checked(service)
+    wrong = [{"contains": "Claim:", "text": "YES"}, *ABLE]
+    Busy.busy = ""
+    service.pool._build = lambda spec, key, progress: Busy.from_replies(wrong)
+    service.pool._slots.clear()
+    report = await probe(await service.model(SPEC))
+    await service.unknown.keep(spec, report, owner=ANN)
+    (saved,) = service.store.models.list(ANN)
+    assert (saved.judges, saved.unknown, saved.price) == (False, (), spec.price)
+
+
+async def test_what_a_later_check_cannot_find_out_stays_as_it_was_found(service: Service):
+    spec, report = await checked(service)
+    spec = spec.model_copy(update={"unknown": (), "judges": False})
+    service.store.models.save(ANN, spec)
+    await service.unknown.keep(spec, report, owner=ANN)
+    (saved,) = service.store.models.list(ANN)
+    assert report.unknown == ("judging",)
+    assert (saved.judges, saved.unknown) == (False, ())
+
+
+async def test_a_check_of_a_model_that_was_changed_or_deleted_meanwhile_is_not_kept(
+    service: Service,
+):
+    spec, report = await checked(service)
+    changed = spec.model_copy(update={"top_logprobs": 3})
+    service.store.models.save(ANN, changed)
+    await service.unknown.keep(spec, report, owner=ANN)
+    assert service.store.models.list(ANN) == [changed]
+    service.store.models.delete(ANN, spec.name)
+    await service.unknown.keep(spec, report, owner=ANN)
+    assert service.store.models.list(ANN) == []
+
+
+async def test_whether_a_model_can_judge_that_was_never_checked_is_asked_at_its_first_use(
+    service: Service,
+):
+    spec = SPEC.to_be_checked()
+    assert spec.unknown == ("judging",)
+    assert spec.to_be_checked() == spec
+    service.store.models.save(ANN, spec)
+    Busy.busy = ""
+    await use(service, spec)
+    (saved,) = service.store.models.list(ANN)
+    assert (saved.judges, saved.unknown) == (True, ())
+    assert saved.to_be_checked() == saved
+    judge = ModelSpec(kind="judge", name="A judge", model="trained")
+    assert judge.to_be_checked() == judge
+
+
 async def test_it_is_not_asked_again_for_ever(service: Service):
     spec, _ = await checked(service)
     for _ in range(MOST_TRIES + 2):

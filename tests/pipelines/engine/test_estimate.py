@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.engine import estimate as module
+from pipelines.engine.checking import STANDARD as CHECKED
 from pipelines.engine.estimate import (
     Effort,
     Estimate,
@@ -24,7 +25,7 @@ from pipelines.models.base import ChoiceRequest, Option
 from pipelines.models.providers import Price
 from pipelines.run.defaults import default_models
 from pipelines.run.events import ModelCalled
-from pipelines.run.spec import JUDGES, ModelSpec
+from pipelines.run.spec import JUDGES, GivenAnswer, ModelSpec
 from pipelines.run.view import fold
 from pipelines.types import Message, Usage
 from tests.pipelines.engine.tables import TABLE, WHOLE_RUN, effort
@@ -42,9 +43,14 @@ def _small_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "effort_table", lambda: TABLE)
 
 
-def of(*methods: str, past: tuple[Past, ...] = (), **models: ModelSpec) -> Estimate:
+def of(
+    *methods: str,
+    past: tuple[Past, ...] = (),
+    sentences: int | None = None,
+    **models: ModelSpec,
+) -> Estimate:
     given = models or LOCAL
-    return estimate(methods, given, basis_for(given["main"], past))
+    return estimate(methods, given, basis_for(given["main"], past, sentences=sentences))
 
 
 def paid(found: Estimate) -> list[Money]:
@@ -234,6 +240,66 @@ async def test_a_choice_reads_its_prompt_and_writes_one_token():
     assert efforts_of(fold(events)) == {"direct": {"main": effort(1, 20, 1)}}
 
 
+def test_a_check_takes_more_the_more_sentences_there_are():
+    short, long = (of("drad", "ever", "p_yes", sentences=count) for count in (1, 10))
+    assert (short.calls, short.judge_calls) == (1 + 2, 1.5 + 2)
+    assert (long.calls, long.judge_calls) == (1 + 20, 15 + 11)
+    assert (long.read, long.written) == (300 + 5000, 200)
+    # 2 seconds, 5,300 tokens read and 200 written, and 26 readings of the judge.
+    assert long.seconds == pytest.approx(2 + 10.6 + 20 + 13)
+    # Nobody writes the text, so that no draft of a baseline is paid for.
+    assert of("drad", sentences=1).calls == 1
+    assert (long.basis.sentences, long.basis.of) == (10, 9)
+
+
+def test_calls_that_detectors_share_are_paid_once_and_by_whoever_is_asked():
+    alone, both = of("token_probability", sentences=3), of("drad", "token_probability", sentences=3)
+    assert (alone.calls, alone.read) == (both.calls, both.read) == (1, 90)
+
+
+def test_checks_of_a_strong_model_are_those_of_walkthroughs_else_of_the_default():
+    found = of("ever", "drad", "p_yes", sentences=3, main=HOSTED, judge_1=JUDGE)
+    assert (found.calls, found.judge_calls) == (18 + 1, 4)
+    (money,) = paid(found)
+    assert money.amount == pytest.approx((2 * (2700 + 90) + 10 * 300) / 1e6)
+    assert found.seconds is None
+
+
+def test_own_checks_replace_the_shipped_ones_by_their_sentences():
+    ever = {"main": effort(8, 100, 10)}
+    one, two = past(10.0, ever=ever), past(10.0, ever=ever, drad={"main": effort(3)})
+    checks = tuple(
+        made.model_copy(update={"sentences": count}) for made, count in ((one, 4), (two, 2))
+    )
+    # 16 calls on 6 sentences; DRAD's 3 on 2.
+    found = of("ever", "drad", sentences=9, past=checks)
+    assert found.calls == pytest.approx(9 * 16 / 6 + 9 * 3 / 2)
+    assert found.basis.runs == 2
+    # Checks say nothing about questions, nor questions about checks.
+    assert of("ever", past=checks).calls == 4
+    assert of("ever", past=checks).basis.scale == 1.0
+    alone = of("ever", sentences=9, past=(past(99.0, ever=ever),))
+    assert alone.calls == 18
+    assert (alone.basis.runs, alone.basis.scale) == (0, 1.0)
+
+
+async def test_a_check_says_what_each_detector_took_by_itself():
+    given = GivenAnswer(text="He was born in York. He went.", asked=False)
+    done = await run_method(
+        Drad(),
+        "What?",
+        PieceModel(lambda request: "In Hope."),
+        shelf=Shelf(lambda query: []),
+        recognizer=FixedRecognizer("York"),
+        given=given,
+    )
+    took = past_of(fold(done.trace.events))
+    # The reading of the text is DRAD's: no baseline drafted it.
+    assert set(took.methods) == {"drad"}
+    assert took.methods["drad"]["main"].calls == 1
+    assert took.sentences == 2
+
+
 def test_a_mean_is_over_the_runs_that_have_the_method():
     one = {"direct": {"main": effort(1, 10, 4)}, "rag": {"main": effort(2)}}
     two = {"direct": {"main": effort(1, 20, 8), "judge_1": effort(4)}}
@@ -246,6 +312,8 @@ def test_a_mean_is_over_the_runs_that_have_the_method():
 def test_the_shipped_table_knows_every_standard_method(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.undo()
     table = module.effort_table()
+    assert table.checks["default"].methods.keys() >= set(CHECKED)
+    assert table.checks["walkthroughs"].methods
     for part in (table.default, table.walkthroughs):
         assert set(part.methods) >= set(standard_methods())
         assert part.questions > 0

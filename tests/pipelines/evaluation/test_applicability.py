@@ -11,6 +11,7 @@ from pipelines.evaluation.applicability import metric_reasons
 from pipelines.evaluation.items import Item, LabelledSpan, Offer
 from pipelines.evaluation.metrics.table import METRICS
 from pipelines.evaluation.statistics.detection import RANKINGS
+from pipelines.evaluation.statistics.qualities import QUALITIES
 from pipelines.types import Language
 
 QUESTION = Item(id="a", question="Who?", answers=("Ada",))
@@ -29,6 +30,9 @@ def test_questions_with_answers_have_metrics_of_answers():
     assert {reasons[name] for name in RANKINGS} == {"evaluate.metrics.no_judge"}
     judged = metric_reasons(QUESTION.offers, "questions", ["direct", "slm"])
     assert {judged[name] for name in RANKINGS} == {None}
+    own = {name: judged[name] for name in QUALITIES}
+    assert (own["brier"], own["best_accuracy"]) == (None, None)
+    assert own["span_f1_exact"] == "evaluate.metrics.own_texts"
 
 
 def test_questions_without_answers_have_few():
@@ -46,6 +50,8 @@ def test_labelled_texts_are_ranked_and_labelled_sentences_are_nothing_else():
     assert unlabelled["auroc"] == "evaluate.lacks.labelled_texts"
     sentences = metric_reasons(SENTENCES.offers, "texts", ["slm"])
     assert sentences["auroc"] is None
+    assert sentences["span_f1_characters"] is None
+    assert texts["span_f1_characters"] == "evaluate.lacks.labelled_spans"
     assert sentences["fact_precision"] == "evaluate.metrics.sentences"
     assert sentences["answer_words"] is None
 

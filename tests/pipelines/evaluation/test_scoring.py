@@ -208,6 +208,42 @@ def test_sentences_are_scored_one_by_one_in_the_group_of_their_text(store: RunSt
     assert sum(score.cost["seconds"] for score in found) == pytest.approx(3.0)
 
 
+def test_marked_sentences_are_counted_against_labelled_ones(store: RunStore):
+    pieces = (
+        Piece(what="entity", start=0, end=3, draft=0, verdict="doubtful", text="Ada", doubt=0.9),
+        Piece(what="sentence", start=0, end=22, draft=0, verdict="doubtful", text="", doubt=0.9),
+        Piece(what="sentence", start=23, end=40, draft=0, verdict="doubtful", text="", doubt=0.8),
+        Piece(what="sentence", start=41, end=47, draft=0, verdict="supported", text="", doubt=0.1),
+    )
+    found = scores(store, spec(checks="texts"), [CHECKED], {0: said(TEXT, pieces=pieces)})
+    # Two sentences are marked, two are labelled, one is both; 17 characters of 39 and of 23.
+    assert found[0].spans == {
+        "exact": (1, 2, 2), "iou": (1, 2, 2), "characters": (17, 39, 23),
+    }  # fmt: skip
+    assert [score.spans for score in found[1:]] == [{}, {}]
+    measured = results_table(read_results(store.evaluations, "e", "me")[1]).detection
+    assert measured is not None
+    own = measured.estimates("direct")
+    assert own["span_f1_exact"].value == pytest.approx(2 * 1 / (2 + 2))
+    assert own["span_f1_characters"].value == pytest.approx(2 * 17 / (39 + 23))
+
+
+def test_without_sentences_the_marked_parts_count_and_without_labels_nothing(store: RunStore):
+    spans = (LabelledSpan(start=16, end=21, label="major"),)
+    phrase = CHECKED.model_copy(update={"id": "p", "sentences": (), "spans": spans})
+    plain = CHECKED.model_copy(update={"id": "u", "sentences": (), "text": "Another."})
+    entity = Piece(what="entity", start=16, end=21, draft=0, verdict="contradicted", text="Delft")
+    first, second = scores(
+        store,
+        spec(checks="texts"),
+        [phrase, plain],
+        {0: said(TEXT, pieces=(entity,)), 1: said("Another.", pieces=(entity,))},
+    )
+    assert first.spans["exact"] == (1, 1, 1)
+    # It is labelled as hallucinated, and nobody says where.
+    assert second.spans == {}
+
+
 def test_a_verdict_on_a_question_is_not_one_on_the_sentence_at_its_offsets(store: RunStore):
     text = "Where did she die?"
     asked = Piece(

@@ -14,10 +14,13 @@ from pipelines.methods.haarag import Haarag
 from pipelines.methods.registry import METHODS
 from pipelines.methods.slm import Slm
 from pipelines.models.base import Capabilities, ChoiceRequest, GenerationRequest, ScoreRequest
+from pipelines.models.judges.base import ClaimVerdict
 from pipelines.run.events import Judged, RunFailed
+from pipelines.run.findings import ConceptVerified
 from pipelines.run.spec import GivenAnswer
 from tests.pipelines.methods.bench import (
     FULL,
+    ClaimReader,
     FixedRecognizer,
     Outcome,
     PieceModel,
@@ -134,15 +137,47 @@ async def test_ever_takes_no_heed_of_the_length_of_an_answer():
     assert not {"speculate", "next_sentence"} & set(outcome.steps)
 
 
+async def test_ever_looks_up_and_judges_a_claim_under_the_name_that_its_pronoun_means():
+    judge = ClaimReader(lambda _: ClaimVerdict(0.9, 0.05, 0.05))
+    unusable: dict[str, str] = {"Bergen": "Is she?", "1931": "Is she?"}
+    weak = EverModel(
+        Part(questions=unusable), FULL.model_copy(update={"weak": True, "judges": False})
+    )
+    shelf = Shelf(lambda _: ["Ada Brandt studied chemistry.", "She is an old novel."])
+    outcome = await run_method(
+        Ever(),
+        STANDS,
+        weak,
+        shelf=shelf,
+        given=unasked("Ada Brandt was born in 1931. She studied chemistry in Bergen."),
+        recognizer=FixedRecognizer("Bergen", "1931"),
+        models={"judge_1": judge},
+    )
+    (second,) = [e for e in judged(outcome, "concept") if e.sentence == 1]
+    assert isinstance(second.detail, ConceptVerified)
+    assert second.detail.claim == "Ada Brandt studied chemistry in Bergen."
+    # The words that stand for a question are not searched for.
+    assert outcome.queries == ["Ada Brandt was born in 1931.", second.detail.claim]
+    # The passage with the word "She" is not about her.
+    assert judge.seen[-1].evidence == ("A title: Ada Brandt studied chemistry.",)
+
+
 # --- DRAD -----------------------------------------------------------------------------------------
 
 
-async def drad(model: PieceModel, given: GivenAnswer, **options: Any) -> Outcome:
+NOWHERE = Shelf(lambda _: [])
+FRANCE = Shelf(lambda _: ["Curie died in France in 1934. She lived in Paris."])
+
+
+async def drad(
+    model: PieceModel, given: GivenAnswer, shelf: Shelf = NOWHERE, **options: Any
+) -> Outcome:
     return await run_method(
         Drad(),
         STANDS if not given.asked else "Who was Curie?",
         model,
-        recognizer=FixedRecognizer("Warsaw", "Florida"),
+        shelf=shelf,
+        recognizer=FixedRecognizer("Warsaw", "Florida", "Poland"),
         given=given,
         **options,
     )
@@ -157,8 +192,9 @@ async def test_drad_marks_the_entities_of_a_text_by_the_main_model_that_reads_it
     assert isinstance(request, ScoreRequest)
     assert request.text == TEXT
     assert outcome.answer.text == outcome.answer.original == TEXT
-    assert outcome.answer.flags == ("tokens_read", "text_marked_only")
-    assert outcome.queries == []
+    # Nothing was found to correct it with, and nothing was searched for what is confident.
+    assert outcome.answer.flags == ("tokens_read", "no_evidence")
+    assert outcome.queries == ["Curie was born in Warsaw. She died in"]
 
 
 async def test_drad_has_the_text_read_by_the_proxy_where_there_is_one():
@@ -183,6 +219,67 @@ async def test_drad_says_that_it_needs_scores_where_there_is_no_question():
     failed = outcome.trace.terminal
     assert isinstance(failed, RunFailed)
     assert "log-probabilities of a given text" in failed.error.message
+
+
+async def test_drad_rewrites_the_doubtful_sentence_in_its_place_and_keeps_the_rest():
+    after = " She was proud of Poland."
+    model = PieceModel(lambda _: " France in 1934. Here it goes on.")
+    outcome = await drad(model, unasked(f"{TEXT}{after}"), FRANCE)
+    corrected = f"{BORN} She died in France in 1934.{after}"
+    assert outcome.answer.text == corrected
+    assert outcome.drafts == [f"{TEXT}{after}", corrected]
+    # It goes on from the text before the entity, with the passage in view.
+    (asked,) = model.asked
+    assert asked.messages[-1].content == f"{BORN} She died in"
+    assert "Curie died in France in 1934." in asked.messages[-2].content
+    # The new text is read anew: nothing in it is doubtful any more.
+    assert [request.text for request in model.scored] == [f"{TEXT}{after}", corrected]
+    assert outcome.judged(1) == [("Warsaw", "confident"), ("Poland", "confident")]
+    assert outcome.answer.flags == ("tokens_read",)
+    # The verdict on the text is that on the text as it was given.
+    (answer,) = judged(outcome, "answer")
+    assert (answer.verdict, answer.draft) == ("doubtful", 0)
+
+
+async def test_a_sentence_is_corrected_once_and_what_is_still_doubtful_is_said():
+    model = PieceModel(lambda _: " Florida, as they say.")
+    outcome = await drad(model, unasked(), FRANCE)
+    assert outcome.answer.text == f"{BORN} She died in Florida, as they say."
+    assert outcome.answer.flags == ("tokens_read", "still_doubtful")
+    assert len(model.asked) == 1
+
+
+async def test_every_doubtful_sentence_is_corrected_in_view_of_those_before_it():
+    text = "She died in Florida. She lies in Florida."
+    told = iter([" France.", " Paris."])
+    model = PieceModel(lambda _: next(told))
+    outcome = await drad(model, unasked(text), FRANCE)
+    assert outcome.answer.text == "She died in France. She lies in Paris."
+    assert model.asked[1].messages[-1].content == "She died in France. She lies in"
+
+
+@pytest.mark.parametrize("reply", ["", "I do not know."])
+async def test_what_cannot_continue_the_text_leaves_it_as_it_was(reply: str):
+    outcome = await drad(PieceModel(lambda _: reply), unasked(), FRANCE)
+    assert outcome.answer.text == TEXT
+    assert "continuation_unusable" in outcome.answer.flags
+
+
+@pytest.mark.parametrize(("supported", "changes"), [(0.9, False), (0.2, True)])
+async def test_for_a_weak_model_the_evidence_takes_the_place_of_what_a_judge_finds_unsupported(
+    supported: float, changes: bool
+):
+    judge = ClaimReader(lambda _: ClaimVerdict(supported, 1 - supported, 0.0))
+    weak = PieceModel(silent, FULL.model_copy(update={"weak": True}))
+    near = TableSimilarity({(DIED, "A title: Curie died in France in 1934."): 0.9})
+    models = {"judge_1": judge}
+    outcome = await drad(weak, unasked(), FRANCE, models=models, similarity=near)
+    quoted = f"{BORN} “Curie died in France in 1934.” (A title)"
+    assert (outcome.answer.text, judge.seen != []) == (quoted if changes else TEXT, True)
+    # Without a judge nobody could tell.
+    outcome = await drad(weak, unasked(), FRANCE)
+    assert outcome.answer.text == TEXT
+    assert outcome.answer.flags == ("tokens_read", "text_marked_only")
 
 
 # --- HAARAG ---------------------------------------------------------------------------------------

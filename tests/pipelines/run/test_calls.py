@@ -165,6 +165,20 @@ async def test_a_cancelled_call_ends_at_the_model_and_is_recorded():
     assert harness.limiter.busy == 0
 
 
+async def test_a_call_cancelled_while_its_model_is_loaded_was_never_begun():
+    class Loading(FakeModel):
+        async def prepare(self) -> None:
+            await self.gate.wait()
+
+    harness = Harness(Loading("x", gated=True))
+    call = asyncio.create_task(harness.wrapped.generate(request()))
+    await asyncio.sleep(0)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert [event["in_flight"] for event in harness.events] == [0]
+
+
 async def test_where_calls_wait_those_of_short_methods_go_first():
     model, limiter = FakeModel("fine", gated=True), Limiter(1)
     slot = Slot(model, limiter)

@@ -36,7 +36,6 @@ def test_nothing_changed_between_a_run_and_itself():
     (method,) = found.methods
     assert not method.changed
     assert method.answers == (CORRECTED, CORRECTED)
-    assert method.originals == (ORIGINAL, ORIGINAL)
     assert method.passages == ((), ())
     (pair,) = method.scores
     assert pair.difference == 0

@@ -51,7 +51,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Back to revision 0007."""
+    """Back to revision 0008."""
     op.drop_index("ix_run_facets_owner_kind_value", table_name="run_facets")
     op.drop_table("run_facets")
     op.drop_table("run_labels")

@@ -114,6 +114,30 @@ def test_detectors_beside_their_controls() -> None:
     assert "hallucinated" not in names
 
 
+def test_a_detector_has_the_errors_of_its_probabilities_and_the_spans_it_marked() -> None:
+    labels, doubts = (1.0, 1.0, 0.0, 0.0), (0.9, 0.6, 0.3, 0.1)
+    spans = [{"exact": (1, 2, 1)}, {"exact": (0, 0, 1)}, {}, {}]
+    scores = [
+        score(f"q{n}", "detector", None, answer="word " * (n + 1), spans=spans[n], values={
+            "hallucination_score": doubts[n], "hallucinated": labels[n]})
+        for n in range(4)
+    ]  # fmt: skip
+    found = made(evaluation(scores)).detection
+    assert found is not None
+    own = found.estimates("detector")
+    assert own["best_accuracy"].value == 1
+    assert own["brier"].value == pytest.approx((0.01 + 0.16 + 0.09 + 0.01) / 4)
+    # 1 found of 2 marked and 2 labelled.
+    assert own["span_f1_exact"].value == pytest.approx(2 * 1 / (2 + 2))
+    # Lengths are no probabilities, and mark nothing.
+    control = found.estimates("answer_words")
+    assert {"brier", "span_f1_exact"}.isdisjoint(control)
+    assert "best_accuracy" in control
+    assert found.measures[:3] == ("auroc", "auc_pr_nonfactual", "auc_pr_factual")
+    assert {"brier", "ece", "span_f1_exact"} <= set(found.measures)
+    assert found.estimates("nobody") == {}
+
+
 def test_without_detectors_nothing_is_ranked() -> None:
     assert made(binary(a=[1, 0])).detection is None
 

@@ -59,7 +59,7 @@ def near(found: Estimate, wanted: Estimate) -> None:
         assert one == other or one == pytest.approx(other, rel=1e-12, abs=1e-14)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(evaluations())
 def test_every_number_is_the_one_that_is_computed_alone(made: Evaluation) -> None:
     table = results_table(made, sampling=SAMPLING)
@@ -88,7 +88,7 @@ def test_every_number_is_the_one_that_is_computed_alone(made: Evaluation) -> Non
                 near(getattr(row.corrections["accuracy"], name), getattr(wanted, name))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(evaluations())
 def test_a_choice_of_metrics_is_taken_out_of_the_whole_table(made: Evaluation) -> None:
     whole = results_table(made, sampling=SAMPLING)

@@ -137,7 +137,7 @@ def test_alpha_over_characters_by_hand():
     assert character_alpha(character_ratings([10], [[[(0, 2)], None]]), FEW).why == "no_items"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     spans=st.lists(
         st.lists(
@@ -178,7 +178,7 @@ def test_a_share_has_wilsons_interval():
     assert share(0, 0).value is None
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     rows=st.lists(
         st.lists(st.sampled_from([0.0, 1.0, 2.0, X]), min_size=3, max_size=3),

@@ -33,7 +33,7 @@ def test_auroc_by_hand() -> None:
     assert (found.base_rate, found.n) == (0.5, 4)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.integers(0, 1), st.integers(0, 6)), min_size=2, max_size=40).filter(
         lambda rows: len({label for label, _ in rows}) == 2

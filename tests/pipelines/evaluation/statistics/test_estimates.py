@@ -87,9 +87,10 @@ def test_columns_do_not_change_each_other() -> None:
         assert one.model_dump() == pytest.approx(other.model_dump())
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
-    st.lists(st.floats(0, 1), min_size=2, max_size=25),
+    # What is apart is so by more than rounding, which moves the values too.
+    st.lists(st.integers(0, 1000).map(lambda n: n / 1000), min_size=2, max_size=25),
     st.floats(-5, 5),
 )
 def test_an_interval_holds_its_value_and_moves_with_it(values: list[float], by: float) -> None:

@@ -45,7 +45,7 @@ def test_midp_by_hand() -> None:
         mcnemar_midp(-1, 2)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(0, 60), st.integers(0, 60))
 def test_midp_is_the_exact_p_less_half_of_what_was_observed(b: int, c: int) -> None:
     if b == c:
@@ -153,7 +153,7 @@ def test_pairing_narrows_the_interval() -> None:
     assert found.difference.low > 0
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.sampled_from([0.0, 1.0, 0.5]), st.sampled_from([0.0, 1.0, 0.5])),
              min_size=1, max_size=30)
@@ -202,7 +202,7 @@ def test_what_was_not_tested_cannot_be_told_apart() -> None:
     assert bands([], []) == []
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.sets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=20))
 def test_bands_are_all_largest_groups_of_alike_systems(apart: set[tuple[int, int]]) -> None:
     names = [str(number) for number in range(7)]

@@ -123,6 +123,9 @@ async def test_it_stops_before_the_next_answer(tmp_path: Path):
 def test_the_studies_of_the_papers_hold_together():
     known = named_studies()
     assert {"rowen-variant", "drad-theta", "ever-rounds", "slm-mean"} <= set(known)
+    # A threshold, a pooling, k, alpha and a mean: each can be tried without a new call.
+    varied = {setting for study in known.values() for setting in study.axes}
+    assert {"threshold", "pooling", "compared", "alpha", "mean"} <= varied
     harmonic = known["slm-mean"].figures("mean=harmonic")
     assert [f"{figure.value:f}" for figure in harmonic] == ["0.81"]
     assert known["slm-mean"].figures("mean=min") == ()

@@ -131,7 +131,7 @@ def test_verdicts_against_labels():
     assert found["flagged"].value == pytest.approx(3 / 5)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=30))
 def test_verdicts_are_those_of_scikit_learn(pairs: list[tuple[bool, bool]]):
     said, wrong = ([float(pair[side]) for pair in pairs] for side in (0, 1))

@@ -130,7 +130,10 @@ async def test_first_the_question_is_searched_for_where_that_is_set():
 async def test_a_model_without_token_probabilities_is_refused():
     assert (await play("flare", capabilities=TEXT)).final is None
     bare = Generation(text="In Hope.")
-    assert (await play("flare", (QUESTION, bare), capabilities=PROBABLE)).final is None
+    outcome = await play("flare", (QUESTION, bare), capabilities=PROBABLE)
+    # What was written is the answer then, unchecked, with the error beside it.
+    assert outcome.answer.text == "In Hope."
+    assert "broken_off" in outcome.answer.flags
 
 
 async def test_a_lower_threshold_needs_no_new_run():

@@ -70,6 +70,20 @@ async def test_an_answer_at_odds_with_the_knowledge_is_refined_and_checked_again
     assert outcome.answer.flags == ()
 
 
+async def test_a_check_that_says_neither_is_remarked_on():
+    outcome = await play(
+        "self_reflection",
+        ("Write down", KNOWLEDGE),
+        ("factually right", "YES"),
+        ("Rely on the background knowledge", "In York."),
+        ("Does the answer agree", "Who knows."),
+        ("YES or NO", "Who knows."),
+        ("Does this answer give", "YES"),
+    )
+    assert outcome.answer.flags == ("checks_incomplete",)
+    assert answer_verdict(outcome).verdict == "unchecked"
+
+
 async def test_the_loops_are_bounded():
     outcome = await play(
         "self_reflection",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import pytest
@@ -33,8 +34,21 @@ WRAPPED = ("{}", "[{}]", "<{}>", "({})", "**{}**", '"{}"', "`{}`")
 BETWEEN = (", ", " or ", ", or ", "/", " | ", "; ", " and ", "、", "，", "或", "还是", " / ")
 TAILS = ("", ".", "?", "。", "\nChoose one.", " Reply with one of them.", "，请选择。")
 HEDGES = {
-    "en": ("{}, but the year is wrong.", "{}. However, the name is wrong.", "{}, except the year."),
-    "zh": ("{}，但年份错了。", "{}。不过名字不对。", "{}，可是年份有误"),
+    "en": (
+        "{}, but the year is wrong.",
+        "{}. However, the name is wrong.",
+        "{}, except the year.",
+        "{}, the year is wrong.",
+        "{}; the name is not right",
+        "{}.\nHmm, that's wrong.",
+    ),
+    "zh": (
+        "{}，但年份错了。",
+        "{}。不过名字不对。",
+        "{}，可是年份有误",
+        "{}，年份错了",
+        "{}（年份除外）",
+    ),
 }
 UNSURE = {
     "en": (
@@ -43,8 +57,22 @@ UNSURE = {
         "{} if the passage is right",
         "It is hardly {}",
         "{}?",
+        "{}, probably.",
+        "{} (not sure)",
+        "{}. I'm not entirely sure.",
+        "If the passage is right, the answer is {}.",
+        "Unless it lies, it is {}.",
     ),
-    "zh": ("可能{}吧", "也许是{}的", "如果资料没错就{}", "未必{}", "{}吗？"),
+    "zh": (
+        "可能{}吧",
+        "也许是{}的",
+        "如果资料没错就{}",
+        "未必{}",
+        "{}吗？",
+        "{}（不确定）",
+        "{}，大概吧",
+        "如果资料属实，答案是{}。",
+    ),
 }
 WORDS = ("the", "passage", "names", "a", "year", "of", "birth", "1911", "资料", "提到", "出生")
 
@@ -124,6 +152,29 @@ def test_reasoning_alone_is_no_verdict(
     for empty in ("", "null", "None", "-", "?"):
         text = f"Reasoning: {before} {word} {after}.\nVerdict: {empty}"
         assert label_of(text, options) is None
+
+
+@SETTINGS
+@given(two_options(), st.sampled_from(LEADS[1:]))
+def test_reasons_behind_a_verdict_that_come_to_another_leave_none(
+    listed: tuple[Sequence[Option], list[str]], lead: str
+):
+    options, (first, second, *_) = listed
+    said = f"Verdict: {first}\nReasoning: the passage names a year. {lead}{second}."
+    assert label_of(said, options) is None
+    said = json.dumps({"verdict": first, "reasoning": f"{lead}{second}."})
+    assert label_of(said, options) is None
+
+
+@SETTINGS
+@given(two_options(), st.sampled_from(("\n", " ", ",\n", "\n\nThen:\n")))
+def test_two_verdicts_in_json_decide_nothing(
+    listed: tuple[Sequence[Option], list[str]], between: str
+):
+    options, (first, second, *_) = listed
+    one, other = (json.dumps({"verdict": word}) for word in (first, second))
+    assert label_of(f"{one}{between}{other}", options) is None
+    assert label_of(f'{one[:-1]}, "verdict": "{second}"}}', options) is None
 
 
 @pytest.mark.parametrize("table", TABLES)

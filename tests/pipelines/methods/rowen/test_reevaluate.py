@@ -48,6 +48,9 @@ async def hybrid_run() -> Outcome:
         ({"variant": "cl"}, 0.166666667, "In Hope."),
         ({"variant": "cm"}, 0.333333333, "In Hope."),
         ({"variant": "cm", "threshold": 0.3}, 0.333333333, "In York."),
+        # The first three alone: 1/3 + 2/3; the first alone: 1/1 + 0/1.
+        ({"compared": 3}, 1.0, "In York."),
+        ({"compared": 1, "threshold": 2.0}, 1.0, "In Hope."),
         # By probabilities: (0.9 + 5 * 0.1) / 6 + (2 * 0.9 + 4 * 0.1) / 6
         ({"soft": True, "threshold": 0.6}, 0.6, "In York."),
         # After 3 of 6, no more than 3/6 + 1/6 ... can be reached: the prefix decides as all do.
@@ -149,6 +152,7 @@ class World:
             "alpha": round(self.chance.uniform(0, 4), 2),
             "threshold": self.chance.choice([None, round(self.chance.uniform(0, 3), 2)]),
             "soft": self.chance.random() < 0.5,
+            "compared": self.chance.randint(1, 20),
         }
         if not replayable:
             values |= {

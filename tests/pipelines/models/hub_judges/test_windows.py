@@ -63,7 +63,7 @@ def test_without_a_text_there_is_no_window():
     assert cut("   ", 5) == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.sampled_from(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pipelines.models.base import Claim
+from pipelines.models.judges import inputs
 from pipelines.models.judges.inputs import (
     MAX_PIECES,
     Pieces,
+    Reading,
     asked_pieces,
     load_tokenizer,
     pair_of,
@@ -19,6 +21,7 @@ from pipelines.models.judges.inputs import (
     windows_of,
 )
 from pipelines.models.judges.trained import encoder_folder
+from pipelines.text import split_sentences
 
 RARE = 20000
 """The place of a rare word; places of frequent ones are near 2000."""
@@ -68,6 +71,69 @@ def test_no_more_windows_are_read_than_wanted():
     windows = windows_of(pieces(RARE + 3), sentences, 4, 3)
     assert len(windows) == 3
     assert RARE + 3 in windows[0].ids
+
+
+def test_a_sentence_that_leans_on_the_one_before_is_read_with_it():
+    one, two = RARE, RARE + 1
+    sentences = [pieces(5, 5), pieces(6, 6), pieces(one, two), pieces(one, 7)]
+    leaning = [False, True, True, False]
+    windows = windows_of(pieces(one, two), sentences, 4, 1, leaning=leaning)
+    assert windows == [pieces(6, 6, one, two)]
+    # Without it, the next best is read.
+    assert windows_of(pieces(one, two), sentences, 4, 1) == [pieces(one, two, one, 7)]
+    # The two do not fit: the better one is read alone.
+    assert windows_of(pieces(one, two), sentences, 3, 1, leaning=leaning) == [pieces(one, two)]
+
+
+def test_nearness_in_meaning_counts_beside_common_words():
+    sentences = [pieces(RARE, 5), pieces(6, 6), pieces(7, 7)]
+    asked = pieces(RARE, RARE + 1)
+    assert windows_of(asked, sentences, 2, 1) == [pieces(RARE, 5)]
+    # Half of the words against a cosine that is worth three quarters of all of them.
+    near = [0.0, 0.75, 0.1]
+    assert windows_of(asked, sentences, 2, 1, near=near) == [pieces(6, 6)]
+
+
+def test_a_claim_is_read_as_the_reading_says(tokenizer):
+    far = "Nothing of interest is said here about anything at all. " * 40
+    text = f"{far}Oslo has a harbour. It is deep. {far}"
+    asked = about("The port of the city is deep.", text)
+    (plain,) = pairs_for(tokenizer, asked, 1)
+    assert len(plain.ids) <= MAX_PIECES
+    (wide,) = pairs_for(tokenizer, asked, 1, Reading(pieces=384))
+    assert MAX_PIECES < len(wide.ids) <= 384
+
+    def near(statement: str, sentences) -> list[float]:
+        assert statement == asked.statement
+        return [1.0 if "harbour" in sentence else 0.0 for sentence in sentences]
+
+    narrow = Reading(pieces=24, nearness=1.0)
+    (chosen,) = pairs_for(tokenizer, asked, 1, narrow, near)
+    assert "harbour" in tokenizer.decode(chosen.ids)
+    # "It is deep" has the statement's words; what "it" is stands before it.
+    (leaning,) = pairs_for(tokenizer, asked, 1, Reading(pieces=22, neighbours=True))
+    assert "oslo has a harbor" in tokenizer.decode(leaning.ids).replace("harbour", "harbor")
+
+
+def test_nothing_is_embedded_of_evidence_that_fits(tokenizer):
+    def near(statement: str, sentences) -> list[float]:
+        raise AssertionError("asked in vain")
+
+    asked = about("Oslo lies in Norway.", "Oslo lies in Norway. It has a harbour.")
+    assert pairs_for(tokenizer, asked, 1, Reading(nearness=1.0), near) == pairs_for(
+        tokenizer, asked, 1
+    )
+
+
+def test_evidence_is_split_once_for_all_claims_about_it(tokenizer, monkeypatch):
+    split = []
+    monkeypatch.setattr(
+        inputs, "split_sentences", lambda text: split.append(text) or split_sentences(text)
+    )
+    text = "A text that no other test reads. It has two sentences."
+    for statement in ("It has two sentences.", "It has three sentences."):
+        pairs_for(tokenizer, about(statement, text), 1)
+    assert split == [text]
 
 
 def test_a_long_sentence_is_read_in_parts(tokenizer):

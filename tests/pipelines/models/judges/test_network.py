@@ -12,9 +12,9 @@ from safetensors.torch import load_file
 from transformers import BertConfig, BertModel
 
 from pipelines.errors import UnknownModelError
-from pipelines.models.judges.inputs import Pair
+from pipelines.models.judges.inputs import Pair, Reading
 from pipelines.models.judges.network import Batch, JudgeNetwork, _worst, load_weights, save_weights
-from pipelines.models.judges.trained import Calibration, calibrations_of
+from pipelines.models.judges.trained import Calibration, calibrations_of, reading_of
 
 
 @pytest.fixture(scope="module")
@@ -150,13 +150,40 @@ def test_a_card_may_say_how_far_scores_lean_towards_contradiction(tmp_path: Path
     (tmp_path / "judge.json").write_text(
         json.dumps({"scaling": {"statements": one, "answers": one}})
     )
-    assert [scaling.lean for scaling in calibrations_of(tmp_path)] == [0.25, 0.25]
+    assert {scaling.lean for scaling in calibrations_of(tmp_path).values()} == {0.25}
 
 
 def test_a_card_says_the_scaling_of_statements_and_of_answers(tmp_path: Path):
     (tmp_path / "judge.json").write_text(card(1.25, [0.5, -1.0, 0.0]))
     offsets = (0.5, -1.0, 0.0)
-    assert calibrations_of(tmp_path) == (
-        Calibration(1.25, offsets),
-        Calibration(1.0, offsets),
-    )
+    statements, answers = Calibration(1.25, offsets), Calibration(1.0, offsets)
+    # Questions and two answers are scaled as these where the card does not tell them apart.
+    assert calibrations_of(tmp_path) == {
+        "statements": statements,
+        "questions": statements,
+        "answers": answers,
+        "same": answers,
+    }
+
+
+def test_a_card_says_how_evidence_is_read_and_what_lengths_are_worth(tmp_path: Path):
+    one = {"temperature": 1.0, "offsets": [0, 0, 0], "longer": 0.5, "wordier": -0.25}
+    scaling = {"statements": one, "answers": one, "same": {**one, "longer": 0.0}}
+    reading = {"pieces": 384, "windows": 3, "neighbours": True, "nearness": 0.5}
+    (tmp_path / "judge.json").write_text(json.dumps({"scaling": scaling, "reading": reading}))
+    found = calibrations_of(tmp_path)
+    assert (found["questions"].longer, found["same"].longer) == (0.5, 0.0)
+    assert found["statements"].wordier == -0.25
+    assert reading_of(tmp_path) == Reading(384, 3, True, 0.5)
+
+
+def test_without_a_word_on_reading_it_is_the_usual_one(tmp_path: Path):
+    (tmp_path / "judge.json").write_text(card(1.25, [0.5, -1.0, 0.0]))
+    assert reading_of(tmp_path) == Reading()
+
+
+@pytest.mark.parametrize("reading", [{"letters": 5}, [1]])
+def test_a_reading_that_is_not_known_is_an_error(tmp_path: Path, reading: object):
+    (tmp_path / "judge.json").write_text(json.dumps({"reading": reading}))
+    with pytest.raises(UnknownModelError):
+        reading_of(tmp_path)

@@ -14,12 +14,18 @@ from pipelines.errors import UnknownModelError
 from pipelines.models.base import ChoiceRequest, Claim, Option
 from pipelines.models.judges import trained
 from pipelines.models.judges.base import ClaimVerdict
+from pipelines.models.judges.inputs import Pair
 from pipelines.models.judges.trained import (
     WEIGHTS,
     Calibration,
+    Lengths,
     Scores,
     TrainedJudge,
+    WordDoubt,
     combined,
+    kind_of,
+    lengths_of,
+    words_of,
 )
 from pipelines.models.providers import BUILT_IN, build_model
 from pipelines.run.defaults import default_models
@@ -196,3 +202,63 @@ def test_the_lean_shares_what_is_not_supported():
 def test_scores_beyond_all_measure_are_no_error():
     assert combined([(0.0, -2000.0, 2000.0)]) == pytest.approx((0.0, 0.0, 1.0))
     assert combined([(0.0, 2000.0, -2000.0)]) == pytest.approx((0.0, 1.0, 0.0))
+
+
+def test_lengths_move_the_log_odds_of_support():
+    # 512 pieces are two doublings of 128, 8 are half of 16: 2 ln 3 - (-1) ln 2 is ln 18.
+    scaling = Calibration(longer=log(3), wordier=-log(2))
+    verdict = combined([scores(0.5, 0.25, 0.25)], scaling, Lengths(8, 512))
+    assert verdict == pytest.approx((18 / 19, 0.5 / 19, 0.5 / 19))
+    # Usual lengths, and lengths that nobody knows, change nothing.
+    for lengths in (Lengths(16, 128), Lengths()):
+        assert combined([scores(0.5, 0.25, 0.25)], scaling, lengths)[0] == pytest.approx(0.5)
+    # What is shorter than any real evidence counts as 16 pieces: three halvings.
+    assert combined([scores(0.5, 0.25, 0.25)], Calibration(longer=log(2)), Lengths(16, 2))[
+        0
+    ] == pytest.approx(1 / 9)
+
+
+def test_lengths_are_those_of_the_texts_without_marks():
+    first = Pair([1, 5, 6, 2, 7, 2], [0, 0, 0, 0, 1, 1], [0] * 6)
+    second = Pair([1, 5, 6, 2, 8, 9, 2], [0, 0, 0, 0, 1, 1, 1], [0] * 7)
+    assert lengths_of([first, second]) == Lengths(2, 3)
+    assert lengths_of([]) == Lengths()
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind"),
+    [
+        (Claim(statement="Oslo lies in Norway.", evidence=()), "statements"),
+        (Claim(statement="Does Oslo lie in Norway? ", evidence=()), "questions"),
+        (Claim(statement="Oslo", evidence=(), question="Where?"), "answers"),
+        (Claim(statement="Oslo", evidence=(), question="Where?", relation="same"), "same"),
+    ],
+)
+def test_every_kind_of_claim_has_a_calibration_of_its_own(asked: Claim, kind: str):
+    assert kind_of(asked) == kind
+
+
+def test_a_word_is_as_doubtful_as_its_most_doubtful_piece():
+    # "Oslo" is two pieces here; the full stop is no word, and the question is left out.
+    offsets = [(-6, -1), (0, 2), (2, 4), (5, 9), (9, 10)]
+    found = words_of(offsets, "Oslo lies.", [5.0, 0.0, log(3), -log(4), 9.0])
+    assert [(word.start, word.end) for word in found] == [(0, 4), (5, 9)]
+    assert [word.doubt for word in found] == pytest.approx([3 / 4, 1 / 5])
+    assert words_of([(0, 4)], "Oslo", []) == [WordDoubt(0, 4, 1.0)]
+
+
+def test_doubts_are_about_words_that_the_evidence_does_not_have(trained_judge: TrainedJudge):
+    statement = "Bill Clinton was born in Chicago."
+    (found,) = trained_judge.doubts([claim(statement, CLINTON)])
+    by_word = {statement[word.start : word.end]: word.doubt for word in found}
+    assert list(by_word) == ["Bill", "Clinton", "was", "born", "in", "Chicago"]
+    assert max(by_word, key=by_word.__getitem__) == "Chicago"
+    assert by_word["Chicago"] > by_word["Clinton"] + 0.3
+    (nothing,) = trained_judge.doubts([claim(statement)])
+    assert {word.doubt for word in nothing} == {1.0}
+
+
+def test_of_several_windows_the_one_that_supports_a_word_best_counts(trained_judge: TrainedJudge):
+    statement = "Bill Clinton was born in Hope."
+    (found,) = trained_judge.doubts([claim(statement, LONG, f"{LONG}{CLINTON} {LONG}")])
+    assert max(word.doubt for word in found) < 0.5

@@ -73,7 +73,7 @@ def test_labelled_sentences_are_the_statements_where_there_are_any():
     assert np.isnan(value_of(span_f1(FIVE, 0.5)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.integers(0, 10), st.booleans()), min_size=2, max_size=30),
     st.integers(0, 10),

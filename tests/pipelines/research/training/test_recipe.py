@@ -9,10 +9,10 @@ from pipelines.research.training.examples import Example
 from pipelines.research.training.recipe import (
     Files,
     Recipe,
-    _texts,
     answer_as_statement,
     held_out,
     split,
+    training_texts,
 )
 
 
@@ -24,7 +24,7 @@ def pair(make: str, number: int = 0, group: str = "g") -> Example:
 
 def test_articles_that_statements_are_about_are_not_trained_on():
     measured_on = {row["article"] for row in sample_rows("statements.csv", "en")}
-    trained_on = {text.name for text in _texts(Files())}
+    trained_on = {text.name for text in training_texts(Files())}
     assert measured_on
     assert len(trained_on) > 20
     assert not measured_on & trained_on

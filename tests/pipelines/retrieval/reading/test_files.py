@@ -13,6 +13,7 @@ from pipelines.errors import failure_words
 from pipelines.retrieval.reading import parsed
 from pipelines.retrieval.reading.files import read_file
 from pipelines.retrieval.reading.parsed import Part, Reading, RefusedError
+from pipelines.retrieval.reading.pdf import flowing
 from tests.pipelines.retrieval.reading.made import (
     PAGE,
     archive,
@@ -61,6 +62,12 @@ def test_lines_of_a_pdf_page_flow(tmp_path: Path):
     assert part.text == (
         "The tide is the rise of the sea that the moon causes. It turns twice a day in most places."
     )
+
+
+def test_signs_that_only_a_font_needs_are_letters_and_characters():
+    # A ligature, and radicals in the place of 大, 山 and 水.
+    assert flowing("The con\ufb01guration is e\ufb03cient.") == "The configuration is efficient."
+    assert flowing("\u2f24\u2f2d流\n\u2f54。") == "大山流水。"
 
 
 def test_a_pdf_file_that_only_forbids_changes_is_read(tmp_path: Path):

@@ -1,0 +1,112 @@
+"""What a press on the button will take, and what can be done where that passes a limit.
+
+Written once for the pages that start a run: the question's and the given text's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from app.budget import session_limits, set_limits
+from app.parts import remembered, show_html
+from components.estimate import estimate_help, estimate_line
+from components.markup import tag
+from components.messages import Catalogue
+from components.spending import amount_words, limits_words, over_words
+from pipelines.engine.budget import Excess, excesses, raised
+from pipelines.engine.estimate import Estimate
+
+_OVER = "_over_limit"
+"""Whether a run was not started because it is expected to pass a limit; followed by the page."""
+
+
+def draw_estimate(found: Estimate | None, nothing: str, t: Catalogue) -> None:
+    """The estimate with the session's limits, in a line that is always there: nothing moves.
+
+    `nothing` stands there where there is nothing to estimate.
+    """
+    with st.container(key="estimate"):
+        if found is None:
+            st.caption(nothing)
+            return
+        line, limited = estimate_line(found, t), limits_words(session_limits(), t)
+        st.caption(f"{line} · {limited}" if limited else line, help=estimate_help(found, t))
+
+
+def hold_back(page: str, found: Estimate | None) -> bool:
+    """From a callback: whether the run is not started, because it is expected to pass a limit.
+
+    None lets it start.
+    """
+    st.session_state[_place(page)] = held = bool(_excesses(found))
+    return held
+
+
+def draw_over_limit(
+    page: str,
+    found: Estimate | None,
+    t: Catalogue,
+    *,
+    start: Callable[[], None],
+    fewer: Callable[[], None],
+) -> bool:
+    """Which limits the run is expected to pass, and what can be done; whether it was not started.
+
+    `start` starts it all the same, `fewer` shows what it can do without. As soon as it fits, there
+    is nothing to say.
+    """
+    over = _excesses(found)
+    if not over or not st.session_state.get(_place(page)):
+        st.session_state.pop(_place(page), None)
+        return False
+    words = [over_words(one, t) for one in over]
+    show_html(
+        tag(
+            "div.vs-notice",
+            tag(
+                "div",
+                [tag("p", one, key=str(number)) for number, one in enumerate(words)],
+                tag("p.vs-note", t("limit.over.what")),
+            ),
+            role="alert",
+            key="over-limit",
+        ),
+        key="over-limit",
+    )
+    with st.container(horizontal=True, key="over-limit-ways"):
+        st.button(t("limit.over.anyway"), key="limit-anyway", on_click=start)
+        st.button(
+            t("limit.over.raise", limits=_raised_words(over, t)),
+            key="limit-raise",
+            on_click=_raise_limits,
+            args=(page, over),
+        )
+        st.button(t("limit.over.fewer"), key="limit-fewer", on_click=fewer)
+    return True
+
+
+def _excesses(found: Estimate | None) -> tuple[Excess, ...]:
+    return () if found is None else excesses(found, session_limits())
+
+
+def _raised_words(over: tuple[Excess, ...], t: Catalogue) -> str:
+    limits = raised(session_limits(), over)
+    amounts = (
+        t(
+            f"limit.short.{one.limit}",
+            most=amount_words(one.limit, getattr(limits, one.limit), t, one.currency),
+        )
+        for one in over
+    )
+    return t("list.separator").join(amounts)
+
+
+def _raise_limits(page: str, over: tuple[Excess, ...]) -> None:
+    with remembered(page):
+        set_limits(raised(session_limits(), over))
+
+
+def _place(page: str) -> str:
+    return f"{_OVER}.{page}"

@@ -1,0 +1,54 @@
+"""Whom a pronoun in a sentence of a given text means, by the sentences before it (ours).
+
+A claim is looked up and judged alone. "She studied physics." finds nothing about Marie Curie, and a
+judge that reads it beside the right passage cannot know that it is about her. So the name that the
+nearest sentence before it begins with takes the pronoun's place. English alone: who reads a claim
+without its text is a small English judge.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pipelines.methods.ever.concepts import SMALL_WORDS, leading_name, words_of
+from pipelines.text import split_sentences
+from pipelines.text.languages import has_han
+
+_PRONOUN = re.compile(r"\b(?:he|she|it|his|her|its)\b", re.IGNORECASE)
+_OWNED = {"his", "her", "its"}
+# "It is said that", "It was in 1903 that": there "it" means nothing.
+_NOBODY = re.compile(r"\bit\s+(?:is|was|has been)\b.*\b(?:that|who|to)\b", re.IGNORECASE)
+_ARTICLE = re.compile(r"the\s+", re.IGNORECASE)
+
+
+def named(claim: str, context: str) -> str:
+    """`claim` with the name that its first pronoun means, where no name stands before that.
+
+    As it is where there is no pronoun or no sentence of `context` begins with a name.
+    """
+    found = _PRONOUN.search(claim)
+    if found is None or has_han(claim) or _NOBODY.match(claim[found.start() :]):
+        return claim
+    if any(_is_name(word) for word in words_of(claim[: found.start()])):
+        return claim
+    name = _latest_name(context)
+    if not name:
+        return claim
+    owner = "'s" if found[0].casefold() in _OWNED else ""
+    text = f"{claim[: found.start()]}{name}{owner}{claim[found.end() :]}"
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _latest_name(context: str) -> str:
+    """The name that the last sentence begins with, of those that begin with one; "" for none."""
+    for sentence in reversed(split_sentences(context)):
+        article = _ARTICLE.match(sentence.text)
+        words = words_of(sentence.text[article.end() :] if article else sentence.text)
+        name = leading_name(words)
+        if name and _is_name(name[0]) and not name[-1][0].isdigit():
+            return f"{'the ' if article else ''}{' '.join(name)}"
+    return ""
+
+
+def _is_name(word: str) -> bool:
+    return word[0].isupper() and word.casefold() not in SMALL_WORDS and not _PRONOUN.fullmatch(word)

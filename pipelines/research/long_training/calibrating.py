@@ -1,0 +1,195 @@
+"""What makes a judge's probabilities mean what they say, by kind of claim and by length.
+
+Fitted on the pairs that training held out. Each make of pair has the same weight, however many
+pairs it has. Where one side of a make is rarer, `balance` says how far it is weighted up: 0 makes
+probabilities right for the make as it is, 1 makes 0.5 the threshold at which both sides are judged
+equally well; what lies between is a compromise.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.evaluation.metrics.separation import balanced_accuracy, best_balanced_accuracy
+from pipelines.models.judges.trained import (
+    Calibration,
+    JudgeReader,
+    Kind,
+    Read,
+    combined,
+    kind_of,
+    shift_of,
+)
+from pipelines.research.training.examples import Example
+from pipelines.research.training.report import calibration_error
+
+Floats = NDArray[np.float64]
+
+MAKES: dict[Kind, tuple[str, ...]] = {
+    "statements": ("wikibio", "stance", "hard", "symmetric", "cited", "told", "two sentences"),
+    "questions": ("facts", "evidence", "statement", "claim"),
+    "answers": ("qa", "qa-span", "article", "other answer"),
+    "same": ("answers", "same", "truthful"),
+}
+"""Makes of held-out pairs on which each kind is calibrated: people's, where there are any."""
+
+# The plainest first: of equally good ones the first is taken.
+_TEMPERATURES = sorted((round(0.2 + 0.05 * n, 2) for n in range(77)), key=lambda t: abs(t - 1))
+_OFFSETS = sorted((round(0.05 * n, 2) for n in range(-60, 61)), key=abs)
+_SLOPES = sorted((round(0.05 * n, 2) for n in range(-20, 21)), key=abs)
+_ROUNDS = 25
+_LEAST = 1e-6
+_NOTHING = (-1e9, -1e9, 0.0)
+_MAX_PAIRS = 3000
+
+
+def best_calibration(
+    examples: Sequence[Example], reads: Sequence[Read], *, balance: float = 0.5
+) -> Calibration:
+    """The calibration with the highest likelihood of what is supported and what is not.
+
+    Temperatures in [0.2, 4]; offsets of the first two labels and the lean in [-3, 3]; what a
+    doubling of evidence and statement is worth in [-1, 1]. Each is chosen in turn, until none
+    changes any more.
+    """
+    loss = _loss_of(examples, reads, balance)
+    best = Calibration()
+    for _ in range(_ROUNDS):
+        before = best
+        for change in (_temperatures, _first_offsets, _second_offsets, _longer, _wordier):
+            best = min(change(best), key=loss)
+        if best == before:
+            break
+    return min(
+        (best._replace(lean=lean) for lean in _OFFSETS), key=_lean_loss_of(examples, reads, best)
+    )
+
+
+def _temperatures(now: Calibration) -> list[Calibration]:
+    return [now._replace(temperature=one) for one in _TEMPERATURES]
+
+
+def _first_offsets(now: Calibration) -> list[Calibration]:
+    return [now._replace(offsets=(one, *now.offsets[1:])) for one in _OFFSETS]
+
+
+def _second_offsets(now: Calibration) -> list[Calibration]:
+    first, _, third = now.offsets
+    return [now._replace(offsets=(first, one, third)) for one in _OFFSETS]
+
+
+def _longer(now: Calibration) -> list[Calibration]:
+    return [now._replace(longer=one) for one in _SLOPES]
+
+
+def _wordier(now: Calibration) -> list[Calibration]:
+    return [now._replace(wordier=one) for one in _SLOPES]
+
+
+def _scores(reads: Sequence[Read]) -> Floats:
+    """Shape [claims, windows, 3]; a missing window supports and contradicts nothing."""
+    most = max([1, *(len(read.scores) for read in reads)])
+    rows = [[*read.scores, *[_NOTHING] * (most - len(read.scores))] for read in reads]
+    return np.array(rows, dtype=np.float64)
+
+
+def pair_weights(examples: Sequence[Example], balance: float) -> Floats:
+    """The weight of every pair: makes count alike, and sides of a make as `balance` says."""
+    of_make = Counter(one.make for one in examples)
+    of_side = Counter((one.make, one.supported) for one in examples)
+    found: list[float] = []
+    for one in examples:
+        side = of_side[one.make, one.supported]
+        share = (of_make[one.make] / (2 * side)) ** balance
+        found.append(share / of_make[one.make])
+    return np.array(found)
+
+
+def _loss_of(
+    examples: Sequence[Example], reads: Sequence[Read], balance: float
+) -> Callable[[Calibration], float]:
+    scores, weights = _scores(reads), pair_weights(examples, balance)
+    right = np.array([one.supported for one in examples])
+    unit = [
+        np.array([shift_of(one, read.lengths) for read in reads])
+        for one in (Calibration(longer=1.0), Calibration(wordier=1.0))
+    ]
+
+    def loss(scaling: Calibration) -> float:
+        scaled = scores / scaling.temperature + np.array(scaling.offsets)
+        highest = scaled.max(-1, keepdims=True)
+        logs = scaled - highest - np.log(np.exp(scaled - highest).sum(-1, keepdims=True))
+        supported = np.exp(logs[..., 0]).max(1)
+        shift = scaling.longer * unit[0] + scaling.wordier * unit[1]
+        raised = supported * np.exp(shift)
+        supported = raised / (raised + 1 - supported)
+        shares = np.where(right, supported, 1 - supported)
+        return float((weights * -np.log(np.maximum(shares, _LEAST))).sum())
+
+    return loss
+
+
+def _lean_loss_of(
+    examples: Sequence[Example], reads: Sequence[Read], scaling: Calibration
+) -> Callable[[Calibration], float]:
+    known = [one.label in ("contradicted", "not_enough") for one in examples]
+    if not any(known):
+        # Nothing is known: no lean.
+        return lambda one: abs(one.lean)
+    scores, weights = _scores(reads)[known], pair_weights(examples, 0.0)[known]
+    against = np.array([one.label == "contradicted" for one in examples])[known]
+    # Of several windows the first decides.
+    towards = (scores[:, 0, 1] - scores[:, 0, 2]) / scaling.temperature
+
+    def loss(one: Calibration) -> float:
+        signed = np.where(against, towards + one.lean, -(towards + one.lean))
+        return float((weights * np.logaddexp(0, -signed)).sum())
+
+    return loss
+
+
+def calibrated(
+    reader: JudgeReader, kept: Sequence[Example], *, balance: float = 0.5
+) -> dict[str, Any]:
+    """The calibration of every kind, as a judge's card holds it, with what it reaches.
+
+    `ece` and `balanced_accuracy` are those of the same held-out pairs, `best` the balanced accuracy
+    at their best threshold. A kind without pairs of both sides is left out, and the card's reader
+    takes that of a related kind.
+    """
+    found: dict[str, Any] = {}
+    for kind, makes in MAKES.items():
+        pairs = [one for one in dict.fromkeys(kept) if one.make in makes]
+        pairs = [one for one in pairs if kind_of(one.claim) == kind][:_MAX_PAIRS]
+        if len({one.supported for one in pairs}) < 2:
+            continue
+        reads = reader.looked_at([one.claim for one in pairs])
+        scaling = best_calibration(pairs, reads, balance=balance)
+        said = [combined(one.scores, scaling, one.lengths).supported for one in reads]
+        truth = [one.supported for one in pairs]
+        flagged = [one > 0.5 for one in said]
+        found[kind] = {
+            **scaling._asdict(),
+            "offsets": list(scaling.offsets),
+            "pairs": len(pairs),
+            "ece": round(calibration_error(np.array(said), truth), 4),
+            "balanced_accuracy": round(balanced_accuracy(flagged, truth), 4),
+            "best": round(best_balanced_accuracy(said, truth), 4),
+        }
+    return with_all_kinds(found)
+
+
+def with_all_kinds(found: dict[str, Any]) -> dict[str, Any]:
+    """Statements and answers are what a card must have: a missing one is as the other kinds are."""
+    if not found:
+        plain = {**Calibration()._asdict(), "offsets": [0.0, 0.0, 0.0], "pairs": 0}
+        return {"statements": plain, "answers": plain}
+    any_kind = next(iter(found.values()))
+    statements = found.get("statements") or found.get("questions") or any_kind
+    answers = found.get("answers") or found.get("same") or any_kind
+    return {"statements": statements, "answers": answers, **found}

@@ -1,0 +1,179 @@
+"""All pairs of a long training: the earlier recipe's, people's claims, fours, and pairs of answers.
+
+The same files and the same seed give the same pairs in the same order, in any process. They are
+written once, beside the checkpoints, so that an interrupted training goes on with the same ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+from zlib import crc32
+
+from pipelines.errors import InvalidInputError
+from pipelines.research.data import read_biographies
+from pipelines.research.long_training.answers import answer_pairs
+from pipelines.research.long_training.contrasts import contrasts_of
+from pipelines.research.long_training.hard import people_pairs
+from pipelines.research.sources import Sources
+from pipelines.research.training import public
+from pipelines.research.training.examples import Example, write_examples
+from pipelines.research.training.generated import Names, examples_of
+from pipelines.research.training.recipe import labelled_pairs, training_texts
+from pipelines.research.training.shortcuts import balanced, shortcut_areas, statement_alone
+
+_PEOPLE = ("wikibio-", "stance-", "hard-", "symmetric-", "cited-")
+"""How the groups of statements begin that people judged: there are few of them."""
+
+_TRAINING, _KEPT, _CARD = "pairs.jsonl", "kept.jsonl", "mixture.json"
+
+
+class Mixture(NamedTuple):
+    """How much of what.
+
+    `rounds` of the earlier makes over all texts, each with `retold` of GPT-3's other samples of
+    every biography; `contrasts` rounds of fours; `repeats` of the earlier labelled pairs; `people`
+    rounds of the claims that people judged; `answers` rounds of pairs of two answers.
+    """
+
+    rounds: int = 2
+    retold: int = 2
+    contrasts: int = 2
+    repeats: int = 3
+    people: int = 5
+    answers: int = 2
+    seed: int = 7
+
+
+class Pairs(NamedTuple):
+    """Pairs to train on and pairs held out; no group is in both."""
+
+    training: list[Example]
+    kept: list[Example]
+
+
+def held_out(group: str) -> bool:
+    """Whether a group is in no training pair: every twelfth, of what people judged every sixth."""
+    return crc32(group.encode()) % (6 if group.startswith(_PEOPLE) else 12) == 0
+
+
+def mixed(sources: Sources, mixture: Mixture) -> Pairs:
+    """The pairs of a mixture, in a random order given by its seed."""
+    found = Pairs([], [])
+    for pair in _built(sources, mixture):
+        found[held_out(pair.group)].append(pair)
+    return found
+
+
+def _built(sources: Sources, mixture: Mixture) -> list[Example]:
+    random = Random(mixture.seed)
+    texts = list(training_texts(sources.files))
+    names = Names()
+    names.learn(texts)
+    biographies = read_biographies(sources.biographies, 0)
+    made: list[Example] = []
+    for _ in range(mixture.rounds):
+        more = list(public.resampled_texts(biographies, random, mixture.retold))
+        names.learn(more)
+        for text in (*texts, *more):
+            made += examples_of(text, texts, names, random)
+    found = balanced(made, random) if made else []
+    for _ in range(mixture.contrasts):
+        for text in texts:
+            found += contrasts_of(text, texts, names, random)
+    found += _labelled(sources, names, random, mixture)
+    random.shuffle(found)
+    return found
+
+
+def _labelled(
+    sources: Sources, names: Names, random: Random, mixture: Mixture
+) -> Iterator[Example]:
+    for _ in range(mixture.repeats):
+        for pair in labelled_pairs(sources.files, names, random):
+            # Claims on web pages come with the other claims, in groups that share no page.
+            if pair.make != "stance":
+                yield pair
+    for _ in range(mixture.people):
+        yield from people_pairs(sources, random)
+    for _ in range(mixture.answers):
+        yield from answer_pairs(sources, names, random)
+
+
+def described(pairs: Pairs, mixture: Mixture) -> dict[str, Any]:
+    """How many pairs of which labels and makes, and how far shortcuts would get on held-out ones.
+
+    "words of the statement alone" is what the claim alone tells, 0.5 being nothing: of all pairs,
+    and of each family of makes that has 50 held-out pairs of both kinds.
+    """
+    areas: dict[str, Any] = {}
+    if _both_kinds(pairs.kept) and _both_kinds(pairs.training):
+        areas = dict(shortcut_areas(pairs.kept))
+        for side in ("statement", "evidence"):
+            areas[f"words of the {side} alone"] = statement_alone(pairs.training, pairs.kept, side)
+        areas["words of the statement alone, by make"] = {
+            make: statement_alone(trained, kept)
+            for make in sorted({_family(pair) for pair in pairs.kept})
+            if len(kept := [p for p in pairs.kept if _family(p) == make]) >= 50
+            and _both_kinds(kept)
+            and _both_kinds(trained := [p for p in pairs.training if _family(p) == make])
+        }
+    return {
+        "mixture": mixture._asdict(),
+        "digest": digest(pairs),
+        "trained on": len(pairs.training),
+        "kept back": len(pairs.kept),
+        "labels": dict(Counter(pair.label for pair in pairs.training).most_common()),
+        "makes": dict(Counter(pair.make for pair in pairs.training).most_common()),
+        "areas under the curve of shortcuts": areas,
+    }
+
+
+def _family(pair: Example) -> str:
+    return pair.make.split("-")[0]
+
+
+def _both_kinds(pairs: Sequence[Example]) -> bool:
+    return len({pair.supported for pair in pairs}) == 2
+
+
+def digest(pairs: Pairs) -> str:
+    """A checksum of all pairs in their order."""
+    found = sha256()
+    for pair in (*pairs.training, *pairs.kept):
+        found.update(pair.model_dump_json().encode())
+    return found.hexdigest()[:16]
+
+
+def written(folder: Path, sources: Sources, mixture: Mixture) -> Pairs:
+    """The pairs of `folder`; made and written there by the first call.
+
+    Raises InvalidInputError when the folder holds the pairs of another mixture.
+    """
+    card = folder / _CARD
+    if card.is_file():
+        known = json.loads(card.read_text(encoding="utf-8"))
+        if known["mixture"] != mixture._asdict():
+            raise InvalidInputError(
+                f"{folder} holds the pairs of another mixture.",
+                remedy="Give another folder, or the options that it was begun with.",
+            )
+        return Pairs(read_examples(folder / _TRAINING), read_examples(folder / _KEPT))
+    folder.mkdir(parents=True, exist_ok=True)
+    pairs = mixed(sources, mixture)
+    write_examples(folder / _TRAINING, pairs.training)
+    write_examples(folder / _KEPT, pairs.kept)
+    # Last: without it, an interruption makes the pairs anew.
+    card.write_text(json.dumps(described(pairs, mixture), indent=2) + "\n", encoding="utf-8")
+    return pairs
+
+
+def read_examples(path: Path) -> list[Example]:
+    """What `write_examples` wrote."""
+    lines = path.read_text(encoding="utf-8").split("\n")
+    return [Example.model_validate_json(line) for line in lines if line]

@@ -1,0 +1,174 @@
+"""Pairs as the network reads them, in windows, kept in one file for the next start.
+
+To split and tokenise a hundred thousand pairs takes minutes. What comes out is a function of the
+pairs and of how evidence is read, and is kept under a name that says which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.models.judges.inputs import Near, Pair, Reading, load_tokenizer, pairs_for
+from pipelines.research.training.examples import Example
+from pipelines.research.training.fit import TARGETS, doubted_pieces
+from pipelines.research.training.shortcuts import SHORTCUTS
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+_SAID = 2000
+"""Pairs between two lines of progress."""
+
+
+class PreparedClaim(NamedTuple):
+    """A claim as word pieces.
+
+    `target` are the labels that count as right. `doubted` says of the first pieces of every window,
+    those of question and statement, whether the evidence does not support them: 1, 0, or -1 where
+    that is not known. `overlap` is the share of the statement's words that the evidence has.
+    """
+
+    windows: tuple[Pair, ...]
+    target: tuple[float, ...]
+    doubted: tuple[int, ...]
+    overlap: float
+
+
+class Shelf:
+    """Prepared claims in flat arrays: a list of them would not fit into memory."""
+
+    def __init__(self, arrays: dict[str, NDArray[np.generic]]) -> None:
+        self._arrays = arrays
+        self._starts = {
+            name: np.concatenate([[0], np.cumsum(arrays[name], dtype=np.int64)])
+            for name in ("windows", "pieces", "doubts")
+        }
+
+    def __len__(self) -> int:
+        return len(self._arrays["windows"])
+
+    def __getitem__(self, number: int) -> PreparedClaim:
+        first, last = self._starts["windows"][number : number + 2]
+        windows = tuple(self._window(at) for at in range(int(first), int(last)))
+        start, end = self._starts["doubts"][number : number + 2]
+        return PreparedClaim(
+            windows=windows,
+            target=tuple(self._arrays["targets"][number].tolist()),
+            doubted=tuple(self._arrays["doubted"][start:end].tolist()),
+            overlap=float(self._arrays["overlap"][number]),
+        )
+
+    def length(self, number: int) -> int:
+        """Word pieces of the longest window of a claim."""
+        first, last = self._starts["windows"][number : number + 2]
+        return int(self._arrays["pieces"][first:last].max())
+
+    def _window(self, at: int) -> Pair:
+        start, end = self._starts["pieces"][at : at + 2]
+        asked = int(self._arrays["asked"][at])
+        size = int(end - start)
+        return Pair(
+            ids=self._arrays["ids"][start:end].tolist(),
+            types=[0] * asked + [1] * (size - asked),
+            matches=self._arrays["matches"][start:end].tolist(),
+        )
+
+    def save(self, path: Path) -> None:
+        """Write to `path`, whole or not at all."""
+        part = path.with_suffix(".part.npz")
+        np.savez(part, **self._arrays)  # pyright: ignore[reportArgumentType]
+        part.replace(path)
+
+    @classmethod
+    def load(cls, path: Path) -> Shelf:
+        """What `save` wrote."""
+        with np.load(path) as found:
+            return cls({name: found[name] for name in found.files})
+
+
+def shelved(claims: Sequence[PreparedClaim]) -> Shelf:
+    """Prepared claims as a shelf."""
+    windows = [window for claim in claims for window in claim.windows]
+    return Shelf(
+        {
+            "windows": np.array([len(claim.windows) for claim in claims], dtype=np.int32),
+            "pieces": np.array([len(window.ids) for window in windows], dtype=np.int32),
+            "asked": np.array([window.types.count(0) for window in windows], dtype=np.int32),
+            "ids": np.array([i for window in windows for i in window.ids], dtype=np.uint16),
+            "matches": np.array([m for window in windows for m in window.matches], dtype=np.uint8),
+            "targets": np.array([claim.target for claim in claims], dtype=np.float32),
+            "doubts": np.array([len(claim.doubted) for claim in claims], dtype=np.int32),
+            "doubted": np.array([d for claim in claims for d in claim.doubted], dtype=np.int8),
+            "overlap": np.array([claim.overlap for claim in claims], dtype=np.float32),
+        }
+    )
+
+
+def prepare(
+    examples: Sequence[Example],
+    encoder: Path,
+    reading: Reading,
+    near: Near | None = None,
+    say: Callable[[str], None] = lambda said: None,
+) -> Shelf:
+    """Every example as the network reads it; equal ones are read once. One without evidence is out.
+
+    `encoder` is the folder of the tokenizer.
+    """
+    tokenizer = load_tokenizer(encoder)
+    known: dict[Example, PreparedClaim | None] = {}
+    found: list[PreparedClaim] = []
+    for number, example in enumerate(examples, start=1):
+        if example not in known:
+            known[example] = _prepared(tokenizer, example, reading, near)
+        claim = known[example]
+        if claim is not None:
+            found.append(claim)
+        if number % _SAID == 0:
+            say(f"{number} of {len(examples)} pairs as word pieces")
+    return shelved(found)
+
+
+def _prepared(
+    tokenizer: Tokenizer, example: Example, reading: Reading, near: Near | None
+) -> PreparedClaim | None:
+    windows = pairs_for(tokenizer, example.claim, reading.windows, reading, near)
+    if not windows:
+        return None
+    return PreparedClaim(
+        windows=tuple(windows),
+        target=TARGETS[example.label],
+        doubted=doubted_pieces(tokenizer, example),
+        overlap=SHORTCUTS["word overlap"](example),
+    )
+
+
+def shelf_of(
+    folder: Path,
+    examples: Sequence[Example],
+    encoder: Path,
+    reading: Reading,
+    near: Near | None = None,
+    say: Callable[[str], None] = lambda said: None,
+) -> Shelf:
+    """The shelf of these examples in `folder`; made and written there by the first call."""
+    path = folder / f"prepared-{_name(examples, reading)}.npz"
+    if path.is_file():
+        return Shelf.load(path)
+    shelf = prepare(examples, encoder, reading, near, say)
+    shelf.save(path)
+    return shelf
+
+
+def _name(examples: Sequence[Example], reading: Reading) -> str:
+    found = sha256(repr(reading).encode())
+    for example in examples:
+        found.update(example.model_dump_json().encode())
+    return found.hexdigest()[:12]

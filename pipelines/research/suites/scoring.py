@@ -1,0 +1,96 @@
+"""What a judge says about a suite, in batches that are kept: an interrupted measurement goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Protocol
+
+from pipelines.models.base import Claim
+from pipelines.models.judges.base import JudgeModel
+from pipelines.models.judges.trained import TrainedJudge, WordDoubt
+
+_AT_ONCE = 64
+
+
+class Reads(Protocol):
+    """What is asked about a batch of claims, with an answer for each that JSON can hold."""
+
+    def __call__(self, claims: Sequence[Claim], /) -> Sequence[Any]: ...
+
+
+def fingerprint(folder: Path) -> str:
+    """A name for the weights and the card of the judge in `folder`."""
+    found = sha256()
+    for path in sorted([*folder.glob("*.safetensors"), folder / "judge.json"]):
+        found.update(path.read_bytes())
+    return found.hexdigest()[:12]
+
+
+def kept(
+    path: Path,
+    claims: Sequence[Claim],
+    reads: Reads,
+    say: Callable[[int], None] = lambda done: None,
+) -> list[Any]:
+    """What `reads` says about every claim, in their order; what `path` holds is not asked again.
+
+    Each line of the file is the answer to one claim; a line that was cut short is asked again. The
+    file's name has to tell judge and claims apart. `say` takes how many claims are done.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    found = _whole_lines(path)[: len(claims)]
+    # Without a line that an interruption has cut short.
+    _write(path, found)
+    while len(found) < len(claims):
+        batch = claims[len(found) : len(found) + _AT_ONCE]
+        said = list(reads(batch))
+        with path.open("a", encoding="utf-8") as file:
+            file.write("".join(f"{json.dumps(one)}\n" for one in said))
+        found += said
+        say(len(found))
+    return found
+
+
+def _whole_lines(path: Path) -> list[Any]:
+    if not path.is_file():
+        return []
+    found: list[Any] = []
+    *lines, _ = path.read_text(encoding="utf-8").split("\n")
+    for line in lines:
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            break
+    return found
+
+
+def _write(path: Path, lines: Sequence[Any]) -> None:
+    part = path.with_name(f"{path.name}.part")
+    part.write_text("".join(f"{json.dumps(one)}\n" for one in lines), encoding="utf-8")
+    part.replace(path)
+
+
+def name_of(what: str, claims: Sequence[Claim]) -> str:
+    """A file's name for answers about these claims."""
+    found = sha256()
+    for claim in claims:
+        found.update(claim.model_dump_json().encode())
+    return f"{what.replace(' ', '-')}-{found.hexdigest()[:12]}.jsonl"
+
+
+def verdicts(judge: JudgeModel) -> Reads:
+    """P(supported), P(contradicted) and P(not enough) of every claim."""
+    return lambda claims: [list(verdict) for verdict in judge.verdicts(claims)]
+
+
+def doubts(judge: TrainedJudge) -> Reads:
+    """Start, end and doubt of every word of every statement."""
+    return lambda claims: [[list(word) for word in words] for words in judge.doubts(claims)]
+
+
+def as_words(said: Sequence[Sequence[float]]) -> list[WordDoubt]:
+    """What `doubts` wrote of one claim."""
+    return [WordDoubt(int(start), int(end), float(doubt)) for start, end, doubt in said]

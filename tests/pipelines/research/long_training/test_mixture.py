@@ -1,0 +1,149 @@
+"""All pairs of a long training: the same ones each time, and none from what is held out."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipelines.errors import InvalidInputError
+from pipelines.paths import ROOT
+from pipelines.research.long_training import mixture as module
+from pipelines.research.long_training.mixture import (
+    Mixture,
+    Pairs,
+    described,
+    digest,
+    held_out,
+    mixed,
+    read_examples,
+    written,
+)
+from pipelines.research.sources import Sources
+from pipelines.research.training.examples import Example, write_examples
+from tests.pipelines.research.long_training.examples import OTHER, TEXT, pair
+
+PEOPLE = Mixture(rounds=0, contrasts=0, repeats=0, people=3, answers=0)
+SMALL = Mixture(rounds=1, contrasts=1, repeats=0, people=0, answers=0)
+
+
+@pytest.fixture
+def few_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "training_texts", lambda files: iter((TEXT, OTHER)))
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Sources:
+    path = tmp_path / "hard.jsonl"
+    rows = [
+        {
+            "claim": f"Claim {n}.",
+            "label": ("SUPPORTS", "REFUTES")[n % 3 == 0],
+            "gold_evidence": [f"Evidence {n}."],
+            "other_evidence": [f"Another sentence of the page on number {n}."],
+        }
+        for n in range(120)
+    ]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return Sources(hard=path)
+
+
+def test_groups_are_trained_on_or_held_out(sources: Sources):
+    pairs = mixed(sources, PEOPLE)
+    training, kept = ({one.group for one in part} for part in pairs)
+    assert training
+    assert kept
+    assert not training & kept
+    assert all(held_out(group) for group in kept)
+    # Of 60 even records about a sixth.
+    assert 4 <= len(kept) <= 18
+
+
+def test_odd_records_are_in_no_pair(sources: Sources):
+    pairs = mixed(sources, PEOPLE)
+    said = {one.statement for part in pairs for one in part}
+    assert said == {f"Claim {n}." for n in range(0, 120, 2)}
+
+
+def test_the_same_seed_makes_the_same_pairs_and_another_one_others(few_texts: None):
+    first = digest(mixed(Sources(), SMALL))
+    assert digest(mixed(Sources(), SMALL)) == first
+    assert digest(mixed(Sources(), SMALL._replace(seed=8))) != first
+
+
+_PROGRAM = """
+from pipelines.research.long_training import mixture as module
+from pipelines.research.sources import Sources
+from tests.pipelines.research.long_training.examples import OTHER, TEXT
+module.training_texts = lambda files: iter((TEXT, OTHER))
+small = module.Mixture(rounds=1, contrasts=1, repeats=0, people=0, answers=0)
+print(module.digest(module.mixed(Sources(), small)))
+"""
+
+
+def test_another_process_makes_the_same_pairs(few_texts: None):
+    here = digest(mixed(Sources(), SMALL))
+    # Sets of texts have another order there.
+    environment = {**os.environ, "PYTHONHASHSEED": "4"}
+    there = subprocess.run(
+        [sys.executable, "-c", _PROGRAM],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert there.stdout.strip() == here
+
+
+def test_pairs_are_written_once_and_read_again(
+    sources: Sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder = tmp_path / "training"
+    first = written(folder, sources, PEOPLE)
+
+    def refuse(*given: object) -> Pairs:
+        raise AssertionError("made again")
+
+    monkeypatch.setattr(module, "mixed", refuse)
+    assert written(folder, sources, PEOPLE) == first
+    card = json.loads((folder / "mixture.json").read_text())
+    assert card["trained on"] == len(first.training)
+    assert card["digest"] == digest(first)
+
+
+def test_an_interruption_before_the_card_makes_them_anew(sources: Sources, tmp_path: Path):
+    folder = tmp_path / "training"
+    first = written(folder, sources, PEOPLE)
+    (folder / "mixture.json").unlink()
+    (folder / "pairs.jsonl").write_text("{")
+    assert written(folder, sources, PEOPLE) == first
+
+
+def test_the_pairs_of_another_mixture_are_refused(sources: Sources, tmp_path: Path):
+    written(tmp_path / "training", sources, PEOPLE)
+    with pytest.raises(InvalidInputError, match="another mixture"):
+        written(tmp_path / "training", sources, PEOPLE._replace(people=1))
+
+
+def test_it_is_said_what_the_claim_alone_tells():
+    # "Yes" is always true, and "no" never.
+    told = [
+        pair(statement="yes" if n % 2 else "no", label="supported" if n % 2 else "contradicted")
+        for n in range(200)
+    ]
+    areas = described(Pairs(told, told), SMALL)["areas under the curve of shortcuts"]
+    assert areas["words of the statement alone"] == 1.0
+    assert areas["words of the statement alone, by make"] == {"m": 1.0}
+    assert described(Pairs(told[:1], []), SMALL)["areas under the curve of shortcuts"] == {}
+
+
+def test_pairs_survive_being_written(tmp_path: Path):
+    pairs = [pair(statement="line\u2028separator", wrong=((0, 4),)), pair(wrong=None)]
+    write_examples(tmp_path / "pairs.jsonl", pairs)
+    found: list[Example] = read_examples(tmp_path / "pairs.jsonl")
+    assert found == pairs
