@@ -47,8 +47,12 @@ def open_run(run_id: str) -> None:
 
 def watch(run_id: str) -> Watched:
     """A run, live or recorded, beside the one that is looked at. Raises NotFoundError."""
-    service = engine().service
-    account = service.account(run_id, owner=owner())
+    service, looked_at = engine().service, current()
+    if looked_at is not None and looked_at.run_id == run_id:
+        # What a run that is over took is known only where it was followed.
+        account = looked_at.account
+    else:
+        account = service.account(run_id, owner=owner())
     return Watched(run_id, engine().call(service.watch(run_id, owner=owner())), account)
 
 

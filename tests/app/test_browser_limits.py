@@ -65,5 +65,5 @@ def test_a_limit_is_set_held_against_the_estimate_and_reached(visit: Visit) -> N
     page.locator(".vs-notices").get_by_role("button", name="Try again").click()
     page.wait_for_url(lambda url: first not in url)
     wait_for_end(page)
-    expect(page.locator(".vs-notices")).not_to_contain_text("The run stopped at the limit")
+    expect(page.get_by_text("The run stopped at the limit")).to_have_count(0)
     expect(spent).to_contain_text("limit 2,000")

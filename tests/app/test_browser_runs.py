@@ -104,6 +104,8 @@ def test_runs_are_named_and_found_and_the_address_keeps_what_is_listed(
     expect(rows(page)).to_have_count(1)
     expect(rows(page)).to_contain_text(question("one"))
     verdicts = page.get_by_role("combobox", name="Verdicts")
+    # A list that is opened while the page is drawn again closes.
+    wait_until_drawn(page)
     verdicts.click()
     page.get_by_role("option", name="Doubtful").click()
     expect(rows(page)).to_have_count(1)

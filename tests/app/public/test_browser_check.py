@@ -20,6 +20,7 @@ FITS = "document.documentElement.scrollWidth <= document.documentElement.clientW
 
 
 def open_tab(page: Page, t: Catalogue) -> None:
+    expect(page.locator("#pages").get_by_role("tab").first).to_have_text(t("nav.ask"))
     tab = page.get_by_role("tab", name=t("nav.check"), exact=True)
     if not tab.is_visible():
         # What a narrow screen has no room for is in a menu.
