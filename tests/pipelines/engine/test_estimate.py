@@ -252,7 +252,7 @@ def test_a_check_takes_more_the_more_sentences_there_are():
     assert (long.basis.sentences, long.basis.of) == (10, 9)
 
 
-def test_calls_that_detectors_share_are_paid_once_and_by_whoever_is_asked():
+def test_calls_that_detectors_share_are_counted_once_for_the_first_of_them():
     alone, both = of("token_probability", sentences=3), of("drad", "token_probability", sentences=3)
     assert (alone.calls, alone.read) == (both.calls, both.read) == (1, 90)
 

@@ -117,7 +117,7 @@ def test_a_claim_is_read_as_the_reading_says(tokenizer):
 
 def test_nothing_is_embedded_of_evidence_that_fits(tokenizer):
     def near(statement: str, sentences) -> list[float]:
-        raise AssertionError("asked in vain")
+        raise AssertionError("nothing had to be embedded")
 
     asked = about("Oslo lies in Norway.", "Oslo lies in Norway. It has a harbour.")
     assert pairs_for(tokenizer, asked, 1, Reading(nearness=1.0), near) == pairs_for(
