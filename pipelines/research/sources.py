@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pipelines.errors import InvalidInputError
-from pipelines.research.training.recipe import Files
 
 _NAMES = {
     "qa": "halueval_qa.jsonl",
@@ -44,11 +43,6 @@ class Sources(NamedTuple):
     climate: Path | None = None
     consistency: Path | None = None
     trivia: Path | None = None
-
-    @property
-    def files(self) -> Files:
-        """Those that the earlier recipes know."""
-        return Files(**{name: getattr(self, name) for name in Files._fields})
 
 
 def sources_in(folder: Path) -> Sources:

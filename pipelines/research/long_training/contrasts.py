@@ -25,16 +25,9 @@ _VERB = re.compile(
 
 @dataclass(frozen=True)
 class ContrastMaker:
-    """The fours of one sentence, which is number `at` of `text`; `others` lend foreign sentences.
+    """The fours of the sentence that `maker` makes pairs of."""
 
-    `names` are those that may replace another.
-    """
-
-    text: Text
-    others: Sequence[Text]
-    names: Names
-    random: Random
-    at: int
+    maker: PairMaker
 
     def examples(self) -> Iterator[Example]:
         """Every pair of every family that the sentence allows."""
@@ -42,15 +35,10 @@ class ContrastMaker:
         yield from self.less_exact()
         yield from self.over_two()
 
-    @property
-    def _maker(self) -> PairMaker:
-        sentence = self.text.sentences[self.at]
-        return PairMaker(self.text, self.others, self.names, self.random, self.at, sentence)
-
     def far(self) -> Iterator[Example]:
         """A statement in other words and its changed twin, each against both pieces of evidence."""
-        maker = self._maker
-        sentence = named(maker.sentence, self.text.title)
+        maker = self.maker
+        sentence = named(maker.sentence, self.maker.text.title)
         change = maker.changed(sentence)
         if change is None:
             return
@@ -69,12 +57,12 @@ class ContrastMaker:
         yield self._pair(true, other, "contradicted", make, differing(false, true))
         without = context.replace(sentence, "").strip()
         if without:
-            yield self._pair(self.random.choice(alike), without, "not_enough", "far")
+            yield self._pair(self.maker.random.choice(alike), without, "not_enough", "far")
 
     def _alike(self, sentence: str, changed: str) -> tuple[str, str] | None:
         """Both in other words, by the same rules; None where they come out equal or too unlike."""
         for _ in range(3):
-            seed = self.random.random()
+            seed = self.maker.random.random()
             one, other = (far_from(said, Random(seed)) for said in (sentence, changed))
             if one != other and differing(one, other) is not None:
                 return one, other
@@ -82,14 +70,14 @@ class ContrastMaker:
 
     def less_exact(self) -> Iterator[Example]:
         """A year as its decade or century, which is true, against a decade far from it."""
-        maker = self._maker
-        sentence = named(maker.sentence, self.text.title)
-        seed = self.random.random()
+        maker = self.maker
+        sentence = named(maker.sentence, self.maker.text.title)
+        seed = self.maker.random.random()
         wide = less_exact(sentence, Random(seed))
         if wide is None:
             return
-        step = self.random.choice((-300, -200, -120, 120, 200)) if "century" in wide else 0
-        step = step or self.random.choice((-40, -30, -20, 20, 30, 40))
+        step = self.maker.random.choice((-300, -200, -120, 120, 200)) if "century" in wide else 0
+        step = step or self.maker.random.choice((-40, -30, -20, 20, 30, 40))
         moved = re.sub(
             r"\b([Ii]n) (1[0-9]\d\d|20[0-2]\d)\b",
             lambda found: f"{found[1]} {int(found[2]) + step}",
@@ -113,9 +101,9 @@ class ContrastMaker:
         second_at = self._second()
         if second_at is None:
             return
-        maker = self._maker
-        first, second = maker.sentence, self.text.sentences[second_at]
-        subject = self.text.title
+        maker = self.maker
+        first, second = maker.sentence, self.maker.text.sentences[second_at]
+        subject = self.maker.text.title
         halves = [_said_of(one, subject) for one in (first, second)]
         if halves[0] is None or halves[1] is None:
             return
@@ -148,24 +136,28 @@ class ContrastMaker:
 
     def _second(self) -> int | None:
         """The place of another sentence on the same subject, up to four further on."""
-        after = range(self.at + 1, min(len(self.text.sentences), self.at + 5))
-        found = [at for at in after if _said_of(self.text.sentences[at], self.text.title)]
-        return self.random.choice(found) if found else None
+        after = range(self.maker.at + 1, min(len(self.maker.text.sentences), self.maker.at + 5))
+        found = [
+            at for at in after if _said_of(self.maker.text.sentences[at], self.maker.text.title)
+        ]
+        return self.maker.random.choice(found) if found else None
 
     def _evidence(self, first: str, second: str) -> str:
         """The two among other sentences of the text and foreign ones, in the order of the text."""
         kept = [
-            s for s in self.text.sentences if s in (first, second) or self.random.random() < 0.5
+            s
+            for s in self.maker.text.sentences
+            if s in (first, second) or self.maker.random.random() < 0.5
         ]
-        for _ in range(self.random.randint(0, 3)):
-            kept.insert(self.random.randint(0, len(kept)), self._maker.foreign())
-        title = f"{self.text.title}: " if self.random.random() < 0.5 else ""
+        for _ in range(self.maker.random.randint(0, 3)):
+            kept.insert(self.maker.random.randint(0, len(kept)), self.maker.foreign())
+        title = f"{self.maker.text.title}: " if self.maker.random.random() < 0.5 else ""
         return title + " ".join(kept)
 
     def _both(self, two: tuple[str, str]) -> str:
         """Two things said of the subject as one statement; without the random source: no order."""
-        who = "who" if is_person(self.text.title) else "which"
-        return f"{self.text.title}, {who} {two[0]}, {two[1]}."
+        who = "who" if is_person(self.maker.text.title) else "which"
+        return f"{self.maker.text.title}, {who} {two[0]}, {two[1]}."
 
     def _pair(
         self,
@@ -180,7 +172,7 @@ class ContrastMaker:
             statement=statement,
             label=label,
             make=make,
-            group=self.text.group,
+            group=self.maker.text.group,
             wrong=() if label == "supported" else wrong,
         )
 
@@ -207,5 +199,6 @@ def contrasts_of(
     text: Text, others: Sequence[Text], names: Names, random: Random
 ) -> Iterator[Example]:
     """The fours of every sentence of `text`."""
-    for at in range(len(text.sentences)):
-        yield from ContrastMaker(text, others, names, random, at).examples()
+    for at, sentence in enumerate(text.sentences):
+        maker = PairMaker(text, others, names, random, at, sentence)
+        yield from ContrastMaker(maker).examples()

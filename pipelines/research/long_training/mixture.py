@@ -72,7 +72,7 @@ def mixed(sources: Sources, mixture: Mixture) -> Pairs:
 
 def _built(sources: Sources, mixture: Mixture) -> list[Example]:
     random = Random(mixture.seed)
-    texts = list(training_texts(sources.files))
+    texts = list(training_texts(sources))
     names = Names()
     names.learn(texts)
     biographies = read_biographies(sources.biographies, 0)
@@ -95,7 +95,7 @@ def _labelled(
     sources: Sources, names: Names, random: Random, mixture: Mixture
 ) -> Iterator[Example]:
     for _ in range(mixture.repeats):
-        for pair in labelled_pairs(sources.files, names, random):
+        for pair in labelled_pairs(sources, names, random):
             # Claims on web pages come with the other claims, in groups that share no page.
             if pair.make != "stance":
                 yield pair

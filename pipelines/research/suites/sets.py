@@ -26,7 +26,6 @@ from pipelines.research.sources import Sources
 from pipelines.research.training import public
 from pipelines.research.training.examples import Example
 from pipelines.research.training.generated import Names
-from pipelines.research.training.recipe import Files
 from pipelines.research.training.report import suites as earlier_suites
 from pipelines.text import split_sentences
 
@@ -81,7 +80,7 @@ def odd_suites(sources: Sources, more: Sequence[Path] = ()) -> list[Suite]:
             one.three_way,
             people=one.name in _PEOPLE,
         )
-        for one in earlier_suites(sources.files, 1)
+        for one in earlier_suites(sources, 1)
     ]
     people: dict[str, list[LabelledClaim]] = {
         "hard": hard_claims(sources.hard, 1),
@@ -94,7 +93,7 @@ def odd_suites(sources: Sources, more: Sequence[Path] = ()) -> list[Suite]:
     ]
     found += [
         Suite("answers by hand", tuple(answers_by_hand()), people=True),
-        Suite("spans", tuple(span_examples(sources.files))),
+        Suite("spans", tuple(span_examples(sources))),
         *(_of_file(path) for path in more),
     ]
     return [suite for suite in found if suite.examples]
@@ -117,7 +116,7 @@ def answers_by_hand() -> list[Example]:
     return list(hand_written(json.loads(path.read_text(encoding="utf-8"))))
 
 
-def span_examples(files: Files) -> list[Example]:
+def span_examples(files: Sources) -> list[Example]:
     """Statements with one change, whose place is known, against odd paragraphs of articles."""
     texts = list(public.article_texts(files.articles))[1::2][:_SPAN_TEXTS]
     if not texts:

@@ -26,9 +26,10 @@ from pipelines.models.judges.base import JudgeModel
 from pipelines.models.judges.simple import OverlapJudge, SimilarityJudge
 from pipelines.models.judges.trained import WEIGHTS, TrainedJudge, encoder_folder
 from pipelines.paths import ASSETS
+from pipelines.research.sources import Sources
 from pipelines.research.training.examples import write_examples
 from pipelines.research.training.fit import Schedule, make_judge, scalings
-from pipelines.research.training.recipe import RECIPES, Files, Recipe, split
+from pipelines.research.training.recipe import RECIPES, Recipe, split
 from pipelines.research.training.report import Suite, fitted_curve, measure, suites, yes_or_no
 from pipelines.research.training.shortcuts import shortcut_areas
 from pipelines.retrieval.dense import EmbeddedEmbedder
@@ -128,8 +129,8 @@ def _write(path: Path, content: dict[str, Any]) -> None:
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
-def _files(options: argparse.Namespace) -> Files:
-    return Files(**{name: getattr(options, name) for name in _FILES})
+def _files(options: argparse.Namespace) -> Sources:
+    return Sources(**{name: getattr(options, name) for name in _FILES})
 
 
 def _recipes(options: argparse.Namespace) -> list[Recipe]:

@@ -33,8 +33,9 @@ from pipelines.models.judges.inputs import (
 )
 from pipelines.models.judges.network import Batch, JudgeNetwork, read_network, save_weights
 from pipelines.models.judges.trained import Calibration, JudgeReader, Scores
+from pipelines.research.sources import Sources
 from pipelines.research.training.examples import LABELS, Example, Label
-from pipelines.research.training.recipe import Files, Recipe, Split, split
+from pipelines.research.training.recipe import Recipe, Split, split
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -308,7 +309,7 @@ def _best_lean(
 
 
 def make_judge(
-    files: Files,
+    files: Sources,
     recipes: Sequence[Recipe],
     schedule: Schedule,
     encoder: Path,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 from zlib import crc32
 
 from pipelines.evaluation.datasets.bundled import sample_rows
 from pipelines.research.data import read_biographies, read_qa
+from pipelines.research.sources import Sources
 from pipelines.research.training import public
 from pipelines.research.training.examples import Example, Text, library, text_of
 from pipelines.research.training.generated import Names, examples_of
@@ -19,17 +19,6 @@ from pipelines.research.training.shortcuts import balanced, shortcut_areas, stat
 
 _MAX_ANSWER_WORDS = 8
 """Words of an answer that is put as a statement, at most."""
-
-
-class Files(NamedTuple):
-    """Public data by path; what is not given is left out."""
-
-    qa: Path | None = None
-    biographies: Path | None = None
-    stances: Path | None = None
-    articles: Path | None = None
-    facts: Path | None = None
-    truthful: Path | None = None
 
 
 class Recipe(NamedTuple):
@@ -74,7 +63,7 @@ class Split(NamedTuple):
         }
 
 
-def split(files: Files, recipe: Recipe) -> Split:
+def split(files: Sources, recipe: Recipe) -> Split:
     """The pairs of a recipe in a random order given by its seed; groups stay whole."""
     found = Split([], [])
     for pair in _build(files, recipe):
@@ -82,7 +71,7 @@ def split(files: Files, recipe: Recipe) -> Split:
     return found
 
 
-def _build(files: Files, recipe: Recipe) -> list[Example]:
+def _build(files: Sources, recipe: Recipe) -> list[Example]:
     random = Random(recipe.seed)
     texts = list(training_texts(files))
     names = Names()
@@ -110,7 +99,7 @@ def held_out(example: Example) -> bool:
     return crc32(example.group.encode()) % share == 0
 
 
-def training_texts(files: Files) -> Iterator[Text]:
+def training_texts(files: Sources) -> Iterator[Text]:
     """The texts that pairs are generated from: of the library those that no statement is about."""
     measured_on = {row["article"] for row in sample_rows("statements.csv", "en")}
     for article in library("en"):
@@ -125,7 +114,7 @@ def training_texts(files: Files) -> Iterator[Text]:
     yield from (text for text in texts if len(text.sentences) > 1)
 
 
-def labelled_pairs(files: Files, names: Names, random: Random) -> Iterator[Example]:
+def labelled_pairs(files: Sources, names: Names, random: Random) -> Iterator[Example]:
     """The even half of every public file as pairs."""
     qa = read_qa(files.qa)[::2]
     answered = [

@@ -23,10 +23,10 @@ from pipelines.evaluation.metrics.separation import auroc, precision_recall_f1
 from pipelines.methods.slm.judging import judge_request, probability_of_yes
 from pipelines.models.base import Claim, Model
 from pipelines.research.data import Half, read_biographies, read_qa
+from pipelines.research.sources import Sources
 from pipelines.research.training import public
 from pipelines.research.training.examples import LABELS, Example, Label, library
 from pipelines.research.training.generated import Names
-from pipelines.research.training.recipe import Files
 from pipelines.research.training.rewriting import as_question
 from pipelines.types import Language, Passage
 
@@ -111,7 +111,7 @@ class Suite(NamedTuple):
         return [example.claim for example in self.examples]
 
 
-def suites(files: Files, half: Half, chinese: Path | None = None) -> list[Suite]:
+def suites(files: Sources, half: Half, chinese: Path | None = None) -> list[Suite]:
     """Every suite for which there is a file; half 1 is the one to report on.
 
     `chinese` is the Chinese version of the articles. Our own statements belong to half 1, and so

@@ -18,8 +18,7 @@ def test_what_is_there_is_found_by_its_name(tmp_path: Path):
     assert found == Sources(
         qa=tmp_path / "halueval_qa.jsonl", hard=tmp_path / "fool_me_twice.jsonl"
     )
-    assert found.files.qa == found.qa
-    assert found.files.stances is None
+    assert found.stances is None
 
 
 def test_a_folder_without_any_of_them_is_an_error_that_names_them(tmp_path: Path):

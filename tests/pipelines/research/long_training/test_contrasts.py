@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.research.long_training.contrasts import ContrastMaker, _said_of, contrasts_of
 from pipelines.research.training.examples import Example
-from pipelines.research.training.generated import Names
+from pipelines.research.training.generated import Names, PairMaker
 from tests.pipelines.research.long_training.examples import OTHER, TEXT
 
 
@@ -77,7 +77,8 @@ def test_the_same_seed_makes_the_same_pairs(names: Names):
 
 
 def test_a_sentence_without_anything_to_change_makes_none(names: Names):
-    maker = ContrastMaker(TEXT, [TEXT, OTHER], names, Random(0), 2)
+    pairs = PairMaker(TEXT, [TEXT, OTHER], names, Random(0), 2, TEXT.sentences[2])
+    maker = ContrastMaker(pairs)
     assert list(maker.less_exact()) == []
 
 

@@ -10,7 +10,6 @@ import pytest
 from pipelines.research.sources import Sources
 from pipelines.research.suites.sets import Suite, answers_by_hand, odd_suites, span_examples
 from pipelines.research.suites.table import TITLES
-from pipelines.research.training.recipe import Files
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +82,7 @@ def test_texts_of_a_file_are_judged_sentence_by_sentence(tmp_path: Path):
 
 
 def test_without_articles_there_are_no_labelled_words():
-    assert span_examples(Files()) == []
+    assert span_examples(Sources()) == []
 
 
 def test_words_are_labelled_in_odd_paragraphs(tmp_path: Path):
@@ -97,7 +96,7 @@ def test_words_are_labelled_in_odd_paragraphs(tmp_path: Path):
     content = {"data": [{"title": f"T{n}", "paragraphs": paragraphs[n::2]} for n in range(2)]}
     path = tmp_path / "articles.json"
     path.write_text(json.dumps(content))
-    pairs = span_examples(Files(articles=path))
+    pairs = span_examples(Sources(articles=path))
     assert pairs
     assert all(pair.wrong is not None for pair in pairs)
     assert all(pair.wrong for pair in pairs if pair.label == "contradicted")

@@ -13,6 +13,7 @@ from transformers import BertConfig, BertModel
 from pipelines.models.judges.inputs import MAX_PIECES, Pair
 from pipelines.models.judges.network import Batch, JudgeNetwork, read_network
 from pipelines.models.judges.trained import combined, encoder_folder
+from pipelines.research.sources import Sources
 from pipelines.research.training.examples import Example, Label
 from pipelines.research.training.fit import (
     Prepared,
@@ -28,7 +29,7 @@ from pipelines.research.training.fit import (
     scalings,
     use_narrow_attention,
 )
-from pipelines.research.training.recipe import Files, Recipe, Split
+from pipelines.research.training.recipe import Recipe, Split
 
 SUPPORTED, CONTRADICTED = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)
 
@@ -270,7 +271,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Recipe]:
     """The recipes whose pairs were asked for; all give the same few."""
     seen: list[Recipe] = []
 
-    def given(_: Files, recipe: Recipe) -> Split:
+    def given(_: Sources, recipe: Recipe) -> Split:
         seen.append(recipe)
         return Split(training=labelled()[seen[0] is not recipe :], kept=labelled())
 
@@ -284,7 +285,7 @@ def test_the_judge_is_the_mean_of_one_of_every_recipe(tmp_path: Path, asked: lis
     recipes = [Recipe(rounds=1), Recipe(rounds=2)]
     encoder, to, keep = encoder_folder(), tmp_path / "judge", tmp_path / "parts"
     schedule = Schedule(steps=2, batch=2)
-    card = make_judge(Files(), recipes, schedule, encoder, to, keep=keep)
+    card = make_judge(Sources(), recipes, schedule, encoder, to, keep=keep)
     assert asked == recipes
     first, second, mean = (
         read_network(folder, encoder).state_dict()
@@ -310,7 +311,7 @@ def test_the_scaling_is_of_the_weights_as_they_lie_on_disk(
     monkeypatch.setattr("pipelines.research.training.fit._CHECKPOINT", 2)
     encoder = encoder_folder()
     recipes, schedule = [Recipe()], Schedule(steps=3, batch=2)
-    card = make_judge(Files(), recipes, schedule, encoder, tmp_path)
+    card = make_judge(Sources(), recipes, schedule, encoder, tmp_path)
     assert asked == recipes
     # Measured regularly and at the end.
     assert [one["step"] for one in card["averaged"][0]["learning"]] == [2, 3]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pipelines.evaluation.datasets.bundled import sample_rows
+from pipelines.research.sources import Sources
 from pipelines.research.training.examples import Example
 from pipelines.research.training.recipe import (
-    Files,
     Recipe,
     answer_as_statement,
     held_out,
@@ -24,7 +24,7 @@ def pair(make: str, number: int = 0, group: str = "g") -> Example:
 
 def test_articles_that_statements_are_about_are_not_trained_on():
     measured_on = {row["article"] for row in sample_rows("statements.csv", "en")}
-    trained_on = {text.name for text in training_texts(Files())}
+    trained_on = {text.name for text in training_texts(Sources())}
     assert measured_on
     assert len(trained_on) > 20
     assert not measured_on & trained_on
@@ -50,7 +50,7 @@ def test_pairs_of_a_text_are_kept_or_trained_on_together():
 
 
 def test_a_group_is_trained_on_or_held_out():
-    found = split(Files(), Recipe(rounds=1))
+    found = split(Sources(), Recipe(rounds=1))
     assert found.training
     assert not {one.group for one in found.training} & {one.group for one in found.kept}
 

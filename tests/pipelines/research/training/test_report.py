@@ -9,8 +9,8 @@ from random import Random
 import numpy as np
 import pytest
 
+from pipelines.research.sources import Sources
 from pipelines.research.training.examples import Example, Label
-from pipelines.research.training.recipe import Files
 from pipelines.research.training.report import (
     Suite,
     binary,
@@ -130,21 +130,21 @@ def test_no_statement_of_ours_is_copied_from_its_article():
 
 
 def test_without_files_there_are_our_own_statements_to_report_on():
-    assert [suite.name for suite in suites(Files(), 1)] == ["library", "library_zh", "yes_or_no"]
-    assert list(suites(Files(), 0)) == []
+    assert [suite.name for suite in suites(Sources(), 1)] == ["library", "library_zh", "yes_or_no"]
+    assert list(suites(Sources(), 0)) == []
 
 
 def test_the_odd_half_of_every_file(tmp_path: Path):
     records = [{"claim": f"{n}", "evidence": "e", "stance": "refute"} for n in range(4)]
     path = tmp_path / "stances.jsonl"
     path.write_text("\n".join(map(json.dumps, records)) + "\n")
-    suite = next(iter(suites(Files(stances=path), 1)))
+    suite = next(iter(suites(Sources(stances=path), 1)))
     assert (suite.name, suite.three_way) == ("stances", True)
     assert [pair.statement for pair in suite.examples] == ["1", "3"]
 
 
 def test_statements_that_can_be_asked_are_asked():
-    asked = next(suite for suite in suites(Files(), 1) if suite.name == "yes_or_no")
+    asked = next(suite for suite in suites(Sources(), 1) if suite.name == "yes_or_no")
     assert len(asked.examples) > 50
     assert all(pair.statement.endswith("?") for pair in asked.examples)
     assert {pair.label for pair in asked.examples} >= {"supported", "contradicted"}
